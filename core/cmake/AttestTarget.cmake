@@ -1,0 +1,23 @@
+# What every target of the project is compiled with, and how a test is declared.
+
+add_library(attest_flags INTERFACE)
+target_compile_features(attest_flags INTERFACE cxx_std_20)
+# No contraction, no fast-math, no -march: a sum written out in a stated order must be evaluated in that order with one
+# rounding per operation, on every machine alike, or the error analysis of error-bounds.md is about another program.
+target_compile_options(attest_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow)
+if(ATTEST_WERROR)
+  target_compile_options(attest_flags INTERFACE -Werror)
+endif()
+
+# attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one.
+function(attest_test name)
+  cmake_parse_arguments(arg "" "LABEL" "LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} attest_flags GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE ATTEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(arg_LABEL)
+    gtest_discover_tests(${name} PROPERTIES LABELS ${arg_LABEL} DISCOVERY_TIMEOUT 60)
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

@@ -1,0 +1,91 @@
+// A kernel under test: the generic core on some scalar, a built-in kernel, a shared library or a process, all behind one
+// abstraction and one view of a tensor.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attest/case.h"
+#include "attest/kernel.h"
+#include "attest/manifest.h"
+#include "attest/tensor.h"
+
+namespace attest {
+
+/// A kernel that cannot be loaded or started: one line with what, where and how to mend it. Exit status 3.
+class KernelLoadError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How a call ended. All but ok, unsupported and rejected are findings by themselves.
+enum class CallStatus {
+  ok,
+  unsupported,  ///< the kernel says it cannot do this one: skipped, counted
+  rejected,     ///< the kernel says the problem is invalid: a violation if it is valid
+  failed,       ///< the kernel reports an error, or throws
+  died,         ///< its process ended (signal or exit status in the message)
+  timed_out,    ///< no reply within the time limit
+  malformed     ///< a reply that is not one: shape, dtype, frame
+};
+[[nodiscard]] std::string_view name_of(CallStatus) noexcept;
+
+/// What came back. `out` is present only when status is ok; so is lse, where it was asked for.
+struct Reply {
+  CallStatus status = CallStatus::ok;
+  std::string message;
+  Tensor out;
+  Tensor lse;
+};
+
+/// Options of opening kernels.
+struct KernelOptions {
+  std::chrono::milliseconds first_reply{60'000};
+  std::chrono::milliseconds reply{10'000};
+  std::filesystem::path log_folder;  ///< where a process's standard error is kept; empty: discarded
+};
+
+/// A kernel under test. One thread at a time; clone() gives another job its own.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// As written on the command line and in journals: "builtin:flash", "exec:python3 mine.py".
+  [[nodiscard]] virtual const std::string& id() const = 0;
+  [[nodiscard]] virtual const Manifest& manifest() const = 0;
+  /// Runs a valid case. `output` is the dtype of out (the input's own, or one of out_dtypes). Never throws for what the
+  /// kernel does; a process that died or was killed has been started again when the next call needs it.
+  [[nodiscard]] virtual Reply run(const Case& c, DType output, bool want_lse) = 0;
+  [[nodiscard]] Reply run(const Case& c) { return run(c, c.dtype(), false); }
+  [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
+};
+
+/// A kernel given as a function over the C structures, called in this process. The output is allocated with guard zones
+/// and filled with a sentinel (a signalling pattern) first: an element left unwritten, or a guard changed, is `failed`.
+using AttentionFunction = std::function<int(const attest_problem&, attest_result&, std::string& message)>;
+using MultiheadFunction = std::function<int(const attest_multihead_problem&, attest_result&, std::string& message)>;
+[[nodiscard]] std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                                      MultiheadFunction multihead = nullptr);
+
+/// Opens what `--kernel SPEC` names (kernel-interface.md, section 0; globs give several, sorted by name). Throws
+/// UsageError for a name that matches nothing (with the nearest name), KernelLoadError for one that cannot start.
+[[nodiscard]] std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options);
+
+/// Every name `--kernel` knows without a process: "builtin:…", "core:…", in order, for `attest list`.
+[[nodiscard]] std::vector<std::string> known_kernels();
+
+/// Registration: each built-in family provides one of these; src/kernels/registry.cc lists them.
+struct KernelEntry {
+  std::string id;
+  std::string summary;  ///< one line for `attest list`
+  std::function<std::unique_ptr<Kernel>()> make;
+};
+[[nodiscard]] std::vector<KernelEntry> builtin_kernels();  ///< src/kernels
+[[nodiscard]] std::vector<KernelEntry> core_kernels();     ///< the generic core per scalar, src/kernels/core_kernel.cc
+
+}  // namespace attest
