@@ -1,7 +1,7 @@
 // The number formats of tensors: names, sizes, constants, and conversions that round once.
 #pragma once
 
-#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,12 +34,12 @@ enum class DType : std::int32_t {
 
 /// Constants of a binary floating-point format (error-bounds.md, table of section 0).
 struct Format {
-  int precision;        ///< significant bits p, the implicit one included
-  int min_exponent;     ///< the smallest normal number is 2^min_exponent
-  double unit;          ///< unit roundoff u = 2^-p, round to nearest
-  double min_normal;    ///< 2^min_exponent
-  double min_subnormal; ///< 2^(min_exponent - p + 1)
-  double largest;       ///< largest finite value
+  int precision;         ///< significant bits p, the implicit one included
+  int min_exponent;      ///< the smallest normal number is 2^min_exponent
+  double unit;           ///< unit roundoff u = 2^-p, round to nearest
+  double min_normal;     ///< 2^min_exponent
+  double min_subnormal;  ///< 2^(min_exponent - p + 1)
+  double largest;        ///< largest finite value
 };
 /// The format of a floating dtype. Undefined for boolean.
 [[nodiscard]] const Format& format_of(DType dtype) noexcept;

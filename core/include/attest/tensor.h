@@ -14,7 +14,7 @@
 
 namespace attest {
 
-/// Extents of a tensor of rank 0 to 4. A rank of 0 with no elements stands for "absent" in Tensor.
+/// Extents of a tensor of rank 0 to 4. Rank 0 is a scalar, of one element.
 class Shape {
  public:
   Shape() = default;
@@ -22,6 +22,7 @@ class Shape {
   explicit Shape(std::span<const std::int64_t> extents);
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::int64_t operator[](int axis) const { return extent_[static_cast<std::size_t>(axis)]; }
+  /// Product of the extents; 1 for rank 0.
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] bool operator==(const Shape&) const = default;
   /// "[2, 1, 3, 8]"
@@ -44,7 +45,8 @@ class Tensor {
   [[nodiscard]] bool present() const { return present_; }
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
-  [[nodiscard]] std::int64_t elements() const { return shape_.elements(); }
+  /// 0 when absent.
+  [[nodiscard]] std::int64_t elements() const { return present_ ? shape_.elements() : 0; }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }
   /// Element at a flat row-major index, exact.
@@ -52,7 +54,8 @@ class Tensor {
   void set(std::int64_t index, double value) { store_element(bytes_.data(), dtype_, index, value); }
   /// All elements as doubles, row-major.
   [[nodiscard]] std::vector<double> to_doubles() const;
-  /// The view a kernel gets: row-major strides. Absent gives data == nullptr. The tensor must outlive it, and a kernel
+  /// The view a kernel gets: row-major strides. Absent gives data == nullptr, and only absent does: a present tensor
+  /// without elements points at memory that must not be read. The tensor must outlive it, and a kernel
   /// reads through a view of a const tensor only.
   [[nodiscard]] attest_tensor view() const;
   /// Same dtype, shape and bits (so NaN equals itself, +0 differs from -0).
@@ -70,7 +73,10 @@ class Tensor {
                                             std::int64_t i2 = 0, std::int64_t i3 = 0) {
   return i0 * t.stride[0] + i1 * t.stride[1] + i2 * t.stride[2] + i3 * t.stride[3];
 }
-/// Copies a view of any strides into an owning row-major tensor, bit by bit.
+/// All elements of a view as doubles, in row-major order whatever its strides; exact. `values` is resized (its memory
+/// is used again), to nothing for an absent view.
+void decode(const attest_tensor& view, std::vector<double>& values);
+/// Copies a view of any strides into an owning row-major tensor, bit by bit. Absent gives absent.
 [[nodiscard]] Tensor gather(const attest_tensor& view);
 
 }  // namespace attest
