@@ -65,8 +65,11 @@ class Kernel {
   [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
 };
 
-/// A kernel given as a function over the C structures, called in this process. The output is allocated with guard zones
-/// and filled with a sentinel (a signalling pattern) first: an element left unwritten, or a guard changed, is `failed`.
+/// A kernel given as a function over the C structures, called in this process. It sees copies of the inputs, aligned as
+/// the manifest asks, and a fresh output filled with a sentinel, all between guard zones that read as NaN. `failed`: a
+/// status beyond 2, an exception, an element left unwritten (a suspect is called once more over another fill, so no
+/// value a kernel may return is mistaken for it), a guard or an input changed, the floating-point environment changed.
+/// A case whose operation has no function here is `unsupported`. Clones copy the functions, which must not share state.
 using AttentionFunction = std::function<int(const attest_problem&, attest_result&, std::string& message)>;
 using MultiheadFunction = std::function<int(const attest_multihead_problem&, attest_result&, std::string& message)>;
 [[nodiscard]] std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,

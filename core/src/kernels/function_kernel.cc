@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cfenv>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "attest/kernel_under_test.h"
+#include "guarded_memory.h"
+
+namespace attest {
+namespace {
+
+/// Whether the floating-point environment is the one a kernel is entered with and must leave behind: round to nearest,
+/// subnormals neither flushed nor read as zero. The operands are volatile so that the arithmetic happens here and now.
+bool default_environment() {
+  if (std::fegetround() != FE_TONEAREST) return false;
+  volatile double smallest_normal = std::numeric_limits<double>::min();
+  volatile double subnormal = smallest_normal * 0.5;
+  volatile double doubled = subnormal * 2.0;
+  return doubled == smallest_normal;
+}
+
+/// A row-major view of an output that has no memory yet.
+attest_tensor output_view(DType dtype, const Shape& shape) {
+  attest_tensor view{};
+  view.dtype = static_cast<std::int32_t>(dtype);
+  view.rank = shape.rank();
+  std::int64_t stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    view.shape[axis] = shape[axis];
+    view.stride[axis] = stride;
+    stride *= shape[axis];
+  }
+  return view;
+}
+
+/// [batch, heads, M] of an output [batch, heads, M, dv].
+Shape lse_shape(const Shape& out) {
+  return {out[0], out[1], out[2]};
+}
+
+class FunctionKernel final : public Kernel {
+ public:
+  FunctionKernel(std::string id, Manifest manifest, AttentionFunction attention, MultiheadFunction multihead)
+      : id_(std::move(id)),
+        manifest_(std::move(manifest)),
+        attention_(std::move(attention)),
+        multihead_(std::move(multihead)) {}
+
+  [[nodiscard]] const std::string& id() const override { return id_; }
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override;
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<FunctionKernel>(id_, manifest_, attention_, multihead_);
+  }
+
+ private:
+  /// One call in guarded memory; what it left lies in memory_ until the next one.
+  Reply call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill);
+  /// The function itself, its inputs placed: its status, or nothing and the message when it threw.
+  template <class Function, class Problem>
+  std::optional<int> invoke(const Function& function, const Problem& problem, attest_result& result,
+                            std::string& message);
+  std::optional<int> attention(const Case& c, attest_result& result, std::string& message);
+  std::optional<int> multihead(const Case& c, attest_result& result, std::string& message);
+
+  std::string id_;
+  Manifest manifest_;
+  AttentionFunction attention_;
+  MultiheadFunction multihead_;
+  GuardedMemory memory_;
+};
+
+template <class Function, class Problem>
+std::optional<int> FunctionKernel::invoke(const Function& function, const Problem& problem, attest_result& result,
+                                          std::string& message) {
+  memory_.output("out", result.out);
+  if (result.lse.rank != 0) memory_.output("lse", result.lse);
+  memory_.lay_out();
+  try {
+    return function(problem, result, message);
+  } catch (const std::exception& error) {
+    message = fmt::format("threw an exception: {}", error.what());
+  } catch (...) {
+    message = "threw something that is not a std::exception";
+  }
+  return std::nullopt;
+}
+
+std::optional<int> FunctionKernel::attention(const Case& c, attest_result& result, std::string& message) {
+  attest_problem problem = c.problem();
+  memory_.input("q", problem.q);
+  memory_.input("k", problem.k);
+  memory_.input("v", problem.v);
+  memory_.input("mask", problem.mask);
+  return invoke(attention_, problem, result, message);
+}
+
+std::optional<int> FunctionKernel::multihead(const Case& c, attest_result& result, std::string& message) {
+  attest_multihead_problem problem = c.multihead_problem();
+  memory_.input("q", problem.q);
+  memory_.input("k", problem.k);
+  memory_.input("v", problem.v);
+  memory_.input("w_q", problem.w_q);
+  memory_.input("w_k", problem.w_k);
+  memory_.input("w_v", problem.w_v);
+  memory_.input("b_q", problem.b_q);
+  memory_.input("b_k", problem.b_k);
+  memory_.input("b_v", problem.b_v);
+  memory_.input("w_o", problem.w_o);
+  memory_.input("b_o", problem.b_o);
+  memory_.input("bias_k", problem.bias_k);
+  memory_.input("bias_v", problem.bias_v);
+  memory_.input("mask", problem.mask);
+  return invoke(multihead_, problem, result, message);
+}
+
+Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill) {
+  attest_result result{};
+  result.size = sizeof(attest_result);
+  const Shape shape = c.out_shape();
+  result.out = output_view(output, shape);
+  if (want_lse) result.lse = output_view(DType::f64, lse_shape(shape));
+
+  Reply reply;
+  memory_.clear(manifest_.alignment, fill);
+  const std::optional<int> status =
+      c.operation == Operation::attention ? attention(c, result, reply.message) : multihead(c, result, reply.message);
+  if (!default_environment()) {
+    std::fesetenv(FE_DFL_ENV);
+    reply.status = CallStatus::failed;
+    reply.message = "left the floating-point environment changed; it must return with round to nearest and subnormals";
+    return reply;
+  }
+  // Checked whatever the status: a kernel that refuses a problem has no business in its memory either.
+  if (std::optional<std::string> trespass = memory_.trespass()) {
+    reply.status = CallStatus::failed;
+    reply.message = std::move(*trespass);
+    return reply;
+  }
+  if (!status) {
+    reply.status = CallStatus::failed;
+  } else if (*status == ATTEST_OK) {
+    reply.status = CallStatus::ok;
+  } else if (*status == ATTEST_UNSUPPORTED) {
+    reply.status = CallStatus::unsupported;
+  } else if (*status == ATTEST_REJECTED) {
+    reply.status = CallStatus::rejected;
+  } else {
+    reply.status = CallStatus::failed;
+    reply.message = reply.message.empty() ? fmt::format("returned status {}", *status)
+                                          : fmt::format("returned status {}: {}", *status, reply.message);
+  }
+  return reply;
+}
+
+Reply FunctionKernel::run(const Case& c, DType output, bool want_lse) {
+  const bool multihead = c.operation == Operation::multihead;
+  if (multihead ? !multihead_ : !attention_) {
+    return {CallStatus::unsupported, fmt::format("has no {} entry", name_of(c.operation)), {}, {}};
+  }
+  want_lse = want_lse && !multihead;
+  Reply reply = call(c, output, want_lse, GuardedMemory::Fill::signalling);
+  if (reply.status != CallStatus::ok) return reply;
+  reply.out = memory_.copy_of(0);
+  if (want_lse) reply.lse = memory_.copy_of(1);
+
+  // Still the fill? Then ask again over another one; only what holds both fills was left unwritten.
+  constexpr std::size_t most = std::size_t{1} << 20U;
+  const int outputs = want_lse ? 2 : 1;
+  std::array<std::vector<std::int64_t>, 2> suspects;
+  for (int which = 0; which < outputs; ++which)
+    suspects[static_cast<std::size_t>(which)] = memory_.untouched(which, most);
+  if (suspects[0].empty() && suspects[1].empty()) return reply;
+  if (Reply again = call(c, output, want_lse, GuardedMemory::Fill::ordinary); again.status != CallStatus::ok)
+    return again;
+  for (int which = 0; which < outputs; ++which) {
+    const std::vector<std::int64_t> still = memory_.untouched(which, most);
+    const auto& before = suspects[static_cast<std::size_t>(which)];
+    std::vector<std::int64_t> unwritten;
+    std::set_intersection(before.begin(), before.end(), still.begin(), still.end(), std::back_inserter(unwritten));
+    if (unwritten.empty()) continue;
+    const Tensor& tensor = which == 0 ? reply.out : reply.lse;
+    std::string message =
+        fmt::format("left {} of {} elements of {} {} unwritten, the first at flat index {}", unwritten.size(),
+                    tensor.elements(), which == 0 ? "out" : "lse", tensor.shape().to_string(), unwritten.front());
+    return {CallStatus::failed, std::move(message), {}, {}};
+  }
+  return reply;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                        MultiheadFunction multihead) {
+  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
+                                          std::move(multihead));
+}
+
+std::string_view name_of(CallStatus status) noexcept {
+  switch (status) {
+    case CallStatus::ok:
+      return "ok";
+    case CallStatus::unsupported:
+      return "unsupported";
+    case CallStatus::rejected:
+      return "rejected";
+    case CallStatus::failed:
+      return "failed";
+    case CallStatus::died:
+      return "died";
+    case CallStatus::timed_out:
+      return "timed out";
+    case CallStatus::malformed:
+      return "malformed reply";
+  }
+  return "unknown";
+}
+
+}  // namespace attest
