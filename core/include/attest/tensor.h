@@ -51,7 +51,11 @@ class Tensor {
   [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }
   /// Element at a flat row-major index, exact.
   [[nodiscard]] double operator[](std::int64_t index) const { return load_element(bytes_.data(), dtype_, index); }
+  /// Writes an element, rounded once to dtype.
   void set(std::int64_t index, double value) { store_element(bytes_.data(), dtype_, index, value); }
+  /// The same bytes under another shape of as many elements.
+  [[nodiscard]] Tensor reshaped(const Shape& shape) const&;
+  [[nodiscard]] Tensor reshaped(const Shape& shape) &&;
   /// All elements as doubles, row-major.
   [[nodiscard]] std::vector<double> to_doubles() const;
   /// The view a kernel gets: row-major strides. Absent gives data == nullptr, and only absent does: a present tensor

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace attest {
 namespace {
@@ -41,6 +42,16 @@ Tensor::Tensor(DType dtype, const Shape& shape)
 Tensor::Tensor(DType dtype, const Shape& shape, std::span<const double> values) : Tensor(dtype, shape) {
   assert(values.size() == static_cast<std::size_t>(elements()));
   for (std::size_t i = 0; i < values.size(); ++i) set(static_cast<std::int64_t>(i), values[i]);
+}
+
+Tensor Tensor::reshaped(const Shape& shape) const& {
+  return Tensor(*this).reshaped(shape);
+}
+
+Tensor Tensor::reshaped(const Shape& shape) && {
+  assert(shape.elements() == elements());
+  shape_ = shape;
+  return std::move(*this);
 }
 
 std::vector<double> Tensor::to_doubles() const {

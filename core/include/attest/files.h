@@ -1,0 +1,19 @@
+// Files read whole, and written whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace attest {
+
+/// The bytes of a file. Throws UsageError naming the file and the reason (missing, a folder, not readable, too large
+/// for memory).
+[[nodiscard]] std::string read_file(const std::filesystem::path& file);
+
+/// Replaces `file` by `bytes` atomically: a temporary file beside it, fsync, rename, fsync of the folder. A reader sees
+/// the old file or the new one, a crash leaves one of the two, and a failure leaves the old one and no temporary.
+/// Throws UsageError naming the file and the reason (full, read-only, no such folder).
+void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
+
+}  // namespace attest
