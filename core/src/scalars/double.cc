@@ -1,0 +1,5 @@
+#include "attest/definitions/instantiate.h"
+
+namespace attest {
+ATTEST_INSTANTIATE_CORE(double)
+}  // namespace attest
