@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,8 @@ namespace attest {
 
 class Draw;  // generators/draw.h: a seeded source of cases for one dtype
 
-/// One row of the catalogue. Plain data; a property is registered by one line in catalogue.cc.
+/// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the
+/// catalogue joins to the others, so that adding or changing one recompiles that one file.
 struct Property {
   std::string_view name;            ///< the claim, "attention.oracle", the same everywhere
   std::string_view statement;       ///< in the words of theorems.md
@@ -23,11 +25,19 @@ struct Property {
   std::string_view needs;           ///< what it needs of a kernel ("attention", "multihead", …)
   std::string_view floating_point;  ///< what must hold in floating point, theorems.md's last column
   Operation operation;
-  /// The hypotheses: one case of the drawn dtype. Never looks at a kernel.
+  /// A case that meets the hypotheses, of the drawn dtype. Never looks at a kernel.
   Case (*given)(Draw& draw);
-  /// Runs the kernel on the case (as often as the theorem needs) and judges. The case is valid and supported.
-  Verdict (*check)(Kernel& kernel, const Case& c);
+  /// Empty when the case meets the hypotheses, else the one it misses ("has dk = 3 and dv = 4; dk = dv is required").
+  /// Asked of every case, wherever it came from: a file, a projection, a step of shrinking. Null: the operation is all.
+  std::string (*misses)(const Case& c) = nullptr;
+  /// Runs the kernel on the case (as often as the theorem needs) and judges. The case is valid, supported and meets the
+  /// hypotheses. May throw NoAnswer (answer.h), so it is called through check_case.
+  Verdict (*check)(Kernel& kernel, const Case& c) = nullptr;
 };
+
+/// The families of theorems.md: one file each.
+[[nodiscard]] std::span<const Property> attention_properties();
+[[nodiscard]] std::span<const Property> multihead_properties();
 
 /// Every property, in the order of theorems.md.
 [[nodiscard]] const std::vector<const Property*>& catalogue();
@@ -37,19 +47,25 @@ struct Property {
 /// H(run seed, property, dtype, k): the seed of case k, the same for every kernel, job, shard and machine.
 [[nodiscard]] std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType dtype, std::int64_t k);
 
-/// Case k of a property in a dtype: a function of (run_seed, property, dtype, k) alone.
+/// Case k of a property in a dtype: a function of (run_seed, property, dtype, k) alone. Its metadata holds "property",
+/// "dtype", "seed" (the run's), "k" and "kinds" (what was drawn, "scores:near-ties values:ones mask:none shape:small").
 [[nodiscard]] Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k);
 
-/// Meets a manifest's limits of shape (head dimension, lengths, heads, scale, self-attention only) by a fixed
-/// projection: crops or repeats rows and columns of the case. A case within the limits comes back unchanged.
-[[nodiscard]] Case project(const Case& c, const Manifest& manifest);
+/// Meets a manifest's limits of shape (head dimension, lengths, heads, grouped queries, scale, self-attention only) by
+/// a fixed projection: crops or repeats rows and columns of the case. Extents that were tied (c_q = heads·dk, a scale
+/// of 1/sqrt(dk), …) stay tied. A case within the limits comes back unchanged. Masks, causal forms and dtypes stay as
+/// they are: check_case skips what a manifest rules out there.
+[[nodiscard]] Case project(Case c, const Manifest& manifest);
 
-/// Checks one case: skipped with the reason where the manifest rules it out, else the property's verdict. A call that
-/// ends in anything but ok, unsupported or rejected is violated, with the status in `reason`.
+/// Checks one valid case: skipped with the reason where the manifest rules it out or a hypothesis is missed, else the
+/// property's verdict. A call that ends in anything but ok or unsupported is violated, with the status in `reason`;
+/// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row).
 [[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c);
 
 /// A smaller case that the kernel still violates by a margin (utilisation >= 2, or as far above 1 as the original):
-/// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` kernel runs. Deterministic.
+/// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` cases are checked. A crash stays a
+/// crash: a case that ends in another way (another status, a finite answer for a NaN) is not taken. Deterministic for a
+/// deterministic kernel. A case that is not violated comes back unchanged. The result's metadata says "shrunk": "yes".
 [[nodiscard]] Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget = 1000);
 
 }  // namespace attest

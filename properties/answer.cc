@@ -1,0 +1,80 @@
+#include "answer.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "visibility.h"
+
+namespace attest {
+namespace {
+
+/// Why the contract lets the kernel reject this valid case, or empty.
+std::string may_reject(const Manifest& manifest, const Case& c) {
+  if (keys_of(c) == 0) return "the kernel rejects N = 0, as it may";
+  const bool policy_allows =
+      manifest.fully_masked_row == FullyMaskedRow::error || manifest.fully_masked_row == FullyMaskedRow::undeclared;
+  if (policy_allows && has_fully_masked_row(c)) return "the kernel rejects a fully masked row, as it may";
+  return {};
+}
+
+int badness(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::violated:
+      return 4;
+    case Outcome::inconclusive:
+      return 3;
+    case Outcome::held:
+      return 2;
+    case Outcome::excused:
+      return 1;
+    case Outcome::skipped:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verdict violated(std::string reason) {
+  return {.outcome = Outcome::violated,
+          .utilisation = std::numeric_limits<double>::infinity(),
+          .error = std::numeric_limits<double>::infinity(),
+          .reason = std::move(reason)};
+}
+
+Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse) {
+  Reply reply = kernel.run(c, output, want_lse && kernel.manifest().lse);
+  switch (reply.status) {
+    case CallStatus::ok:
+      return reply;
+    case CallStatus::unsupported:
+      throw NoAnswer{{.outcome = Outcome::skipped, .reason = fmt::format("unsupported: {}", reply.message)}};
+    case CallStatus::rejected:
+      if (std::string why = may_reject(kernel.manifest(), c); !why.empty()) {
+        throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
+      }
+      throw NoAnswer{violated(fmt::format("rejected: a valid case was refused: {}", reply.message))};
+    case CallStatus::failed:
+    case CallStatus::died:
+    case CallStatus::timed_out:
+    case CallStatus::malformed:
+      break;
+  }
+  throw NoAnswer{violated(fmt::format("{}: {}", name_of(reply.status), reply.message))};
+}
+
+Reply answer(Kernel& kernel, const Case& c) {
+  return answer(kernel, c, c.dtype(), false);
+}
+
+Verdict worse_of(Verdict a, Verdict b) {
+  const int level = std::max(a.level, b.level);
+  const int rank_a = badness(a.outcome), rank_b = badness(b.outcome);
+  Verdict& worse = rank_a != rank_b ? (rank_a > rank_b ? a : b) : (b.utilisation > a.utilisation ? b : a);
+  worse.level = level;
+  return std::move(worse);
+}
+
+}  // namespace attest

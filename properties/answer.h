@@ -1,0 +1,28 @@
+// Runs of a kernel inside a property: how a call that brought no output becomes a verdict, and how verdicts combine.
+#pragma once
+
+#include "attest/case.h"
+#include "attest/kernel_under_test.h"
+#include "attest/verdict.h"
+
+namespace attest {
+
+/// Thrown by `answer` for a call without an output; check_case turns it into the verdict.
+struct NoAnswer {
+  Verdict verdict;
+};
+
+/// The kernel's reply to a valid case, with its output; lse too where the manifest offers one and it is wanted. Throws
+/// NoAnswer for every status but ok: skipped for `unsupported` and for a rejection that the contract allows, violated
+/// with an infinite utilisation and "STATUS: message" as the reason for the others.
+[[nodiscard]] Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse);
+[[nodiscard]] Reply answer(Kernel& kernel, const Case& c);
+
+/// The worse of two verdicts: violated, inconclusive, held, excused, skipped; the larger utilisation among equals. The
+/// deepest oracle level of the two is kept.
+[[nodiscard]] Verdict worse_of(Verdict a, Verdict b);
+
+/// A violation that no bound measures: utilisation infinite.
+[[nodiscard]] Verdict violated(std::string reason);
+
+}  // namespace attest

@@ -1,0 +1,27 @@
+#include <algorithm>
+#include <iterator>
+
+#include "attest/names.h"
+#include "property.h"
+
+namespace attest {
+
+const std::vector<const Property*>& catalogue() {
+  static const std::vector<const Property*> all = [] {
+    std::vector<const Property*> joined;
+    for (const std::span<const Property> family : {attention_properties(), multihead_properties()}) {
+      std::transform(family.begin(), family.end(), std::back_inserter(joined), [](const Property& p) { return &p; });
+    }
+    return joined;
+  }();
+  return all;
+}
+
+std::vector<const Property*> properties_matching(std::string_view glob) {
+  std::vector<const Property*> matching;
+  std::copy_if(catalogue().begin(), catalogue().end(), std::back_inserter(matching),
+               [&](const Property* p) { return glob_match(glob, p->name); });
+  return matching;
+}
+
+}  // namespace attest

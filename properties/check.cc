@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include "answer.h"
+#include "property.h"
+
+namespace attest {
+
+Verdict check_case(const Property& property, Kernel& kernel, const Case& c) {
+  if (c.operation != property.operation) {
+    return {.outcome = Outcome::skipped,
+            .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
+                                  name_of(property.operation))};
+  }
+  if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
+  }
+  if (property.misses != nullptr) {
+    if (std::string why = property.misses(c); !why.empty()) {
+      return {.outcome = Outcome::skipped, .reason = std::move(why)};
+    }
+  }
+  try {
+    return property.check(kernel, c);
+  } catch (NoAnswer& none) {
+    return std::move(none.verdict);
+  }
+}
+
+}  // namespace attest

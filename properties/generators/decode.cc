@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <string>
+
+#include "generators/fill.h"
+#include "generators/recipe.h"
+
+namespace attest {
+namespace {
+
+/// Brings a kind into its range.
+template <class Kind>
+void wrap(Kind& kind) {
+  kind = static_cast<Kind>(static_cast<unsigned>(kind) % static_cast<unsigned>(Kind::count));
+}
+
+std::int32_t clamped(std::int32_t extent, std::int64_t least, std::int64_t most) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(extent, least, most));
+}
+
+/// Halves the largest of some extents until their product is small enough.
+template <class... Extent>
+void limit_product(Extent&... extents) {
+  std::int32_t* all[] = {&extents...};
+  for (;;) {
+    std::int64_t product = 1;
+    for (const std::int32_t* extent : all) product *= *extent;
+    if (product <= most_elements) return;
+    std::int32_t* largest = *std::max_element(std::begin(all), std::end(all), [](auto* a, auto* b) { return *a < *b; });
+    *largest /= 2;
+  }
+}
+
+void make_valid(Recipe& r) {
+  wrap(r.scores);
+  wrap(r.values);
+  wrap(r.matrices);
+  wrap(r.mask);
+  wrap(r.scale);
+  if (r.operation != Operation::multihead) r.operation = Operation::attention;
+  if (r.causal != Causal::top_left && r.causal != Causal::bottom_right) r.causal = Causal::none;
+  if (r.convention != MaskConvention::pre_scale) r.convention = MaskConvention::post_scale;
+  for (std::int32_t* extent : {&r.batch, &r.heads, &r.dk, &r.dv, &r.c_q, &r.c_k, &r.c_v, &r.d_o}) {
+    *extent = clamped(*extent, 1, 512);
+  }
+  r.queries = clamped(r.queries, 0, most_tokens);
+  r.keys = clamped(r.keys, 0, most_tokens);
+  limit_product(r.batch, r.heads, r.queries, r.keys);
+  limit_product(r.batch, r.heads, r.queries, r.dk);
+  limit_product(r.batch, r.heads, r.queries, r.dv);
+  limit_product(r.batch, r.heads, r.keys, r.dk);
+  limit_product(r.batch, r.heads, r.keys, r.dv);
+  r.kv_heads = clamped(r.kv_heads, 1, r.heads);
+  while (r.heads % r.kv_heads != 0) --r.kv_heads;
+  if (r.operation == Operation::multihead && r.self_attention) {
+    r.keys = r.queries;
+    r.c_k = r.c_v = r.c_q;
+  }
+  r.override_count = clamped(r.override_count, 0, static_cast<std::int64_t>(r.overrides.size()));
+}
+
+void apply(const Override& change, Case& c) {
+  if (change.slot != Slot::q && change.slot != Slot::k && change.slot != Slot::v) return;
+  Tensor& tensor = c[change.slot];
+  if (tensor.elements() == 0 || change.value != change.value) return;
+  const double largest = format_of(tensor.dtype()).largest;
+  tensor.set(static_cast<std::int64_t>(change.index) % tensor.elements(), std::clamp(change.value, -largest, largest));
+}
+
+std::string_view shape_class(const Recipe& r) {
+  if (r.queries == 0 || r.keys == 0) return "empty";
+  const std::int32_t largest = std::max({r.queries, r.keys, r.dk, r.dv});
+  return largest <= 8 ? "small" : largest <= 256 ? "large" : "long";
+}
+
+std::string kinds_of(const Recipe& r) {
+  std::string kinds;
+  kinds.reserve(96);
+  const auto add = [&](std::string_view what, std::string_view kind) {
+    if (!kinds.empty()) kinds += ' ';
+    kinds.append(what).append(kind);
+  };
+  if (r.operation == Operation::attention) {
+    add("scores:", name_of(r.scores));
+    add("values:", name_of(r.values));
+  } else {
+    add("matrices:", name_of(r.matrices));
+  }
+  add("mask:", name_of(r.mask));
+  add("scale:", name_of(r.scale));
+  add("shape:", shape_class(r));
+  if (r.override_count > 0) add("overrides:", "yes");
+  return kinds;
+}
+
+}  // namespace
+
+Case decode(Recipe recipe) {
+  make_valid(recipe);
+  Case c;
+  c.operation = recipe.operation;
+  c.scale = scale_of(recipe);
+  c.causal = recipe.causal;
+  c.mask_convention = recipe.convention;
+  c[Slot::mask] = filled_mask(recipe);
+  if (recipe.operation == Operation::attention) {
+    thread_local std::vector<double> q, k;
+    fill_scores(recipe, c, q, k);
+    fill_values(recipe, c, q, k);
+  } else {
+    fill_multihead(recipe, c);
+  }
+  for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
+  c.metadata.emplace("kinds", kinds_of(recipe));
+  return c;
+}
+
+}  // namespace attest

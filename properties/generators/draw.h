@@ -1,0 +1,55 @@
+// Draw: a seeded source of cases for one dtype, in the words a property needs for its hypotheses.
+#pragma once
+
+#include <rapidcheck/Random.h>
+
+#include <cstdint>
+
+#include "attest/case.h"
+#include "generators/recipe.h"
+
+namespace attest {
+
+/// A case being drawn: narrowed by what a property needs, then taken as a Case. Thread-compatible, cheap to copy.
+class DrawnAttention {
+ public:
+  /// Half of the cases get scores and values near the edges of the domain of definition.
+  DrawnAttention& near_the_edge();
+  // Implicit on purpose: a property's `given` returns the drawn thing, and a Case comes out.
+  operator Case() const { return decode(recipe_); }
+
+ private:
+  friend class Draw;
+  DrawnAttention(Recipe recipe, rc::Random random) : recipe_(recipe), random_(random) {}
+  Recipe recipe_;
+  rc::Random random_;
+};
+
+class DrawnMultihead {
+ public:
+  /// dk = dv = d/h, c_q = d_o = d, biases together or not at all, an output projection, scale 1/sqrt(dk).
+  DrawnMultihead& torch_case();
+  operator Case() const { return decode(recipe_); }
+
+ private:
+  friend class Draw;
+  explicit DrawnMultihead(Recipe recipe) : recipe_(recipe) {}
+  Recipe recipe_;
+};
+
+/// Everything drawn from one Draw is a function of (dtype, seed) and the order of the calls.
+class Draw {
+ public:
+  Draw(DType dtype, std::uint64_t seed) : dtype_(dtype), random_(seed) {}
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  /// softmax(QKᵀ·scale + mask) V of any shape and kind.
+  [[nodiscard]] DrawnAttention attention();
+  /// Multi-head attention with projections, general c_q, c_k, c_v, dk, dv, d_o.
+  [[nodiscard]] DrawnMultihead multihead();
+
+ private:
+  DType dtype_;
+  rc::Random random_;
+};
+
+}  // namespace attest

@@ -1,0 +1,61 @@
+#include "generators/fill.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "selection.h"
+
+namespace attest {
+
+Tensor stored(DType dtype, const Shape& shape, std::span<double> values) {
+  const double largest = format_of(dtype).largest;
+  for (double& value : values) value = std::clamp(value, -largest, largest);
+  return {dtype, shape, values};
+}
+
+double power_of_two(Stream& stream, const Format& format, int low, int high) {
+  const double power = std::ldexp(stream.sign(), static_cast<int>(stream.between(low, high)));
+  switch (stream.below(6)) {
+    case 0:
+      return power * (1.0 + std::ldexp(1.0, 1 - format.precision));
+    case 1:
+      return power * (1.0 - std::ldexp(1.0, -format.precision));
+    default:
+      return power;
+  }
+}
+
+double bit_class(Stream& stream, const Format& format, int low, int high) {
+  switch (stream.below(8)) {
+    case 0:
+      return stream.sign() * 0.0;
+    case 1:
+      return stream.sign() * format.min_subnormal * static_cast<double>(stream.between(1, 3));
+    case 2:
+      return stream.sign() * (format.min_normal + format.min_subnormal * static_cast<double>(stream.between(-1, 1)));
+    case 3:
+    case 4:
+    case 5:
+      return power_of_two(stream, format, low, high);
+    default:
+      return std::ldexp(stream.sign() * (1.0 + stream.unit()), static_cast<int>(stream.between(low, high)));
+  }
+}
+
+double scale_of(const Recipe& recipe) {
+  Stream stream(recipe.seed ^ 0x5ca1e);
+  switch (recipe.scale) {
+    case ScaleKind::one:
+      return 1.0;
+    case ScaleKind::power_of_two:
+      return std::ldexp(1.0, static_cast<int>(stream.between(-6, 2)));
+    case ScaleKind::uniform:
+      return stream.uniform(0.01, 2.0);
+    case ScaleKind::inverse_root:
+    case ScaleKind::count:
+      break;
+  }
+  return inverse_root(recipe.dk);
+}
+
+}  // namespace attest

@@ -1,0 +1,99 @@
+#include <cmath>
+
+#include "generators/fill.h"
+
+namespace attest {
+namespace {
+
+double entry(MatrixKind kind, Stream& stream, const Format& format) {
+  switch (kind) {
+    case MatrixKind::gaussian_ten:
+      return 10.0 * stream.gaussian();
+    case MatrixKind::integers:
+      return static_cast<double>(stream.between(-2, 2));
+    case MatrixKind::powers_of_two:
+      return power_of_two(stream, format, -3, 2);
+    case MatrixKind::heavy:
+      return stream.heavy();
+    default:
+      return stream.gaussian();
+  }
+}
+
+/// Tokens [batch, rows, columns].
+Tensor tokens(const Recipe& recipe, Slot slot, std::int64_t rows, std::int64_t columns) {
+  const Shape shape{recipe.batch, rows, columns};
+  std::vector<double> x(static_cast<std::size_t>(shape.elements()), 0.0);
+  Stream stream = stream_of(recipe, slot);
+  const Format& format = format_of(recipe.dtype);
+  const auto width = static_cast<std::size_t>(columns);
+  for (std::size_t row = 0; row < x.size() / width; ++row) {
+    const std::span<double> token = std::span(x).subspan(row * width, width);
+    if (recipe.matrices == MatrixKind::zeros) continue;
+    if (recipe.matrices == MatrixKind::one_hot) {
+      token[static_cast<std::size_t>(stream.below(columns))] = 1.0;
+    } else if (recipe.matrices == MatrixKind::equal_tokens && slot != Slot::q && row > 0) {
+      std::copy(x.begin(), x.begin() + columns, token.begin());
+    } else {
+      for (double& value : token) value = entry(recipe.matrices, stream, format);
+    }
+  }
+  return stored(recipe.dtype, shape, x);
+}
+
+/// A weight matrix [rows, columns]; sigma 1/sqrt(rows), or the kind's own numbers.
+Tensor weights(const Recipe& recipe, Slot slot, std::int64_t rows, std::int64_t columns) {
+  const Shape shape{rows, columns};
+  std::vector<double> w(static_cast<std::size_t>(shape.elements()));
+  Stream stream = stream_of(recipe, slot);
+  const Format& format = format_of(recipe.dtype);
+  const double sigma = 1.0 / std::sqrt(static_cast<double>(rows));
+  for (std::size_t at = 0; at < w.size(); ++at) {
+    switch (recipe.matrices) {
+      case MatrixKind::integers:
+      case MatrixKind::powers_of_two:
+        w[at] = entry(recipe.matrices, stream, format);
+        break;
+      case MatrixKind::identity:
+        w[at] = at / static_cast<std::size_t>(columns) == at % static_cast<std::size_t>(columns) ? 1.0 : 0.0;
+        break;
+      default:
+        w[at] = sigma * stream.gaussian();
+    }
+  }
+  return stored(recipe.dtype, shape, w);
+}
+
+Tensor row(const Recipe& recipe, Slot slot, std::int64_t columns) {
+  std::vector<double> b(static_cast<std::size_t>(columns));
+  Stream stream = stream_of(recipe, slot);
+  for (double& value : b) value = entry(recipe.matrices, stream, format_of(recipe.dtype));
+  return stored(recipe.dtype, {columns}, b);
+}
+
+}  // namespace
+
+void fill_multihead(const Recipe& recipe, Case& c) {
+  const std::int64_t key_columns = std::int64_t{recipe.heads} * recipe.dk;
+  const std::int64_t value_columns = std::int64_t{recipe.heads} * recipe.dv;
+  c.heads = recipe.heads;
+  c[Slot::q] = tokens(recipe, Slot::q, recipe.queries, recipe.c_q);
+  c[Slot::k] = recipe.self_attention ? c.q() : tokens(recipe, Slot::k, recipe.keys, recipe.c_k);
+  c[Slot::v] = recipe.self_attention ? c.q() : tokens(recipe, Slot::v, recipe.keys, recipe.c_v);
+  c[Slot::w_q] = weights(recipe, Slot::w_q, recipe.c_q, key_columns);
+  c[Slot::w_k] = weights(recipe, Slot::w_k, recipe.c_k, key_columns);
+  c[Slot::w_v] = weights(recipe, Slot::w_v, recipe.c_v, value_columns);
+  if (recipe.output_projection) c[Slot::w_o] = weights(recipe, Slot::w_o, value_columns, recipe.d_o);
+  if (recipe.biases) {
+    c[Slot::b_q] = row(recipe, Slot::b_q, key_columns);
+    c[Slot::b_k] = row(recipe, Slot::b_k, key_columns);
+    c[Slot::b_v] = row(recipe, Slot::b_v, value_columns);
+    c[Slot::b_o] = row(recipe, Slot::b_o, recipe.output_projection ? recipe.d_o : value_columns);
+  }
+  if (recipe.key_value_bias) {
+    c[Slot::bias_k] = row(recipe, Slot::bias_k, key_columns);
+    c[Slot::bias_v] = row(recipe, Slot::bias_v, value_columns);
+  }
+}
+
+}  // namespace attest

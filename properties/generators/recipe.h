@@ -1,0 +1,130 @@
+// Recipe: a case before its numbers are written out: extents, a kind per tensor, a seed, and a few elements set apart.
+// Small and plain on purpose: every recipe decodes to a valid case, whatever its fields hold, so that any source of
+// recipes will do (the generators here, bytes of a mutator).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "attest/case.h"
+
+namespace attest {
+
+/// How q and k are made, so that the scores have the stated character.
+enum class ScoreKind : std::uint8_t {
+  gaussian_tenth,   ///< q, k normal with sigma 0.1
+  gaussian,         ///< sigma 1
+  gaussian_ten,     ///< sigma 10: peaked weights
+  heavy,            ///< Cauchy-like tails
+  integers,         ///< whole numbers in -3..3: exact dot products, many ties
+  powers_of_two,    ///< +-2^e, some one ulp off
+  exact_ties,       ///< all keys equal
+  near_ties,        ///< keys equal but for single ulps
+  duplicate_keys,   ///< a few distinct keys, repeated
+  dominant,         ///< one score 8 to 200 above the others
+  offset,           ///< all scores near a common +-100…3000
+  spread,           ///< scores over a range of 20 to 200
+  below_sentinels,  ///< all scores around and below -1e4 or -1e9, what "minus infinity" often is
+  underflow_edges,  ///< scores below the largest by about where exp or its storage format underflows
+  ill_conditioned,  ///< large products that cancel in q.k
+  zero_queries,     ///< q = 0: uniform weights
+  huge,             ///< scores from 1e4 up to the edge of the domain of definition, and rarely beyond
+  bit_classes,      ///< zeros, subnormals, powers of two +-1 ulp, large numbers, mixed
+  count
+};
+
+/// How v is made.
+enum class ValueKind : std::uint8_t {
+  gaussian,
+  heavy,
+  integers,
+  powers_of_two,
+  ones,                ///< reads the sum of the weights
+  one_hot,             ///< each column reads the weight of one key
+  low_weight_one_hot,  ///< of the keys that weigh least in the first row
+  zero_visible,        ///< 0 on every key that some row sees, not 0 on the others: any leak shows
+  half_ones,           ///< 0 on the first half of the keys, 1 on the second: stagnating sums show
+  cancelling,          ///< +-x pairs: the output is small against the values
+  huge_offset,         ///< a common offset of 1 to 3000 and sigma 1
+  huge,                ///< up to the largest sum that is in the domain
+  bit_classes,
+  count
+};
+
+/// Which places the mask hides or biases.
+enum class MaskKind : std::uint8_t {
+  none,
+  random,       ///< each place by a coin
+  first_block,  ///< the first keys, of every row
+  middle_block,
+  last_block,
+  padding,          ///< a tail that differs per batch entry
+  whole_row,        ///< one row sees nothing, the others all
+  whole_head,       ///< one head sees nothing
+  causal,           ///< the causal triangle written out
+  bias,             ///< small finite numbers, nothing hidden
+  alibi,            ///< -slope·|i - j|
+  finite_sentinel,  ///< -1e4, -1e9 or -largest where `random` would hide: a bias, not a mask
+  count
+};
+
+/// Of a multihead case: how inputs and weights are made.
+enum class MatrixKind : std::uint8_t {
+  gaussian,      ///< inputs sigma 1, weights sigma 1/sqrt(rows)
+  gaussian_ten,  ///< inputs sigma 10
+  integers,      ///< -2..2
+  powers_of_two,
+  identity,      ///< weights that copy: inputs reach the heads unchanged
+  one_hot,       ///< inputs with a single 1 per token
+  equal_tokens,  ///< all tokens of k and v equal
+  zeros,         ///< inputs zero: only the biases speak
+  heavy,
+  count
+};
+
+enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, count };
+
+[[nodiscard]] std::string_view name_of(ScoreKind);
+[[nodiscard]] std::string_view name_of(ValueKind);
+[[nodiscard]] std::string_view name_of(MaskKind);
+[[nodiscard]] std::string_view name_of(MatrixKind);
+[[nodiscard]] std::string_view name_of(ScaleKind);
+
+/// Sets one element of q, k or v after the fill: index modulo the number of elements, value rounded, made finite.
+struct Override {
+  Slot slot = Slot::q;
+  std::uint32_t index = 0;
+  double value = 0.0;
+};
+
+struct Recipe {
+  Operation operation = Operation::attention;
+  DType dtype = DType::f32;
+  std::int32_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, dk = 1, dv = 1;
+  std::int32_t c_q = 1, c_k = 1, c_v = 1, d_o = 1;  ///< multihead only
+  ScoreKind scores = ScoreKind::gaussian;
+  ValueKind values = ValueKind::gaussian;
+  MatrixKind matrices = MatrixKind::gaussian;  ///< multihead only
+  MaskKind mask = MaskKind::none;
+  bool boolean_mask = false;  ///< boolean where the kind only hides
+  bool mask_per_batch = false, mask_per_head = false;
+  bool self_attention = false;                                            ///< multihead: q, k and v are the same tensor
+  bool biases = false, key_value_bias = false, output_projection = true;  ///< multihead
+  ScaleKind scale = ScaleKind::inverse_root;
+  Causal causal = Causal::none;
+  MaskConvention convention = MaskConvention::post_scale;
+  std::uint64_t seed = 0;  ///< of every number in the tensors
+  std::int32_t override_count = 0;
+  std::array<Override, 4> overrides{};
+};
+
+/// The largest M or N, and the largest number of elements of one tensor, of a decoded case.
+inline constexpr std::int64_t most_tokens = 16384;
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 22;
+
+/// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.
+/// Every number is finite and representable in the dtype. Metadata: "kinds".
+[[nodiscard]] Case decode(Recipe recipe);
+
+}  // namespace attest

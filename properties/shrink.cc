@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "property.h"
+#include "selection.h"
+#include "simplify.h"
+
+namespace attest {
+namespace {
+
+/// The status of a call without an output, empty for an output that was judged.
+std::string_view status_in(const Verdict& verdict) {
+  for (const CallStatus status :
+       {CallStatus::rejected, CallStatus::failed, CallStatus::died, CallStatus::timed_out, CallStatus::malformed}) {
+    const std::string_view name = name_of(status);
+    if (verdict.reason.starts_with(name) && verdict.reason.substr(name.size()).starts_with(":")) return name;
+  }
+  return {};
+}
+
+/// Greedy descent: a candidate that still shows the violation replaces the current case.
+class Shrinker {
+ public:
+  Shrinker(const Property& property, Kernel& kernel, Case start, Verdict verdict, int budget)
+      : property_(property),
+        kernel_(kernel),
+        current_(std::move(start)),
+        element_(verdict.element),
+        budget_(budget),
+        status_(status_in(verdict)),
+        least_utilisation_(std::min(2.0, verdict.utilisation)),
+        infinite_(std::isinf(verdict.utilisation)) {}
+
+  Case shrunk() {
+    aim();
+    for (bool changed = true; changed && budget_ > 0;) {
+      changed = reduce_extents();
+      changed |= simplify_form();
+      changed |= simplify_numbers();
+    }
+    return std::move(current_);
+  }
+
+ private:
+  bool take(Case candidate) {
+    if (budget_ <= 0) return false;
+    --budget_;
+    const Verdict verdict = check_case(property_, kernel_, candidate);
+    if (verdict.outcome != Outcome::violated || status_in(verdict) != status_) return false;
+    if (!(verdict.utilisation >= least_utilisation_) || (infinite_ && !std::isinf(verdict.utilisation))) return false;
+    current_ = std::move(candidate);
+    return true;
+  }
+
+  bool take(Selection selection) {
+    keep_widths(current_, selection);
+    return take(select(current_, selection));
+  }
+
+  /// Only the batch entry, head, row and column of the worst element.
+  void aim() {
+    if (current_.operation != Operation::attention || element_ < 0) return;
+    const Extents e = extents_of(current_);
+    const std::int64_t column = element_ % e.dv, row = element_ / e.dv % e.queries,
+                       head = element_ / e.dv / e.queries % e.heads, batch = element_ / e.dv / e.queries / e.heads;
+    Selection s = everything(current_);
+    s.batch = {batch};
+    keep_head(e, s, head);
+    take(s);
+    // Rows move under a causal form, so the row is a step of its own.
+    s = everything(current_);
+    s.queries = {row};
+    take(s);
+    s = everything(current_);
+    s.dv = {column};
+    take(s);
+  }
+
+  static void keep_head(const Extents& e, Selection& s, std::int64_t head) {
+    s.heads = {head};
+    if (e.kv_heads > 0) s.kv_heads = {head / (e.heads / e.kv_heads)};
+  }
+
+  /// Axes that must change together move as one.
+  using Axis = std::vector<Indices Selection::*>;
+
+  bool reduce_extents() {
+    bool changed = reduce_heads();
+    if (current_.operation == Operation::attention) {
+      for (const Axis& axis : {Axis{&Selection::batch}, Axis{&Selection::keys}, Axis{&Selection::queries},
+                               Axis{&Selection::queries, &Selection::keys}, Axis{&Selection::dk}, Axis{&Selection::dv},
+                               Axis{&Selection::dk, &Selection::dv}}) {
+        changed |= reduce(axis);
+      }
+      return changed;
+    }
+    for (const Axis& axis :
+         {Axis{&Selection::batch}, Axis{&Selection::keys}, Axis{&Selection::queries},
+          Axis{&Selection::queries, &Selection::keys}, Axis{&Selection::dk, &Selection::dv}, Axis{&Selection::dk},
+          Axis{&Selection::dv}, Axis{&Selection::c_q}, Axis{&Selection::c_k}, Axis{&Selection::c_v},
+          Axis{&Selection::c_q, &Selection::c_k, &Selection::c_v}, Axis{&Selection::d_o}}) {
+      changed |= reduce(axis);
+    }
+    return changed;
+  }
+
+  bool reduce_heads() {
+    bool changed = false;
+    const std::int64_t heads = extents_of(current_).heads;
+    for (std::int64_t head = 0; heads > 1 && head < heads && !changed; ++head) {
+      Selection s = everything(current_);
+      keep_head(extents_of(current_), s, head);
+      changed = take(std::move(s));
+    }
+    if (changed || heads < 3) return changed;
+    // Two heads, or a key-value head of its own for each: what a wrong head mapping needs.
+    Selection s = everything(current_);
+    s.heads = {0, heads - 1};
+    const Extents e = extents_of(current_);
+    if (e.kv_heads > 0) s.kv_heads = {0, e.kv_heads - 1};
+    return take(std::move(s));
+  }
+
+  /// Fewer indices of an axis: 1, 2, 3 of them first, then without ever smaller chunks.
+  bool reduce(const Axis& axis) {
+    const auto extent = [&] { return static_cast<std::int64_t>((everything(current_).*axis.front()).size()); };
+    const Selection all = everything(current_);
+    for (const auto part : axis) {
+      if ((all.*part).size() != (all.*axis.front()).size()) return false;
+    }
+    const auto keep = [&](const Indices& indices) {
+      Selection s = everything(current_);
+      for (const auto part : axis) s.*part = indices;
+      return take(std::move(s));
+    };
+    bool changed = false;
+    for (std::int64_t few = 1; few <= 3 && few < extent(); ++few) {
+      if (keep(all_of(few))) return true;
+    }
+    int attempts = 48;  // so that a long axis leaves something of the budget to the others
+    const std::int64_t start = extent();
+    for (auto chunk = static_cast<std::int64_t>(
+             std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, start - 1))));
+         chunk >= 1 && attempts > 0; chunk /= 2) {
+      for (std::int64_t from = 0; from < extent() && extent() > chunk && attempts > 0; --attempts) {
+        Indices rest = all_of(extent());
+        const auto first = rest.begin() + from;
+        rest.erase(first, first + std::min<std::int64_t>(chunk, rest.end() - first));
+        if (keep(rest)) {
+          changed = true;
+        } else {
+          from += chunk;
+        }
+      }
+    }
+    return changed;
+  }
+
+  bool simplify_form() {
+    bool changed = false;
+    const auto with = [&](auto change) {
+      Case candidate = current_;
+      change(candidate);
+      changed |= take(std::move(candidate));
+    };
+    if (current_.mask().present()) with([](Case& c) { c[Slot::mask] = Tensor(); });
+    if (current_.causal != Causal::none) with([](Case& c) { c.causal = Causal::none; });
+    if (current_.mask_convention != MaskConvention::post_scale) {
+      with([](Case& c) { c.mask_convention = MaskConvention::post_scale; });
+    }
+    if (current_[Slot::bias_k].present()) {
+      with([](Case& c) { c[Slot::bias_k] = c[Slot::bias_v] = Tensor(); });
+    }
+    if (current_[Slot::b_q].present()) {
+      with([](Case& c) { c[Slot::b_q] = c[Slot::b_k] = c[Slot::b_v] = c[Slot::b_o] = Tensor(); });
+    }
+    if (current_.scale != 1.0) {
+      with([](Case& c) { c.scale = 1.0; });
+    }
+    if (current_.scale != std::exp2(std::round(std::log2(current_.scale)))) {
+      with([](Case& c) { c.scale = std::exp2(std::round(std::log2(c.scale))); });
+    }
+    return changed;
+  }
+
+  bool simplify_numbers() {
+    bool changed = false;
+    for (int slot = 0; slot < slot_count; ++slot) changed |= simplify_tensor(static_cast<Slot>(slot));
+    return changed;
+  }
+
+  bool simplify_tensor(Slot slot) {
+    bool changed = false;
+    for (const Simplification simpler : simplifications) {
+      Case candidate = current_;
+      if (!simplify_all(candidate[slot], simpler)) continue;
+      if (take(std::move(candidate))) {
+        changed = true;
+        break;
+      }
+    }
+    const std::int64_t elements = current_[slot].elements() * (current_[slot].present() ? 1 : 0);
+    for (std::int64_t element = 0; elements <= 64 && element < elements; ++element) {
+      for (const Simplification simpler : simplifications) {
+        Case candidate = current_;
+        if (!simplify_one(candidate[slot], element, simpler)) continue;
+        if (take(std::move(candidate))) {
+          changed = true;
+          break;
+        }
+      }
+    }
+    return changed;
+  }
+
+  const Property& property_;
+  Kernel& kernel_;
+  Case current_;
+  std::int64_t element_;
+  int budget_;
+  std::string status_;
+  double least_utilisation_;
+  bool infinite_;
+};
+
+}  // namespace
+
+Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget) {
+  if (budget < 1) return c;
+  Verdict verdict = check_case(property, kernel, c);
+  if (verdict.outcome != Outcome::violated) return c;
+  Case result = Shrinker(property, kernel, c, std::move(verdict), budget - 1).shrunk();
+  result.metadata["shrunk"] = "yes";
+  return result;
+}
+
+}  // namespace attest
