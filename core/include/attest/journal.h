@@ -1,4 +1,13 @@
-// Journal: the append-only record of a run (JSON lines), its canonical form, and the writer.
+// Journal: the append-only record of a run (JSON lines), its reader, its writer and its canonical form.
+//
+// A line is one JSON object whose "kind" is one of
+//   run      what determines the cases: seed, or the case files
+//   meta     times, host, versions, arguments: everything that may differ between two runs of the same thing
+//   kernel   a kernel with its manifest, or why it did not start
+//   finding  a violated case, shrunk and saved
+//   batch    the tally of a finished range of cases
+// Findings of a batch stand before its batch line, so a batch that is there is there whole. A last line without its
+// newline is what a killed writer left: readers ignore it, and a writer that resumes cuts it off.
 #pragma once
 
 #include <array>
@@ -6,43 +15,158 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/verdict.h"
 
 namespace attest {
 
+/// Cases of one batch: batch r holds k in [r * batch_cases, (r + 1) * batch_cases), for any number of jobs and shards.
+inline constexpr std::int64_t batch_cases = 64;
+/// Findings kept per (property, kernel, dtype): those with the smallest k. The rest is counted.
+inline constexpr std::size_t findings_kept = 3;
+
 /// Counts and the worst case over a range of k; merging is associative and commutative, and every figure is an integer,
 /// a maximum or a count, so that the order of merging cannot change a byte.
 struct Tally {
   std::int64_t held = 0, violated = 0, skipped = 0, excused = 0, inconclusive = 0;
-  double worst_utilisation = 0.0;      ///< over held and violated cases
-  std::int64_t worst_k = -1;           ///< the smallest k that attains it
-  std::int64_t level[4] = {0, 0, 0, 0};  ///< cases by deepest oracle level
-  /// histogram[i] counts judged cases with utilisation in [2^((i-56)/4), 2^((i-55)/4)), clamped at both ends; the first
-  /// bin also holds 0. 64 bins: quarter octaves from 2^-14 to 2^2.
+  double worst_utilisation = 0.0;       ///< over held and violated cases; inf where NaN was found or nothing allowed
+  std::int64_t worst_k = -1;            ///< the smallest k that attains it; -1: no case was held or violated
+  std::array<std::int64_t, 4> level{};  ///< held and violated cases by deepest oracle level
+  /// histogram[i] counts held and violated cases with utilisation in [2^((i-56)/4), 2^((i-55)/4)), clamped at both
+  /// ends; the first bin also holds 0. 64 bins: quarter octaves from 2^-14 to 2^2.
   std::array<std::int64_t, 64> histogram{};
-  std::map<std::string, std::int64_t> reasons;  ///< of skipped and excused cases
+  /// Why, for skipped, excused and inconclusive cases: "skipped: has N queries; the manifest's max_queries is 1" →
+  /// count. Numbers before the first ';' (the case's own) read N, so that a reason is a class and not a case.
+  std::map<std::string, std::int64_t> reasons;
 
   void add(std::int64_t k, const Verdict& verdict);
+  /// `count` cases skipped for one reason.
+  void skip(std::int64_t count, std::string_view reason);
   void merge(const Tally& other);
+  /// Cases of every outcome.
+  [[nodiscard]] std::int64_t cases() const { return held + violated + skipped + excused + inconclusive; }
+  /// Cases that were held or violated.
+  [[nodiscard]] std::int64_t judged() const { return held + violated; }
+  /// An upper bound of the quantile (0 < fraction <= 1) of the judged cases' utilisation: the edge of its bin, or the
+  /// worst where that is less. 0 without judged cases.
+  [[nodiscard]] double quantile(double fraction) const;
+  [[nodiscard]] bool operator==(const Tally&) const = default;
 };
 
-/// A finished batch: k in [first_k, last_k) of (property, kernel, dtype).
-struct BatchRecord {
+/// k ≡ index mod count.
+struct Shard {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+  [[nodiscard]] bool takes(std::int64_t k) const { return k % count == index; }
+  [[nodiscard]] bool operator==(const Shard&) const = default;
+  [[nodiscard]] auto operator<=>(const Shard&) const = default;
+};
+
+/// What determines the cases of a run.
+struct RunRecord {
+  std::uint64_t seed = 1;
+  std::vector<std::string> case_files;  ///< not empty: case k is the k-th of these files
+  [[nodiscard]] bool operator==(const RunRecord&) const = default;
+};
+
+/// event "begin" or "end", and facts as text.
+struct MetaRecord {
+  std::string event;
+  std::map<std::string, std::string> facts;
+};
+
+/// A kernel of the run.
+struct KernelRecord {
+  std::string id;           ///< as on the command line
+  std::string manifest;     ///< JSON; empty where it did not start
+  std::string not_started;  ///< why it was left out; empty where it started
+  [[nodiscard]] bool operator==(const KernelRecord&) const = default;
+};
+
+/// What a batch, a finding and a line of the summary are about.
+struct Subject {
   std::string property, kernel, dtype;
+  [[nodiscard]] auto operator<=>(const Subject&) const = default;
+};
+
+/// A finished range: every k in [first_k, last_k) that the shard takes.
+struct BatchRecord {
+  Subject subject;
   std::int64_t first_k = 0, last_k = 0;
+  Shard shard;
   Tally tally;
 };
 
 /// A violated verdict with its shrunk case.
 struct FindingRecord {
-  std::string property, kernel, dtype;
+  Subject subject;
   std::int64_t k = 0;
-  std::string kind;    ///< "bound", "non-finite", "not-repeatable", "died", "timed-out", "malformed", "rejected", …
+  std::string kind;       ///< "bound", "non-finite", "died", "timed-out", "malformed", "rejected", "failed"
   std::string case_file;  ///< relative to the run's folder
-  Verdict verdict;
+  Verdict verdict;        ///< of the shrunk case
+};
+
+/// Everything a journal holds, in the order it was written.
+struct Journal {
+  std::optional<RunRecord> run;
+  std::vector<MetaRecord> meta;
+  std::vector<KernelRecord> kernels;
+  std::vector<BatchRecord> batches;
+  std::vector<FindingRecord> findings;
+  bool torn = false;  ///< a last line without its end was ignored
+
+  /// The run was stopped before its end, or is under way, or was killed: no "end" follows the last "begin".
+  [[nodiscard]] bool unfinished() const;
+  /// The last "end" says it was interrupted.
+  [[nodiscard]] bool interrupted() const;
+};
+
+/// One line with its newline.
+[[nodiscard]] std::string to_line(const RunRecord&);
+[[nodiscard]] std::string to_line(const MetaRecord&);
+[[nodiscard]] std::string to_line(const KernelRecord&);
+[[nodiscard]] std::string to_line(const BatchRecord&);
+[[nodiscard]] std::string to_line(const FindingRecord&);
+
+/// Parses journal text. Throws UsageError "SOURCE, line 12: …" for a line that is whole and wrong.
+[[nodiscard]] Journal parse_journal(std::string_view text, std::string_view source);
+/// Reads a journal file, or run.jsonl of a run's folder. Throws UsageError naming it.
+[[nodiscard]] Journal read_journal(const std::filesystem::path& file_or_folder);
+
+/// The canonical form of one run given by any number of journals of its parts: meta dropped, everything sorted, each
+/// finished batch once, shards that complete each other joined, neighbouring ranges joined, and the findings_kept
+/// findings of smallest k per subject. Byte-equal for any jobs, shards, interruptions and order. Throws UsageError
+/// where the parts are not of one run (another seed, other case files, overlapping ranges); `sources` names them.
+[[nodiscard]] Journal canonical(std::span<const Journal> parts, std::span<const std::string> sources);
+/// The text of a journal: run, kernels, findings, batches (no meta).
+[[nodiscard]] std::string to_text(const Journal& journal);
+
+/// Appends to run.jsonl, a write(2) per line on O_APPEND. One thread at a time.
+class JournalWriter {
+ public:
+  /// Opens or creates the file, locks it against a second run in the same folder, and cuts off a torn last line. Throws
+  /// UsageError.
+  explicit JournalWriter(const std::filesystem::path& file);
+  ~JournalWriter();
+  JournalWriter(const JournalWriter&) = delete;
+  JournalWriter& operator=(const JournalWriter&) = delete;
+
+  /// Throws UsageError when the line could not be written whole; what stood before is left as it was.
+  template <class Record>
+  void append(const Record& record) {
+    append_line(to_line(record));
+  }
+  /// Asks the system to put everything on the disk.
+  void sync();
+
+ private:
+  void append_line(std::string_view line);
+  std::filesystem::path file_;
+  int descriptor_ = -1;
 };
 
 }  // namespace attest

@@ -1,0 +1,254 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "attest/case.h"
+#include "attest/files.h"
+#include "attest/journal.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What is wrong with a line; the reader adds where it is.
+class BadLine : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A line's members, taken by name and type; what is not taken is an error, so that a journal of a later version is
+/// refused and not half understood.
+class Members {
+ public:
+  explicit Members(Json json) : json_(std::move(json)) {
+    if (!json_.is_object()) throw BadLine("is not a JSON object");
+  }
+
+  [[nodiscard]] bool has(const std::string& name) const { return json_.contains(name); }
+
+  Json take(const std::string& name) {
+    const auto found = json_.find(name);
+    if (found == json_.end()) throw BadLine(fmt::format("has no \"{}\"", name));
+    Json value = std::move(*found);
+    json_.erase(found);
+    return value;
+  }
+  std::string text(const std::string& name) {
+    const Json value = take(name);
+    if (!value.is_string()) throw BadLine(fmt::format("\"{}\" must be a string", name));
+    return value.get<std::string>();
+  }
+  std::int64_t integer(const std::string& name, std::int64_t least = 0) { return integer_of(take(name), name, least); }
+  std::uint64_t natural(const std::string& name) {
+    const Json value = take(name);
+    if (!value.is_number_unsigned()) throw BadLine(fmt::format("\"{}\" must be a whole number", name));
+    return value.get<std::uint64_t>();
+  }
+  double number(const std::string& name) {
+    const Json value = take(name);
+    if (value.is_number()) return value.get<double>();
+    if (value == "inf") return std::numeric_limits<double>::infinity();
+    if (value == "-inf") return -std::numeric_limits<double>::infinity();
+    if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+    throw BadLine(fmt::format("\"{}\" must be a number, \"inf\", \"-inf\" or \"nan\"", name));
+  }
+  Json array(const std::string& name) {
+    Json value = take(name);
+    if (!value.is_array()) throw BadLine(fmt::format("\"{}\" must be an array", name));
+    return value;
+  }
+  Json object(const std::string& name) {
+    Json value = take(name);
+    if (!value.is_object()) throw BadLine(fmt::format("\"{}\" must be an object", name));
+    return value;
+  }
+  void finish() const {
+    if (!json_.empty()) throw BadLine(fmt::format("has an unknown member \"{}\"", json_.begin().key()));
+  }
+  [[nodiscard]] const Json& rest() const { return json_; }
+
+  static std::int64_t integer_of(const Json& value, const std::string& name, std::int64_t least = 0) {
+    const bool representable =
+        value.is_number_integer() &&
+        (!value.is_number_unsigned() ||
+         value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
+    if (!representable || value.get<std::int64_t>() < least) {
+      throw BadLine(fmt::format("\"{}\" must be a whole number of at least {}", name, least));
+    }
+    return value.get<std::int64_t>();
+  }
+
+ private:
+  Json json_;
+};
+
+Subject take_subject(Members& members) {
+  return {members.text("property"), members.text("kernel"), members.text("dtype")};
+}
+
+RunRecord run_of(Members& members) {
+  if (const std::string schema = members.text("schema"); schema != "attest-journal/1") {
+    throw BadLine(fmt::format("has the schema \"{}\"; this program reads attest-journal/1", schema));
+  }
+  RunRecord record{.seed = members.natural("seed"), .case_files = {}};
+  if (members.has("case_files")) {
+    for (const Json& file : members.array("case_files")) {
+      if (!file.is_string()) throw BadLine("\"case_files\" must hold strings");
+      record.case_files.push_back(file.get<std::string>());
+    }
+  }
+  members.finish();
+  return record;
+}
+
+MetaRecord meta_of(Members& members) {
+  MetaRecord record{.event = members.text("event"), .facts = {}};
+  for (const auto& [name, fact] : members.rest().items()) {
+    if (!fact.is_string()) throw BadLine(fmt::format("\"{}\" must be a string", name));
+    record.facts[name] = fact.get<std::string>();
+  }
+  return record;
+}
+
+KernelRecord kernel_of(Members& members) {
+  KernelRecord record{.id = members.text("id"), .manifest = {}, .not_started = {}};
+  if (members.has("manifest")) record.manifest = members.object("manifest").dump();
+  if (members.has("not_started")) record.not_started = members.text("not_started");
+  members.finish();
+  return record;
+}
+
+Tally take_tally(Members& members) {
+  Tally tally;
+  tally.held = members.integer("held");
+  tally.violated = members.integer("violated");
+  tally.skipped = members.integer("skipped");
+  tally.excused = members.integer("excused");
+  tally.inconclusive = members.integer("inconclusive");
+  tally.worst_utilisation = members.number("worst");
+  if (!(tally.worst_utilisation >= 0.0)) throw BadLine("\"worst\" must be at least 0");
+  tally.worst_k = members.integer("worst_k", /*least=*/-1);
+  const Json level = members.array("level");
+  if (level.size() != tally.level.size()) throw BadLine("\"level\" must hold 4 counts");
+  for (std::size_t i = 0; i < tally.level.size(); ++i) tally.level[i] = Members::integer_of(level[i], "level");
+  for (const Json& pair : members.array("histogram")) {
+    if (!pair.is_array() || pair.size() != 2) throw BadLine("\"histogram\" must hold pairs of bin and count");
+    const std::int64_t bin = Members::integer_of(pair[0], "histogram");
+    if (bin >= static_cast<std::int64_t>(tally.histogram.size())) throw BadLine("\"histogram\" has 64 bins");
+    tally.histogram[static_cast<std::size_t>(bin)] = Members::integer_of(pair[1], "histogram");
+  }
+  for (const auto& [reason, count] : members.object("reasons").items()) {
+    tally.reasons[reason] = Members::integer_of(count, "reasons");
+  }
+  return tally;
+}
+
+BatchRecord batch_of(Members& members) {
+  BatchRecord record;
+  record.subject = take_subject(members);
+  record.first_k = members.integer("first");
+  record.last_k = members.integer("last");
+  if (record.last_k < record.first_k) throw BadLine("\"last\" must be at least \"first\"");
+  if (members.has("shard")) {
+    const Json shard = members.array("shard");
+    if (shard.size() != 2) throw BadLine("\"shard\" must hold index and count");
+    record.shard = {Members::integer_of(shard[0], "shard"), Members::integer_of(shard[1], "shard", /*least=*/1)};
+    if (record.shard.index >= record.shard.count) throw BadLine("\"shard\" must have its index below its count");
+  }
+  record.tally = take_tally(members);
+  members.finish();
+  return record;
+}
+
+Outcome outcome_named(const std::string& name) {
+  for (const Outcome outcome :
+       {Outcome::held, Outcome::violated, Outcome::skipped, Outcome::excused, Outcome::inconclusive}) {
+    if (name == name_of(outcome)) return outcome;
+  }
+  throw BadLine(fmt::format("has no outcome \"{}\"", name));
+}
+
+FindingRecord finding_of(Members& members) {
+  FindingRecord record;
+  record.subject = take_subject(members);
+  record.k = members.integer("k");
+  record.kind = members.text("class");
+  record.case_file = members.text("case");
+  Members verdict(members.object("verdict"));
+  record.verdict.outcome = outcome_named(verdict.text("outcome"));
+  record.verdict.utilisation = verdict.number("utilisation");
+  record.verdict.error = verdict.number("error");
+  record.verdict.allowed = verdict.number("allowed");
+  record.verdict.element = verdict.integer("element", /*least=*/-1);
+  record.verdict.level = static_cast<int>(std::min<std::int64_t>(verdict.integer("level"), 3));
+  record.verdict.reason = verdict.text("reason");
+  verdict.finish();
+  members.finish();
+  return record;
+}
+
+void read_line(Journal& journal, std::string_view line) {
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw BadLine("is not JSON");
+  Members members(std::move(json));
+  const std::string kind = members.text("kind");
+  if (kind == "run") {
+    const RunRecord record = run_of(members);
+    if (journal.run && *journal.run != record) throw BadLine("is of another run than the first line");
+    journal.run = record;
+  } else if (kind == "meta") {
+    journal.meta.push_back(meta_of(members));
+  } else if (kind == "kernel") {
+    journal.kernels.push_back(kernel_of(members));
+  } else if (kind == "batch") {
+    journal.batches.push_back(batch_of(members));
+  } else if (kind == "finding") {
+    journal.findings.push_back(finding_of(members));
+  } else {
+    throw BadLine(fmt::format("has the unknown kind \"{}\"", kind));
+  }
+}
+
+}  // namespace
+
+Journal parse_journal(std::string_view text, std::string_view source) {
+  Journal journal;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      journal.torn = true;
+      break;
+    }
+    ++number;
+    try {
+      read_line(journal, text.substr(0, end));
+    } catch (const BadLine& bad) {
+      throw UsageError(fmt::format("{}, line {}: {}; this journal was changed or is of another version", source, number,
+                                   bad.what()));
+    }
+    text.remove_prefix(end + 1);
+  }
+  if (!journal.run) throw UsageError(fmt::format("{}: holds no run (its first line is missing)", source));
+  return journal;
+}
+
+Journal read_journal(const std::filesystem::path& file_or_folder) {
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(file_or_folder, ignored);
+  const std::filesystem::path file = folder ? file_or_folder / "run.jsonl" : file_or_folder;
+  return parse_journal(read_file(file), file.string());
+}
+
+bool Journal::unfinished() const {
+  return meta.empty() || meta.back().event != "end";
+}
+
+bool Journal::interrupted() const {
+  return !meta.empty() && meta.back().event == "end" && meta.back().facts.contains("interrupted");
+}
+
+}  // namespace attest

@@ -1,0 +1,108 @@
+#include "attest/journal.h"
+#include "attest/json_writer.h"
+
+namespace attest {
+namespace {
+
+JsonWriter begin(std::string_view kind) {
+  JsonWriter json;
+  json.begin_object().member("kind", kind);
+  return json;
+}
+
+std::string finish(JsonWriter& json) {
+  return json.end_object().text() + '\n';
+}
+
+void write_subject(JsonWriter& json, const Subject& subject) {
+  json.member("property", subject.property).member("kernel", subject.kernel).member("dtype", subject.dtype);
+}
+
+void write_tally(JsonWriter& json, const Tally& tally) {
+  json.member("held", tally.held)
+      .member("violated", tally.violated)
+      .member("skipped", tally.skipped)
+      .member("excused", tally.excused)
+      .member("inconclusive", tally.inconclusive)
+      .member("worst", tally.worst_utilisation)
+      .member("worst_k", tally.worst_k);
+  json.key("level").begin_array();
+  for (const std::int64_t count : tally.level) json.value(count);
+  json.end_array().key("histogram").begin_array();
+  for (std::size_t bin = 0; bin < tally.histogram.size(); ++bin) {
+    if (tally.histogram[bin] != 0) json.begin_array().value(bin).value(tally.histogram[bin]).end_array();
+  }
+  json.end_array().key("reasons").begin_object();
+  for (const auto& [reason, count] : tally.reasons) json.member(reason, count);
+  json.end_object();
+}
+
+void write_verdict(JsonWriter& json, const Verdict& verdict) {
+  json.begin_object()
+      .member("outcome", name_of(verdict.outcome))
+      .member("utilisation", verdict.utilisation)
+      .member("error", verdict.error)
+      .member("allowed", verdict.allowed)
+      .member("element", verdict.element)
+      .member("level", verdict.level)
+      .member("reason", verdict.reason)
+      .end_object();
+}
+
+}  // namespace
+
+std::string to_line(const RunRecord& record) {
+  JsonWriter json = begin("run");
+  json.member("schema", "attest-journal/1").member("seed", record.seed);
+  if (!record.case_files.empty()) {
+    json.key("case_files").begin_array();
+    for (const std::string& file : record.case_files) json.value(file);
+    json.end_array();
+  }
+  return finish(json);
+}
+
+std::string to_line(const MetaRecord& record) {
+  JsonWriter json = begin("meta");
+  json.member("event", record.event);
+  for (const auto& [name, fact] : record.facts) json.member(name, fact);
+  return finish(json);
+}
+
+std::string to_line(const KernelRecord& record) {
+  JsonWriter json = begin("kernel");
+  json.member("id", record.id);
+  if (!record.manifest.empty()) json.key("manifest").raw(record.manifest);
+  if (!record.not_started.empty()) json.member("not_started", record.not_started);
+  return finish(json);
+}
+
+std::string to_line(const BatchRecord& record) {
+  JsonWriter json = begin("batch");
+  write_subject(json, record.subject);
+  json.member("first", record.first_k).member("last", record.last_k);
+  if (record.shard.count != 1) {
+    json.key("shard").begin_array().value(record.shard.index).value(record.shard.count).end_array();
+  }
+  write_tally(json, record.tally);
+  return finish(json);
+}
+
+std::string to_line(const FindingRecord& record) {
+  JsonWriter json = begin("finding");
+  write_subject(json, record.subject);
+  json.member("k", record.k).member("class", record.kind).member("case", record.case_file).key("verdict");
+  write_verdict(json, record.verdict);
+  return finish(json);
+}
+
+std::string to_text(const Journal& journal) {
+  std::string text;
+  if (journal.run) text += to_line(*journal.run);
+  for (const KernelRecord& record : journal.kernels) text += to_line(record);
+  for (const FindingRecord& record : journal.findings) text += to_line(record);
+  for (const BatchRecord& record : journal.batches) text += to_line(record);
+  return text;
+}
+
+}  // namespace attest

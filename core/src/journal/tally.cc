@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attest/journal.h"
+
+namespace attest {
+namespace {
+
+constexpr int first_exponent_quarters = -56;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_word(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/// Numbers before the first ';' become N; the digits of a word such as "f16" stay.
+std::string reason_class(std::string_view reason) {
+  const std::size_t own = std::min(reason.find(';'), reason.size());
+  std::string text;
+  for (std::size_t i = 0; i < own;) {
+    if (!is_digit(reason[i]) || (i > 0 && is_word(reason[i - 1]))) {
+      text += reason[i++];
+      continue;
+    }
+    // A decimal number, its exponent included: "1.5e-07".
+    while (i < own) {
+      const bool exponent_sign = (reason[i] == '-' || reason[i] == '+') && reason[i - 1] == 'e';
+      const bool point = reason[i] == '.' && i + 1 < own && is_digit(reason[i + 1]);
+      if (!is_word(reason[i]) && !exponent_sign && !point) break;
+      ++i;
+    }
+    text += 'N';
+  }
+  return text.append(reason.substr(own));
+}
+
+std::size_t bin_of(double utilisation) {
+  if (!(utilisation > 0.0)) return 0;
+  if (std::isinf(utilisation)) return 63;
+  // Comparisons with the edges and no logarithm: every machine puts the same number in the same bin.
+  int exponent = 0;
+  const double twice = 2.0 * std::frexp(utilisation, &exponent);  // in [1, 2), utilisation = twice * 2^(exponent - 1)
+  const int quarter =
+      (twice >= 0x1.306fe0a31b715p+0) + (twice >= 0x1.6a09e667f3bcdp+0) + (twice >= 0x1.ae89f995ad3adp+0);
+  return static_cast<std::size_t>(std::clamp(4 * (exponent - 1) + quarter - first_exponent_quarters, 0, 63));
+}
+
+}  // namespace
+
+void Tally::add(std::int64_t k, const Verdict& verdict) {
+  switch (verdict.outcome) {
+    case Outcome::held:
+      ++held;
+      break;
+    case Outcome::violated:
+      ++violated;
+      break;
+    case Outcome::skipped:
+      ++skipped;
+      break;
+    case Outcome::excused:
+      ++excused;
+      break;
+    case Outcome::inconclusive:
+      ++inconclusive;
+      break;
+  }
+  if (verdict.outcome != Outcome::held && verdict.outcome != Outcome::violated) {
+    ++reasons[std::string(name_of(verdict.outcome)) + ": " + reason_class(verdict.reason)];
+    return;
+  }
+  const double utilisation =
+      std::isnan(verdict.utilisation) ? std::numeric_limits<double>::infinity() : verdict.utilisation;
+  if (worst_k < 0 || utilisation > worst_utilisation || (utilisation == worst_utilisation && k < worst_k)) {
+    worst_utilisation = utilisation;
+    worst_k = k;
+  }
+  ++level[static_cast<std::size_t>(std::clamp(verdict.level, 0, 3))];
+  ++histogram[bin_of(utilisation)];
+}
+
+void Tally::skip(std::int64_t count, std::string_view reason) {
+  if (count == 0) return;
+  skipped += count;
+  reasons["skipped: " + reason_class(reason)] += count;
+}
+
+void Tally::merge(const Tally& other) {
+  held += other.held;
+  violated += other.violated;
+  skipped += other.skipped;
+  excused += other.excused;
+  inconclusive += other.inconclusive;
+  const bool worse = other.worst_utilisation > worst_utilisation ||
+                     (other.worst_utilisation == worst_utilisation && other.worst_k < worst_k);
+  if (other.worst_k >= 0 && (worst_k < 0 || worse)) {
+    worst_utilisation = other.worst_utilisation;
+    worst_k = other.worst_k;
+  }
+  for (std::size_t i = 0; i < level.size(); ++i) level[i] += other.level[i];
+  for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
+  for (const auto& [reason, count] : other.reasons) reasons[reason] += count;
+}
+
+double Tally::quantile(double fraction) const {
+  const auto wanted = static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(judged())));
+  if (judged() == 0) return 0.0;
+  std::int64_t seen = 0;
+  for (std::size_t i = 0; i + 1 < histogram.size(); ++i) {
+    seen += histogram[i];
+    const double edge = std::exp2(static_cast<double>(static_cast<int>(i) + 1 + first_exponent_quarters) / 4.0);
+    if (seen >= wanted) return std::min(edge, worst_utilisation);
+  }
+  return worst_utilisation;
+}
+
+}  // namespace attest

@@ -1,0 +1,335 @@
+#include "attest/journal.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "attest/case.h"
+#include "attest/files.h"
+#include "attest/json_writer.h"
+
+namespace attest {
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/attest-journal-XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Verdict verdict_of(std::int64_t k) {
+  Verdict verdict;
+  verdict.utilisation = static_cast<double>((k * 7919) % 1000) / 1500.0;
+  verdict.level = static_cast<int>(k % 3) + 1;
+  if (k % 11 == 0)
+    verdict = {.outcome = Outcome::skipped, .reason = "has " + std::to_string(k) + " keys; max_keys is 4"};
+  if (k % 97 == 5) verdict = {.outcome = Outcome::violated, .utilisation = 2.0 + static_cast<double>(k)};
+  return verdict;
+}
+
+Subject subject_of(int i) {
+  return {"attention.oracle", i % 2 == 0 ? "builtin:flash" : "exec:a \"b\"", i < 2 ? "f32" : "bf16"};
+}
+
+/// A run over four subjects, batch by batch in the given order of blocks.
+Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard, std::int64_t cases) {
+  Journal journal;
+  journal.run = RunRecord{.seed = 7, .case_files = {}};
+  journal.meta.push_back({"begin", {{"host", "h" + std::to_string(shard.index)}}});
+  for (const std::int64_t block : blocks) {
+    for (int i = 0; i < 4; ++i) {
+      BatchRecord batch{subject_of(i), block * batch_cases, std::min((block + 1) * batch_cases, cases), shard, {}};
+      for (std::int64_t k = batch.first_k; k < batch.last_k; ++k) {
+        if (!shard.takes(k)) continue;
+        batch.tally.add(k, verdict_of(k));
+        if (verdict_of(k).outcome == Outcome::violated) {
+          journal.findings.push_back({subject_of(i), k, "bound", "cases/" + std::to_string(k), verdict_of(k)});
+        }
+      }
+      journal.batches.push_back(batch);
+    }
+  }
+  return journal;
+}
+
+std::string canonical_text(const std::vector<Journal>& parts) {
+  const std::vector<std::string> sources(parts.size(), "a run");
+  return to_text(canonical(parts, sources));
+}
+
+std::string error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(JsonWriter, WritesShortestNumbersAndNamesTheRest) {
+  EXPECT_EQ(number_text(0.1), "0.1");
+  EXPECT_EQ(number_text(-0.0), "-0");
+  EXPECT_EQ(number_text(0x1p-1074), "5e-324");
+  EXPECT_EQ(number_text(nan), "nan");
+  EXPECT_EQ(number_text(-inf), "-inf");
+  JsonWriter json;
+  json.begin_object().member("a", inf).member("b\"\n", "x\xff").key("c").begin_array().value(1).value(true).end_array();
+  json.member("d", 0.5).end_object();
+  EXPECT_EQ(json.text(), "{\"a\":\"inf\",\"b\\\"\\n\":\"x\xEF\xBF\xBD\",\"c\":[1,true],\"d\":0.5}");
+  EXPECT_FALSE(nlohmann::json::parse(json.text()).empty());
+}
+
+TEST(Tally, CountsTheWorstAndTheSmallestKThatAttainsIt) {
+  Tally tally;
+  tally.add(9, {.utilisation = 0.0});
+  EXPECT_EQ(tally.worst_k, 9);
+  tally.add(5, {.utilisation = 0.25});
+  tally.add(3, {.utilisation = 0.25});
+  tally.add(
+      1,
+      {.outcome = Outcome::excused, .utilisation = 8.0, .reason = "row 3: bound 1.5e-07 of f16 is vacuous; limit 3"});
+  EXPECT_EQ(tally.worst_k, 3);
+  EXPECT_EQ(tally.worst_utilisation, 0.25);
+  EXPECT_EQ(tally.judged(), 3);
+  EXPECT_EQ(tally.reasons.at("excused: row N: bound N of f16 is vacuous; limit 3"), 1);
+  tally.add(4, {.outcome = Outcome::violated, .utilisation = nan});
+  EXPECT_EQ(tally.worst_utilisation, inf);
+  EXPECT_EQ(tally.worst_k, 4);
+}
+
+TEST(Tally, BinsHaveExactEdges) {
+  const auto bin = [](double utilisation) {
+    Tally tally;
+    tally.add(0, {.utilisation = utilisation});
+    return std::ranges::find(tally.histogram, 1) - tally.histogram.begin();
+  };
+  EXPECT_EQ(bin(0.0), 0);
+  EXPECT_EQ(bin(0x1p-40), 0);
+  EXPECT_EQ(bin(0x1p-14), 0);
+  EXPECT_EQ(bin(std::nextafter(1.0, 0.0)), 55);
+  EXPECT_EQ(bin(1.0), 56);
+  EXPECT_EQ(bin(std::nextafter(std::sqrt(2.0), 0.0)), 57);
+  EXPECT_EQ(bin(std::sqrt(2.0)), 58);
+  EXPECT_EQ(bin(1e300), 63);
+  EXPECT_EQ(bin(inf), 63);
+}
+
+TEST(Tally, QuantilesBoundFromAbove) {
+  Tally tally;
+  for (int k = 0; k < 100; ++k) tally.add(k, {.utilisation = (k + 0.5) / 100});
+  EXPECT_GE(tally.quantile(0.5), 0.495);
+  EXPECT_LE(tally.quantile(0.5), 0.495 * 1.19);
+  EXPECT_EQ(tally.quantile(1.0), 0.995);
+  EXPECT_EQ(Tally().quantile(0.99), 0.0);
+}
+
+TEST(Tally, MergesInAnyOrderToTheSame) {
+  Tally forwards, backwards;
+  std::vector<Tally> parts(7);
+  for (std::int64_t k = 0; k < 500; ++k) parts[static_cast<std::size_t>(k * k % 7)].add(k, verdict_of(k));
+  for (const Tally& part : parts) forwards.merge(part);
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) backwards.merge(*part);
+  Tally whole;
+  for (std::int64_t k = 0; k < 500; ++k) whole.add(k, verdict_of(k));
+  EXPECT_EQ(forwards, whole);
+  EXPECT_EQ(backwards, whole);
+}
+
+TEST(Journal, ReadsBackWhatItWrote) {
+  Journal journal = run_in_order({0, 1}, {1, 3}, 100);
+  journal.kernels = {{"builtin:flash", R"({"name":"flash","dtypes":["f32"]})", ""},
+                     {"pytorch:*", "", "no module named torch"}};
+  journal.findings[0].verdict.error = nan;
+  journal.batches[0].tally.worst_utilisation = inf;
+  const std::string text = to_text(journal);
+  const Journal read = parse_journal(text, "text");
+  EXPECT_EQ(to_text(read), text);
+  EXPECT_EQ(read.kernels, journal.kernels);
+  EXPECT_TRUE(std::isnan(read.findings[0].verdict.error));
+  EXPECT_FALSE(read.torn);
+}
+
+TEST(Journal, IgnoresATornLastLineAtEveryLength) {
+  const std::string text = to_text(run_in_order({0}, {}, 64));
+  const std::size_t first_line = text.find('\n') + 1;
+  for (std::size_t length = first_line; length <= text.size(); ++length) {
+    const Journal read = parse_journal(std::string_view(text).substr(0, length), "text");
+    EXPECT_EQ(read.torn, text[length - 1] != '\n') << length;
+  }
+}
+
+TEST(Journal, RefusesAWholeLineThatIsWrong) {
+  const std::string run = to_line(RunRecord{});
+  const auto error = [&](const std::string& line) {
+    return error_of([&] { (void)parse_journal(run + line + "\n", "j"); });
+  };
+  EXPECT_NE(error("{").find("j, line 2: is not JSON"), std::string::npos);
+  EXPECT_NE(error("[]").find("is not a JSON object"), std::string::npos);
+  EXPECT_NE(error("").find("is not JSON"), std::string::npos);
+  EXPECT_NE(error(R"({"kind":"botch"})").find("unknown kind"), std::string::npos);
+  EXPECT_NE(error(R"({"kind":"kernel","id":3})").find("\"id\" must be a string"), std::string::npos);
+  EXPECT_NE(error(R"({"kind":"kernel","id":"a","colour":"red"})").find("unknown member \"colour\""), std::string::npos);
+  EXPECT_NE(error_of([] { (void)parse_journal("", "j"); }).find("holds no run"), std::string::npos);
+  std::string batch = to_line(run_in_order({0}, {}, 64).batches[0]);
+  batch.pop_back();
+  EXPECT_EQ(error(batch), "no error");
+  for (const auto& [from, to] :
+       {std::pair{"\"first\":0", "\"first\":-1"}, std::pair{"\"first\":0", "\"first\":65"},
+        std::pair{"\"first\":0", "\"first\":1e99"}, std::pair{"\"worst\":", "\"worst\":-"},
+        std::pair{"\"level\":[", "\"level\":[1,"}, std::pair{"\"histogram\":[[", "\"histogram\":[[9"}}) {
+    std::string broken = batch;
+    broken.replace(broken.find(from), std::string_view(from).size(), to);
+    EXPECT_NE(error(broken).find("j, line 2"), std::string::npos) << broken;
+  }
+}
+
+TEST(Journal, HasOneCanonicalFormForAnyOrderAndShards) {
+  const std::int64_t cases = 64 * 5 + 17;
+  const std::string whole = canonical_text({run_in_order({0, 1, 2, 3, 4, 5}, {}, cases)});
+  EXPECT_EQ(canonical_text({run_in_order({5, 2, 0, 4, 1, 3}, {}, cases)}), whole);
+  EXPECT_EQ(canonical_text({run_in_order({3, 4, 5, 0}, {1, 2}, cases), run_in_order({0, 1, 2, 3, 4, 5}, {0, 2}, cases),
+                            run_in_order({1, 2}, {1, 2}, cases)}),
+            whole);
+  // Resumed after a kill between a batch's findings and its line: both are there twice.
+  EXPECT_EQ(canonical_text({run_in_order({0, 1, 2}, {}, cases), run_in_order({2, 3, 4, 5}, {}, cases)}), whole);
+  // Merging what was merged.
+  const Journal half = parse_journal(canonical_text({run_in_order({0, 1, 2, 3, 4, 5}, {1, 2}, cases)}), "half");
+  EXPECT_EQ(canonical_text({run_in_order({0, 1, 2, 3, 4, 5}, {0, 2}, cases), half}), whole);
+  EXPECT_EQ(canonical_text({parse_journal(whole, "whole")}), whole);
+  // One range a subject, and a lost batch shows.
+  EXPECT_EQ(parse_journal(whole, "whole").batches.size(), 4U);
+  EXPECT_NE(canonical_text({run_in_order({0, 1, 3, 4, 5}, {}, cases)}), whole);
+  EXPECT_NE(canonical_text({run_in_order({0, 1, 2, 3, 4, 5}, {1, 2}, cases)}), whole);
+}
+
+TEST(Journal, KeepsTheFindingsOfSmallestK) {
+  const Journal journal = parse_journal(canonical_text({run_in_order({4, 3, 2, 1, 0}, {}, 320)}), "journal");
+  std::vector<std::int64_t> ks;
+  for (const FindingRecord& finding : journal.findings) {
+    if (finding.subject == subject_of(0)) ks.push_back(finding.k);
+  }
+  EXPECT_EQ(ks, (std::vector<std::int64_t>{5, 102, 199}));
+}
+
+TEST(Journal, RefusesToMergeWhatIsNotOneRun) {
+  const Journal whole = run_in_order({0, 1}, {}, 128);
+  Journal other = whole;
+  other.run->seed = 8;
+  EXPECT_NE(error_of([&] { (void)canonical_text({whole, other}); }).find("merge runs of one seed"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { (void)canonical_text({whole, run_in_order({0}, {0, 2}, 128)}); }).find("is in two of the runs"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (void)canonical_text({run_in_order({0}, {0, 2}, 64), run_in_order({0}, {2, 4}, 64)});
+            }).find("two of the runs"),
+            std::string::npos);
+  EXPECT_EQ(error_of([&] { (void)canonical_text({run_in_order({0}, {0, 2}, 64), run_in_order({0}, {1, 4}, 64)}); }),
+            "no error");
+}
+
+TEST(JournalWriter, CutsATornLineOffAndGoesOn) {
+  const Folder folder;
+  const std::filesystem::path file = folder / "run.jsonl";
+  const Journal journal = run_in_order({0}, {}, 64);
+  std::ofstream(file) << to_text(journal) << "{\"kind\":\"bat";
+  EXPECT_TRUE(read_journal(file).torn);
+  JournalWriter writer(file);
+  writer.append(MetaRecord{"end", {}});
+  const Journal read = read_journal(file);
+  EXPECT_FALSE(read.torn);
+  EXPECT_FALSE(read.unfinished());
+  EXPECT_EQ(read.batches.size(), journal.batches.size());
+}
+
+TEST(JournalWriter, RefusesASecondRunInTheFolderAndABadPlace) {
+  const Folder folder;
+  const JournalWriter writer(folder / "run.jsonl");
+  EXPECT_NE(error_of([&] { JournalWriter second(folder / "run.jsonl"); }).find("another run is writing it"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { JournalWriter second(folder / "absent/run.jsonl"); }).find("cannot be written"),
+            std::string::npos);
+}
+
+TEST(JournalWriter, AFullDiskLosesNothingThatStood) {
+  const Folder folder;
+  const std::filesystem::path file = folder / "run.jsonl";
+  JournalWriter writer(file);
+  writer.append(RunRecord{});
+  const Journal journal = run_in_order({0, 1, 2, 3}, {}, 256);
+  // A limit on the size of a file fails a write in its middle, as a full disk does.
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{1500, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::size_t written = 0;
+  const std::string error = error_of([&] {
+    for (const BatchRecord& batch : journal.batches) {
+      writer.append(batch);
+      ++written;
+    }
+  });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_NE(error.find("cannot be written"), std::string::npos);
+  EXPECT_GT(written, 0U);
+  EXPECT_EQ(read_journal(file).batches.size(), written);
+  EXPECT_FALSE(read_journal(file).torn);
+}
+
+TEST(JournalWriter, IsReadableAfterAKillAtAnyMoment) {
+  const Journal journal = run_in_order({0, 1, 2, 3}, {}, 256);
+  for (int microseconds = 100; microseconds < 6000; microseconds += 300) {
+    const Folder folder;
+    const std::filesystem::path file = folder / "run.jsonl";
+    {
+      JournalWriter(file).append(RunRecord{});
+    }
+    int reports[2];
+    ASSERT_EQ(::pipe(reports), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      JournalWriter writer(file);
+      for (;;) {
+        for (const BatchRecord& batch : journal.batches) {
+          writer.append(batch);
+          if (::write(reports[1], "+", 1) != 1) ::_exit(1);
+        }
+      }
+    }
+    ::close(reports[1]);
+    ::usleep(static_cast<useconds_t>(microseconds));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    std::size_t finished = 0;
+    for (char buffer[4096];;) {
+      const ssize_t got = ::read(reports[0], buffer, sizeof buffer);
+      if (got <= 0) break;
+      finished += static_cast<std::size_t>(got);
+    }
+    ::close(reports[0]);
+    const Journal read = read_journal(file);
+    EXPECT_GE(read.batches.size(), finished);
+    EXPECT_LE(read.batches.size(), finished + 1);
+  }
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,363 @@
+#include "options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <ranges>
+#include <span>
+
+#include "attest/case.h"
+#include "attest/names.h"
+
+namespace attest {
+namespace {
+
+using Text = const std::string&;
+
+template <class Integer>
+Integer whole_number(std::string_view option, Text text, Integer least) {
+  Integer value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value >= least) return value;
+  if (whole) throw UsageError(fmt::format("{} is {}; it must be at least {}", option, text, least));
+  if (error == std::errc::result_out_of_range) {
+    throw UsageError(
+        fmt::format("{} is {}; it must be at most {}", option, quoted(text), std::numeric_limits<Integer>::max()));
+  }
+  throw UsageError(fmt::format("{} is {}; it must be a whole number of at least {}", option, quoted(text), least));
+}
+
+std::chrono::milliseconds duration(std::string_view option, Text text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const double factor = unit == "ms"                  ? 1
+                        : unit.empty() || unit == "s" ? 1e3
+                        : unit == "m"                 ? 60e3
+                        : unit == "h"                 ? 3600e3
+                                                      : 0;
+  // A year: more would overflow a clock, and nobody means it.
+  const double limit = 365.0 * 24 * 3600e3;
+  if (error == std::errc() && factor > 0 && value * factor >= 1 && value * factor <= limit) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(value * factor));
+  }
+  throw UsageError(fmt::format("{} is {}; it must be a time from 1ms to a year such as 500ms, 90s, 10m or 2h", option,
+                               quoted(text)));
+}
+
+void add_dtypes(Options& options, Text text) {
+  static constexpr std::array known{DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string word(part.begin(), part.end());
+    const std::optional<DType> dtype = dtype_named(word);
+    if (!dtype || *dtype == DType::boolean) {
+      std::vector<std::string_view> names;
+      for (const DType candidate : known) names.push_back(name_of(candidate));
+      throw UsageError(fmt::format("unknown dtype {}{}", quoted(word), suggestion(word, names)));
+    }
+    if (std::ranges::find(options.dtypes, *dtype) == options.dtypes.end()) options.dtypes.push_back(*dtype);
+  }
+}
+
+void set_shard(Options& options, Text text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    throw UsageError(fmt::format("--shard is {}; it must be i/n with 0 <= i < n, as 0/4", quoted(text)));
+  }
+  options.shard.index = whole_number<std::int64_t>("--shard's index", text.substr(0, slash), 0);
+  options.shard.count = whole_number<std::int64_t>("--shard's count", text.substr(slash + 1), 1);
+  if (options.shard.index >= options.shard.count) {
+    throw UsageError(fmt::format("--shard is {}; it must be i/n with 0 <= i < n: the last of {} is {}/{}", text,
+                                 options.shard.count, options.shard.count - 1, options.shard.count));
+  }
+}
+
+void set_inconclusive(Options& options, Text text) {
+  if (text != "held")
+    throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", quoted(text)));
+  options.inconclusive_held = true;
+}
+
+enum class Takes { nothing, one, several };  ///< several: as many as follow, and the option may be repeated
+
+constexpr unsigned on(Command command) {
+  return 1U << static_cast<unsigned>(command);
+}
+constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
+                   merge = on(Command::merge), report = on(Command::report), bench = on(Command::bench);
+
+struct OptionRow {
+  unsigned commands;
+  std::string_view flags;  ///< "-o,--output"; without a dash: the name of the positional arguments
+  std::string_view value;  ///< what follows, for the help
+  Takes takes;
+  std::string_view help;
+  void (*apply)(Options&, Text);
+  bool repeats = false;
+};
+
+constexpr OptionRow rows[] = {
+    {check, "--kernel", "KERNEL", Takes::one,
+     "what to check: builtin:NAME, core:SCALAR or pytorch:NAME (globs allowed), exec:COMMAND, or a path to a shared "
+     "library; repeatable (default: builtin:* and pytorch:*)",
+     [](Options& o, Text t) { o.kernels.push_back(t); }, true},
+    {replay, "--kernel", "KERNEL", Takes::one, "the kernel to run instead of the one the case names",
+     [](Options& o, Text t) { o.kernels.push_back(t); }},
+    {check, "--property", "GLOB", Takes::one, "properties to check, by name; repeatable (default: all)",
+     [](Options& o, Text t) { o.properties.push_back(t); }, true},
+    {check, "--dtype", "DTYPE", Takes::one, "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
+     [](Options& o, Text t) { add_dtypes(o, t); }, true},
+    {check, "--cases", "N", Takes::one,
+     "cases per property, kernel and dtype (default: 2000; with --time: until it ends)",
+     [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
+    {check, "--seed", "N", Takes::one, "run seed; case k of a property in a dtype follows from it alone (default: 1)",
+     [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
+    {check, "--jobs", "N", Takes::one, "threads, each with its own kernels (default: one per core)",
+     [](Options& o, Text t) { o.jobs = std::min(whole_number<int>("--jobs", t, 1), 1024); }},
+    {check, "--out", "DIR", Takes::one, "the run's folder (default: the next free attest-run-NNN)",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--out is empty; it must name a folder");
+       o.out = t;
+     }},
+    {check, "--resume", "", Takes::nothing, "go on with the run in --out: finished batches are not run again",
+     [](Options& o, Text) { o.resume = true; }},
+    {check, "--overwrite", "", Takes::nothing, "remove the run in --out first",
+     [](Options& o, Text) { o.overwrite = true; }},
+    {check, "--shard", "I/N", Takes::one, "take the cases k = I mod N only, 0 <= I < N; join the parts with merge",
+     set_shard},
+    {check, "--time", "TIME", Takes::one, "stop after this long: 500ms, 90s, 10m, 2h",
+     [](Options& o, Text t) { o.time = duration("--time", t); }},
+    {check, "--fail-fast", "", Takes::nothing, "stop at the first violation",
+     [](Options& o, Text) { o.fail_fast = true; }},
+    {check | replay, "--timeout", "TIME", Takes::one,
+     "time limit for a process's reply (default: 10s; its first may take 60s)",
+     [](Options& o, Text t) { o.timeout = duration("--timeout", t); }},
+    {check, "--inconclusive", "held", Takes::one, "count what the oracle could not decide as held: exit 0 instead of 4",
+     set_inconclusive},
+    {check, "--case", "FILE", Takes::several, "judge these captured cases (.safetensors) instead of generated ones",
+     [](Options& o, Text t) { o.case_files.emplace_back(t); }},
+    {check, "--quiet", "", Takes::nothing, "no progress and no table; findings and errors are still printed",
+     [](Options& o, Text) { o.quiet = true; }},
+    {list, "--kernels", "", Takes::nothing, "kernels that have a name",
+     [](Options& o, Text) { o.list_kernels = true; }},
+    {list, "--properties", "", Takes::nothing, "the catalogue of properties",
+     [](Options& o, Text) { o.list_properties = true; }},
+    {list, "--dtypes", "", Takes::nothing, "number formats", [](Options& o, Text) { o.list_dtypes = true; }},
+    {list, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
+    {list, "--markdown", "", Takes::nothing, "properties as a Markdown table",
+     [](Options& o, Text) { o.markdown = true; }},
+    {merge | report, "-o,--output", "FILE", Takes::one, "the file to write", [](Options& o, Text t) { o.output = t; }},
+    {replay, "CASE", "", Takes::several, "the case file", [](Options& o, Text t) { o.inputs.emplace_back(t); }},
+    {merge | report, "RUN", "", Takes::several, "run folders or journal files",
+     [](Options& o, Text t) { o.inputs.emplace_back(t); }},
+};
+
+struct CommandRow {
+  Command command;
+  std::string_view name;
+  std::string_view usage;
+  std::string_view help;
+  std::string_view example;
+};
+
+constexpr CommandRow commands[] = {
+    {Command::check, "check", "attest check [OPTIONS]",
+     "Checks kernels against every property and writes a run folder with a journal, cases, a summary and a report.",
+     "attest check --kernel 'exec:python3 my_adapter.py' --dtype f32"},
+    {Command::list, "list", "attest list [OPTIONS]", "Lists kernels, properties and number formats.",
+     "attest list --properties --markdown"},
+    {Command::replay, "replay", "attest replay CASE [OPTIONS]",
+     "Runs a saved case again: exit 1 when the violation is reproduced, 0 when it is not. A case that names an exec: "
+     "kernel starts that command.",
+     "attest replay attest-run-001/cases/attention.oracle--exec-python3-mine-py--f32--k17.safetensors"},
+    {Command::merge, "merge", "attest merge RUN... -o FILE",
+     "Joins journals of one run's parts into the canonical journal.", "attest merge shard-0 shard-1 -o run.jsonl"},
+    {Command::report, "report", "attest report RUN... -o FILE", "Draws one HTML page from runs.",
+     "attest report attest-run-001 -o report.html"},
+    {Command::bench, "bench", "attest bench [BENCHMARK OPTIONS]",
+     "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"},
+};
+
+const CommandRow& row_of(Command command) {
+  return *std::ranges::find(commands, command, &CommandRow::command);
+}
+
+/// The option under the name that a mistyped one is compared with: its long form.
+std::string_view long_name(const OptionRow& row) {
+  const std::size_t comma = row.flags.find(',');
+  return comma == std::string_view::npos ? row.flags : row.flags.substr(comma + 1);
+}
+
+void refuse_leftovers(const CommandRow& command, const std::vector<std::string>& leftovers) {
+  if (leftovers.empty()) return;
+  const std::string word = leftovers.front().substr(0, leftovers.front().find('='));
+  std::vector<std::string_view> known{"--help"};
+  for (const OptionRow& row : rows) {
+    if ((row.commands & on(command.command)) != 0 && row.flags.front() == '-') known.push_back(long_name(row));
+  }
+  if (word.starts_with("-")) {
+    throw UsageError(fmt::format("unknown option {} of attest {}{}", quoted(word), command.name,
+                                 suggestion(word, known, /*list_up_to=*/6)));
+  }
+  throw UsageError(fmt::format("unexpected argument {} of attest {}; see attest {} --help", quoted(word), command.name,
+                               command.name));
+}
+
+void add_options(CLI::App& app, const CommandRow& command, Options& options) {
+  app.set_help_flag();
+  app.add_flag_function("-h,--help", [&options](std::int64_t) { options.help = true; });
+  if (command.command == Command::bench) {
+    app.prefix_command();
+    return;
+  }
+  app.allow_extras();
+  for (const OptionRow& row : rows) {
+    if ((row.commands & on(command.command)) == 0) continue;
+    const std::string flags(row.flags);
+    if (row.takes == Takes::nothing) {
+      app.add_flag_function(flags, [&options, &row](std::int64_t) { row.apply(options, ""); });
+      continue;
+    }
+    auto* option = app.add_option_function<std::vector<std::string>>(
+        flags, [&options, &row](const std::vector<std::string>& values) {
+          if (row.takes == Takes::one && !row.repeats && values.size() > 1) {
+            throw UsageError(fmt::format("{} is given {} times; give it once", long_name(row), values.size()));
+          }
+          for (const std::string& value : values) row.apply(options, value);
+        });
+    option->take_all();
+    if (row.takes == Takes::one) option->expected(1)->allow_extra_args(false);
+  }
+}
+
+void refuse_contradictions(const Options& options) {
+  if (options.resume && options.overwrite) throw UsageError("--resume and --overwrite exclude each other; give one");
+  if (options.resume && options.out.empty())
+    throw UsageError("--resume needs --out, the folder of the run to go on with");
+  if (!options.case_files.empty() && (options.cases || options.time)) {
+    throw UsageError(
+        fmt::format("--case judges the files given; {} is for generated cases", options.cases ? "--cases" : "--time"));
+  }
+  const bool lists_more = options.list_kernels || options.list_dtypes || !options.list_properties;
+  if (options.markdown && lists_more)
+    throw UsageError("--markdown is for properties; use attest list --properties --markdown");
+  if (options.markdown && options.json) throw UsageError("--markdown and --json exclude each other; give one");
+}
+
+void refuse_missing(const Options& options) {
+  if (options.command == Command::replay && options.inputs.size() != 1) {
+    throw UsageError(fmt::format("attest replay takes one CASE file, not {}", options.inputs.size()));
+  }
+  if (options.command != Command::merge && options.command != Command::report) return;
+  const std::string_view name = row_of(options.command).name;
+  if (options.inputs.empty())
+    throw UsageError(fmt::format("attest {} needs a RUN: a run folder or a journal file", name));
+  if (options.output.empty()) throw UsageError(fmt::format("attest {} needs -o FILE, the file to write", name));
+}
+
+std::string wrapped(std::string_view text, std::size_t indent) {
+  constexpr std::size_t width = 100;
+  std::string result;
+  std::size_t column = indent;
+  for (const auto part : std::views::split(text, ' ')) {
+    const std::string_view word(part.begin(), part.end());
+    if (column > indent && column + 1 + word.size() > width) {
+      result += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result + '\n';
+}
+
+}  // namespace
+
+Options parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app("", "attest");
+  app.set_help_flag();
+  app.add_flag_function("-h,--help", [&options](std::int64_t) { options.help = true; });
+  app.add_flag_function("--version", [&options](std::int64_t) { options.version = true; });
+  app.allow_extras();
+  std::vector<std::pair<const CommandRow*, CLI::App*>> subcommands;
+  for (const CommandRow& command : commands) {
+    CLI::App* sub = app.add_subcommand(std::string(command.name));
+    add_options(*sub, command, options);
+    subcommands.emplace_back(&command, sub);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  for (const auto& [command, sub] : subcommands) {
+    if (!sub->parsed()) continue;
+    if (options.command != Command::none) {
+      throw UsageError(
+          fmt::format("attest runs one command, not {} and {}", row_of(options.command).name, command->name));
+    }
+    options.command = command->command;
+    if (options.command == Command::bench) {
+      options.passed_on = sub->remaining();
+    } else {
+      refuse_leftovers(*command, sub->remaining());
+    }
+  }
+  if (const std::vector<std::string> leftovers = app.remaining(); !leftovers.empty()) {
+    std::vector<std::string_view> names;
+    for (const CommandRow& command : commands) names.push_back(command.name);
+    const std::string& word = leftovers.front();
+    if (word.starts_with("-")) {
+      const std::array<std::string_view, 2> known{"--help", "--version"};
+      throw UsageError(fmt::format("unknown option {}{}", quoted(word), suggestion(word, known)));
+    }
+    throw UsageError(fmt::format("unknown command {}{}", quoted(word), suggestion(word, names)));
+  }
+  if (options.help || options.version) return options;
+  if (options.command == Command::none)
+    throw UsageError(
+        "no command given; attest check checks PyTorch's and the built-in kernels, attest --help lists the rest");
+  refuse_contradictions(options);
+  refuse_missing(options);
+  return options;
+}
+
+std::string help_text(Command command) {
+  if (command == Command::none) {
+    std::string text =
+        "Attest tells whether an attention kernel is right, and how right.\n\nusage: attest COMMAND "
+        "[OPTIONS]\n\ncommands:\n";
+    for (const CommandRow& row : commands) {
+      text += fmt::format("  {:<8}", row.name) + wrapped(row.help, 10);
+      text += fmt::format("{:10}example: {}\n", "", row.example);
+    }
+    text += "\n  --help, -h   this text; attest COMMAND --help for its options\n  --version    the version\n";
+    text +=
+        "\nExit status: 0 held, 1 violated (replay: reproduced), 2 wrong command or input, 3 a kernel could not be "
+        "loaded\n"
+        "or nothing could be checked, 4 inconclusive, 130 interrupted.\n";
+    return text;
+  }
+  const CommandRow& row = row_of(command);
+  std::string text = fmt::format("usage: {}\n\n{}\n", row.usage, wrapped(row.help, 0));
+  for (const OptionRow& option : rows) {
+    if ((option.commands & on(command)) == 0) continue;
+    std::string name(option.flags);
+    if (!option.value.empty()) name += fmt::format(" {}{}", option.value, option.takes == Takes::several ? "..." : "");
+    text += name.size() < 20 ? fmt::format("  {:<20}", name) : fmt::format("  {}\n{:22}", name, "");
+    text += wrapped(option.help, 22);
+  }
+  text += fmt::format("  {:<20}this text\n\nexample: {}\n", "-h, --help", row.example);
+  return text;
+}
+
+}  // namespace attest

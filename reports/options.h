@@ -1,0 +1,56 @@
+// The command line: one table of options that yields the struct, the parser and the help.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attest/dtype.h"
+#include "attest/journal.h"
+
+namespace attest {
+
+enum class Command { none, check, list, replay, merge, report, bench };
+
+/// Everything the command line can say. Which fields a command reads is in the table of options.cc.
+struct Options {
+  Command command = Command::none;
+  bool help = false;
+  bool version = false;
+
+  std::vector<std::string> kernels;     ///< as typed; empty: builtin:* and pytorch:*
+  std::vector<std::string> properties;  ///< globs; empty: all
+  std::vector<DType> dtypes;            ///< empty: all
+  std::optional<std::int64_t> cases;    ///< per property, kernel and dtype; >= 1
+  std::uint64_t seed = 1;
+  int jobs = 0;               ///< 0: one per core
+  std::filesystem::path out;  ///< empty: the next free attest-run-NNN
+  bool resume = false;
+  bool overwrite = false;
+  Shard shard;
+  std::optional<std::chrono::milliseconds> time;
+  bool fail_fast = false;
+  std::chrono::milliseconds timeout{10'000};  ///< of a process's reply
+  bool inconclusive_held = false;
+  std::vector<std::filesystem::path> case_files;
+  bool quiet = false;
+
+  bool list_kernels = false, list_properties = false, list_dtypes = false;
+  bool json = false, markdown = false;
+
+  std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge and report
+  std::filesystem::path output;               ///< -o
+  std::vector<std::string> passed_on;         ///< bench: the arguments for the benchmark programs
+};
+
+/// Parses argv. Throws UsageError: one line with the value, the rule, and the nearest name where one is mistyped.
+[[nodiscard]] Options parse_options(int argc, const char* const* argv);
+
+/// Help of the program (Command::none) or of one command, with an example.
+[[nodiscard]] std::string help_text(Command command);
+
+}  // namespace attest
