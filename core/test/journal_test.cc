@@ -1,5 +1,6 @@
 #include "attest/journal.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -39,8 +40,7 @@ Verdict verdict_of(std::int64_t k) {
   Verdict verdict;
   verdict.utilisation = static_cast<double>((k * 7919) % 1000) / 1500.0;
   verdict.level = static_cast<int>(k % 3) + 1;
-  if (k % 11 == 0)
-    verdict = {.outcome = Outcome::skipped, .reason = "has " + std::to_string(k) + " keys; max_keys is 4"};
+  if (k % 11 == 0) verdict = {.outcome = Outcome::skipped, .reason = fmt::format("has {} keys; max_keys is 4", k)};
   if (k % 97 == 5) verdict = {.outcome = Outcome::violated, .utilisation = 2.0 + static_cast<double>(k)};
   return verdict;
 }
@@ -53,7 +53,7 @@ Subject subject_of(int i) {
 Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard, std::int64_t cases) {
   Journal journal;
   journal.run = RunRecord{.seed = 7, .case_files = {}};
-  journal.meta.push_back({"begin", {{"host", "h" + std::to_string(shard.index)}}});
+  journal.meta.push_back({"begin", {{"host", fmt::format("h{}", shard.index)}}});
   for (const std::int64_t block : blocks) {
     for (int i = 0; i < 4; ++i) {
       BatchRecord batch{subject_of(i), block * batch_cases, std::min((block + 1) * batch_cases, cases), shard, {}};
@@ -61,7 +61,7 @@ Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard
         if (!shard.takes(k)) continue;
         batch.tally.add(k, verdict_of(k));
         if (verdict_of(k).outcome == Outcome::violated) {
-          journal.findings.push_back({subject_of(i), k, "bound", "cases/" + std::to_string(k), verdict_of(k)});
+          journal.findings.push_back({subject_of(i), k, "bound", fmt::format("cases/{}", k), verdict_of(k)});
         }
       }
       journal.batches.push_back(batch);
@@ -154,7 +154,7 @@ TEST(Tally, MergesInAnyOrderToTheSame) {
 }
 
 TEST(Journal, ReadsBackWhatItWrote) {
-  Journal journal = run_in_order({0, 1}, {1, 3}, 100);
+  Journal journal = run_in_order({0, 1}, {2, 3}, 100);
   journal.kernels = {{"builtin:flash", R"({"name":"flash","dtypes":["f32"]})", ""},
                      {"pytorch:*", "", "no module named torch"}};
   journal.findings[0].verdict.error = nan;

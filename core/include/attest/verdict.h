@@ -20,12 +20,12 @@ enum class Outcome {
 /// Verdict of one property on one case.
 struct Verdict {
   Outcome outcome = Outcome::held;
-  double utilisation = 0.0;  ///< worst error / allowed over the judged elements; 0 when both are 0; inf for NaN found
-  double error = 0.0;        ///< absolute error at that element, an upper end of its enclosure
-  double allowed = 0.0;      ///< the bound there
-  std::int64_t element = -1; ///< flat row-major index into out of that element; -1: none
-  int level = 0;             ///< deepest oracle level used: 0 none, 1 double, 2 double-double, 3 balls
-  std::string reason;        ///< one line for anything but held: index, found, interval that would have been accepted
+  double utilisation = 0.0;   ///< worst error / allowed over the judged elements; 0 when both are 0; inf for NaN found
+  double error = 0.0;         ///< absolute error at that element, an upper end of its enclosure
+  double allowed = 0.0;       ///< the bound there
+  std::int64_t element = -1;  ///< flat row-major index into out of that element; -1: none
+  int level = 0;              ///< deepest oracle level used: 0 none, 1 double, 2 double-double, 3 balls
+  std::string reason{};       ///< one line for anything but held: index, found, interval that would have been accepted
 };
 
 }  // namespace attest

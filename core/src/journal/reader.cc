@@ -140,7 +140,8 @@ Tally take_tally(Members& members) {
     if (bin >= static_cast<std::int64_t>(tally.histogram.size())) throw BadLine("\"histogram\" has 64 bins");
     tally.histogram[static_cast<std::size_t>(bin)] = Members::integer_of(pair[1], "histogram");
   }
-  for (const auto& [reason, count] : members.object("reasons").items()) {
+  const Json reasons = members.object("reasons");
+  for (const auto& [reason, count] : reasons.items()) {
     tally.reasons[reason] = Members::integer_of(count, "reasons");
   }
   return tally;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -69,7 +71,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict) {
       break;
   }
   if (verdict.outcome != Outcome::held && verdict.outcome != Outcome::violated) {
-    ++reasons[std::string(name_of(verdict.outcome)) + ": " + reason_class(verdict.reason)];
+    ++reasons[fmt::format("{}: {}", name_of(verdict.outcome), reason_class(verdict.reason))];
     return;
   }
   const double utilisation =
@@ -85,7 +87,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict) {
 void Tally::skip(std::int64_t count, std::string_view reason) {
   if (count == 0) return;
   skipped += count;
-  reasons["skipped: " + reason_class(reason)] += count;
+  reasons[fmt::format("skipped: {}", reason_class(reason))] += count;
 }
 
 void Tally::merge(const Tally& other) {
