@@ -48,7 +48,9 @@ struct Reply {
 struct KernelOptions {
   std::chrono::milliseconds first_reply{60'000};
   std::chrono::milliseconds reply{10'000};
-  std::filesystem::path log_folder;  ///< where a process's standard error is kept; empty: discarded
+  std::filesystem::path log_folder;  ///< where a process's standard error is kept; empty: in memory, the newest part
+  /// The program that serves shared libraries as `PROGRAM worker LIBRARY` (see worker.h); empty: the running one.
+  std::filesystem::path worker_program;
 };
 
 /// A kernel under test. One thread at a time; clone() gives another job its own.
@@ -79,7 +81,8 @@ using MultiheadFunction = std::function<int(const attest_multihead_problem&, att
 /// UsageError for a name that matches nothing (with the nearest name), KernelLoadError for one that cannot start.
 [[nodiscard]] std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options);
 
-/// Every name `--kernel` knows without a process: "builtin:…", "core:…", in order, for `attest list`.
+/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "pytorch:…", in order, for
+/// `attest list`. Starts nothing.
 [[nodiscard]] std::vector<std::string> known_kernels();
 
 /// Registration: each built-in family provides one of these; src/kernels/registry.cc lists them.

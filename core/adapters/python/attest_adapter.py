@@ -1,0 +1,311 @@
+"""Puts a Python function under test by Attest. One file, no dependency but numpy (or torch, for torch functions).
+
+    import attest_adapter                      # first: it takes standard output for the replies
+
+    def attention(q, k, v, mask=None, scale=1.0): ...
+    attest_adapter.serve(attention, {"name": "mine", "dtypes": ["f32"]})
+
+and then:  attest check --kernel 'exec:python3 mine.py'
+
+The function gets q [batch, heads, M, dk], k and v [batch, kv_heads, N, dk|dv] by position, and by name those of these
+that it has parameters for:
+    mask             None, or [batch|1, heads|1, M, N]: boolean (True: may attend) or additive
+    scale            multiplies q.k (a function without it is asked for 1/sqrt(dk) only)
+    causal           "none", "top-left" or "bottom-right", on top of the mask
+    mask_convention  "post-scale": scale*qk + mask, or "pre-scale": scale*(qk + mask)
+    want_lse         True: return (out, lse), lse [batch, heads, M] in float64
+    out_dtype        None, or the dtype of out as a word: "f32"
+It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
+case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
+
+multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q, b_k,
+b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
+
+framework="numpy": arrays; bf16 is float32 here (exact on the way in, rounded once to nearest on the way out), or with
+bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tensors, in inference mode.
+"""
+
+import os
+
+# Before anything else can print: what is printed from here on goes to standard error, the replies to this copy.
+_replies = os.dup(1)
+os.dup2(2, 1)
+
+import inspect  # noqa: E402
+import json  # noqa: E402
+import math  # noqa: E402
+import struct  # noqa: E402
+import sys  # noqa: E402
+import traceback  # noqa: E402
+
+_MAX_FRAME = 1 << 30
+_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1}
+_MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
+# What a problem has when nothing is said, so that a function without the parameter can serve it all the same.
+_ABSENT = {"mask": None, "causal": "none", "want_lse": False, "out_dtype": None, **dict.fromkeys(_MULTIHEAD_OPTIONAL)}
+
+
+class Unsupported(Exception):
+    """The kernel cannot do this problem: it is skipped and counted."""
+
+
+class Rejected(Exception):
+    """The problem is invalid."""
+
+
+def bf16_to_f32(bits):
+    """uint16 patterns of bfloat16 as float32, exactly."""
+    import numpy
+
+    return (numpy.asarray(bits, numpy.uint16).astype(numpy.uint32) << numpy.uint32(16)).view(numpy.float32)
+
+
+def f32_to_bf16(values):
+    """float32 as uint16 patterns of bfloat16, rounded once to nearest, ties to even; NaN stays NaN."""
+    import numpy
+
+    bits = numpy.ascontiguousarray(values, numpy.float32).view(numpy.uint32)
+    high = bits >> numpy.uint32(16)
+    rounded = (bits + numpy.uint32(0x7FFF) + (high & numpy.uint32(1))) >> numpy.uint32(16)
+    is_nan = (bits & numpy.uint32(0x7FFFFFFF)) > numpy.uint32(0x7F800000)
+    return numpy.where(is_nan, high | numpy.uint32(0x40), rounded).astype(numpy.uint16)
+
+
+def _read(count):
+    """`count` bytes of standard input, or None at its end."""
+    data = bytearray(count)
+    got = os.readv(0, [data])
+    view = memoryview(data)
+    while got < count:
+        n = os.readv(0, [view[got:]])
+        if n == 0:
+            return None
+        got += n
+    return data
+
+
+def _write(parts):
+    total = sum(map(len, parts))
+    sent = os.writev(_replies, parts)
+    if sent < total:
+        rest = memoryview(b"".join(parts))
+        while sent < total:
+            sent += os.write(_replies, rest[sent:])
+
+
+def _reply(metadata, tensors=()):
+    """One frame; `tensors` are (name, safetensors dtype, shape, bytes)."""
+    header = {"__metadata__": metadata} if metadata else {}
+    end = 0
+    for name, dtype, shape, data in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(data)]}
+        end += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    _write([struct.pack("<QQ", 8 + len(text) + end, len(text)), text, *(t[3] for t in tensors)])
+
+
+def _request():
+    """The next request: its metadata, {name: entry of the header}, the body and where tensors begin; None at the end."""
+    prefix = _read(8)
+    if prefix is None:
+        return None
+    (length,) = struct.unpack("<Q", prefix)
+    if length > _MAX_FRAME:
+        raise SystemExit("attest_adapter: standard input carries no frames; start this with attest check --kernel 'exec:…'")
+    body = _read(length)
+    if body is None:
+        return None
+    (header_length,) = struct.unpack_from("<Q", body)
+    header = json.loads(body[8 : 8 + header_length])
+    return header.pop("__metadata__", {}), header, body, 8 + header_length
+
+
+class _Numpy:
+    def __init__(self, bf16):
+        import numpy
+
+        self.numpy = numpy
+        self.bf16_as_f32 = bf16 == "f32"
+        self.dtypes = {
+            "F64": numpy.dtype(numpy.float64),
+            "F32": numpy.dtype(numpy.float32),
+            "F16": numpy.dtype(numpy.float16),
+            "BF16": numpy.dtype(numpy.uint16),
+            "F8_E4M3": numpy.dtype(numpy.uint8),
+            "F8_E5M2": numpy.dtype(numpy.uint8),
+            "BOOL": numpy.dtype(numpy.bool_),
+        }
+
+    def read(self, dtype, shape, body, offset):
+        array = self.numpy.frombuffer(body, self.dtypes[dtype], math.prod(shape), offset).reshape(shape)
+        if dtype == "BF16" and self.bf16_as_f32:
+            return bf16_to_f32(array)
+        return array if array.flags.aligned else array.copy()
+
+    def write(self, value, dtype):
+        array = self.numpy.asarray(value)
+        converts = dtype == "BF16" and self.bf16_as_f32
+        due = self.dtypes["F32" if converts else dtype]
+        if array.dtype != due:
+            raise TypeError(f"the function returned {array.dtype} where {due} is due; end it with .astype({due})")
+        shape = list(array.shape)
+        return shape, (f32_to_bf16(array) if converts else array).tobytes()
+
+    def call(self, function, arguments, named):
+        return function(*arguments, **named)
+
+
+class _Torch:
+    def __init__(self):
+        import torch
+
+        self.torch = torch
+        self.dtypes = {
+            "F64": torch.float64,
+            "F32": torch.float32,
+            "F16": torch.float16,
+            "BF16": torch.bfloat16,
+            "BOOL": torch.bool,
+        }
+
+    def read(self, dtype, shape, body, offset):
+        if dtype not in self.dtypes:
+            raise Unsupported(f"torch tensors of {dtype} are not made here")
+        count = math.prod(shape)
+        if count == 0:
+            return self.torch.empty(shape, dtype=self.dtypes[dtype])
+        size = _SIZES[dtype]
+        if offset % size:
+            body, offset = body[offset : offset + count * size], 0
+        return self.torch.frombuffer(body, dtype=self.dtypes[dtype], count=count, offset=offset).view(shape)
+
+    def write(self, value, dtype):
+        due = self.dtypes[dtype]
+        if value.dtype != due:
+            raise TypeError(f"the function returned {value.dtype} where {due} is due; end it with .to({due})")
+        bits = value.contiguous()
+        if dtype == "BF16":
+            bits = bits.view(self.torch.int16)
+        return list(value.shape), bits.numpy().tobytes()
+
+    def call(self, function, arguments, named):
+        with self.torch.inference_mode():
+            return function(*arguments, **named)
+
+
+def _parameters(function):
+    """Names the function can be given, or None when it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY}
+
+
+def _completed(manifest, attention, multihead):
+    """The manifest with what follows from the functions, where it says nothing."""
+    manifest = dict(manifest or {})
+    function = attention or multihead
+    manifest.setdefault("name", getattr(function, "__name__", "python function"))
+    manifest.setdefault("dtypes", ["f64", "f32"])
+    manifest.setdefault("operations", [op for op, f in (("attention", attention), ("multihead", multihead)) if f])
+    known = _parameters(function)
+    if known is not None:
+        if "scale" not in known:
+            manifest.setdefault("scale", "inv-sqrt-dk")
+        if "mask" not in known:
+            manifest.setdefault("masks", [])
+        manifest.setdefault("causal", ["top-left", "bottom-right"] if "causal" in known else [])
+    return manifest
+
+
+class _Server:
+    def __init__(self, attention, multihead, manifest, framework):
+        self.functions = {"attention": attention, "multihead": multihead}
+        self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
+        self.manifest = manifest
+        self.framework = framework
+        self.out_dtypes = {"f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "f8_e4m3": "F8_E4M3", "f8_e5m2": "F8_E5M2"}
+
+    def by_name(self, op, metadata, tensors, head_dim):
+        """What is passed by name. Raises Unsupported when the function lacks a parameter that the problem needs."""
+        values = {
+            "mask": tensors.get("mask"),
+            "scale": float(metadata["scale"]),
+            "causal": metadata["causal"],
+            "mask_convention": metadata["mask_convention"],
+            "want_lse": metadata.get("want") == "lse",
+            "out_dtype": metadata.get("out_dtype"),
+        }
+        if op == "multihead":
+            values["heads"] = int(metadata["heads"])
+            for name in _MULTIHEAD_OPTIONAL:
+                values[name] = tensors.get(name)
+        known = self.known[op]
+        if known is None:
+            return values
+        for name, value in values.items():
+            if name in known:
+                continue
+            if name == "scale":
+                served = abs(value * math.sqrt(head_dim) - 1.0) <= 1e-12
+            elif name == "mask_convention":
+                served = value == "post-scale" or values["mask"] is None
+            else:
+                served = name in _ABSENT and (value is _ABSENT[name] or value == _ABSENT[name])
+            if not served:
+                raise Unsupported(f"the function has no parameter {name}")
+        return {name: value for name, value in values.items() if name in known}
+
+    def answer(self, metadata, header, body, start):
+        op = metadata["op"]
+        if op == "manifest":
+            return _reply({"manifest": json.dumps(self.manifest)})
+        function = self.functions.get(op)
+        if function is None:
+            raise Unsupported(f"there is no {op} function")
+        read = self.framework.read
+        tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
+        names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
+        head_dim = header["q"]["shape"][-1] if op == "attention" else header["w_q"]["shape"][1] // int(metadata["heads"])
+        named = self.by_name(op, metadata, tensors, head_dim)
+        result = self.framework.call(function, [tensors[name] for name in names], named)
+        out, lse = result if isinstance(result, tuple) else (result, None)
+        dtype = self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"])
+        replies = [("out", dtype, *self.framework.write(out, dtype))]
+        if lse is not None and metadata.get("want") == "lse":
+            replies.append(("lse", "F64", *self.framework.write(lse, "F64")))
+        return _reply(None, replies)
+
+
+def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32"):
+    """Answers requests on standard input until it ends.
+
+    manifest: the dict of kernel-interface.md, section 3. "name", "dtypes" (f64 and f32), "operations" and what follows
+    from the functions' parameters are filled in where it is silent.
+    """
+    if function is None and multihead is None:
+        raise ValueError("serve needs a function, multihead=, or both")
+    if framework not in ("numpy", "torch") or bf16 not in ("f32", "bits"):
+        raise ValueError(f"framework={framework!r}, bf16={bf16!r}: they must be 'numpy' or 'torch', 'f32' or 'bits'")
+    manifest = _completed(manifest, function, multihead)
+    server = _Server(function, multihead, manifest, _Torch() if framework == "torch" else _Numpy(bf16))
+    while (request := _request()) is not None:
+        try:
+            server.answer(*request)
+        except (Unsupported, NotImplementedError) as error:
+            _reply({"status": "unsupported", "message": str(error)})
+        except Rejected as error:
+            _reply({"status": "rejected", "message": str(error)})
+        except BrokenPipeError:
+            return
+        except Exception as error:  # whatever the function does wrong is a finding about it
+            traceback.print_exc(file=sys.stderr)
+            _reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
+
+
+def refuse(message):
+    """Tells Attest in one line why this kernel cannot be served, and ends the program with status 3."""
+    if _request() is not None:
+        _reply({"status": "failed", "message": message})
+    raise SystemExit(3)

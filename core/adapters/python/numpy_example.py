@@ -1,0 +1,16 @@
+"""A whole kernel under test: attest check --kernel 'exec:python3 numpy_example.py'."""
+
+import attest_adapter
+import numpy
+
+
+def attention(q, k, v, mask=None, scale=1.0):
+    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)
+    if mask is not None:
+        scores = numpy.where(mask, scores, -numpy.inf) if mask.dtype == bool else scores + mask
+    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights @ v / weights.sum(axis=-1, keepdims=True)
+
+
+# numpy's vectorised float32 exp is wrong by up to 2.52 ulp.
+attest_adapter.serve(attention, {"name": "numpy example", "fully_masked_row": "nan", "arithmetic": {"f32": {"exp_ulp": 3}}})

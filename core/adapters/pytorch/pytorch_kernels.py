@@ -1,0 +1,181 @@
+"""PyTorch 1.13's attention as kernels under test:  pytorch_kernels.py sdpa | mha | mha-fast
+
+sdpa      torch.nn.functional._scaled_dot_product_attention
+mha       torch.nn.MultiheadAttention as its Python code computes it (F.multi_head_attention_forward)
+mha-fast  torch.nn.MultiheadAttention through the native fast path (torch._native_multi_head_attention)
+
+The manifests state what probe.py found them to do on a CPU, and for sums what PyTorch's users may expect: f32 for bf16.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import attest_adapter  # noqa: E402
+
+try:
+    import torch
+except Exception as error:  # a broken installation raises other things than ImportError
+    attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
+
+# q is divided by sqrt(dk) before the product (prescaled_q); softmax takes the row's maximum, exponentiates with SLEEF (1.0
+# ulp), sums, and divides each weight before it meets V; nothing is done in base 2 or in partial results.
+_WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True}
+_F32 = {**_WIDE, "prescaled_q": "f32"}
+_F64 = {**_WIDE, "prescaled_q": "f64"}
+# Every intermediate result is a bf16 tensor; softmax works in f32 inside.
+_BF16 = {**_WIDE, "prescaled_q": "bf16", "stored": {"scaled": "bf16", "biased": "bf16"}, "weights": "bf16",
+         "score_sums": "f32", "accumulate": "f32"}
+
+
+def sdpa(q, k, v, mask=None, causal="none"):
+    if mask is not None and causal != "none":
+        raise attest_adapter.Unsupported("attn_mask and is_causal exclude each other")
+    if q.shape[1] != k.shape[1]:
+        raise attest_adapter.Unsupported("has no grouped queries")
+    return torch.nn.functional._scaled_dot_product_attention(q, k, v, mask, 0.0, False, causal == "top-left")[0]
+
+
+def _module(cache, embed_dim, heads, kdim, vdim, bias, add_bias_kv, dtype):
+    """A module to be filled with the case's parameters; making one costs more than a small case."""
+    key = (embed_dim, heads, kdim, vdim, bias, add_bias_kv, dtype)
+    module = cache.get(key)
+    if module is None:
+        if len(cache) >= 256:
+            cache.clear()
+        module = torch.nn.MultiheadAttention(embed_dim, heads, dropout=0.0, bias=bias, add_bias_kv=add_bias_kv, kdim=kdim,
+                                             vdim=vdim, batch_first=True, dtype=dtype)
+        for parameter in module.parameters():
+            parameter.requires_grad_(False)
+        cache[key] = module
+    return module
+
+
+def _fill(module, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v):
+    """Gives the module the case's parameters. A missing bias beside one that is there is zero, which adds nothing."""
+    if module._qkv_same_embed_dim:
+        torch.cat((w_q.t(), w_k.t(), w_v.t()), out=module.in_proj_weight.data)
+    else:
+        module.q_proj_weight.data.copy_(w_q.t())
+        module.k_proj_weight.data.copy_(w_k.t())
+        module.v_proj_weight.data.copy_(w_v.t())
+    if module.in_proj_bias is not None:
+        zero = torch.zeros(module.embed_dim, dtype=w_q.dtype)
+        torch.cat([zero if b is None else b for b in (b_q, b_k, b_v)], out=module.in_proj_bias.data)
+        module.out_proj.bias.data.copy_(zero if b_o is None else b_o)
+    module.out_proj.weight.data.copy_(w_o.t())
+    if bias_k is not None:
+        module.bias_k.data.copy_(bias_k.view(1, 1, -1))
+        module.bias_v.data.copy_(bias_v.view(1, 1, -1))
+
+
+def _attn_mask(mask, causal, batch, heads, queries, keys):
+    """attn_mask as nn.MultiheadAttention takes it: True hides, [M, N] or [batch*heads, M, N]."""
+    hidden = None
+    if causal != "none":
+        # top-left: key j is hidden from row i when j > i; bottom-right: when j > i + N - M.
+        offset = 1 if causal == "top-left" else 1 + keys - queries
+        hidden = torch.ones(queries, keys, dtype=torch.bool).triu(offset)
+    if mask is None:
+        return hidden
+    if mask.dtype == torch.bool:
+        mask = ~mask
+        if hidden is not None:
+            mask = mask | hidden
+    elif hidden is not None:
+        mask = mask.masked_fill(hidden, float("-inf"))
+    if mask.shape[0] * mask.shape[1] == 1:
+        return mask.view(queries, keys)
+    return mask.expand(batch, heads, queries, keys).reshape(batch * heads, queries, keys)
+
+
+def _require(condition, why):
+    if not condition:
+        raise attest_adapter.Unsupported(why)
+
+
+def _check_shapes(q, w_q, w_v, w_o):
+    embed_dim = q.shape[2]
+    _require(w_q.shape[1] == embed_dim and w_v.shape[1] == embed_dim, "nn.MultiheadAttention has heads*dk = heads*dv = c_q")
+    _require(w_o is not None, "nn.MultiheadAttention always has an output projection")
+    _require(w_o.shape[1] == embed_dim, "nn.MultiheadAttention has d_o = c_q")
+
+
+_modules = {}
+
+
+def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, bias_k=None, bias_v=None, mask=None,
+        causal="none"):
+    _check_shapes(q, w_q, w_v, w_o)
+    _require((bias_k is None) == (bias_v is None), "add_bias_kv adds both or neither")
+    bias = any(b is not None for b in (b_q, b_k, b_v, b_o))
+    module = _module(_modules, q.shape[2], heads, k.shape[2], v.shape[2], bias, bias_k is not None, q.dtype)
+    module.train()  # without dropout the same function, and the fast path is for evaluation only
+    _fill(module, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v)
+    attn_mask = _attn_mask(mask, causal, q.shape[0], heads, q.shape[1], k.shape[1])
+    return module(q, k, v, need_weights=False, attn_mask=attn_mask)[0]
+
+
+def mha_fast(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None):
+    _check_shapes(q, w_q, w_v, w_o)
+    _require(heads % 2 == 0, "the fast path wants an even number of heads")
+    _require(_same_bits(q, k) and _same_bits(q, v), "the fast path is for self-attention")
+    # It wants biases too: without them in_proj_bias is None, and PyTorch 1.13 raises a TypeError. Zeros stand for them.
+    module = _module(_modules, q.shape[2], heads, None, None, True, False, q.dtype)
+    module.eval()
+    _fill(module, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, None, None)
+    return module(q, q, q, need_weights=False)[0]
+
+
+def _same_bits(a, b):
+    """Whether two tensors are one, NaN included."""
+    return a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
+
+
+_VERSION = torch.__version__
+KERNELS = {
+    "sdpa": {
+        "function": sdpa,
+        "manifest": {
+            "name": "torch.nn.functional._scaled_dot_product_attention", "version": _VERSION,
+            "dtypes": ["f64", "f32", "bf16"], "arithmetic": {"f64": _F64, "f32": _F32, "bf16": _BF16},
+            "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["attention"],
+            "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left"],
+        },
+    },
+    "mha": {
+        "multihead": mha,
+        "manifest": {
+            "name": "torch.nn.MultiheadAttention", "version": _VERSION,
+            "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32},
+            "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
+            "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left", "bottom-right"],
+            "limits": {"value_dim": "head_dim"},
+        },
+    },
+    "mha-fast": {
+        "multihead": mha_fast,
+        "manifest": {
+            "name": "torch.nn.MultiheadAttention, native fast path", "version": _VERSION,
+            "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32},
+            "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
+            "masks": [], "causal": [],
+            "limits": {"value_dim": "head_dim", "heads_multiple": 2, "self_attention_only": True},
+        },
+    },
+}
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) == 2 else ""
+    if name not in KERNELS:
+        sys.exit(f"pytorch_kernels.py: the kernel is {name!r}; it must be one of {', '.join(KERNELS)}")
+    if not hasattr(torch.nn.functional, "_scaled_dot_product_attention"):
+        attest_adapter.refuse(f"these kernels are those of PyTorch 1.13; {sys.executable} has {_VERSION}")
+    torch.set_num_threads(1)
+    kernel = KERNELS[name]
+    attest_adapter.serve(kernel.get("function"), kernel["manifest"], multihead=kernel.get("multihead"), framework="torch")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+// From what the user wrote after --kernel to kernels that can be called (kernel-interface.md, section 0).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "attest/adapters.h"
+#include "attest/kernel_under_test.h"
+#include "attest/names.h"
+#include "fmt/format.h"
+#include "process/worker.h"
+
+namespace attest {
+namespace {
+
+using process::Worker;
+
+constexpr std::array pytorch_names{"pytorch:mha", "pytorch:mha-fast", "pytorch:sdpa"};
+/// Debian installs PyTorch for its own interpreter; another one on the PATH is the second choice.
+constexpr std::array python_programs{"/usr/bin/python3", "python3"};
+/// What pytorch_kernels.py says first when it has no PyTorch to serve.
+constexpr std::string_view no_pytorch = "PyTorch cannot be imported";
+
+std::vector<KernelEntry> entries() {
+  auto all = builtin_kernels();
+  auto core = core_kernels();
+  all.insert(all.end(), std::make_move_iterator(core.begin()), std::make_move_iterator(core.end()));
+  return all;
+}
+
+/// The smallest multihead problem: one query, one key, one head, every size 1, no biases.
+Case smallest_multihead(DType dtype) {
+  Case c;
+  c.operation = Operation::multihead;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(dtype, {1, 1, 1});
+  for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(dtype, {1, 1});
+  return c;
+}
+
+/// Parses the manifest of a worker that delivered one and makes a kernel of it. The contract has no key for the entries
+/// a kernel offers, so one that does not state "operations" is asked for the smallest multihead problem once.
+std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::string& json) {
+  Manifest manifest;
+  try {
+    manifest = parse_manifest(json, fmt::format("{}: its manifest", worker->id()));
+  } catch (const UsageError& error) {
+    throw KernelLoadError(error.what());
+  }
+  if (!nlohmann::json::parse(json).contains("operations")) {
+    const DType dtype = manifest.dtypes.front();
+    manifest.multihead = worker->call(smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
+  }
+  return process::worker_kernel(std::move(worker), std::move(manifest));
+}
+
+std::unique_ptr<Kernel> open_worker(std::string id, process::Starter starter, const KernelOptions& options) {
+  auto worker = std::make_unique<Worker>(std::move(id), std::move(starter), options);
+  const std::string json = worker->first_manifest();
+  return kernel_of(std::move(worker), json);
+}
+
+std::unique_ptr<Worker> pytorch_worker(const std::string& id, const char* python, const KernelOptions& options) {
+  const auto folder = adapters_folder();
+  if (folder.empty()) {
+    throw KernelLoadError(fmt::format(
+        "{}: the adapter scripts are nowhere to be found; set ATTEST_ADAPTERS to the folder core/adapters", id));
+  }
+  const auto script = folder / "pytorch" / "pytorch_kernels.py";
+  const std::string name = id.substr(id.find(':') + 1);
+  return std::make_unique<Worker>(id, process::program_starter({python, script.string(), name}), options);
+}
+
+/// PyTorch takes a second to import, so all the processes are started before the first is waited for.
+std::vector<std::unique_ptr<Kernel>> open_pytorch(const std::vector<std::string>& ids, const KernelOptions& options) {
+  std::string reasons;
+  for (const char* const python : python_programs) {
+    try {
+      std::vector<std::unique_ptr<Worker>> workers;
+      for (const auto& id : ids) {
+        workers.push_back(pytorch_worker(id, python, options));
+        workers.back()->launch();
+      }
+      std::vector<std::unique_ptr<Kernel>> kernels;
+      for (auto& worker : workers) {
+        const std::string json = worker->first_manifest();
+        kernels.push_back(kernel_of(std::move(worker), json));
+      }
+      return kernels;
+    } catch (const KernelLoadError& error) {
+      const std::string_view text = error.what();
+      const bool without_python = text.starts_with(python) || text.find("cannot be started") != std::string_view::npos;
+      if (!without_python && text.find(no_pytorch) == std::string_view::npos) throw;
+      reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", text);
+    }
+  }
+  throw KernelLoadError(
+      fmt::format("{}; install python3-torch, or leave pytorch out with --kernel 'builtin:*'", reasons));
+}
+
+}  // namespace
+
+std::vector<std::string> known_kernels() {
+  std::vector<std::string> names;
+  for (const auto& entry : entries()) names.push_back(entry.id);
+  names.insert(names.end(), pytorch_names.begin(), pytorch_names.end());
+  return names;
+}
+
+std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  constexpr std::string_view exec = "exec:";
+  if (spec.starts_with(exec)) {
+    const std::string command(spec.substr(exec.size()));
+    if (command.find_first_not_of(" \t\n") == std::string::npos) {
+      throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
+    }
+    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command), options));
+    return kernels;
+  }
+
+  auto known = entries();
+  std::erase_if(known, [&](const KernelEntry& entry) { return !glob_match(spec, entry.id); });
+  std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (const auto& entry : known) kernels.push_back(entry.make());
+  std::vector<std::string> pytorch;
+  for (const char* const name : pytorch_names) {
+    if (glob_match(spec, name)) pytorch.emplace_back(name);
+  }
+  if (!pytorch.empty()) {
+    auto opened = open_pytorch(pytorch, options);
+    kernels.insert(kernels.end(), std::make_move_iterator(opened.begin()), std::make_move_iterator(opened.end()));
+  }
+  if (!kernels.empty()) return kernels;
+
+  const bool is_path = spec.find('/') != std::string_view::npos || spec.ends_with(".so");
+  if (!is_path) {
+    throw UsageError(
+        fmt::format("--kernel is {}, which is no kernel{}; a shared library's path contains a '/' or ends in .so, "
+                    "and a program is written exec:COMMAND",
+                    in_quotes(spec), suggestion(spec, known_kernels())));
+  }
+  // dlopen searches the system's folders for a name without a slash; a file of the user's is meant.
+  const std::filesystem::path path =
+      spec.find('/') == std::string_view::npos ? "./" + std::string(spec) : std::string(spec);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw KernelLoadError(fmt::format("{}: there is no such file; build the library first or correct --kernel", spec));
+  }
+  kernels.push_back(open_worker(std::string(spec), process::library_starter(options.worker_program, path), options));
+  return kernels;
+}
+
+}  // namespace attest

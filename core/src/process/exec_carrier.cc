@@ -1,0 +1,153 @@
+// The frame protocol of kernel-interface.md, section 2, from our side.
+#include <map>
+#include <utility>
+
+#include "attest/names.h"
+#include "attest/safetensors.h"
+#include "fmt/format.h"
+#include "process/worker.h"
+
+namespace attest::process {
+namespace {
+
+std::string manifest_request() {
+  return write_safetensors({{}, {{"attest", "1"}, {"op", "manifest"}}});
+}
+
+/// The request carries what the contract names and nothing of the case's story.
+std::string request_for(const Case& c, DType output, bool want_lse) {
+  Case bare = c;
+  bare.metadata.clear();
+  if (want_lse) bare.metadata["want"] = "lse";
+  if (output != c.dtype()) bare.metadata["out_dtype"] = std::string(name_of(output));
+  return encode_case(bare);
+}
+
+Reply malformed(std::string message) {
+  return {CallStatus::malformed, std::move(message), {}, {}};
+}
+
+/// Checks one output tensor; empty when it is as asked.
+std::string why_wrong(std::string_view name, const Tensor& found, DType dtype, const Shape& shape) {
+  if (found.dtype() != dtype) {
+    return fmt::format("{} is {}; it must be {}", name, name_of(found.dtype()), name_of(dtype));
+  }
+  if (!(found.shape() == shape)) {
+    return fmt::format("{} has the shape {}; it must be {}", name, found.shape().to_string(), shape.to_string());
+  }
+  return {};
+}
+
+std::optional<CallStatus> status_named(const std::string& word) {
+  if (word == "ok") return CallStatus::ok;
+  if (word == "unsupported") return CallStatus::unsupported;
+  if (word == "rejected") return CallStatus::rejected;
+  if (word == "failed") return CallStatus::failed;
+  return std::nullopt;
+}
+
+Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
+  Reply reply;
+  if (const auto status = file.metadata.find("status"); status != file.metadata.end()) {
+    const auto known = status_named(status->second);
+    if (!known) {
+      return malformed(fmt::format("the reply's status is {}; it must be unsupported, rejected, failed, or absent",
+                                   in_quotes(status->second)));
+    }
+    reply.status = *known;
+  }
+  if (const auto message = file.metadata.find("message"); message != file.metadata.end()) {
+    reply.message = message->second;
+  }
+  if (reply.status != CallStatus::ok) return reply;
+  const Shape shape = c.out_shape();
+  for (auto& [name, tensor] : file.tensors) {
+    std::string wrong;
+    if (name == "out") {
+      wrong = why_wrong(name, tensor, output, shape);
+      reply.out = std::move(tensor);
+    } else if (name == "lse") {
+      if (!want_lse) continue;
+      wrong = why_wrong(name, tensor, DType::f64, {shape[0], shape[1], shape[2]});
+      reply.lse = std::move(tensor);
+    } else {
+      wrong = fmt::format("the reply holds a tensor named {}; only out and lse are known", in_quotes(name));
+    }
+    if (!wrong.empty()) return malformed(std::move(wrong));
+  }
+  if (!reply.out.present()) return malformed("the reply has no tensor named out");
+  if (want_lse && !reply.lse.present()) return malformed("the reply has no tensor named lse, and it was asked for");
+  return reply;
+}
+
+class ExecCarrier final : public Carrier {
+ public:
+  ExecCarrier(Child child, FrameChannel channel) : child_(std::move(child)), channel_(std::move(channel)) {}
+
+  [[nodiscard]] Exchange manifest(Clock::time_point until) override {
+    Exchange exchange = channel_.exchange(manifest_request(), until);
+    if (exchange.status != CallStatus::ok) return exchange;
+    const auto refuse = [](std::string message) { return Exchange{CallStatus::malformed, {}, std::move(message)}; };
+    try {
+      auto file = read_safetensors(exchange.body, "the reply to the manifest request");
+      if (const auto found = file.metadata.find("manifest"); found != file.metadata.end()) {
+        return {CallStatus::ok, std::move(found->second), {}};
+      }
+      const auto message = file.metadata.find("message");
+      return refuse(message == file.metadata.end() ? "the reply to the manifest request has no manifest in its metadata"
+                                                   : message->second);
+    } catch (const UsageError& error) {
+      return refuse(error.what());
+    }
+  }
+
+  [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
+    const std::string request = request_for(c, output, want_lse);
+    if (request.size() > max_frame) {
+      return {CallStatus::unsupported,
+              fmt::format("the request has {} bytes; a frame holds 1 GiB", request.size()),
+              {},
+              {}};
+    }
+    Exchange exchange = channel_.exchange(request, until);
+    if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
+    try {
+      return read_reply(read_safetensors(exchange.body, "the reply"), c, output, want_lse);
+    } catch (const UsageError& error) {
+      return malformed(error.what());
+    }
+  }
+
+  [[nodiscard]] std::string end(Clock::time_point until) override {
+    channel_.close_input();
+    return child_.end(until);
+  }
+  [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
+
+ private:
+  Child child_;
+  FrameChannel channel_;
+};
+
+}  // namespace
+
+Starter program_starter(std::vector<std::string> argv) {
+  return [argv = std::move(argv)](const Log& log) -> std::unique_ptr<Carrier> {
+    Pair input = make_pipe();
+    Pair output = make_pipe();
+    Launch launch;
+    launch.argv = argv;
+    launch.standard_input = input.read.get();
+    launch.standard_output = output.write.get();
+    launch.standard_error = log.descriptor();
+    Child child(launch);
+    return std::make_unique<ExecCarrier>(std::move(child),
+                                         FrameChannel(std::move(input.write), std::move(output.read)));
+  };
+}
+
+Starter exec_starter(std::string command) {
+  return program_starter({"/bin/sh", "-c", std::move(command)});
+}
+
+}  // namespace attest::process

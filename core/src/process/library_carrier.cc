@@ -1,0 +1,175 @@
+// A shared library under test, in a process that is this program again, started as `worker LIBRARY`.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "fmt/format.h"
+#include "process/shared_call.h"
+#include "process/shared_memory.h"
+#include "process/worker.h"
+
+namespace attest::process {
+namespace {
+
+constexpr std::uint64_t tensor_alignment = 64;
+
+/// Gives a tensor its place at the end of what is laid out so far.
+SharedTensor place(DType dtype, const Shape& shape, std::uint64_t& end) {
+  SharedTensor tensor;
+  tensor.dtype = static_cast<std::int32_t>(dtype);
+  tensor.rank = shape.rank();
+  for (int axis = 0; axis < shape.rank(); ++axis) tensor.shape[static_cast<std::size_t>(axis)] = shape[axis];
+  tensor.offset = end;
+  end += static_cast<std::uint64_t>(shape.elements()) * size_of(dtype);
+  end = (end + tensor_alignment - 1) / tensor_alignment * tensor_alignment;
+  return tensor;
+}
+
+class LibraryCarrier final : public Carrier {
+ public:
+  LibraryCarrier(Child child, Descriptor control, Descriptor memory_file)
+      : child_(std::move(child)), control_(std::move(control)), memory_file_(std::move(memory_file)) {}
+
+  [[nodiscard]] Exchange manifest(Clock::time_point until) override {
+    Answer answer = ask(SharedRequest{}, until);
+    // What a library lacks is no crash of ours: the same line, without the talk of processes.
+    if (answer.status == CallStatus::failed) answer.status = CallStatus::malformed;
+    if (answer.status != CallStatus::ok) return {answer.status, {}, std::move(answer.text)};
+    return {CallStatus::ok, std::move(answer.text), {}};
+  }
+
+  [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
+    SharedRequest request;
+    request.prefix.kind = SharedKind::call;
+    request.operation = static_cast<std::int32_t>(c.operation);
+    request.heads = c.heads;
+    request.scale = c.scale;
+    request.mask_convention = static_cast<std::int32_t>(c.mask_convention);
+    request.causal = static_cast<std::int32_t>(c.causal);
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < c.tensors.size(); ++i) {
+      if (c.tensors[i].present()) request.inputs[i] = place(c.tensors[i].dtype(), c.tensors[i].shape(), end);
+    }
+    const Shape shape = c.out_shape();
+    request.out = place(output, shape, end);
+    if (want_lse) request.lse = place(DType::f64, {shape[0], shape[1], shape[2]}, end);
+    if (std::string trouble = make_room(end); !trouble.empty()) return {CallStatus::unsupported, trouble, {}, {}};
+    request.memory_bytes = memory_.bytes();
+    for (std::size_t i = 0; i < c.tensors.size(); ++i) {
+      const auto bytes = c.tensors[i].bytes();
+      if (!bytes.empty()) std::memcpy(memory_.data() + request.inputs[i].offset, bytes.data(), bytes.size());
+    }
+    Answer answer = ask(request, until);
+    Reply reply{answer.status, std::move(answer.text), {}, {}};
+    if (reply.status != CallStatus::ok) return reply;
+    reply.out = taken(request.out);
+    if (want_lse) reply.lse = taken(request.lse);
+    return reply;
+  }
+
+  [[nodiscard]] std::string end(Clock::time_point until) override {
+    control_.close();
+    return child_.end(until);
+  }
+  [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
+
+ private:
+  struct Answer {
+    CallStatus status = CallStatus::ok;
+    std::string text;
+  };
+
+  /// One packet there and one back.
+  Answer ask(const SharedRequest& request, Clock::time_point until) {
+    while (::send(control_.get(), &request, sizeof request, MSG_NOSIGNAL) < 0) {
+      if (errno != EINTR) return {CallStatus::died, {}};
+    }
+    for (;;) {
+      pollfd ready{control_.get(), POLLIN, 0};
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+      const int count = ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000)));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return {CallStatus::timed_out, {}};
+      const ssize_t got = ::recv(control_.get(), packet_.data(), packet_.size(), 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return {CallStatus::died, {}};
+      return read(request.prefix.kind, static_cast<std::size_t>(got));
+    }
+  }
+
+  /// The kernel shares the worker's memory and descriptors, so nothing in a packet is believed unchecked.
+  Answer read(SharedKind kind, std::size_t got) const {
+    SharedReply header;
+    if (got < sizeof header) return {CallStatus::malformed, fmt::format("a packet of {} bytes is no reply", got)};
+    std::memcpy(&header, packet_.data(), sizeof header);
+    const std::size_t size = header.prefix.size;
+    if (header.prefix.magic != shared_magic || header.prefix.version != shared_version || header.prefix.kind != kind ||
+        size < sizeof header || size > got || header.text_bytes != got - size || header.status < 0 ||
+        header.status > static_cast<std::int32_t>(CallStatus::failed)) {
+      return {CallStatus::malformed,
+              "what came over the connection is no reply; the kernel wrote to descriptor 3, or over memory"};
+    }
+    return {static_cast<CallStatus>(header.status), std::string(packet_.data() + size, header.text_bytes)};
+  }
+
+  std::string make_room(std::uint64_t bytes) {
+    constexpr std::uint64_t page = 1U << 16;
+    bytes = std::max<std::uint64_t>((bytes + page - 1) / page * page, page);
+    if (bytes <= memory_.bytes()) return {};
+    // Room for half as much again: growing maps everything anew on both sides.
+    if (memory_.bytes() != 0) bytes += bytes / 2 / page * page;
+    if (::ftruncate(memory_file_.get(), static_cast<off_t>(bytes)) != 0) {
+      return fmt::format("{} bytes of shared memory cannot be had", bytes);
+    }
+    try {
+      memory_.map(memory_file_.get(), bytes);
+    } catch (const std::system_error&) {
+      return fmt::format("{} bytes of shared memory cannot be mapped", bytes);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Tensor taken(const SharedTensor& from) const {
+    Tensor tensor(static_cast<DType>(from.dtype),
+                  Shape(std::span(from.shape).first(static_cast<std::size_t>(from.rank))));
+    const auto bytes = tensor.bytes();
+    if (!bytes.empty()) std::memcpy(bytes.data(), memory_.data() + from.offset, bytes.size());
+    return tensor;
+  }
+
+  Child child_;
+  Descriptor control_, memory_file_;
+  SharedMemory memory_;
+  std::vector<char> packet_ = std::vector<char>(sizeof(SharedReply) + max_text + 1024);
+};
+
+std::filesystem::path running_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+}  // namespace
+
+Starter library_starter(std::filesystem::path program, std::filesystem::path library) {
+  if (program.empty()) program = running_program();
+  return [program = std::move(program), library = std::move(library)](const Log& log) -> std::unique_ptr<Carrier> {
+    Pair control = make_socket_pair();
+    Descriptor memory_file = make_memory_file("attest-tensors");
+    // A kernel that cuts the file off must not take us with it.
+    ::fcntl(memory_file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+    Launch launch;
+    launch.argv = {program.string(), "worker", library.string()};
+    launch.standard_error = log.descriptor();
+    launch.further = {control.write.get(), memory_file.get()};
+    Child child(launch);
+    return std::make_unique<LibraryCarrier>(std::move(child), std::move(control.read), std::move(memory_file));
+  };
+}
+
+}  // namespace attest::process

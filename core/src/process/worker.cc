@@ -1,0 +1,118 @@
+#include "process/worker.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace attest::process {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A program that closed its output is usually about to be gone.
+constexpr auto grace = 1000ms;
+
+std::string seconds(std::chrono::milliseconds limit) {
+  return fmt::format("{} s", static_cast<double>(limit.count()) / 1000.0);
+}
+
+class WorkerKernel final : public Kernel {
+ public:
+  WorkerKernel(std::unique_ptr<Worker> worker, Manifest manifest)
+      : worker_(std::move(worker)), manifest_(std::move(manifest)) {}
+  [[nodiscard]] const std::string& id() const override { return worker_->id(); }
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  using Kernel::run;
+  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+    return worker_->call(c, output, want_lse);
+  }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    auto twin = std::make_unique<Worker>(worker_->id(), worker_->starter(), worker_->options());
+    twin->expect_manifest(worker_->manifest_json());
+    return std::make_unique<WorkerKernel>(std::move(twin), manifest_);
+  }
+
+ private:
+  std::unique_ptr<Worker> worker_;
+  Manifest manifest_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest manifest) {
+  return std::make_unique<WorkerKernel>(std::move(worker), std::move(manifest));
+}
+
+Worker::Worker(std::string id, Starter starter, KernelOptions options)
+    : id_(std::move(id)), starter_(std::move(starter)), options_(std::move(options)) {}
+
+Worker::~Worker() {
+  if (carrier_) static_cast<void>(carrier_->end(Clock::now() + grace));
+}
+
+void Worker::launch() {
+  if (carrier_) return;
+  if (!log_) log_ = std::make_unique<Log>(options_.log_folder, id_);
+  log_->mark();
+  carrier_ = starter_(*log_);
+}
+
+std::string Worker::first_manifest() {
+  launch();
+  Exchange first = carrier_->manifest(Clock::now() + options_.first_reply);
+  if (first.status == CallStatus::ok) return manifest_ = std::move(first.body);
+  settle(first.status, first.message, options_.first_reply);
+  std::string last = log_->last_line();
+  if (!last.empty()) last = fmt::format("; its standard error ends with: {}", last);
+  throw KernelLoadError(fmt::format("{}: cannot be loaded: {}{}", id_, first.message, last));
+}
+
+/// Completes a status and message that a carrier gave, and ends the process if it is of no more use.
+void Worker::settle(CallStatus& status, std::string& message, std::chrono::milliseconds limit) {
+  if (status != CallStatus::died && status != CallStatus::timed_out && status != CallStatus::malformed) return;
+  if (status == CallStatus::timed_out && carrier_->has_ended()) status = CallStatus::died;
+  const auto detail = message.empty() ? std::string() : fmt::format(" ({})", message);
+  if (status == CallStatus::died) {
+    message = fmt::format("its process {}{}", carrier_->end(Clock::now() + grace), detail);
+    if (message.starts_with("its process was still running")) {
+      message = fmt::format("it closed its output and went on running{}", detail);
+    }
+  } else {
+    if (status == CallStatus::timed_out) message = fmt::format("no reply within {}{}", seconds(limit), detail);
+    static_cast<void>(carrier_->end(Clock::time_point::min()));
+  }
+  carrier_.reset();
+}
+
+/// A process that takes the place of one that ended; what went wrong, if it did.
+std::optional<Reply> Worker::restart() {
+  try {
+    launch();
+  } catch (const std::exception& error) {
+    return Reply{CallStatus::died, fmt::format("it could not be started again: {}", error.what()), {}, {}};
+  }
+  Exchange first = carrier_->manifest(Clock::now() + options_.first_reply);
+  if (first.status == CallStatus::ok && first.body == manifest_) return std::nullopt;
+  if (first.status == CallStatus::ok) {
+    first.status = CallStatus::malformed;
+    first.message = "its manifest is not the one it gave before";
+  }
+  settle(first.status, first.message, options_.first_reply);
+  if (carrier_) {
+    static_cast<void>(carrier_->end(Clock::time_point::min()));
+    carrier_.reset();
+  }
+  return Reply{first.status, fmt::format("started again, {}", first.message), {}, {}};
+}
+
+Reply Worker::call(const Case& c, DType output, bool want_lse) {
+  if (!carrier_) {
+    if (auto trouble = restart()) return *std::move(trouble);
+  }
+  Reply reply = carrier_->call(c, output, want_lse, Clock::now() + options_.reply);
+  settle(reply.status, reply.message, options_.reply);
+  if (log_) log_->trim();
+  return reply;
+}
+
+}  // namespace attest::process
