@@ -23,19 +23,19 @@ enum class FullyMaskedRow { undeclared, nan, zero, uniform, error };
 struct Manifest {
   std::string name;
   std::string version;
-  std::vector<DType> dtypes;                        ///< input dtypes, never empty
-  std::map<DType, std::vector<DType>> out_dtypes;   ///< output dtypes beyond the input's own
-  std::map<DType, Arithmetic> arithmetic;           ///< one per dtype, universal where not stated
+  std::vector<DType> dtypes;                       ///< input dtypes, never empty
+  std::map<DType, std::vector<DType>> out_dtypes;  ///< output dtypes beyond the input's own
+  std::map<DType, Arithmetic> arithmetic;          ///< one per dtype, universal where not stated
   std::vector<Claim> claims;
   FullyMaskedRow fully_masked_row = FullyMaskedRow::undeclared;
-  bool any_scale = true;                            ///< false: "inv-sqrt-dk" only
-  bool attention = true;                            ///< has the attention entry ("operations")
-  bool multihead = false;                           ///< has the multihead entry
+  bool any_scale = true;   ///< false: "inv-sqrt-dk" only
+  bool attention = true;   ///< has the attention entry ("operations")
+  bool multihead = false;  ///< has the multihead entry
   bool additive_masks = true;
   bool bool_masks = true;
-  std::vector<DType> mask_dtypes;                   ///< additive masks in formats other than q's
+  std::vector<DType> mask_dtypes;  ///< additive masks in formats other than q's
   std::vector<MaskConvention> mask_conventions{MaskConvention::post_scale};
-  std::vector<Causal> causal;                       ///< alignments supported beside none
+  std::vector<Causal> causal;  ///< alignments supported beside none
   bool grouped_query = false;
   bool strides = false;
   bool lse = false;
@@ -43,21 +43,27 @@ struct Manifest {
   std::int64_t head_dim_multiple = 1;
   std::optional<std::int64_t> max_head_dim, max_queries, max_keys, max_heads;
   std::int64_t heads_multiple = 1;
-  bool value_dim_equals_head_dim = false;           ///< "value_dim": "head_dim" | "any"
-  bool self_attention_only = false;                 ///< multihead: q, k and v are one tensor
-  std::int64_t alignment = 0;                       ///< bytes; 0: the element's
+  bool value_dim_equals_head_dim = false;  ///< "value_dim": "head_dim" | "any"
+  bool self_attention_only = false;        ///< multihead: q, k and v are one tensor
+  std::int64_t alignment = 0;              ///< bytes; 0: the element's
 
   [[nodiscard]] bool claims_to(Claim claim) const;
+  /// The arithmetic of one of `dtypes`; throws std::out_of_range for any other.
   [[nodiscard]] const Arithmetic& arithmetic_for(DType dtype) const;
+  [[nodiscard]] bool operator==(const Manifest&) const = default;
 };
 
 /// Parses and checks a manifest. Throws UsageError: one line beginning with `source` that names the key, the value and
-/// the rule (unknown keys are errors with the nearest known key).
+/// the rule (unknown keys are errors with the nearest known key, contradictions are errors). What is not stated is as
+/// in a default Manifest, arithmetic universal, but thread_safe is false. A name twice in one object is an error.
 [[nodiscard]] Manifest parse_manifest(std::string_view json, std::string_view source);
-/// A complete manifest, as JSON.
+/// A complete manifest, as JSON: parse_manifest gives it back equal, where `arithmetic` has one entry per dtype.
 [[nodiscard]] std::string to_json(const Manifest& manifest);
 
-/// Empty when the kernel can be asked to run the case, else why not ("has 2 queries; the manifest's max_queries is 1").
+/// Empty when the kernel can be asked to run the valid case, else why not ("has 2 queries; the manifest's max_queries
+/// is 1"). head_dim_multiple and max_head_dim hold for dk and dv alike. A scale other than 1/sqrt(dk) is one that is
+/// neither the nearest double to it nor 1 / sqrt(dk) in double. The convention of a mask matters only where the mask is
+/// additive.
 [[nodiscard]] std::string why_unsupported(const Manifest& manifest, const Case& c);
 
 }  // namespace attest
