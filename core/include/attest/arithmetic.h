@@ -67,8 +67,9 @@ struct Arithmetic {
     // A balanced tree over `blocks` leaves is ceil(log2(blocks)) deep.
     const bool tree = sums.pairwise && blocks > 0;
     const std::int64_t merges = tree ? std::bit_width(static_cast<std::uint64_t>(blocks - 1)) : blocks;
-    // Both below visible before they are added, so that the sum cannot overflow.
-    depth = std::min(sums.depth, visible) + std::min(merges, visible);
+    // min(depth + merges, visible) without a sum that could overflow.
+    const std::int64_t merged = std::min(merges, visible);
+    depth = merged + std::min(sums.depth, visible - merged);
   }
   return std::min(depth, visible);
 }

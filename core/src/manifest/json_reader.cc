@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+/// Deeper than any text of ours; writing a value for an error line takes a call a level.
+constexpr int most_levels = 16;
+
 /// A value for an error line, not too long.
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
@@ -33,7 +36,8 @@ json parse_strict_json(std::string_view text) {
     throw UsageError(fmt::format("is not JSON: a NUL at byte {}", nul + 1));
   }
   std::vector<std::set<std::string>> names;  // of each object that is open
-  const auto watch = [&](int /*depth*/, json::parse_event_t event, json& value) {
+  const auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > most_levels) throw UsageError(fmt::format("nests more than {} levels", most_levels));
     if (event == json::parse_event_t::object_start) names.emplace_back();
     if (event == json::parse_event_t::object_end) names.pop_back();
     if (event == json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second) {

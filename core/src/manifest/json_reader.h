@@ -13,7 +13,7 @@
 namespace attest {
 
 /// Parses strict JSON. A name that stands twice in one object is an error (a document tree keeps one silently), and so
-/// is a NUL, which the parser takes for the end. Throws UsageError.
+/// is a NUL, which the parser takes for the end, and nesting beyond 16 levels. Throws UsageError.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text);
 
 /// An object whose keys are all known. The JSON value must outlive it. Each reader does nothing when the key is absent,

@@ -189,7 +189,7 @@ void read_masks(const JsonObject& object, Manifest& m) {
   }
   if (const auto dtypes = object.words("mask_dtypes", words::dtypes)) {
     m.mask_dtypes = floating_dtypes(*dtypes);
-    if (!m.additive_masks) object.refuse("mask_dtypes", "\"masks\" does not list \"additive\"");
+    if (!m.additive_masks && !dtypes->empty()) object.refuse("mask_dtypes", "\"masks\" does not list \"additive\"");
   }
   if (const auto conventions = object.words("mask_conventions", words::mask_conventions)) {
     m.mask_conventions.clear();
