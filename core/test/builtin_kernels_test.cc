@@ -1,0 +1,343 @@
+// The built-in kernels: every form of problem against the definition written out in long double, and what they claim,
+// bit by bit. How accurate they are to the last bit is the business of bound_validation_test.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../src/kernels/builtin.h"
+#include "attest/kernel_under_test.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+enum class MaskKind { none, boolean, additive };
+
+struct Form {
+  std::int64_t batch, heads, kv_heads, M, N, dk, dv;
+  MaskKind mask = MaskKind::none;
+  bool broadcast_mask = false;
+  MaskConvention convention = MaskConvention::post_scale;
+  Causal causal = Causal::none;
+  bool masked_start = false;  ///< the mask hides the first half of the keys from every row
+};
+
+std::string describe(const Form& f) {
+  return "batch " + std::to_string(f.batch) + " heads " + std::to_string(f.heads) + "/" + std::to_string(f.kv_heads) +
+         " M " + std::to_string(f.M) + " N " + std::to_string(f.N) + " mask " +
+         std::to_string(static_cast<int>(f.mask)) + " convention " + std::string(name_of(f.convention)) + " causal " +
+         std::string(name_of(f.causal));
+}
+
+const std::vector<Form> forms{
+    {1, 1, 1, 1, 1, 1, 1},
+    {2, 4, 2, 5, 37, 3, 7},
+    {1, 2, 1, 3, 130, 8, 2, MaskKind::additive, false},
+    {2, 2, 2, 4, 33, 5, 3, MaskKind::additive, true, MaskConvention::pre_scale},
+    {2, 3, 1, 6, 40, 4, 4, MaskKind::boolean, false, MaskConvention::post_scale, Causal::bottom_right},
+    {1, 1, 1, 9, 5, 2, 2, MaskKind::none, false, MaskConvention::post_scale, Causal::bottom_right},
+    {1, 2, 2, 9, 5, 2, 2, MaskKind::boolean, true, MaskConvention::pre_scale, Causal::top_left},
+    {1, 1, 1, 4, 100, 4, 4, MaskKind::additive, false, MaskConvention::post_scale, Causal::none, true},
+    {1, 1, 1, 4, 100, 4, 4, MaskKind::boolean, false, MaskConvention::pre_scale, Causal::none, true},
+    {1, 2, 1, 0, 3, 2, 2},
+    {1, 2, 1, 3, 0, 2, 2},
+};
+
+Case case_of(const Form& f, DType dtype, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const auto fill = [&](Tensor& t) {
+    for (std::int64_t i = 0; i < t.elements(); ++i) t.set(i, normal(random));
+  };
+  Case c;
+  fill(c[Slot::q] = Tensor(dtype, {f.batch, f.heads, f.M, f.dk}));
+  fill(c[Slot::k] = Tensor(dtype, {f.batch, f.kv_heads, f.N, f.dk}));
+  fill(c[Slot::v] = Tensor(dtype, {f.batch, f.kv_heads, f.N, f.dv}));
+  c.scale = 1.0 / std::sqrt(static_cast<double>(f.dk)) * 1.25;
+  c.mask_convention = f.convention;
+  c.causal = f.causal;
+  if (f.mask != MaskKind::none) {
+    const bool boolean = f.mask == MaskKind::boolean;
+    const Shape shape = f.broadcast_mask ? Shape{1, 1, f.M, f.N} : Shape{f.batch, f.heads, f.M, f.N};
+    Tensor& mask = c[Slot::mask] = Tensor(boolean ? DType::boolean : dtype, shape);
+    for (std::int64_t i = 0; i < mask.elements(); ++i) {
+      const bool hidden = random() % 3 == 0 || (f.masked_start && i % f.N < f.N / 2);
+      mask.set(i, boolean ? (hidden ? 0.0 : 1.0) : (hidden ? -infinity : normal(random)));
+    }
+  }
+  return c;
+}
+
+bool sees(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const std::int64_t M = c.q().shape()[2];
+  const std::int64_t N = c.k().shape()[2];
+  if (c.causal == Causal::top_left && j > i) return false;
+  if (c.causal == Causal::bottom_right && j > i + N - M) return false;
+  if (!c.mask().present()) return true;
+  const attest_tensor mask = c.mask().view();
+  const double entry = c.mask()[offset_in(mask, mask.shape[0] == 1 ? 0 : b, mask.shape[1] == 1 ? 0 : h, i, j)];
+  return c.mask().dtype() == DType::boolean ? entry != 0 : entry != -infinity;
+}
+
+double bias(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  if (!c.mask().present() || c.mask().dtype() == DType::boolean) return 0.0;
+  const attest_tensor mask = c.mask().view();
+  return c.mask()[offset_in(mask, mask.shape[0] == 1 ? 0 : b, mask.shape[1] == 1 ? 0 : h, i, j)];
+}
+
+/// The definition, for row (b, h, i): out [dv] and the log-sum-exp; empty when the row sees no key.
+struct Expected {
+  std::vector<double> out;
+  double lse = -infinity;
+};
+Expected expected_row(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i) {
+  const std::int64_t g = h / (c.q().shape()[1] / c.k().shape()[1]);
+  const std::int64_t dk = c.q().shape()[3];
+  const std::int64_t dv = c.v().shape()[3];
+  std::vector<long double> out(static_cast<std::size_t>(dv));
+  long double sum = 0;
+  for (std::int64_t j = 0; j < c.k().shape()[2]; ++j) {
+    if (!sees(c, b, h, i, j)) continue;
+    long double x = 0;
+    for (std::int64_t d = 0; d < dk; ++d) {
+      x += static_cast<long double>(c.q()[offset_in(c.q().view(), b, h, i, d)]) *
+           static_cast<long double>(c.k()[offset_in(c.k().view(), b, g, j, d)]);
+    }
+    const long double scale = c.scale;
+    const long double beta = bias(c, b, h, i, j);
+    const long double w =
+        std::exp(c.mask_convention == MaskConvention::pre_scale ? scale * (x + beta) : scale * x + beta);
+    sum += w;
+    for (std::int64_t d = 0; d < dv; ++d) {
+      out[static_cast<std::size_t>(d)] += w * static_cast<long double>(c.v()[offset_in(c.v().view(), b, g, j, d)]);
+    }
+  }
+  if (sum == 0) return {};
+  Expected row;
+  for (const long double o : out) row.out.push_back(static_cast<double>(o / sum));
+  row.lse = static_cast<double>(std::log(sum));
+  return row;
+}
+
+/// Enough to tell a wrong formula from a right one on these inputs, all of size 1; out is rounded once to the dtype.
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-45;
+    case DType::f32:
+      return 0x1p-17;
+    default:
+      return 4 * format_of(dtype).unit;
+  }
+}
+
+class BuiltinKernels : public testing::TestWithParam<KernelEntry> {
+ protected:
+  std::unique_ptr<Kernel> kernel = GetParam().make();
+
+  Reply run(const Case& c) {
+    Reply reply = kernel->run(c, c.dtype(), true);
+    EXPECT_EQ(reply.status, CallStatus::ok) << reply.message;
+    return reply;
+  }
+};
+
+TEST_P(BuiltinKernels, ComputeTheDefinitionInEveryForm) {
+  for (const DType dtype : kernel->manifest().dtypes) {
+    for (const Form& form : forms) {
+      const Case c = case_of(form, dtype, 7);
+      validate(c);
+      ASSERT_EQ(why_unsupported(kernel->manifest(), c), "");
+      const Reply reply = run(c);
+      ASSERT_EQ(reply.out.shape(), c.out_shape());
+      std::int64_t at = 0;
+      std::int64_t row = 0;
+      for (std::int64_t b = 0; b < form.batch; ++b) {
+        for (std::int64_t h = 0; h < form.heads; ++h) {
+          for (std::int64_t i = 0; i < form.M; ++i, ++row) {
+            const Expected expected = expected_row(c, b, h, i);
+            const bool no_key = expected.out.empty();
+            const bool nan = no_key && kernel->manifest().fully_masked_row == FullyMaskedRow::nan;
+            if (nan) {
+              EXPECT_TRUE(std::isnan(reply.lse[row])) << describe(form);
+            } else if (no_key) {
+              EXPECT_EQ(reply.lse[row], -infinity) << describe(form);
+            } else {
+              EXPECT_NEAR(reply.lse[row], expected.lse, 16 * tolerance(dtype == DType::f64 ? dtype : DType::f32));
+            }
+            for (std::int64_t d = 0; d < form.dv; ++d, ++at) {
+              if (nan) {
+                EXPECT_TRUE(std::isnan(reply.out[at])) << describe(form);
+              } else if (no_key) {
+                EXPECT_EQ(reply.out[at], 0.0) << describe(form);
+              } else {
+                EXPECT_NEAR(reply.out[at], expected.out[static_cast<std::size_t>(d)], 4 * tolerance(dtype))
+                    << name_of(dtype) << " " << describe(form) << " row " << row << " column " << d;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BuiltinKernels, IgnoreWhatHiddenKeysAndValuesContain) {
+  for (const DType dtype : kernel->manifest().dtypes) {
+    Case c = case_of({1, 1, 1, 3, 70, 4, 4, MaskKind::boolean}, dtype, 3);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 70; ++j) c[Slot::mask].set(i * 70 + j, j % 3 == 0 || j < 33 ? 0.0 : 1.0);
+    }
+    const Reply clean = run(c);
+    for (const double poison : {std::numeric_limits<double>::quiet_NaN(), infinity}) {
+      for (std::int64_t j = 0; j < 70; ++j) {
+        if (c.mask()[j] != 0) continue;
+        for (std::int64_t d = 0; d < 4; ++d) {
+          c[Slot::k].set(j * 4 + d, poison);
+          c[Slot::v].set(j * 4 + d, poison);
+        }
+      }
+      const Reply dead = run(c);
+      EXPECT_EQ(clean.out, dead.out) << name_of(dtype);
+      EXPECT_EQ(clean.lse, dead.lse) << name_of(dtype);
+    }
+  }
+}
+
+/// The rows [begin, end) of the last-but-one axis, of every head.
+Tensor rows_of(const Tensor& t, std::int64_t begin, std::int64_t end) {
+  attest_tensor view = t.view();
+  const auto size = static_cast<std::int64_t>(size_of(t.dtype()));
+  view.data = static_cast<std::byte*>(view.data) + begin * view.stride[2] * size;
+  view.shape[2] = end - begin;
+  return gather(view);
+}
+
+TEST_P(BuiltinKernels, ARowDoesNotDependOnItsCompany) {
+  for (const DType dtype : kernel->manifest().dtypes) {
+    const Case c = case_of({2, 2, 1, 5, 50, 4, 3}, dtype, 11);
+    const Reply all = run(c);
+    Case one = c;
+    one[Slot::q] = rows_of(c.q(), 3, 4);
+    EXPECT_EQ(run(one).out, rows_of(all.out, 3, 4)) << name_of(dtype);
+  }
+}
+
+TEST_P(BuiltinKernels, PaddingChangesNothingWhereClaimed) {
+  bool changed = false;
+  for (const DType dtype : kernel->manifest().dtypes) {
+    const Case c = case_of({1, 2, 2, 3, 37, 4, 3, MaskKind::additive}, dtype, 5);
+    for (const std::int64_t longer : {38, 48, 64, 101}) {
+      Case padded = case_of({1, 2, 2, 3, longer, 4, 3}, dtype, 6);
+      padded.scale = c.scale;
+      padded[Slot::q] = c.q();
+      padded[Slot::mask] = Tensor(dtype, {1, 2, 3, longer});
+      for (std::int64_t h = 0; h < 2; ++h) {
+        for (std::int64_t j = 0; j < longer; ++j) {
+          for (std::int64_t i = 0; i < 3; ++i) {
+            padded[Slot::mask].set((h * 3 + i) * longer + j, j < 37 ? c.mask()[(h * 3 + i) * 37 + j] : -infinity);
+          }
+          if (j >= 37) continue;
+          for (std::int64_t d = 0; d < 4; ++d)
+            padded[Slot::k].set((h * longer + j) * 4 + d, c.k()[(h * 37 + j) * 4 + d]);
+          for (std::int64_t d = 0; d < 3; ++d)
+            padded[Slot::v].set((h * longer + j) * 3 + d, c.v()[(h * 37 + j) * 3 + d]);
+        }
+      }
+      changed = changed || run(padded).out != run(c).out;
+    }
+  }
+  // Split-k is the one that does not claim it, and would be wrong to.
+  EXPECT_EQ(changed, !kernel->manifest().claims_to(Claim::padding_invariant));
+}
+
+/// The elements of `from` laid out as [batch, rows, heads, columns] in memory, every other column left poisoned.
+struct Spread {
+  std::vector<std::byte> memory;
+  attest_tensor view{};
+  explicit Spread(const attest_tensor& from) : view(from) {
+    const auto size = static_cast<std::int64_t>(size_of(static_cast<DType>(from.dtype)));
+    view.stride[3] = 2;
+    view.stride[1] = 2 * from.shape[3];
+    view.stride[2] = view.stride[1] * from.shape[1];
+    view.stride[0] = view.stride[2] * from.shape[2];
+    memory.assign(static_cast<std::size_t>(view.stride[0] * from.shape[0] * size), std::byte{0xff});
+    view.data = memory.data();
+    for (std::int64_t b = 0; b < from.shape[0]; ++b) {
+      for (std::int64_t h = 0; h < from.shape[1]; ++h) {
+        for (std::int64_t i = 0; i < from.shape[2]; ++i) {
+          for (std::int64_t d = 0; d < from.shape[3]; ++d) {
+            std::memcpy(memory.data() + offset_in(view, b, h, i, d) * size,
+                        static_cast<const std::byte*>(from.data) + offset_in(from, b, h, i, d) * size,
+                        static_cast<std::size_t>(size));
+          }
+        }
+      }
+    }
+  }
+};
+
+TEST(BuiltinKernel, ReadsAndWritesAnyStrides) {
+  for (const BuiltinKernel& builtin : all_builtins()) {
+    for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+      const Case c = case_of({2, 2, 1, 3, 20, 4, 3, MaskKind::additive}, dtype, 9);
+      std::string message;
+      attest_problem problem = c.problem();
+      attest_result result{sizeof(attest_result), {}, {}};
+      Tensor out(dtype, c.out_shape());
+      result.out = out.view();
+      ASSERT_EQ(run_builtin(builtin, problem, result, message), ATTEST_OK);
+
+      Spread q(problem.q), k(problem.k), v(problem.v), mask(problem.mask), strided(result.out);
+      problem.q = q.view;
+      problem.k = k.view;
+      problem.v = v.view;
+      problem.mask = mask.view;
+      result.out = strided.view;
+      ASSERT_EQ(run_builtin(builtin, problem, result, message), ATTEST_OK);
+      EXPECT_EQ(gather(result.out), out) << builtin.name << " " << name_of(dtype);
+      for (std::int64_t i = 0; i < out.elements(); ++i) {
+        const auto size = static_cast<std::size_t>(size_of(dtype));
+        const std::byte unused = strided.memory[(2 * static_cast<std::size_t>(i) + 1) * size];
+        ASSERT_EQ(unused, std::byte{0xff}) << "wrote between the columns";
+      }
+    }
+  }
+}
+
+TEST(BuiltinKernel, ReadsAStrideOfZeroAsRepetition) {
+  for (const BuiltinKernel& builtin : all_builtins()) {
+    const Case c = case_of({1, 2, 1, 3, 20, 4, 3}, DType::f32, 9);
+    std::string message;
+    attest_problem problem = c.problem();
+    Tensor out(DType::f32, c.out_shape());
+    attest_result result{sizeof(attest_result), out.view(), {}};
+    problem.q.stride[1] = 0;
+    ASSERT_EQ(run_builtin(builtin, problem, result, message), ATTEST_OK);
+    for (std::int64_t i = 0; i < 9; ++i) EXPECT_EQ(out[i], out[9 + i]) << builtin.name;
+  }
+}
+
+TEST(BuiltinKernel, RefusesOtherDtypesByName) {
+  Case c = case_of({1, 1, 1, 1, 2, 2, 2}, DType::f8_e4m3, 1);
+  const auto kernel = builtin_kernels().front().make();
+  EXPECT_EQ(kernel->run(c).status, CallStatus::unsupported);
+}
+
+std::string test_name(const testing::TestParamInfo<KernelEntry>& entry) {
+  std::string name = entry.param.id.substr(entry.param.id.find(':') + 1);
+  for (char& letter : name) {
+    if (letter == '-') letter = '_';
+  }
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(All, BuiltinKernels, testing::ValuesIn(builtin_kernels()), test_name);
+
+}  // namespace
+}  // namespace attest
