@@ -19,14 +19,14 @@ class Draw;  // generators/draw.h: a seeded source of cases for one dtype
 /// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the
 /// catalogue joins to the others, so that adding or changing one recompiles that one file.
 struct Property {
-  std::string_view name;            ///< the claim, "attention.oracle", the same everywhere
-  std::string_view statement;       ///< in the words of theorems.md
-  std::string_view source;          ///< source document(s), "+" where none states it
-  std::string_view needs;           ///< what it needs of a kernel ("attention", "multihead", …)
-  std::string_view floating_point;  ///< what must hold in floating point, theorems.md's last column
-  Operation operation;
+  std::string_view name = {};            ///< the claim, "attention.oracle", the same everywhere
+  std::string_view statement = {};       ///< in the words of theorems.md
+  std::string_view source = {};          ///< source document(s), "+" where none states it
+  std::string_view needs = {};           ///< what it needs of a kernel ("attention", "multihead", …)
+  std::string_view floating_point = {};  ///< what must hold in floating point, theorems.md's last column
+  Operation operation = Operation::attention;
   /// A case that meets the hypotheses, of the drawn dtype. Never looks at a kernel.
-  Case (*given)(Draw& draw);
+  Case (*given)(Draw& draw) = nullptr;
   /// Empty when the case meets the hypotheses, else the one it misses ("has dk = 3 and dv = 4; dk = dv is required").
   /// Asked of every case, wherever it came from: a file, a projection, a step of shrinking. Null: the operation is all.
   std::string (*misses)(const Case& c) = nullptr;

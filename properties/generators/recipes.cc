@@ -71,7 +71,7 @@ constexpr Weighted<ValueKind> value_kinds[] = {
 
 constexpr Weighted<MaskKind> mask_kinds[] = {
     {MaskKind::none, 80},       {MaskKind::random, 16},  {MaskKind::first_block, 8}, {MaskKind::middle_block, 6},
-    {MaskKind::last_block, 10}, {MaskKind::padding, 12}, {MaskKind::whole_row, 3},   {MaskKind::whole_head, 2},
+    {MaskKind::last_block, 10}, {MaskKind::padding, 12}, {MaskKind::whole_row, 3},   {MaskKind::whole_head, 4},
     {MaskKind::causal, 10},     {MaskKind::bias, 12},    {MaskKind::alibi, 8},       {MaskKind::finite_sentinel, 10}};
 
 /// Kinds that hide the same keys from every row.

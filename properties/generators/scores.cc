@@ -72,9 +72,12 @@ double underflow_edge(Stream& stream, DType dtype) {
   }
 }
 
+/// -1e4, rarely -1e9 and the format's own -largest, as far as q.k of the format reaches it with room to spare.
 double sentinel(Stream& stream, const Format& format) {
   const std::int64_t which = stream.below(32);
-  return std::min(which == 0 ? format.largest / 16 : which < 6 ? 1e9 : 1e4, format.largest * format.largest / 64);
+  const bool narrow = format.largest < 1e9;
+  const double own = narrow ? format.largest : format.largest / 16;
+  return std::min(which == 0 ? own : which < 6 ? 1e9 : 1e4, narrow ? format.largest * format.largest / 64 : own);
 }
 
 /// The scores a kind asks for, one per key.

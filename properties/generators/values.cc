@@ -67,7 +67,7 @@ bool seen(const Recipe& recipe, const Case& c, std::int64_t batch, std::int64_t 
 
 void cancelling(Block& block, Stream& stream) {
   const double size = std::ldexp(1.0, static_cast<int>(stream.between(0, 10)));
-  const double rest = std::ldexp(1.0, -static_cast<int>(stream.between(1, block.format.precision)));
+  const double rest = std::ldexp(1.0, -static_cast<int>(stream.between(2, block.format.precision)));
   for (std::int64_t column = 0; column < block.dv; ++column) {
     const double x = size * stream.gaussian();
     for (std::int64_t j = 0; j < block.keys; ++j) {
