@@ -27,7 +27,7 @@ std::string not_torch_case(const Case& c) {
     return "has some biases and lacks others; the PyTorch case has all of b_q, b_k, b_v and b_o or none";
   }
   if (c[Slot::bias_k].present() != c[Slot::bias_v].present()) return "has one of bias_k and bias_v without the other";
-  if (c.scale != inverse_root(e.dk)) return fmt::format("has scale {}; the PyTorch case has 1/sqrt(dk)", c.scale);
+  if (!is_inverse_root(c.scale, e.dk)) return fmt::format("has scale {}; the PyTorch case has 1/sqrt(dk)", c.scale);
   return {};
 }
 

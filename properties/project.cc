@@ -73,7 +73,8 @@ Case project(Case c, const Manifest& m) {
   if (self) make_self_attention(c, s);
   const bool fits = s == everything(c);
   Case projected = fits ? std::move(c) : select(c, s);
-  if (!m.any_scale) projected.scale = inverse_root(static_cast<std::int64_t>(s.dk.size()));
+  const auto dk = static_cast<std::int64_t>(s.dk.size());
+  if (!m.any_scale && !is_inverse_root(projected.scale, dk)) projected.scale = inverse_root(dk);
   return projected;
 }
 

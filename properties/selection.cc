@@ -94,6 +94,11 @@ double inverse_root(std::int64_t dk) {
   return 1.0 / std::sqrt(static_cast<double>(dk));
 }
 
+bool is_inverse_root(double scale, std::int64_t dk) {
+  const double root = inverse_root(dk);
+  return std::abs(scale - root) <= 0x1p-52 * root;
+}
+
 Indices all_of(std::int64_t extent) {
   Indices indices(static_cast<std::size_t>(extent));
   std::iota(indices.begin(), indices.end(), std::int64_t{0});
@@ -139,7 +144,7 @@ Case select(const Case& c, const Selection& s) {
   Case result;
   result.operation = c.operation;
   const Extents e = extents_of(c);
-  result.scale = c.scale == inverse_root(e.dk) ? inverse_root(count(s.dk)) : c.scale;
+  result.scale = is_inverse_root(c.scale, e.dk) && count(s.dk) != e.dk ? inverse_root(count(s.dk)) : c.scale;
   result.mask_convention = c.mask_convention;
   result.causal = c.causal;
   result.metadata = c.metadata;

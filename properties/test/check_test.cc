@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "toy_kernels.h"
+
+namespace attest {
+namespace {
+
+/// A kernel whose every call ends in one way.
+class Ends : public Kernel {
+ public:
+  explicit Ends(CallStatus status, Manifest manifest = toy_manifest())
+      : status_(status), manifest_(std::move(manifest)) {}
+  const std::string& id() const override { return id_; }
+  const Manifest& manifest() const override { return manifest_; }
+  Reply run(const Case& c, DType output, bool) override {
+    if (status_ == CallStatus::ok)
+      return {.status = status_, .message = "", .out = Tensor(output, c.out_shape()), .lse = {}};
+    return {.status = status_, .message = "the message", .out = {}, .lse = {}};
+  }
+  std::unique_ptr<Kernel> clone() const override { return std::make_unique<Ends>(*this); }
+
+ private:
+  std::string id_ = "ends";
+  CallStatus status_;
+  Manifest manifest_;
+};
+
+Case small_case() {
+  Recipe r;
+  r.queries = r.keys = r.dk = r.dv = 2;
+  return decode(r);
+}
+
+const Property only_runs{.name = "test.only-runs", .check = [](Kernel& kernel, const Case& c) {
+                           (void)answer(kernel, c);
+                           return Verdict{};
+                         }};
+
+TEST(CheckCase, maps_every_status) {
+  const Case c = small_case();
+  for (const auto& [status, outcome] :
+       {std::pair{CallStatus::ok, Outcome::held}, std::pair{CallStatus::unsupported, Outcome::skipped},
+        std::pair{CallStatus::rejected, Outcome::violated}, std::pair{CallStatus::failed, Outcome::violated},
+        std::pair{CallStatus::died, Outcome::violated}, std::pair{CallStatus::timed_out, Outcome::violated},
+        std::pair{CallStatus::malformed, Outcome::violated}}) {
+    Ends kernel(status);
+    const Verdict verdict = check_case(only_runs, kernel, c);
+    EXPECT_EQ(verdict.outcome, outcome) << name_of(status);
+    EXPECT_EQ(std::isinf(verdict.utilisation), outcome == Outcome::violated);
+    if (status != CallStatus::ok) {
+      EXPECT_TRUE(verdict.reason.starts_with(name_of(status))) << verdict.reason;
+      EXPECT_NE(verdict.reason.find("the message"), std::string::npos) << verdict.reason;
+    }
+  }
+}
+
+TEST(CheckCase, a_rejection_is_a_violation_only_of_what_may_not_be_rejected) {
+  Recipe r;
+  r.queries = r.dk = r.dv = 2;
+  r.keys = 0;
+  const Case no_keys = decode(r);
+  r.keys = 2;
+  r.mask = MaskKind::whole_row;
+  const Case dead_row = decode(r);
+  for (const auto& [policy, of_dead_row] :
+       {std::pair{FullyMaskedRow::error, Outcome::skipped}, std::pair{FullyMaskedRow::undeclared, Outcome::skipped},
+        std::pair{FullyMaskedRow::zero, Outcome::violated}, std::pair{FullyMaskedRow::nan, Outcome::violated}}) {
+    Manifest manifest = toy_manifest();
+    manifest.fully_masked_row = policy;
+    Ends kernel(CallStatus::rejected, manifest);
+    EXPECT_EQ(check_case(only_runs, kernel, no_keys).outcome, Outcome::skipped);
+    EXPECT_EQ(check_case(only_runs, kernel, dead_row).outcome, of_dead_row);
+    EXPECT_EQ(check_case(only_runs, kernel, small_case()).outcome, Outcome::violated);
+  }
+}
+
+TEST(CheckCase, skips_what_the_manifest_or_a_hypothesis_rules_out_and_says_why) {
+  Ends kernel(CallStatus::died);  // running it would be a violation
+  Recipe r;
+  r.dtype = DType::bf16;
+  Verdict verdict = check_case(only_runs, kernel, decode(r));
+  EXPECT_EQ(verdict.outcome, Outcome::skipped);
+  EXPECT_NE(verdict.reason.find("bf16"), std::string::npos) << verdict.reason;
+
+  Property never = only_runs;
+  never.misses = [](const Case&) -> std::string { return "has no such thing"; };
+  verdict = check_case(never, kernel, small_case());
+  EXPECT_EQ(verdict.outcome, Outcome::skipped);
+  EXPECT_EQ(verdict.reason, "has no such thing");
+
+  r.dtype = DType::f32;
+  r.operation = Operation::multihead;
+  verdict = check_case(only_runs, kernel, decode(r));
+  EXPECT_EQ(verdict.outcome, Outcome::skipped);
+  EXPECT_NE(verdict.reason.find("multihead"), std::string::npos) << verdict.reason;
+}
+
+TEST(Answer, asks_for_lse_only_where_it_is_offered) {
+  class Asks : public Ends {
+   public:
+    using Ends::Ends;
+    Reply run(const Case& c, DType output, bool want_lse) override {
+      asked = want_lse;
+      return Ends::run(c, output, want_lse);
+    }
+    bool asked = false;
+  };
+  Manifest manifest = toy_manifest();
+  for (const bool offered : {false, true}) {
+    manifest.lse = offered;
+    Asks kernel(CallStatus::ok, manifest);
+    (void)answer(kernel, small_case(), DType::f32, true);
+    EXPECT_EQ(kernel.asked, offered);
+  }
+}
+
+TEST(WorseOf, orders_outcomes_then_utilisation) {
+  const auto verdict = [](Outcome outcome, double utilisation, int level) {
+    return Verdict{.outcome = outcome, .utilisation = utilisation, .level = level};
+  };
+  const Outcome order[] = {Outcome::skipped, Outcome::excused, Outcome::held, Outcome::inconclusive, Outcome::violated};
+  for (int worse = 1; worse < 5; ++worse) {
+    for (int better = 0; better < worse; ++better) {
+      EXPECT_EQ(worse_of(verdict(order[worse], 0, 1), verdict(order[better], 9, 2)).outcome, order[worse]);
+      EXPECT_EQ(worse_of(verdict(order[better], 9, 2), verdict(order[worse], 0, 1)).outcome, order[worse]);
+    }
+  }
+  EXPECT_EQ(worse_of(verdict(Outcome::held, 0.1, 3), verdict(Outcome::held, 0.2, 1)).utilisation, 0.2);
+  EXPECT_EQ(worse_of(verdict(Outcome::held, 0.1, 3), verdict(Outcome::held, 0.2, 1)).level, 3);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(worse_of(verdict(Outcome::violated, infinity, 0), verdict(Outcome::violated, 3, 0)).utilisation, infinity);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "selection.h"
+#include "toy_kernels.h"
+
+namespace attest {
+namespace {
+
+const Property attention{.name = "test.attention", .given = [](Draw& draw) -> Case { return draw.attention(); }};
+const Property torch_case{.name = "test.torch", .operation = Operation::multihead, .given = [](Draw& draw) -> Case {
+                            return draw.multihead().torch_case();
+                          }};
+
+Manifest multihead_manifest() {
+  Manifest manifest = toy_manifest();
+  manifest.multihead = true;
+  return manifest;
+}
+
+TEST(Project, leaves_a_case_within_the_limits_alone) {
+  for (std::int64_t k = 0; k < 300; ++k) {
+    for (const Property* property : {&attention, &torch_case}) {
+      const Case c = generate(*property, DType::f32, 1, k);
+      const Case same = project(c, multihead_manifest());
+      ASSERT_EQ(hash_of(same), hash_of(c));
+      ASSERT_EQ(same.metadata, c.metadata);
+    }
+  }
+}
+
+/// Every drawn case meets the limits after projection, is valid, and is projected to itself.
+void expect_supported(const Property& property, const Manifest& manifest) {
+  int changed = 0;
+  for (std::int64_t k = 0; k < 1000; ++k) {
+    const Case c = generate(property, DType::f32, 1, k);
+    const Case projected = project(c, manifest);
+    ASSERT_NO_THROW(validate(projected)) << "k = " << k;
+    ASSERT_EQ(why_unsupported(manifest, projected), "") << "k = " << k;
+    ASSERT_EQ(hash_of(project(projected, manifest)), hash_of(projected)) << "k = " << k;
+    changed += hash_of(projected) != hash_of(c);
+  }
+  EXPECT_GE(changed, 100);
+}
+
+TEST(Project, meets_every_limit_of_shape) {
+  Manifest m = multihead_manifest();
+  m.head_dim_multiple = 8;
+  m.max_head_dim = 64;
+  expect_supported(attention, m);
+  m.value_dim_equals_head_dim = true;
+  m.max_queries = 1;
+  m.max_keys = 7;
+  expect_supported(attention, m);
+  m.grouped_query = false;
+  expect_supported(attention, m);
+  m.heads_multiple = 2;
+  m.max_heads = 2;
+  m.any_scale = false;
+  expect_supported(attention, m);
+  expect_supported(torch_case, m);
+  m.self_attention_only = true;
+  expect_supported(torch_case, m);
+  m.max_queries.reset();
+  m.max_keys.reset();
+  expect_supported(torch_case, m);
+}
+
+TEST(Project, keeps_the_widths_of_the_torch_case_tied) {
+  Manifest m = multihead_manifest();
+  m.head_dim_multiple = 8;
+  m.heads_multiple = 2;
+  m.self_attention_only = true;
+  for (std::int64_t k = 0; k < 300; ++k) {
+    const Extents before = extents_of(generate(torch_case, DType::f32, 1, k));
+    const Extents e = extents_of(project(generate(torch_case, DType::f32, 1, k), m));
+    ASSERT_EQ(before.c_q, before.heads * before.dk);
+    ASSERT_EQ(e.c_q, e.heads * e.dk);
+    ASSERT_EQ(e.d_o, e.heads * e.dk);
+    ASSERT_EQ(e.dk, e.dv);
+    ASSERT_EQ(e.c_k, e.c_q);
+  }
+}
+
+TEST(Project, gives_each_head_the_keys_it_read) {
+  Recipe r;
+  r.heads = 4;
+  r.kv_heads = 2;
+  r.queries = r.keys = r.dk = r.dv = 3;
+  const Case grouped = decode(r);
+  Manifest m = toy_manifest();
+  m.grouped_query = false;
+  const Case separate = project(grouped, m);
+  ASSERT_EQ(separate.k().shape()[1], 4);
+  for (std::int64_t h = 0; h < 4; ++h) {
+    for (std::int64_t j = 0; j < 3; ++j) EXPECT_EQ(score(grouped, 0, h, 1, j), score(separate, 0, h, 1, j));
+  }
+}
+
+TEST(Project, repeats_columns_in_turn_and_crops_the_last) {
+  Recipe r;
+  r.dk = 3;
+  r.dv = 20;
+  Manifest m = toy_manifest();
+  m.head_dim_multiple = 8;
+  m.max_head_dim = 16;
+  const Case c = decode(r), projected = project(c, m);
+  ASSERT_EQ(projected.q().shape()[3], 8);
+  ASSERT_EQ(projected.v().shape()[3], 16);
+  for (std::int64_t column = 0; column < 8; ++column) EXPECT_EQ(projected.q()[column], c.q()[column % 3]);
+  for (std::int64_t column = 0; column < 16; ++column) EXPECT_EQ(projected.v()[column], c.v()[column]);
+  EXPECT_EQ(projected.scale, inverse_root(8));
+}
+
+}  // namespace
+}  // namespace attest
