@@ -22,7 +22,7 @@ using BoolMatrix = Matrix<bool>;
 // one term is that term, and leaving out terms at the end leaves the bits of the rest. (Eigen's own products add in an
 // order that depends on size and alignment.)
 
-/// Row i as a range; the matrix must outlive it.
+/// Row i, or all entries, as a range; the matrix must outlive it, so a temporary is not taken.
 template <class T>
 [[nodiscard]] std::span<const T> row_of(const Matrix<T>& a, Index i) {
   return {a.data() + i * a.cols(), static_cast<std::size_t>(a.cols())};
@@ -32,6 +32,8 @@ template <class T>
   return {a.data() + i * a.cols(), static_cast<std::size_t>(a.cols())};
 }
 template <class T>
+std::span<const T> row_of(const Matrix<T>&& a, Index i) = delete;
+template <class T>
 [[nodiscard]] std::span<const T> entries_of(const Vector<T>& a) {
   return {a.data(), static_cast<std::size_t>(a.size())};
 }
@@ -39,6 +41,9 @@ template <class T>
 [[nodiscard]] std::span<T> entries_of(Vector<T>& a) {
   return {a.data(), static_cast<std::size_t>(a.size())};
 }
+
+template <class T>
+std::span<const T> entries_of(const Vector<T>&& a) = delete;
 
 /// Sum of a_l b_l in the order above; 0 for empty ranges. Both have the same length.
 template <Scalar T>

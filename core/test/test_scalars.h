@@ -1,0 +1,180 @@
+// What the typed tests of the core share: the list of scalars, their unit roundoffs, comparison of bits, random
+// matrices and comparison with plain_attention.h.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <random>
+
+#include "attest/matrix.h"
+#include "attest/scalars/bin_float.h"
+#include "attest/scalars/half.h"
+#include "attest/scalars/mpfi.h"
+#include "attest/scalars/mpfr.h"
+#include "plain_attention.h"
+
+namespace attest::test {
+
+using AllScalars =
+    ::testing::Types<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, Mpfr, Interval>;
+
+struct ScalarNames {
+  template <class T>
+  static std::string GetName(int) {
+    return std::string(ScalarTraits<T>::name);
+  }
+};
+
+/// A fixture that gives MPFR and MPFI their precision, 50 decimal digits.
+template <class T>
+class OnEveryScalar : public ::testing::Test {
+ protected:
+  std::mt19937_64 random{20240607};
+
+ private:
+  PrecisionScope<Mpfr> numbers_{50};
+  PrecisionScope<Interval> intervals_{50};
+};
+
+/// log2 of the unit roundoff.
+template <class T>
+constexpr int unit_exponent();
+template <>
+constexpr int unit_exponent<float>() {
+  return -24;
+}
+template <>
+constexpr int unit_exponent<double>() {
+  return -53;
+}
+template <>
+constexpr int unit_exponent<Eigen::half>() {
+  return -11;
+}
+template <>
+constexpr int unit_exponent<Eigen::bfloat16>() {
+  return -8;
+}
+template <>
+constexpr int unit_exponent<BinFloat50>() {
+  return -168;
+}
+template <>
+constexpr int unit_exponent<BinFloat100>() {
+  // One bit less than it has: the plain formula rounds in the same format.
+  return -333;
+}
+template <>
+constexpr int unit_exponent<Mpfr>() {
+  return -166;
+}
+template <>
+constexpr int unit_exponent<Interval>() {
+  return -166;
+}
+template <class T>
+Wide unit_of() {
+  return ldexp(Wide(1), unit_exponent<T>());
+}
+
+/// Exact, an interval's midpoint.
+template <class T>
+Wide wide(const T& x) {
+  if constexpr (std::is_same_v<T, Interval>) {
+    return Wide(ScalarTraits<Interval>::middle(x));
+  } else if constexpr (std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>) {
+    return Wide(static_cast<float>(x));
+  } else {
+    return Wide(x);
+  }
+}
+
+/// The same value and sign, or NaN both.
+template <class T>
+bool same_bits(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, Interval>) {
+    const auto& x = *a.backend().data();
+    const auto& y = *b.backend().data();
+    const auto same = [](mpfr_srcptr l, mpfr_srcptr r) {
+      if (mpfr_nan_p(l) != 0 || mpfr_nan_p(r) != 0) return mpfr_nan_p(l) != 0 && mpfr_nan_p(r) != 0;
+      return mpfr_equal_p(l, r) != 0 && mpfr_signbit(l) == mpfr_signbit(r);
+    };
+    return same(&x.left, &y.left) && same(&x.right, &y.right);
+  } else {
+    const bool a_nan = !(a == a), b_nan = !(b == b);
+    if (a_nan || b_nan) return a_nan && b_nan;
+    using std::signbit;
+    if constexpr (std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>) {
+      return a == b && signbit(static_cast<float>(a)) == signbit(static_cast<float>(b));
+    } else {
+      return a == b && signbit(a) == signbit(b);
+    }
+  }
+}
+template <class T>
+bool is_nan(const T& x) {
+  return same_bits(x, ScalarTraits<T>::undefined());
+}
+
+template <class T>
+void expect_same_bits(const Matrix<T>& a, const Matrix<T>& b) {
+  ASSERT_EQ(a.rows(), b.rows());
+  ASSERT_EQ(a.cols(), b.cols());
+  for (Index i = 0; i < a.rows(); ++i) {
+    for (Index j = 0; j < a.cols(); ++j) {
+      EXPECT_TRUE(same_bits(a(i, j), b(i, j)))
+          << "at (" << i << ", " << j << "): " << wide(a(i, j)) << " and " << wide(b(i, j));
+    }
+  }
+}
+
+/// |a - exact| <= factor * u for each entry, u the scalar's unit roundoff: for entries of magnitude at most 1 or so.
+template <class T>
+void expect_close(const Matrix<T>& a, const Grid& exact, double factor) {
+  ASSERT_EQ(a.rows(), static_cast<Index>(exact.size()));
+  const Wide allowed = factor * unit_of<T>();
+  for (Index i = 0; i < a.rows(); ++i) {
+    const WideRow& row = exact[static_cast<std::size_t>(i)];
+    ASSERT_EQ(a.cols(), static_cast<Index>(row.size()));
+    for (Index j = 0; j < a.cols(); ++j) {
+      const Wide& value = row[static_cast<std::size_t>(j)];
+      EXPECT_TRUE(abs(wide(a(i, j)) - value) <= allowed)
+          << "at (" << i << ", " << j << "): " << wide(a(i, j)) << ", accepted " << Wide(value - allowed) << " .. "
+          << Wide(value + allowed);
+    }
+  }
+}
+template <class T>
+void expect_close(const Vector<T>& a, const WideRow& exact, double factor) {
+  expect_close(Matrix<T>(a.transpose()), Grid{exact}, factor);
+}
+
+/// Entries are multiples of 2^-6 in [-1, 1]: exact in every scalar, bfloat16 included.
+template <class T>
+Matrix<T> random_matrix(std::mt19937_64& random, Index rows, Index cols) {
+  Matrix<T> a(rows, cols);
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < cols; ++j)
+      a(i, j) = ScalarTraits<T>::from_double(static_cast<double>(static_cast<int>(random() % 129) - 64) / 64.0);
+  return a;
+}
+template <class T>
+Vector<T> random_vector(std::mt19937_64& random, Index size) {
+  return random_matrix<T>(random, 1, size).row(0).transpose();
+}
+template <class T>
+Grid grid_of(const Matrix<T>& a) {
+  return grid_from(to_doubles(a));
+}
+template <class T>
+WideRow row_from(const Vector<T>& a) {
+  return grid_of(Matrix<T>(a.transpose()))[0];
+}
+template <class T>
+T scalar(double x) {
+  return ScalarTraits<T>::from_double(x);
+}
+
+}  // namespace attest::test
