@@ -50,7 +50,10 @@ std::vector<std::int64_t> by_score(const Recipe& recipe, const Case& c, std::int
     order.resize(score.size());
     std::iota(order.begin(), order.end(), std::int64_t{0});
   }
-  std::ranges::stable_sort(order, {}, [&](std::int64_t j) { return score[static_cast<std::size_t>(j)]; });
+  std::ranges::sort(order, [&](std::int64_t a, std::int64_t b) {
+    const double of_a = score[static_cast<std::size_t>(a)], of_b = score[static_cast<std::size_t>(b)];
+    return of_a < of_b || (of_a == of_b && a < b);
+  });
   return order;
 }
 

@@ -1,0 +1,28 @@
+#include "describe.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace attest {
+namespace {
+
+TEST(Describe, prints_a_small_case_whole) {
+  Case c;
+  c.scale = 0.5;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 2}, std::vector{0.1, -0.0});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 2}, std::vector{1.0, 2.0, 3.0, 1e30});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{1.0, 0x1p-149});
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 2}, std::vector{0.0, -std::numeric_limits<double>::infinity()});
+  EXPECT_EQ(describe(c),
+            "attention: scale 0.5, causal none, mask post-scale\n"
+            "q f32 [1, 1, 1, 2]: [[[[0.1, -0]]]]\n"
+            "k f32 [1, 1, 2, 2]: [[[[1, 2], [3, 1e+30]]]]\n"
+            "v f32 [1, 1, 2, 1]: [[[[1], [1e-45]]]]\n"
+            "mask f32 [1, 1, 1, 2]: [[[[0, -inf]]]]\n");
+  EXPECT_NE(describe(c, 3).find("k f32 [1, 1, 2, 2]: 4 numbers\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest
