@@ -1,5 +1,5 @@
-/* The C interface between Attest and an attention kernel under test. The contract is core/kernel-interface.md; this header
-   is its content. C99, no dependency. Later versions append to the structures and raise nothing else. */
+/* The C interface between Attest and an attention kernel under test. The contract is core/kernel-interface.md; this
+   header is its content. C99, no dependency. Later versions append to the structures and raise nothing else. */
 #ifndef ATTEST_KERNEL_H
 #define ATTEST_KERNEL_H
 
@@ -11,52 +11,63 @@ extern "C" {
 
 #define ATTEST_ABI 1
 
-enum { ATTEST_F64 = 0, ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATTEST_F8_E4M3 = 4, ATTEST_F8_E5M2 = 5, ATTEST_BOOL = 6 };
-enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 };           /* scale*qk + b   |   scale*(qk + b) */
+enum {
+  ATTEST_F64 = 0,
+  ATTEST_F32 = 1,
+  ATTEST_F16 = 2,
+  ATTEST_BF16 = 3,
+  ATTEST_F8_E4M3 = 4,
+  ATTEST_F8_E5M2 = 5,
+  ATTEST_BOOL = 6
+};
+enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 }; /* scale*qk + b   |   scale*(qk + b) */
 enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_RIGHT = 2 };
-enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 };      /* anything else: the kernel failed */
+enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 }; /* anything else: the kernel failed */
 
 typedef struct attest_tensor {
-  void*   data;        /* NULL: absent */
-  int32_t dtype;       /* ATTEST_F64 ... */
-  int32_t rank;        /* 0 to 4; entries beyond it are 0 */
+  void* data;    /* NULL: absent */
+  int32_t dtype; /* ATTEST_F64 ... */
+  int32_t rank;  /* 0 to 4; entries beyond it are 0 */
   int64_t shape[4];
-  int64_t stride[4];   /* in elements; 0 repeats */
+  int64_t stride[4]; /* in elements; 0 repeats */
 } attest_tensor;
 
 typedef struct attest_problem {
-  uint32_t      size;             /* sizeof(attest_problem): later versions append */
-  attest_tensor q;                /* [batch, heads,    M, dk] */
-  attest_tensor k;                /* [batch, kv_heads, N, dk]; kv_heads divides heads, head h reads kv head h / (heads / kv_heads) */
-  attest_tensor v;                /* [batch, kv_heads, N, dv] */
-  attest_tensor mask;             /* additive, or ATTEST_BOOL (one byte, 1 = may attend); [batch or 1, heads or 1, M, N] */
-  double        scale;            /* multiplies q.k; the definition's 1/sqrt(dk) is already in it */
-  int32_t       mask_convention;
-  int32_t       causal;           /* on top of the mask */
+  uint32_t size;   /* sizeof(attest_problem): later versions append */
+  attest_tensor q; /* [batch, heads,    M, dk] */
+  attest_tensor k; /* [batch, kv_heads, N, dk]; kv_heads divides heads, head h reads kv head h / (heads / kv_heads) */
+  attest_tensor v; /* [batch, kv_heads, N, dv] */
+  attest_tensor mask; /* additive, or ATTEST_BOOL (one byte, 1 = may attend); [batch or 1, heads or 1, M, N] */
+  double scale;       /* multiplies q.k; the definition's 1/sqrt(dk) is already in it */
+  int32_t mask_convention;
+  int32_t causal; /* on top of the mask */
 } attest_problem;
 
 typedef struct attest_result {
-  uint32_t      size;
-  attest_tensor out;              /* [batch, heads, M, dv]; the caller allocates it, fills it with a sentinel and guards its edges */
-  attest_tensor lse;              /* [batch, heads, M], f64: log-sum-exp of the scaled, masked scores; data == NULL: not wanted */
+  uint32_t size;
+  attest_tensor out; /* [batch, heads, M, dv]; the caller allocates it, fills it with a sentinel and guards its edges */
+  attest_tensor lse; /* [batch, heads, M], f64: log-sum-exp of the scaled, masked scores; data == NULL: not wanted */
 } attest_result;
 
 typedef struct attest_multihead_problem {
-  uint32_t      size;
-  attest_tensor q, k, v;          /* [batch, M|N|N, c_q|c_k|c_v] */
-  attest_tensor w_q, w_k, w_v;    /* [c_q, heads*dk], [c_k, heads*dk], [c_v, heads*dv], as in X*W; head h owns columns h*d .. h*d+d-1 */
-  attest_tensor b_q, b_k, b_v;    /* [heads*dk], [heads*dk], [heads*dv]; absent: none */
-  attest_tensor w_o, b_o;         /* [heads*dv, d_o], [d_o]; w_o absent: the identity */
-  attest_tensor bias_k, bias_v;   /* [heads*dk], [heads*dv]: one key-value row appended after projection; mask and causal never hide it */
-  attest_tensor mask;             /* [batch or 1, heads or 1, M, N], without the appended column */
-  double        scale;
-  int32_t       mask_convention, causal;
-  int32_t       heads, reserved;
+  uint32_t size;
+  attest_tensor q, k, v; /* [batch, M|N|N, c_q|c_k|c_v] */
+  attest_tensor w_q, w_k,
+      w_v; /* [c_q, heads*dk], [c_k, heads*dk], [c_v, heads*dv], as in X*W; head h owns columns h*d .. h*d+d-1 */
+  attest_tensor b_q, b_k, b_v; /* [heads*dk], [heads*dk], [heads*dv]; absent: none */
+  attest_tensor w_o, b_o;      /* [heads*dv, d_o], [d_o]; w_o absent: the identity */
+  attest_tensor bias_k,
+      bias_v; /* [heads*dk], [heads*dv]: one key-value row appended after projection; mask and causal never hide it */
+  attest_tensor mask; /* [batch or 1, heads or 1, M, N], without the appended column */
+  double scale;
+  int32_t mask_convention, causal;
+  int32_t heads, reserved;
 } attest_multihead_problem;
 
-const char* attest_kernel_manifest(void);                                             /* JSON, section 3; static storage */
+const char* attest_kernel_manifest(void); /* JSON, section 3; static storage */
 int attest_kernel_attention(const attest_problem*, attest_result*, char* message, size_t message_size);
-int attest_kernel_multihead(const attest_multihead_problem*, attest_result*, char* message, size_t message_size);   /* optional; out is [batch, M, d_o] */
+int attest_kernel_multihead(const attest_multihead_problem*, attest_result*, char* message,
+                            size_t message_size); /* optional; out is [batch, M, d_o] */
 
 #ifdef __cplusplus
 }

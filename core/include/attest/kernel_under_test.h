@@ -1,5 +1,5 @@
-// A kernel under test: the generic core on some scalar, a built-in kernel, a shared library or a process, all behind one
-// abstraction and one view of a tensor.
+// A kernel under test: the generic core on some scalar, a built-in kernel, a shared library or a process, all behind
+// one abstraction and one view of a tensor.
 #pragma once
 
 #include <chrono>
@@ -81,8 +81,8 @@ using MultiheadFunction = std::function<int(const attest_multihead_problem&, att
 /// UsageError for a name that matches nothing (with the nearest name), KernelLoadError for one that cannot start.
 [[nodiscard]] std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options);
 
-/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "pytorch:…", in order, for
-/// `attest list`. Starts nothing.
+/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "pytorch:…", in order,
+/// for `attest list`. Starts nothing.
 [[nodiscard]] std::vector<std::string> known_kernels();
 
 /// Registration: each built-in family provides one of these; src/kernels/registry.cc lists them.

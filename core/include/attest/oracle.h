@@ -14,16 +14,22 @@ namespace attest {
 
 /// How far the oracle may go.
 struct OracleOptions {
-  int first_level = 0;             ///< 0: chosen from the output's precision; 1 double, 2 double-double, 3 balls
+  int first_level = 0;             ///< 0: chosen by what is undecided; 1 double, 2 double-double, 3 balls at the least
   long max_ball_precision = 4096;  ///< bits; undecided beyond it is inconclusive
-  bool want_lse = false;
+  /// The kernel claims that hidden keys and values, whatever they hold, do not matter. Without the claim a row is
+  /// excused when a hidden key's score may overflow, or its value is not finite: score + (-inf) and 0 * value are then
+  /// NaN.
+  bool ignores_dead_values = false;
 };
 
-/// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is certain,
-/// violates when error > bound is certain, escalates otherwise. A row outside the domain of definition, with an infinite
-/// bound, or with a bound >= max|v - o| (vacuous) is excused; fully masked rows are excused here (masked.fully-masked-row judges the
-/// declared policy). NaN or Inf in a row where a finite answer is required is violated. The case's verdict is violated if one row is,
-/// else inconclusive if one is, else held if one row was, else excused.
+/// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is
+/// certain, violates when error > bound is certain, escalates otherwise. A row outside the domain of definition, with
+/// an infinite bound, or with a vacuous one (ElementBound::excuse) is excused, and so is a fully masked row
+/// (masked.fully-masked-row judges the declared policy). NaN or Inf where a finite answer is required is violated, a
+/// vacuous or infinite bound notwithstanding. The case is violated if one element is, else inconclusive if one is, else
+/// held if one was judged (or there is none), else excused. Utilisation, error and element are those of the worst
+/// judged element, of the worst violated one where there is one; `element` is -1 - row when that was the row's lse.
+/// `out` has the case's out_shape(); its dtype is the arithmetic's output.
 [[nodiscard]] Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
                                       const OracleOptions& options = {});
 
@@ -38,14 +44,15 @@ struct Enclosure {
 };
 /// What is known about one output element, for reports and replay.
 struct ElementFacts {
-  Enclosure exact;        ///< of the exact value
-  double allowed = 0.0;   ///< the bound B (inf: none)
-  bool required = true;   ///< inside the domain of definition
+  Enclosure exact;       ///< of the exact value; NaN where there is none (fully masked, NaN among the inputs)
+  double allowed = 0.0;  ///< the bound B (inf: none)
+  bool required = true;  ///< inside the domain of definition
 };
-/// Facts for every element of the case's output, row-major, computed in balls until relative width <= 2^-60 or so.
+/// Facts for every element of an attention case's output, row-major, computed in balls: the enclosure's ends are
+/// neighbouring doubles or closer than 2^-60 relatively.
 [[nodiscard]] std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithmetic);
 
-/// Per row: is a finite answer required (section 2)?
+/// Per row: is a finite answer required (section 2)? Of an attention case; batch * heads * M.
 [[nodiscard]] std::vector<bool> finite_required(const Case& c, const Arithmetic& arithmetic);
 
 }  // namespace attest

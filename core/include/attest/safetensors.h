@@ -20,9 +20,9 @@ struct TensorFile {
 /// Serialises; the header is padded with spaces to a multiple of 8 bytes, tensors are contiguous from offset 0.
 [[nodiscard]] std::string write_safetensors(const TensorFile& file);
 
-/// Parses strictly: header length within the bytes and at most 100 MB, UTF-8, an object, no duplicate name, known dtype,
-/// rank at most 4, shape product without overflow and equal to the byte range, ranges contiguous from 0 with no gap or
-/// overlap, no trailing bytes, metadata of strings only. Throws UsageError: one line beginning with `source`.
+/// Parses strictly: header length within the bytes and at most 100 MB, UTF-8, an object, no duplicate name, known
+/// dtype, rank at most 4, shape product without overflow and equal to the byte range, ranges contiguous from 0 with no
+/// gap or overlap, no trailing bytes, metadata of strings only. Throws UsageError: one line beginning with `source`.
 [[nodiscard]] TensorFile read_safetensors(std::string_view bytes, std::string_view source);
 
 }  // namespace attest

@@ -130,7 +130,9 @@ Arithmetic read_arithmetic(const json& value, const std::string& where, DType dt
   object.read("flushes_subnormals", a.flushes_subnormals);
   object.read("flushes_inputs", a.flushes_inputs);
   read_summation_depth(object, a);
-  object.read("block", 1, a.block);
+  object.read("block", 0, a.block);
+  object.read("bias_in_sum", a.bias_in_sum);
+  object.read("division_roundings", 1, a.division_roundings);
   return a;
 }
 

@@ -42,7 +42,6 @@ json arithmetic(const Arithmetic& a) {
               {"prescaled_q", dtype_or_null(a.prescaled_q)},
               {"mask_format", dtype_or_null(a.mask_format)},
               {"rounding", words::roundings[static_cast<std::size_t>(a.rounding)]},
-              {"max", words::max_policies[static_cast<std::size_t>(a.max)]},
               {"base2", a.base2},
               {"folded_exp2", a.folded_exp2},
               {"split_merge", a.split_merge},
@@ -50,7 +49,10 @@ json arithmetic(const Arithmetic& a) {
               {"flushes_subnormals", a.flushes_subnormals},
               {"flushes_inputs", a.flushes_inputs},
               {"summation_depth", summation_depth(a)},
-              {"block", a.block}};
+              {"block", a.block},
+              {"bias_in_sum", a.bias_in_sum},
+              {"division_roundings", a.division_roundings}};
+  if (a.max != MaxPolicy::unstated) object["max"] = words::max_policies[static_cast<std::size_t>(a.max)];
   // 0 stands for "not stated" and is no value of the key.
   if (a.exp_ulp > 0) object["exp_ulp"] = a.exp_ulp;
   if (a.max == MaxPolicy::lazy) object["lazy_nats"] = a.lazy_nats;

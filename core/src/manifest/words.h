@@ -44,7 +44,9 @@ inline constexpr std::array<string_view, 19> keys{"name",
 inline constexpr std::array<string_view, 9> limits{
     "head_dim_multiple", "max_head_dim",   "value_dim",           "max_queries", "max_keys",
     "max_heads",         "heads_multiple", "self_attention_only", "alignment"};
-inline constexpr std::array<string_view, 20> arithmetic{"score_sums",
+inline constexpr std::array<string_view, 22> arithmetic{"score_sums",
+                                                        "bias_in_sum",
+                                                        "division_roundings",
                                                         "scores",
                                                         "stored",
                                                         "weights",

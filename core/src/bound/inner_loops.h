@@ -1,0 +1,40 @@
+// The loops that a verdict spends its time in, compiled for the machine's baseline and once more for AVX2 with FMA and
+// chosen at run time. What they compute is certified for any order and with or without fused operations, so the choice
+// changes no verdict.
+#pragma once
+
+#include <cstdint>
+
+namespace attest::detail {
+
+/// Keys per panel of the packed layout [panel][dk][panel_width], zero beyond the last key.
+inline constexpr std::int64_t panel_width = 16;
+/// Arrays over keys and columns are readable and writable up to the next multiple of this.
+inline constexpr std::int64_t padding = 16;
+
+inline constexpr std::int64_t padded(std::int64_t n) {
+  return (n + padding - 1) / padding * padding;
+}
+
+struct InnerLoops {
+  /// x[j] = q.k_j and size[j] = sum_c |q_c k_jc| for every key of `count` panels.
+  void (*dots)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* x, double* size);
+  /// x[j] alone.
+  void (*plain_dots)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* x);
+  /// w[j] = exp(s[j] - m) for j < n, with s[j] <= m, to a relative error of 2^-50; 0 below exp(-708). Returns the sum.
+  /// s and w may be the same array.
+  double (*weights)(const double* s, std::int64_t n, double m, double* w);
+  /// o[k] = sum_j w[j] v[row(j)][k], k < padded stride; row(j) = index ? index[j] : j. Stride is a multiple of 4.
+  void (*combine)(const double* w, const std::int64_t* index, std::int64_t n, const double* v, std::int64_t stride,
+                  double* o);
+  /// spread[k] += sum_j ph[j] |v[row(j)][k] - o[k]|, size[k] += sum_j pp[j] |v[row(j)][k]|.
+  void (*spread)(const double* ph, const double* pp, const std::int64_t* index, std::int64_t n, const double* v,
+                 std::int64_t stride, const double* o, double* spread, double* size);
+};
+
+/// The fastest loops this processor runs.
+[[nodiscard]] const InnerLoops& inner_loops();
+/// By name, for tests: "baseline" always, "avx2" or nullptr where it cannot run.
+[[nodiscard]] const InnerLoops* inner_loops_named(const char* name);
+
+}  // namespace attest::detail

@@ -1,0 +1,25 @@
+// Compiled with -mavx2 -mfma, so it must hold nothing that another file could share with it: no standard containers,
+// only functions with internal linkage and one with a name of its own.
+#include <immintrin.h>
+
+#include "inner_loops.h"
+
+namespace attest::detail {
+namespace {
+
+constexpr int lanes = 4;
+typedef double vec __attribute__((vector_size(lanes * sizeof(double))));
+inline void mad(vec& accumulator, const vec& a, const vec& b) {
+  accumulator = (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)accumulator);
+}
+
+#include "inner_loops.inc"
+
+}  // namespace
+
+const InnerLoops& avx2_inner_loops();
+const InnerLoops& avx2_inner_loops() {
+  return table;
+}
+
+}  // namespace attest::detail

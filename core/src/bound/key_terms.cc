@@ -1,0 +1,364 @@
+// error-bounds.md 1.1, per key, as corrected by 1.7.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "row_bound.h"
+
+namespace attest::detail {
+namespace {
+
+constexpr double largest = std::numeric_limits<double>::max();
+constexpr double log2_e = 1.4426950408889634;
+
+/// a_j as a combination, with coefficients >= 0, of what is known of a key. All in units of the score.
+struct ScoreError {
+  double on_size = 0, on_t = 0, on_s = 0, on_b = 0, on_k1 = 0, constant = 0;
+};
+
+ScoreError score_error(const Profile& p, const RowKeys& row) {
+  const double tau = std::fabs(p.of.scale);
+  const double wide = p.prescaled ? std::max(1.0, tau) : tau;  // a pre-scaled product is not multiplied by tau (C4)
+  const double gs = join(pw(p.u_s, static_cast<double>(p.n_s)), p.u_qpre);
+  double on_size = gs, on_t = 0, on_b = p.bias_in_sum ? gs : 0;
+  double on_k1 = (1 + gs) * (p.prescaled ? p.lam_q + p.lam_in * std::max(1.0, tau) : tau * p.lam_in);
+  double constant = (1 + gs) * (2 * static_cast<double>(p.n_s) * p.lam_s * wide + tau * p.lam_in * row.q1);
+  if (row.exact_dots) on_size = on_b = on_k1 = constant = 0;
+  if (p.u_raw > 0 || p.lam_raw > 0) {
+    on_size *= 1 + p.u_raw, on_b *= 1 + p.u_raw, on_k1 *= 1 + p.u_raw, constant *= 1 + p.u_raw;
+    on_t += p.u_raw;
+    constant += p.lam_raw * wide;
+  }
+  // The product by a power of two is exact when no constant is folded into it; what is stored of it is not.
+  const double th_scale = row.exact_dots && p.th_tau == 0 ? p.th_scale - p.u_score * (1 - 0x1p-20) : p.th_scale;
+  const double thS = std::max(0.0, th_scale);
+  const double tt = 1 + p.th_tau;
+
+  ScoreError post;
+  const double after = 1 + p.th_bias, before = tt * (1 + thS);
+  post.on_size = after * before * on_size;
+  post.on_t = after * (before * on_t + tt * thS) + p.th_bias * p.th_tau;
+  post.on_s = p.th_bias;
+  post.on_b = after * (before * on_b + p.u_bc);
+  post.on_k1 = after * before * on_k1;
+  post.constant = after * (before * constant + p.lam_scale + p.lam_bc) + p.lam_bias;
+  if (p.of.convention == MaskConvention::post_scale || !p.of.bias) return post;
+
+  ScoreError pre;
+  const double th = join(p.th_bias, thS), both = tt * (1 + th);
+  pre.on_size = both * on_size;
+  pre.on_t = both * on_t;
+  pre.on_s = tt * th;
+  pre.on_b = both * (on_b + p.u_bc);
+  pre.on_k1 = both * on_k1;
+  pre.constant = both * (constant + tau * p.lam_bc) + p.lam_scale + p.lam_bias;
+  if (!p.prescaled && p.lam_scale == 0) return pre;
+  // Scaled before the bias is added after all: tau*b is then rounded by itself, as in the other convention.
+  return {std::max(pre.on_size, post.on_size), std::max(pre.on_t, post.on_t),   std::max(pre.on_s, post.on_s),
+          std::max(pre.on_b, post.on_b),       std::max(pre.on_k1, post.on_k1), std::max(pre.constant, post.constant)};
+}
+
+bool representable(DType dtype, double value) {
+  return round_to(dtype, value) == value;
+}
+
+/// Exactness rule: with q.k and the scale exact, a score that every format on its way can represent is exact.
+bool exact_score(const Profile& p, const RowKeys& row, std::int64_t j) {
+  const double s = row.s[j], t = row.t[j];
+  if (!representable(p.score_format, s) || !representable(p.score_format, t)) return false;
+  if (row.b) {
+    const double b = row.b[j];
+    if (s - t != b || s - b != t || !representable(p.score_format, b)) return false;
+    if (p.any_mask_format && !representable(p.mask_format, b)) return false;
+    if (p.of.convention == MaskConvention::pre_scale && !representable(p.score_format, s / p.of.scale)) return false;
+  }
+  for (const DType stored : p.stored_formats)
+    if (!representable(stored, s) || !representable(stored, t) || !representable(stored, t / p.of.scale)) return false;
+  return true;
+}
+
+/// e^E - 1 from above for 0 <= E <= 1/16, relative error below 2^-40.
+inline double small_expm1(double E) {
+  return E *
+         (1 + E * (1.0 / 2) * (1 + E * (1.0 / 3) * (1 + E * (1.0 / 4) * (1 + E * (1.0 / 5) * (1 + E * (1.0 / 5))))));
+}
+
+/// e^-E from below for 0 <= E <= 1/16.
+inline double small_exp_minus(double E) {
+  return 1 - E * (1 - E * (1.0 / 2) * (1 - E * (1.0 / 3) * (1 - E * (1.0 / 4) * (1 - E * (1.0 / 5)))));
+}
+
+void grow(std::vector<double>& v, std::int64_t n) {
+  if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
+}
+void grow(std::vector<std::int64_t>& v, std::int64_t n) {
+  if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
+}
+
+}  // namespace
+
+KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundScratch& w) {
+  const std::int64_t n = row.n;
+  const double count = static_cast<double>(n);
+  const double tau = std::fabs(p.of.scale);
+  for (auto* array : {&w.a, &w.tm, &w.E, &w.ph, &w.pp, &w.caps, &w.big_ph, &w.big_pp, &w.small_ph, &w.small_pp})
+    grow(*array, n + 16);
+  for (auto* array : {&w.big_index, &w.small_index, &w.big_key, &w.small_key}) grow(*array, n + 16);
+  double* const a = w.a.data();
+  double* const tm = w.tm.data();
+  double* const E = w.E.data();
+  double* const ph = w.ph.data();
+  double* const pp = w.pp.data();
+  const double* const s = row.s;
+  const double* const t = row.t;
+  const double* const g = p.of.convention == MaskConvention::pre_scale ? s : t;
+  const double* const la = row.la;
+  const double* const alpha = row.alpha;
+  KeyTerms out;
+
+  // Score errors. Constants act on all keys alike, so only their effect relative to a common shift counts (P1); any
+  // common reference serves, the weighted mean is the best.
+  double g_mean = 0, s_mean = 0;
+  for (std::int64_t j = 0; j < n; ++j) g_mean += alpha[j] * g[j], s_mean += alpha[j] * s[j];
+  const ScoreError c = score_error(p, row);
+  const double th_tau = p.th_tau * (1 + p.th_l2e);
+  for (std::int64_t j = 0; j < n; ++j) {
+    double error = c.constant + c.on_size * (tau * row.size[j]) + c.on_t * std::fabs(t[j]) + c.on_s * std::fabs(s[j]);
+    if (row.b) error += c.on_b * std::fabs(row.b[j]);
+    a[j] = error;
+    tm[j] = th_tau * std::fabs(g[j] - g_mean) + p.th_l2e * std::fabs(s[j] - s_mean);
+  }
+  if (c.on_k1 > 0)
+    for (std::int64_t j = 0; j < n; ++j) a[j] += c.on_k1 * row.k1[j];
+  if (row.exact_dots && p.th_tau == 0 && !p.base2)
+    for (std::int64_t j = 0; j < n; ++j)
+      if (exact_score(p, row, j)) a[j] = 0;
+  if (row.input_error) {
+    const double per_t = c.on_t + c.on_s;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double in = row.input_error[j];
+      a[j] += in + per_t * (in + row.shift_error);
+      tm[j] += (th_tau + p.th_l2e) * in;
+    }
+  }
+
+  double M = -std::numeric_limits<double>::infinity(), top = M, bottom = M, most_size = 0, most_bias = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const double extra = row.input_error ? row.input_error[j] + row.shift_error : 0.0;
+    const double ap =
+        a[j] * (1 + p.th_l2e) + th_tau * (std::fabs(g[j]) + extra) + p.th_l2e * (std::fabs(s[j]) + extra) + extra;
+    const double upper = s[j] + a[j] + tm[j], high = s[j] + ap, low = s[j] - ap;
+    M = upper > M ? upper : M;
+    top = high > top ? high : top;
+    bottom = low > bottom ? low : bottom;
+    most_size = row.size[j] > most_size ? row.size[j] : most_size;
+    if (row.b) most_bias = std::fabs(row.b[j]) > most_bias ? std::fabs(row.b[j]) : most_bias;
+  }
+  const double Mabs = std::max(std::fabs(top), std::fabs(bottom));
+  out.largest_score = Mabs;
+
+  // Exponents.
+  const double thE = pw(p.u_e, p.c_e);
+  const double R = p.rescalings;
+  const double L1 = std::log(count) + 1;
+  const double eps = p.eps_exp * (1 + R + (p.lse_merge ? 2 : 0)) / (1 - p.eps_exp);
+  const double residual = p.c_m * p.u_e * (1 + thE);
+  const double lse_on_Q = p.lse_merge ? p.u_lse * (1 + p.u_lse) : 0, lse_on_D = p.lse_merge ? p.u_lse : 0;
+  const double lse_constant = p.lse_merge ? lse_on_Q * L1 + p.eps_log * L1 * (1 + p.u_lse) + lse_on_D * L1 : 0;
+  const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
+  const double unit_here = row.unit * (static_cast<double>(p.of.dk) + 4) * (1 + 0x1p-20);
+  double most_Q = 0, most_E = 0, most_here = 0, ratio = 0, most_a = 0;
+  double s_top = s[0];
+  for (std::int64_t j = 1; j < n; ++j) s_top = s[j] > s_top ? s[j] : s_top;
+  bool in_range = true;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const double size_s = std::fabs(s[j]);
+    const double extra = row.input_error ? row.input_error[j] + row.shift_error : 0.0;
+    const double ap = a[j] * (1 + p.th_l2e) + th_tau * (std::fabs(g[j]) + extra) + p.th_l2e * (size_s + extra) + extra;
+    // A mask of the largest double overflows these by a rounding; the largest double is then what is meant.
+    double D = std::min((M - s[j]) + a[j] + tm[j] + 2 * p.lazy, largest);
+    if (p.fixed_shift) D = std::max(D, std::min(size_s + ap, largest));
+    const double Q = std::min(std::max(size_s + ap, Mabs) + p.lazy, largest);
+    double centred = tm[j];
+    if (p.lse_merge) centred = th_tau * std::fabs(g[j] - g_mean) + p.th_l2e * std::max(std::fabs(s[j] - s_mean), D);
+    const double error =
+        a[j] * (1 + p.th_l2e) + centred + thE * D + residual * Q + eps + lse_on_Q * Q + lse_on_D * D + lse_constant;
+    E[j] = error;
+    const bool live = la[j] + error > dead;
+    in_range = in_range && std::isfinite(error);
+    if (live) {
+      const double here = unit_here * (tau * row.size[j] + (row.b ? std::fabs(row.b[j]) : 0)) +
+                          row.unit * (s_top - s[j]) + (row.unit > 0 ? 0x1p-49 : 0);
+      most_E = std::max(most_E, error);
+      most_a = std::max(most_a, a[j]);
+      most_here = std::max(most_here, here);
+      ratio = std::max(ratio, here / error);
+      most_Q = std::max(most_Q, Q);
+    }
+  }
+  out.most_E = most_E;
+  out.most_E_here = most_here;
+  out.ratio_here = ratio;
+  if (!in_range || !(most_E < std::numeric_limits<double>::infinity())) out.in_domain = false;
+
+  // Weights. ph = exp(la - z) (e^E - 1), pp = min(1, exp(la + E - z)), z = log sum exp(la - E), always as one exponent
+  // (C2) unless every E is small, when the products cannot leave the range.
+  double z = 0;
+  if (most_E <= 0x1p-4) {
+    double Z = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double e = la[j] + E[j] > dead ? E[j] : 0.0;
+      Z += alpha[j] * small_exp_minus(e);
+    }
+    const double inverse = 1 / Z;
+    double reach = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const bool live = la[j] + E[j] > dead;
+      const double grown = live ? alpha[j] * small_expm1(E[j]) * inverse : 0.0;
+      ph[j] = grown;
+      const double weight = live ? alpha[j] * inverse + grown : 0.0;
+      pp[j] = weight < 1 ? weight : 1.0;
+      reach += grown;
+    }
+    out.reach = reach;
+  } else {
+    double shift = -std::numeric_limits<double>::infinity();
+    for (std::int64_t j = 0; j < n; ++j) shift = std::max(shift, la[j] - E[j]);
+    double sum = 0;
+    for (std::int64_t j = 0; j < n; ++j) sum += std::exp(la[j] - E[j] - shift);
+    z = shift + std::log(sum);
+    out.capped = most_E > 0x1p20;
+    double reach = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const bool live = la[j] + E[j] > dead;
+      if (!live) {
+        ph[j] = pp[j] = 0;
+        continue;
+      }
+      const double grown = la[j] + E[j] - z;
+      pp[j] = grown < 0 ? std::exp(grown) : 1.0;
+      ph[j] = E[j] < 1 ? std::exp(std::min(690.0, la[j] - z)) * std::expm1(E[j]) : std::exp(std::min(690.0, grown));
+      reach += ph[j];
+    }
+    out.reach = reach;
+  }
+
+  // Lists of keys by weight, for the refined sums (1.2): any partition is valid, u_a makes it nearly the best.
+  std::int64_t big = 0, small = 0;
+  double denominators = 0;  // sum min(u_a, pp_j)
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (pp[j] > p.u_a) {
+      w.big_key[static_cast<std::size_t>(big++)] = j;
+      denominators += p.u_a;
+    } else if (pp[j] > 0 || ph[j] > 0) {
+      w.small_key[static_cast<std::size_t>(small++)] = j;
+      denominators += pp[j];
+    }
+  }
+  out.big = big;
+  out.small = small;
+  w.all_big = big == n;
+  if (!w.all_big) {
+    for (std::int64_t i = 0; i < big; ++i) {
+      const std::int64_t j = w.big_key[static_cast<std::size_t>(i)];
+      w.big_index[static_cast<std::size_t>(i)] = row.index ? row.index[j] : j;
+      w.big_ph[static_cast<std::size_t>(i)] = ph[j];
+      w.big_pp[static_cast<std::size_t>(i)] = pp[j];
+    }
+    for (std::int64_t i = 0; i < small; ++i) {
+      const std::int64_t j = w.small_key[static_cast<std::size_t>(i)];
+      w.small_index[static_cast<std::size_t>(i)] = row.index ? row.index[j] : j;
+      w.small_ph[static_cast<std::size_t>(i)] = ph[j];
+      w.small_pp[static_cast<std::size_t>(i)] = pp[j];
+    }
+  }
+
+  // Denominator.
+  const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * most_Q) : 0.0);
+  out.weight_gain = std::exp(gain_exponent) * (1 + p.eps_exp);
+  out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
+  const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
+  const double cD = h + 2 * R + p.extra;
+  double UD = pw(p.u_a, cD);
+  if (p.nearest) {
+    const double chain = pw(p.u_a, count + 1 + 2 * R + p.extra);
+    UD = std::min(UD, (1 + chain) * ((2 * R + p.extra) * p.u_a + (1 + chain) * denominators));
+  }
+  double lowest = std::max(1 - UD, std::exp(cD * std::log1p(-p.u_a)));
+  if (p.lse_merge) {
+    const double merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
+    UD = join(UD, std::expm1(merge));
+    lowest *= std::exp(-merge);
+  }
+  if (p.p_in_denom) UD = join(UD, p.u_p), lowest *= 1 - p.u_p;
+  // Underflow is relative to the sum of weights, at least 1/2 when the maximum is taken over the scores that enter exp,
+  // e^{-2 max a}/2 when they were stored in between (C19), e^{max s} when nothing is subtracted (P7).
+  double factor = p.stored ? 2 * std::exp(std::min(700.0, 2 * most_a)) : 2.0;
+  if (p.fixed_shift && bottom > std::log(p.least_weight) + 1) factor *= std::exp(std::max(0.0, -bottom));
+  out.factor = factor;
+  out.UD = UD;
+  out.LD = factor * (count * out.lam_weight + (count + 2 * R) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0.0));
+  out.denominator = lowest - out.LD;
+
+  // log-sum-exp (1.6 with C25): the constants' errors are not common shifts here.
+  if (row.want_lse) {
+    double up_lse = 0, down_lse = 0, up = 0, down = 0, up_shift = -1e300, down_shift = -1e300;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double e = E[j] - tm[j] + th_tau * std::fabs(g[j]) + p.th_l2e * std::fabs(s[j]) + row.shift_error;
+      a[j] = e;
+      up_shift = std::max(up_shift, la[j] + e);
+      down_shift = std::max(down_shift, la[j] - e);
+    }
+    const double plain = most_E <= 0x1p-4 ? *std::max_element(a, a + n) : 1.0;
+    if (plain <= 0x1p-4) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        up += alpha[j] * small_expm1(a[j]);
+        down += alpha[j] * (1 - small_exp_minus(a[j]));
+      }
+      up_lse = std::log1p(up);
+      down_lse = -std::log1p(-std::min(down, 0.5));
+    } else {
+      for (std::int64_t j = 0; j < n; ++j) {
+        up += std::exp(la[j] + a[j] - up_shift);
+        down += std::exp(la[j] - a[j] - down_shift);
+      }
+      up_lse = up_shift + std::log(up);
+      down_lse = -(down_shift + std::log(down));
+    }
+    const double delta = std::max(up_lse, down_lse);
+    const double lse_size = std::fabs(row.lse);
+    const double spread = out.denominator > 0 ? std::max(-std::log(out.denominator), UD + out.LD)
+                                              : std::numeric_limits<double>::infinity();
+    out.lse_allowed = (1 + 0x1p-20) * (delta + spread + p.eps_log * (L1 + UD) + std::max(1.0, p.c_m) * p.u_e * Mabs +
+                                       (pw(p.u_lse, 3) + 2 * p.th_l2e) * (lse_size + delta + L1 + Mabs));
+  }
+
+  // Domain of definition (section 2 with C8-C11).
+  const double kap = std::max({1.0, tau, p.base2 ? tau * log2_e : 0.0});
+  const double on_bias = (p.base2 ? log2_e : 1.0);
+  const double inflate = (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
+  const bool pre = p.of.convention == MaskConvention::pre_scale;
+  const auto score_range = [&](std::int64_t j) {
+    const double bias = row.b ? std::fabs(row.b[j]) : 0;
+    return inflate * (kap * row.size[j] + (pre ? kap / tau : on_bias) * bias);
+  };
+  const auto sinks = [&](std::int64_t j) {
+    return row.b && row.b[j] < 0 && kap * row.size[j] <= p.H_s / 4 && la[j] + E[j] < std::log(p.lam_e) - 1;
+  };
+  if (!(inflate * (kap * most_size + (pre ? kap / tau : on_bias) * most_bias) <= p.H_s))
+    for (std::int64_t j = 0; j < n && out.in_domain; ++j)
+      if (!(score_range(j) <= p.H_s) && !sinks(j)) out.in_domain = false;
+  // D2 for the keys that carry weight: any other vanishes with all its errors, the residual included.
+  if (p.c_m > 0 && !(p.u_e * on_bias * most_Q <= 0.5)) out.in_domain = false;
+  if (!(out.weight_gain * count <= p.H_a && out.weight_gain <= p.H_p)) out.in_domain = false;
+  const double tau_folded = p.base2 ? tau * log2_e : tau;
+  if (!(tau >= p.least_score && std::max(tau, tau_folded) <= p.H_s)) out.in_domain = false;
+  if (p.prescaled) {
+    double most_q = 0;
+    for (std::int64_t i = 0; i < p.of.dk; ++i) most_q = std::max(most_q, std::fabs(q[i]));
+    if (!(most_q * std::max({1.0, tau, tau_folded}) * (1 + 2 * p.u_qpre) <= p.H_q)) out.in_domain = false;
+  }
+  return out;
+}
+
+}  // namespace attest::detail

@@ -1,0 +1,138 @@
+// error-bounds.md 1.1 and 1.2, per element, as corrected by 1.7.
+#include "row_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "inner_loops.h"
+
+namespace attest::detail {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Absolute part of a weight's error by its rounding and by underflow of exp, times |v| and summed over all visible
+/// keys.
+double underflow_sum(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
+                     const BoundScratch& w, std::int64_t k) {
+  const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
+  double sum = 0;
+  for (std::int64_t j = 0; j < row.n; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    const double exponent = row.la[j] + w.E[i];
+    // exp(la + E) itself underflows a double below -745, where an f64 weight may still be off by lam_e (C28).
+    const double twice = exponent > -700 ? 2 * w.pp[i] : exponent > dead ? infinity : 0.0;
+    const double by_exp = p.exp_vanishes ? std::min(terms.lam_weight, twice) : terms.lam_weight;
+    const std::int64_t at = (row.index ? row.index[j] : j) * values.stride + k;
+    const double in = values.input_error ? values.input_error[at] : 0.0;
+    sum += (std::fabs(values.v[at]) + in) * (std::min(p.lam_p, w.pp[i]) + by_exp);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
+                    const double* o, const double* r, BoundScratch& w, ElementTerms* out) {
+  const auto columns = static_cast<std::size_t>(values.stride);
+  const double n = static_cast<double>(row.n), R = p.rescalings;
+  w.S.assign(columns, 0.0);
+  w.A.assign(columns, 0.0);
+  w.A_small.assign(columns, 0.0);
+  const InnerLoops& loops = inner_loops();
+  if (w.all_big) {
+    loops.spread(w.ph.data(), w.pp.data(), row.index, row.n, values.v, values.stride, o, w.S.data(), w.A.data());
+  } else {
+    loops.spread(w.big_ph.data(), w.big_pp.data(), w.big_index.data(), terms.big, values.v, values.stride, o,
+                 w.S.data(), w.A.data());
+    loops.spread(w.small_ph.data(), w.small_pp.data(), w.small_index.data(), terms.small, values.v, values.stride, o,
+                 w.S.data(), w.A_small.data());
+  }
+
+  const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
+  const double by_norm = p.norm_first ? (p.depth_declared ? p.c_div : p.c_div - 1) : 0.0;  // C17
+  const double plain = pw(p.u_a, h + 1 + 2 * R + p.extra + by_norm);
+  const double chain = pw(p.u_a, n + 1 + 2 * R + p.extra);
+  const double local = (1 + 2 * R + p.extra + (p.norm_first ? p.c_div : 0.0)) * p.u_a;
+  const double merges = (1 + chain) * static_cast<double>(terms.big) * p.u_a;
+  const double Uf = join(pw(p.u_a, p.c_div), p.u_o);
+  const double lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
+  const double range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
+
+  for (std::int64_t k = 0; k < values.dv; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    ElementTerms& e = out[k];
+    e = {};
+    double most_in = 0, weighted_in = 0, A_in_small = 0;
+    if (values.input_error) {
+      for (std::int64_t j = 0; j < row.n; ++j) {
+        const double in = values.input_error[(row.index ? row.index[j] : j) * values.stride + k];
+        const double weight = w.pp[static_cast<std::size_t>(j)];
+        most_in = std::max(most_in, in);
+        weighted_in += weight * in;
+        if (weight <= p.u_a) A_in_small += weight * in;
+      }
+    }
+    const double most_v = std::max(std::fabs(values.low[k]), std::fabs(values.high[k])) + most_in;
+    const double A = std::min(w.A[i] + w.A_small[i] + weighted_in, most_v);
+    const double apart = std::max({values.high[k] - o[k], o[k] - values.low[k], 0.0});
+
+    // Certificate of the double pass, and S.
+    double radius = 0, S = w.S[i];
+    if (r) {
+      radius = r[k];
+      e.certificate = radius;
+    } else {
+      e.certificate =
+          (1 + 0x1p-20) * (terms.ratio_here * S + (2 * n + 8) * row.unit * A + n * 0x1p-1020 * most_v) + 0x1p-1070;
+      radius = 2 * e.certificate;
+    }
+    if (values.apart) {
+      S = 0;
+      for (std::int64_t j = 0; j < row.n; ++j) {
+        const double d = values.apart[j * values.stride + k];
+        if (d > 0 && w.ph[static_cast<std::size_t>(j)] > 0) S += w.ph[static_cast<std::size_t>(j)] * d;
+      }
+      radius = 0;
+    } else {
+      S += terms.reach * radius;
+    }
+    const double from_radius = values.apart ? 0.0 : terms.reach * radius;
+    const double cap = apart + (r ? r[k] : radius);
+    S = S <= cap && !terms.capped ? S : cap;
+    S += std::min(weighted_in, most_in);
+
+    double sums = plain * A;
+    if (p.nearest)
+      sums = std::min(sums, (1 + chain) * (local * A + (1 + chain) * (merges * A + w.A_small[i] + A_in_small)));
+    const double N = p.u_p * A + (1 + p.u_p) * sums;
+    const double size_o = std::fabs(o[k]) + (r ? r[k] : e.certificate);
+
+    const auto bound_with = [&](double underflow) {
+      const double LN = terms.factor * (underflow + (2 * n + 2 * R) * p.lam_a) + p.lam_in;
+      const double pre = S + (N + LN + (size_o + S) * (terms.UD + terms.LD)) / terms.denominator;
+      return (1 + 0x1p-30) * ((1 + Uf) * pre + Uf * size_o + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o));
+    };
+    double B = infinity;
+    if (terms.denominator > 0) {
+      const double quick = lam_keys * values.abs_sum[k], without = bound_with(0.0);
+      const double with_quick = bound_with(quick);
+      B = with_quick <= without * (1 + 0x1p-24)
+              ? with_quick
+              : bound_with(std::min(quick, underflow_sum(p, row, terms, values, w, k)));
+    }
+    e.allowed = B;
+    e.trusted = from_radius <= 0x1p-10 * B && std::isfinite(e.certificate);
+
+    const double noise = (N + size_o * terms.UD) / terms.denominator + Uf * size_o;
+    if (!terms.in_domain || !(range * values.abs_sum[k] <= p.H_a) || !(size_o + B <= p.H_o || B == infinity))
+      e.excuse = Excuse::overflow;
+    else if (!(B < infinity))
+      e.excuse = Excuse::infinite;
+    else if ((S > 0 && 2 * S >= B && B >= apart - radius) || (most_v > 0 && noise >= most_v))
+      e.excuse = Excuse::vacuous;
+  }
+}
+
+}  // namespace attest::detail

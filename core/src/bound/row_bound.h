@@ -1,0 +1,89 @@
+// The bound of one row: first what concerns keys (score errors, weights, normalisers), then each element.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attest/error_bound.h"
+
+namespace attest::detail {
+
+/// The visible keys of one row, compacted, as doubles. Arrays of n entries, padded; tau is the profile's.
+struct RowKeys {
+  std::int64_t n = 0;
+  const std::int64_t* index = nullptr;  ///< row of V of each key; nullptr: 0, 1, 2, …
+  const double* s = nullptr;            ///< exact score, rounded
+  const double* t = nullptr;            ///< tau * x
+  const double* size = nullptr;         ///< X_j = sum_c |q_c k_jc|, in units of x
+  const double* b = nullptr;            ///< bias in units of the score (pre-scale: tau*b); nullptr: none
+  const double* k1 = nullptr;           ///< |k_j|_1; needed where needs_key_sums(profile)
+  const double* la = nullptr;           ///< log of the exact weight: accurate to a small absolute error
+  const double* alpha = nullptr;        ///< exp(la), 0 where it underflows
+  const double* input_error = nullptr;  ///< multihead: error of the score from projected inputs (ain_j); nullptr: none
+  double shift_error = 0;               ///< multihead: error common to all scores
+  double q1 = 0;                        ///< |q|_1
+  double unit = 0;                      ///< unit roundoff the scores were evaluated with; 0: they are exact to a double
+  double lse = 0;                       ///< exact log-sum-exp
+  bool want_lse = false;
+  bool exact_dots = false;  ///< exactness rule: every q.k is exact in the accumulator, in any order
+};
+
+[[nodiscard]] inline bool needs_key_sums(const Profile& p) {
+  return p.lam_q > 0 || p.lam_in > 0;
+}
+
+/// Where V comes from. Columns are padded to `stride`, a multiple of 4.
+struct RowValues {
+  const double* v = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t dv = 0;
+  const double* low = nullptr;      ///< smallest visible value per column
+  const double* high = nullptr;     ///< largest
+  const double* abs_sum = nullptr;  ///< sum of |visible values| per column, or more
+  const double* apart =
+      nullptr;  ///< |v_jk - o_k| + r_k, n x stride, compacted, where doubles cannot tell; else nullptr
+  const double* input_error = nullptr;  ///< multihead: dV, as v; nullptr: none
+};
+
+/// What the bound needs of the keys of a row.
+struct KeyTerms {
+  double largest_score = 0;  ///< Mabs
+  double most_E = 0;         ///< over keys that carry weight
+  double most_E_here = 0;    ///< the same for the evaluation itself (RowKeys::unit)
+  double ratio_here = 0;     ///< largest quotient of the two
+  double reach = 0;          ///< sum of ph
+  double UD = 0, LD = 0, denominator = 1;
+  double factor = 2;      ///< of underflow (P7)
+  double lam_weight = 0;  ///< absolute error of a weight by underflow of exp
+  double lse_allowed = 0;
+  double weight_gain = 1;           ///< e^{T + residual}: no weight exceeds it
+  bool capped = false;              ///< a score is unknown by more than 2^20: S is its cap
+  bool in_domain = true;            ///< D1, D1b, D2, D5
+  std::int64_t big = 0, small = 0;  ///< keys by weight: above u_a, below; the rest carry none
+};
+
+/// Reusable memory of one thread.
+struct BoundScratch {
+  std::vector<double> a, tm, E, ph, pp, caps;
+  std::vector<double> big_ph, big_pp, small_ph, small_pp;
+  std::vector<std::int64_t> big_index, small_index, big_key, small_key;
+  std::vector<double> S, S_small, A, A_small;
+  bool all_big = false;
+};
+
+/// Fills `scratch` (E, ph, pp, lists of keys) for element_bounds.
+[[nodiscard]] KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundScratch& scratch);
+
+struct ElementTerms {
+  double allowed = 0;
+  double certificate = 0;  ///< of the double evaluation, when RowKeys::unit > 0; else the r_k given
+  Excuse excuse = Excuse::none;
+  bool trusted = true;  ///< false: the bound owes more than 2^-10 of itself to r_k; evaluate with a smaller one
+};
+
+/// B_k of each element. `o` are the values with radius `r` (nullptr: the certificate of the double pass, computed
+/// here). Relative error of `allowed` against the formula: at most 2^-20.
+void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
+                    const double* o, const double* r, BoundScratch& scratch, ElementTerms* out);
+
+}  // namespace attest::detail

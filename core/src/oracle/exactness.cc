@@ -1,0 +1,69 @@
+#include "exactness.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace attest::detail {
+namespace {
+
+constexpr int of_zero = 1 << 20;
+
+/// Exponent of the lowest set bit: the largest e such that x is a multiple of 2^e. of_zero for 0.
+int lowest_bit(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffu;
+  if (bits == 0) return of_zero;
+  const int exponent = static_cast<int>(bits >> 52);
+  const std::uint64_t fraction = bits & 0xfffffffffffffu;
+  const std::uint64_t mantissa = exponent ? fraction | 0x10000000000000u : fraction;
+  return std::countr_zero(mantissa) + (exponent ? exponent : 1) - 1075;
+}
+
+int lowest_bit(const double* values, std::int64_t n) {
+  int least = of_zero;
+  for (std::int64_t i = 0; i < n; ++i) least = std::min(least, lowest_bit(values[i]));
+  return least;
+}
+
+}  // namespace
+
+bool exact_in_any_order(const Head& head, const Row& row, const Profile& p, double most_size) {
+  const double tau = p.of.scale;
+  int exponent = 0;
+  const bool power_of_two = std::frexp(tau, &exponent) == 0.5;
+  if (p.prescaled && (!power_of_two || p.base2)) return false;
+  const int q_bit = lowest_bit(row.q, head.dk);
+  const std::int64_t first = (row.all_visible ? 0 : row.index[0]) * head.dk;
+  const int least = static_cast<int>(std::floor(std::log2(p.score_least_bit)));
+  const auto fits = [&](int e) {
+    // of_zero: all products are 0.
+    return e >= of_zero / 2 || (e >= least && e + exponent - 1 >= least &&
+                                most_size <= std::ldexp(1.0, static_cast<int>(p.score_precision) + e));
+  };
+  if (!fits(q_bit + lowest_bit(head.k.data() + first, head.dk))) return false;  // most rows end here
+  int k_bit = of_zero;
+  for (std::int64_t j = 0; j < row.n; ++j)
+    k_bit = std::min(
+        k_bit,
+        lowest_bit(head.k.data() + (row.all_visible ? j : row.index[static_cast<std::size_t>(j)]) * head.dk, head.dk));
+  if (!fits(q_bit + k_bit)) return false;
+  if (p.prescaled)
+    for (std::int64_t c = 0; c < head.dk; ++c)
+      if (round_to(p.prescaled_format, row.q[c] * tau) != row.q[c] * tau) return false;
+  if (p.bias_in_sum) {
+    const int e = std::min(q_bit + k_bit, of_zero);
+    for (std::int64_t j = 0; j < row.n; ++j) {
+      const double b = row.mask[static_cast<std::size_t>(row.all_visible ? j : row.index[static_cast<std::size_t>(j)])];
+      // In units of the sum: q.k itself, or tau q.k where q carries the scale and the bias comes after it.
+      const bool scaled = p.prescaled && p.of.convention == MaskConvention::post_scale;
+      const double in_units = scaled ? b / tau : b;
+      if (in_units != 0 &&
+          (e >= of_zero / 2 || lowest_bit(in_units) < e ||
+           !(most_size + std::fabs(in_units) <= std::ldexp(1.0, static_cast<int>(p.score_precision) + e))))
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace attest::detail

@@ -1,0 +1,330 @@
+#include "head.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "../bound/inner_loops.h"
+#include "exactness.h"
+
+namespace attest::detail {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to) {
+  const std::byte* data = tensor.bytes().data();
+  switch (tensor.dtype()) {
+    case DType::f64:
+      if (count > 0) std::memcpy(to, data + first * 8, static_cast<std::size_t>(count) * 8);
+      return;
+    case DType::f32:
+      for (std::int64_t i = 0; i < count; ++i) {
+        float value;
+        std::memcpy(&value, data + (first + i) * 4, 4);
+        to[i] = static_cast<double>(value);
+      }
+      return;
+    case DType::bf16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::uint16_t bits;
+        std::memcpy(&bits, data + (first + i) * 2, 2);
+        to[i] = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+      }
+      return;
+    case DType::f16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::uint16_t bits;
+        std::memcpy(&bits, data + (first + i) * 2, 2);
+        // Shifted into an f32 the exponent is 112 too small, subnormals included; only Inf and NaN need more.
+        const std::uint32_t shifted = (static_cast<std::uint32_t>(bits) & 0x7fffu) << 13;
+        const double size = static_cast<double>(std::bit_cast<float>(shifted)) * 0x1p112;
+        const double value = (bits & 0x7c00u) == 0x7c00u ? ((bits & 0x3ffu) ? std::nan("") : infinity) : size;
+        to[i] = (bits & 0x8000u) ? -value : value;
+      }
+      return;
+    default:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = load_element(data, tensor.dtype(), first + i);
+  }
+}
+
+template <class T>
+void fit(std::vector<T>& v, std::int64_t n) {
+  if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
+}
+
+bool all_finite(const double* values, std::int64_t n) {
+  // A sum of absolute values times 0 is 0 unless one of them is not finite; scaled so that the sum cannot overflow.
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += values[i] * 0.0;
+  return sum == 0;
+}
+
+/// Largest column j that row i may see by the causal rule, exclusive.
+std::int64_t causal_end(const Head& head, std::int64_t i) {
+  switch (head.causal) {
+    case Causal::none:
+      return head.keys;
+    case Causal::top_left:
+      return std::min(head.keys, i + 1);
+    case Causal::bottom_right:
+      return std::clamp<std::int64_t>(i + head.keys - head.queries + 1, 0, head.keys);
+  }
+  return head.keys;
+}
+
+}  // namespace
+
+void Head::load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys) {
+  const Shape& qs = c.q().shape();
+  const Shape& ks = c.k().shape();
+  const Shape& vs = c.v().shape();
+  queries = qs[2], keys = ks[2], dk = qs[3], dv = vs[3];
+  stride = (dv + 3) / 4 * 4;
+  scale = c.scale, convention = c.mask_convention, causal = c.causal;
+  const std::int64_t heads = qs[1], kv_heads = ks[1];
+  const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
+  fit(q, queries * dk);
+  decode_range(c.q(), (b * heads + h) * queries * dk, queries * dk, q.data());
+  mask = c.mask().present() ? &c.mask() : nullptr;
+  bias = false;
+  if (mask) {
+    const Shape& ms = mask->shape();
+    mask_offset = ((ms[0] == 1 ? 0 : b) * ms[1] + (ms[1] == 1 ? 0 : h)) * queries * keys;
+    if (mask->dtype() != DType::boolean)
+      for (std::int64_t e = 0; e < queries * keys && !bias; ++e) {
+        const double value = load_element(mask->bytes().data(), mask->dtype(), mask_offset + e);
+        bias = value != 0 && value != -infinity;
+      }
+  }
+  if (same_keys) return;
+  fit(k, keys * dk);
+  fit(v, keys * stride);
+  decode_range(c.k(), (b * kv_heads + kv) * keys * dk, keys * dk, k.data());
+  const std::int64_t from = (b * kv_heads + kv) * keys * dv;
+  if (stride == dv) {
+    decode_range(c.v(), from, keys * dv, v.data());
+  } else {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      decode_range(c.v(), from + j * dv, dv, v.data() + j * stride);
+      for (std::int64_t e = dv; e < stride; ++e) v[static_cast<std::size_t>(j * stride + e)] = 0;
+    }
+  }
+  prepare();
+}
+
+void Head::prepare() {
+  const std::int64_t count = (keys + panel_width - 1) / panel_width;
+  fit(panels, count * panel_width * dk);
+  most_k = 0;
+  for (std::int64_t panel = 0; panel < count; ++panel) {
+    double* to = panels.data() + panel * panel_width * dk;
+    const std::int64_t here = std::min(panel_width, keys - panel * panel_width);
+    if (here < panel_width) std::fill(to, to + panel_width * dk, 0.0);
+    for (std::int64_t l = 0; l < here; ++l) {
+      const double* from = k.data() + (panel * panel_width + l) * dk;
+      for (std::int64_t e = 0; e < dk; ++e) {
+        to[e * panel_width + l] = from[e];
+        const double size = std::fabs(from[e]);
+        most_k = size > most_k ? size : most_k;
+      }
+    }
+  }
+  fit(low, stride), fit(high, stride), fit(abs_sum, stride);
+  std::fill_n(low.begin(), stride, infinity);
+  std::fill_n(high.begin(), stride, -infinity);
+  std::fill_n(abs_sum.begin(), stride, 0.0);
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const double* row = v.data() + j * stride;
+    for (std::int64_t e = 0; e < stride; ++e) {
+      const auto at = static_cast<std::size_t>(e);
+      low[at] = row[e] < low[at] ? row[e] : low[at];
+      high[at] = row[e] > high[at] ? row[e] : high[at];
+      abs_sum[at] += std::fabs(row[e]);
+    }
+  }
+  finite = all_finite(k.data(), keys * dk) && all_finite(v.data(), keys * stride);
+  k1.clear();
+}
+
+void visible_keys(const Head& head, std::int64_t i, const Profile& p, Row& row) {
+  row.i = i;
+  row.q = head.q.data() + i * head.dk;
+  const std::int64_t end = causal_end(head, i);
+  if (!head.mask) {
+    row.n = end;
+    row.all_visible = end == head.keys;
+    if (!row.all_visible) {
+      fit(row.index, head.keys);
+      for (std::int64_t j = 0; j < end; ++j) row.index[static_cast<std::size_t>(j)] = j;
+    }
+    return;
+  }
+  fit(row.mask, head.keys);
+  fit(row.index, head.keys);
+  const std::int64_t from = head.mask_offset + i * head.keys;
+  if (head.mask->dtype() == DType::boolean) {
+    for (std::int64_t j = 0; j < head.keys; ++j)
+      row.mask[static_cast<std::size_t>(j)] =
+          load_element(head.mask->bytes().data(), DType::boolean, from + j) != 0 ? 0.0 : -infinity;
+  } else {
+    decode_range(*head.mask, from, head.keys, row.mask.data());
+  }
+  row.n = 0;
+  for (std::int64_t j = 0; j < end; ++j) {
+    double& value = row.mask[static_cast<std::size_t>(j)];
+    if (p.any_mask_format && value < 0 && std::isinf(round_to(p.mask_format, value))) value = -infinity;
+    if (value != -infinity) row.index[static_cast<std::size_t>(row.n++)] = j;
+  }
+  row.all_visible = row.n == head.keys;
+}
+
+namespace {
+
+/// May the kernel come to grief over a hidden key? Only kernels that compute its score and add -inf, or multiply its
+/// value by 0, do: an overflowed score or a value that is not finite then gives NaN.
+bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
+  const double tau = std::fabs(p.of.scale);
+  const double kap = std::max({1.0, tau, p.base2 ? tau * 1.4426950408889634 : 0.0});
+  const double allowed = p.H_s / ((1 + pw(p.u_range, static_cast<double>(head.dk) + 4)) * (1 + 0x1p-40) * kap);
+  double q1 = 0;
+  for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(row.q[e]);
+  if (head.finite && q1 * head.most_k <= allowed) return true;
+  std::int64_t next = 0;
+  for (std::int64_t j = 0; j < head.keys; ++j) {
+    if (next < row.n && row.index[static_cast<std::size_t>(next)] == j) {
+      ++next;
+      continue;
+    }
+    double size = 0;
+    for (std::int64_t e = 0; e < head.dk; ++e)
+      size += std::fabs(row.q[e] * head.k[static_cast<std::size_t>(j * head.dk + e)]);
+    if (!(size <= allowed) || !all_finite(head.v.data() + j * head.stride, head.stride)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool ignores_dead_values, bool want_lse,
+                       Row& row) {
+  visible_keys(head, i, p, row);
+  const std::int64_t n = row.n;
+  if (n == 0) return Excuse::fully_masked;
+  if (!all_finite(row.q, head.dk)) return Excuse::not_finite;
+  if (!row.all_visible && !ignores_dead_values && !hidden_keys_harmless(head, p, row)) return Excuse::not_finite;
+
+  const InnerLoops& loops = inner_loops();
+  const std::int64_t room = padded(head.keys);
+  for (auto* array : {&row.x, &row.size, &row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
+  const std::int64_t last = row.all_visible ? head.keys : row.index[static_cast<std::size_t>(n - 1)] + 1;
+  loops.dots(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, row.x.data(), row.size.data());
+  const std::int64_t* index = row.all_visible ? nullptr : row.index.data();
+  const double tau = head.scale;
+  double* s = row.s.data();
+  double* t = row.t.data();
+  const double* size = row.size.data();
+  if (index) {
+    fit(row.size_of, room);
+    for (std::int64_t j = 0; j < n; ++j) {
+      t[j] = tau * row.x[static_cast<std::size_t>(index[j])];
+      row.size_of[static_cast<std::size_t>(j)] = row.size[static_cast<std::size_t>(index[j])];
+    }
+    size = row.size_of.data();
+  } else {
+    for (std::int64_t j = 0; j < n; ++j) t[j] = tau * row.x[static_cast<std::size_t>(j)];
+  }
+  const double* b = nullptr;
+  if (p.of.bias) {
+    fit(row.b, room);
+    const bool pre = head.convention == MaskConvention::pre_scale;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double value = row.mask[static_cast<std::size_t>(index ? index[j] : j)];
+      if (p.any_mask_format && std::isinf(round_to(p.mask_format, value))) return Excuse::overflow;
+      row.b[static_cast<std::size_t>(j)] = pre ? tau * value : value;
+      // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
+      s[j] = t[j] + row.b[static_cast<std::size_t>(j)];
+    }
+    b = row.b.data();
+  } else {
+    std::copy(t, t + n, s);
+  }
+  double m = s[0], most_size = 0;
+  bool finite = true;
+  for (std::int64_t j = 0; j < n; ++j) {
+    m = s[j] > m ? s[j] : m;
+    finite = finite && std::isfinite(s[j]) && std::isfinite(size[j]);
+    most_size = size[j] > most_size ? size[j] : most_size;
+  }
+  const double* stats_low = head.low.data();
+  const double* stats_high = head.high.data();
+  const double* stats_sum = head.abs_sum.data();
+  if (index) {
+    fit(row.low, head.stride), fit(row.high, head.stride), fit(row.abs_sum, head.stride);
+    std::fill_n(row.low.begin(), head.stride, infinity);
+    std::fill_n(row.high.begin(), head.stride, -infinity);
+    std::fill_n(row.abs_sum.begin(), head.stride, 0.0);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double* from = head.v.data() + index[j] * head.stride;
+      for (std::int64_t e = 0; e < head.stride; ++e) {
+        const auto at = static_cast<std::size_t>(e);
+        row.low[at] = from[e] < row.low[at] ? from[e] : row.low[at];
+        row.high[at] = from[e] > row.high[at] ? from[e] : row.high[at];
+        row.abs_sum[at] += std::fabs(from[e]);
+      }
+    }
+    stats_low = row.low.data(), stats_high = row.high.data(), stats_sum = row.abs_sum.data();
+  }
+  if (!head.finite) {
+    // Hidden keys may hold anything; a visible one that is not finite leaves nothing to judge.
+    for (std::int64_t j = 0; j < n; ++j) {
+      const std::int64_t at = index ? index[j] : j;
+      if (!all_finite(head.k.data() + at * head.dk, head.dk) ||
+          !all_finite(head.v.data() + at * head.stride, head.stride))
+        return Excuse::not_finite;
+    }
+  }
+  // |s_j| <= kap X_j + |b_j| and X_j itself bound D1 from below: what overflows a double here is outside the domain.
+  if (!finite) return Excuse::overflow;
+
+  double* alpha = row.alpha.data();
+  double* la = row.la.data();
+  const double sum = loops.weights(s, n, m, alpha);
+  const double log_sum = std::log(sum), inverse = 1 / sum;
+  fit(row.o, head.stride);
+  loops.combine(alpha, index, n, head.v.data(), head.stride, row.o.data());
+  for (std::int64_t e = 0; e < head.dv; ++e) row.o[static_cast<std::size_t>(e)] *= inverse;
+  for (std::int64_t j = 0; j < n; ++j) {
+    la[j] = (s[j] - m) - log_sum;
+    alpha[j] *= inverse;
+  }
+  row.m = m;
+  row.lse = m + log_sum;
+
+  RowKeys& keys = row.keys;
+  keys = {};
+  keys.n = n;
+  keys.index = index;
+  keys.s = s, keys.t = t, keys.size = size, keys.b = b, keys.la = la, keys.alpha = alpha;
+  keys.lse = row.lse;
+  keys.want_lse = want_lse;
+  keys.unit = 0x1p-53;
+  if (needs_key_sums(p)) {
+    fit(row.k1, room);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double* from = head.k.data() + (index ? index[j] : j) * head.dk;
+      double total = 0;
+      for (std::int64_t e = 0; e < head.dk; ++e) total += std::fabs(from[e]);
+      row.k1[static_cast<std::size_t>(j)] = total;
+    }
+    keys.k1 = row.k1.data();
+    for (std::int64_t e = 0; e < head.dk; ++e) keys.q1 += std::fabs(row.q[e]);
+  }
+  keys.exact_dots = exact_in_any_order(head, row, p, most_size);
+  row.values = {head.v.data(), head.stride, head.dv, stats_low, stats_high, stats_sum, nullptr, nullptr};
+  return Excuse::none;
+}
+
+}  // namespace attest::detail

@@ -1,0 +1,214 @@
+// Verdicts on attention cases, and what else is asked of the oracle about them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "attest/oracle.h"
+#include "row_oracle.h"
+#include "tally.h"
+
+namespace attest {
+namespace {
+
+using detail::Head;
+using detail::RowOracle;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Memory kept between cases: a small case must not pay for allocation.
+struct Workspace {
+  Head head;
+  RowOracle oracle;
+};
+Workspace& workspace() {
+  thread_local Workspace w;
+  return w;
+}
+
+Profile profile_for(const Case& c, const Head& head, const Arithmetic& arithmetic) {
+  return profile_of(arithmetic, {.keys = head.keys,
+                                 .dk = head.dk,
+                                 .scale = head.scale,
+                                 .bias = head.bias,
+                                 .convention = head.convention,
+                                 .mask = c.mask().present() ? c.mask().dtype() : c.dtype()});
+}
+
+/// Calls row(b, h, i, flat row index, excuse of the row) with the row evaluated.
+template <class Visit>
+void for_each_row(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse, long precision,
+                  Visit&& row) {
+  Workspace& w = workspace();
+  const std::int64_t batch = c.q().shape()[0], heads = c.q().shape()[1], queries = c.q().shape()[2];
+  const std::int64_t group = heads / c.k().shape()[1];
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      w.head.load(c, b, h, h % group != 0);
+      const Profile profile = profile_for(c, w.head, arithmetic);
+      for (std::int64_t i = 0; i < queries; ++i) {
+        const Excuse excuse = w.oracle.start(w.head, i, profile, ignores_dead_values, want_lse, precision);
+        row(b, h, i, (b * heads + h) * queries + i, excuse);
+      }
+    }
+  }
+}
+
+/// Judges one number by raising the level until it is decided.
+template <class Distance>
+detail::Decision decide(RowOracle& oracle, double allowed_at_first, const OracleOptions& options, Distance&& distance) {
+  detail::Decision d;
+  d.allowed = allowed_at_first;
+  for (;;) {
+    if (!oracle.certain()) break;
+    double lower = 0;
+    d.allowed = distance(lower, d.error);
+    d.level = oracle.level();
+    const double doubt = oracle.doubt();
+    if (d.level >= options.first_level) {
+      if (d.error <= d.allowed * (1 - doubt)) return d.outcome = Outcome::held, d;
+      if (lower > d.allowed * (1 + doubt)) return d.outcome = Outcome::violated, d;
+    }
+    if (oracle.level() == 3 && oracle.precision() >= options.max_ball_precision) break;
+    const long bits =
+        oracle.level() == 3 ? 2 * oracle.precision() : detail::first_precision(oracle.terms().largest_score);
+    if (!oracle.evaluate_balls(bits, options.max_ball_precision)) break;
+  }
+  d.outcome = Outcome::inconclusive;
+  return d;
+}
+
+}  // namespace
+
+Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
+                        const OracleOptions& options) {
+  detail::CaseTally tally(c.out_shape());
+  const std::int64_t dv = c.v().shape()[3];
+  RowOracle& oracle = workspace().oracle;
+  const std::byte* const data = out.bytes().data();
+  const DType dtype = out.dtype();
+  for_each_row(c, arithmetic, options.ignores_dead_values, lse.present(), options.max_ball_precision,
+               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t r, Excuse excuse) {
+                 if (excuse != Excuse::none) {
+                   tally.excuse(excuse, dv);
+                   return;
+                 }
+                 for (std::int64_t k = 0; k < dv; ++k) {
+                   const std::int64_t at = r * dv + k;
+                   const double found = load_element(data, dtype, at);
+                   const Excuse why = oracle.element(k).excuse;
+                   if (why == Excuse::overflow) {
+                     tally.excuse(why, 1);
+                   } else if (!std::isfinite(found)) {
+                     tally.not_finite(at, found, oracle.value(k), oracle.element(k).allowed, oracle.level());
+                   } else if (why == Excuse::infinite) {
+                     tally.excuse(why, 1);
+                   } else {
+                     const detail::Decision d =
+                         decide(oracle, oracle.element(k).allowed, options, [&](double& lower, double& upper) {
+                           oracle.distance(k, found, lower, upper);
+                           return oracle.element(k).allowed;
+                         });
+                     if (d.outcome == Outcome::held && oracle.element(k).excuse == Excuse::vacuous)
+                       tally.excuse(Excuse::vacuous, 1);
+                     else
+                       tally.add(at, found, oracle.value(k), d);
+                   }
+                 }
+                 if (!lse.present()) return;
+                 const double found = load_element(lse.bytes().data(), lse.dtype(), r);
+                 if (!std::isfinite(found)) {
+                   tally.not_finite(-1 - r, found, oracle.lse(), oracle.terms().lse_allowed, oracle.level());
+                 } else if (!(oracle.terms().lse_allowed < infinity)) {
+                   tally.excuse(Excuse::infinite, 1);
+                 } else {
+                   tally.add(-1 - r, found, oracle.lse(),
+                             decide(oracle, oracle.terms().lse_allowed, options, [&](double& lower, double& upper) {
+                               oracle.lse_distance(found, lower, upper);
+                               return oracle.terms().lse_allowed;
+                             }));
+                 }
+               });
+  return tally.verdict();
+}
+
+AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+  AttentionBounds bounds;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision,
+               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
+                 RowBound row;
+                 row.excuse = excuse == Excuse::none && !oracle.certain() ? Excuse::infinite : excuse;
+                 row.level = oracle.level();
+                 const bool known = row.excuse == Excuse::none;
+                 row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
+                 row.lse_certificate = known ? oracle.lse_certificate() : infinity;
+                 row.lse_allowed = known ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
+                 bounds.rows.push_back(row);
+                 for (std::int64_t k = 0; k < dv; ++k) {
+                   ElementBound e;
+                   e.value = known ? oracle.value(k) : std::nan("");
+                   e.certificate = known ? oracle.element(k).certificate : infinity;
+                   e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+                   e.excuse = known ? oracle.element(k).excuse : row.excuse;
+                   bounds.elements.push_back(e);
+                 }
+               });
+  return bounds;
+}
+
+std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithmetic) {
+  std::vector<ElementFacts> facts;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  const Head& head = workspace().head;
+  for_each_row(c, arithmetic, /*ignores_dead_values=*/true, false, options.max_ball_precision,
+               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
+                 const bool defined = excuse == Excuse::none || excuse == Excuse::overflow;
+                 const bool bounded = excuse == Excuse::none && oracle.certain();
+                 std::vector<ElementFacts> row(static_cast<std::size_t>(dv));
+                 for (std::int64_t k = 0; k < dv; ++k) {
+                   ElementFacts& f = row[static_cast<std::size_t>(k)];
+                   f.exact = {std::nan(""), std::nan("")};
+                   f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+                   f.required = excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow;
+                 }
+                 if (defined) {
+                   detail::BallRow balls;
+                   const double size = excuse == Excuse::none ? oracle.terms().largest_score : 0x1p1023;
+                   long bits = detail::first_precision(size);
+                   for (bool narrow = false; !narrow && bits <= 2 * options.max_ball_precision; bits *= 2) {
+                     balls.evaluate(head, oracle.row(), std::min(bits, options.max_ball_precision));
+                     narrow = true;
+                     for (std::int64_t k = 0; k < dv; ++k) {
+                       Enclosure& e = row[static_cast<std::size_t>(k)].exact;
+                       e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
+                       narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
+                     }
+                   }
+                 }
+                 facts.insert(facts.end(), row.begin(), row.end());
+               });
+  return facts;
+}
+
+std::vector<bool> finite_required(const Case& c, const Arithmetic& arithmetic) {
+  std::vector<bool> required;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  for_each_row(c, arithmetic, false, false, options.max_ball_precision,
+               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
+                 bool all = excuse == Excuse::none;
+                 for (std::int64_t k = 0; k < dv && all; ++k) all = oracle.element(k).excuse != Excuse::overflow;
+                 required.push_back(all);
+               });
+  return required;
+}
+
+}  // namespace attest

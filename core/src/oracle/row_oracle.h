@@ -1,0 +1,55 @@
+// The oracle on one row: exact values with their certificate and the bound, from the cheapest level that is sure.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ball_row.h"
+#include "head.h"
+
+namespace attest::detail {
+
+/// Relative uncertainty of an evaluated bound, by level.
+inline constexpr double doubt_double = 0x1p-20;
+inline constexpr double doubt_balls = 0x1p-24;
+
+/// State and memory for one row after another. One per thread.
+class RowOracle {
+ public:
+  /// Evaluates row i in double with its bound. Goes on to balls by itself where double cannot certify the bound.
+  /// Returns the excuse of the row as a whole.
+  Excuse start(const Head& head, std::int64_t i, const Profile& profile, bool ignores_dead_values, bool want_lse,
+               long max_precision);
+  /// Exact values in balls of at least `bits`, and the bound again from them. False when more than max_precision would
+  /// be needed to be sure of the weights.
+  bool evaluate_balls(long bits, long max_precision);
+  /// [lower, upper] of |exact - found| at the present level.
+  void distance(std::int64_t k, double found, double& lower, double& upper) const;
+  void lse_distance(double found, double& lower, double& upper) const;
+
+  [[nodiscard]] int level() const { return level_; }  ///< 1 double, 3 balls
+  [[nodiscard]] long precision() const { return balls_.precision; }
+  [[nodiscard]] bool certain() const { return certain_; }  ///< false: the bound could not be certified
+  [[nodiscard]] double doubt() const { return level_ == 3 ? doubt_balls : doubt_double; }
+  [[nodiscard]] double value(std::int64_t k) const;
+  [[nodiscard]] double lse() const { return row_.keys.lse; }
+  [[nodiscard]] double lse_certificate() const;
+  [[nodiscard]] const ElementTerms& element(std::int64_t k) const { return elements_[static_cast<std::size_t>(k)]; }
+  [[nodiscard]] const KeyTerms& terms() const { return terms_; }
+  [[nodiscard]] const BallRow& balls() const { return balls_; }
+  [[nodiscard]] const Row& row() const { return row_; }
+  [[nodiscard]] const BoundScratch& scratch() const { return scratch_; }
+
+ private:
+  const Head* head_ = nullptr;
+  const Profile* profile_ = nullptr;
+  int level_ = 0;
+  bool certain_ = true;
+  Row row_;
+  BallRow balls_;
+  BoundScratch scratch_;
+  KeyTerms terms_;
+  std::vector<ElementTerms> elements_;
+};
+
+}  // namespace attest::detail

@@ -1,0 +1,103 @@
+#include "tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace attest::detail {
+namespace {
+
+/// Error over allowed; 0 when both are 0, inf for NaN.
+double utilisation_of(double error, double allowed) {
+  if (error == 0) return 0;
+  const double ratio = error / allowed;
+  return ratio >= 0 ? ratio : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+void CaseTally::not_finite(std::int64_t element, double found, double exact, double allowed, int level) {
+  Decision d;
+  d.outcome = Outcome::violated;
+  d.error = std::numeric_limits<double>::infinity();
+  d.allowed = allowed;
+  d.level = level;
+  add(element, found, exact, d);
+}
+
+void CaseTally::add(std::int64_t element, double found, double exact, const Decision& decision) {
+  level_ = std::max(level_, decision.level);
+  const double utilisation = std::isfinite(decision.error) ? utilisation_of(decision.error, decision.allowed)
+                                                           : std::numeric_limits<double>::infinity();
+  Worst* worst = &worst_held_;
+  if (decision.outcome == Outcome::violated) {
+    ++violated_;
+    worst = &worst_violated_;
+  } else if (decision.outcome == Outcome::inconclusive) {
+    ++inconclusive_;
+    worst = &worst_inconclusive_;
+  } else {
+    ++held_;
+  }
+  if (utilisation > worst->utilisation) *worst = {utilisation, element, found, exact, decision};
+}
+
+std::string CaseTally::place_of(std::int64_t element) const {
+  const bool lse = element < 0;
+  std::int64_t rest = lse ? -1 - element : element;
+  if (shape_.rank() == 3) {  // multihead: [batch, M, d_o]
+    const std::int64_t k = rest % shape_[2];
+    rest /= shape_[2];
+    return fmt::format("out[b={}, i={}, k={}]", rest / shape_[1], rest % shape_[1], k);
+  }
+  std::int64_t k = 0;
+  if (!lse) {
+    k = rest % shape_[3];
+    rest /= shape_[3];
+  }
+  const std::int64_t i = rest % shape_[2], h = rest / shape_[2] % shape_[1], b = rest / shape_[2] / shape_[1];
+  return lse ? fmt::format("lse[b={}, h={}, i={}]", b, h, i) : fmt::format("out[b={}, h={}, i={}, k={}]", b, h, i, k);
+}
+
+Verdict CaseTally::verdict() const {
+  Verdict v;
+  v.level = level_;
+  const auto describe = [&](const Worst& worst) {
+    v.utilisation = std::max(0.0, worst.utilisation);
+    v.error = worst.decision.error;
+    v.allowed = worst.decision.allowed;
+    v.element = worst.element;
+  };
+  if (violated_ > 0) {
+    const Worst& worst = worst_violated_;
+    v.outcome = Outcome::violated;
+    describe(worst);
+    v.reason =
+        fmt::format("{} = {:.17g}; accepted is [{:.17g}, {:.17g}] (exact {:.17g}, bound {:.6g}, utilisation {:.6g}){}",
+                    place_of(worst.element), worst.found, worst.exact - worst.decision.allowed,
+                    worst.exact + worst.decision.allowed, worst.exact, worst.decision.allowed, worst.utilisation,
+                    violated_ > 1 ? fmt::format("; {} more elements are violated", violated_ - 1) : "");
+  } else if (inconclusive_ > 0) {
+    const Worst& worst = worst_inconclusive_;
+    v.outcome = Outcome::inconclusive;
+    describe(worst);
+    v.reason =
+        fmt::format("{} = {:.17g} is within rounding of the bound {:.17g} at the highest precision (exact {:.17g})",
+                    place_of(worst.element), worst.found, worst.decision.allowed, worst.exact);
+  } else if (held_ > 0) {
+    describe(worst_held_);
+  } else {
+    std::size_t most = 0;
+    for (std::size_t why = 1; why < excused_.size(); ++why)
+      if (excused_[why] > excused_[most]) most = why;
+    if (most > 0) {
+      v.outcome = Outcome::excused;
+      v.reason = name_of(static_cast<Excuse>(most));
+    }
+  }
+  return v;
+}
+
+}  // namespace attest::detail
