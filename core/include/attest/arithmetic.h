@@ -87,7 +87,8 @@ struct Arithmetic {
     const std::int64_t blocks = keys / sums.block + (keys % sums.block != 0 ? 1 : 0);
     // A balanced tree over `blocks` leaves is ceil(log2(blocks)) deep.
     const bool tree = sums.pairwise && blocks > 0;
-    const std::int64_t merges = tree ? std::bit_width(static_cast<std::uint64_t>(blocks - 1)) : blocks;
+    const auto levels = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(blocks - 1)));
+    const std::int64_t merges = tree ? levels : blocks;
     // min(depth + merges, visible) without a sum that could overflow.
     const std::int64_t merged = std::min(merges, visible);
     depth = merged + std::min(sums.depth, visible - merged);

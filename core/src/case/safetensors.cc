@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,9 @@ std::uint64_t bytes_of(const HeaderEntry& entry) {
 
 /// Ranges are checked before anything is allocated, so that a small file cannot ask for much memory.
 void check_ranges(std::vector<HeaderEntry>& entries, std::uint64_t data_size) {
-  std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  // By range; tensors without elements share one and keep the order of the header.
+  std::sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
+    return std::tie(a.begin, a.end, a.position) < std::tie(b.begin, b.end, b.position);
   });
   std::uint64_t next = 0;
   for (const HeaderEntry& entry : entries) {

@@ -79,6 +79,7 @@ class HeaderReader final : public nlohmann::json_sax<json> {
       place_ = Place::tensor;
       entry_ = HeaderEntry();
       entry_.name = key_;
+      entry_.position = header_.entries.size();
       offsets_ = 0;
     } else {
       return unexpected("an object");

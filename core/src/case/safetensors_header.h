@@ -1,6 +1,7 @@
 // The JSON header of a safetensors file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,6 +19,7 @@ struct HeaderEntry {
   std::vector<std::int64_t> shape;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::size_t position = 0;  ///< in the header
 };
 
 struct SafetensorsHeader {
