@@ -31,6 +31,7 @@ import os
 _replies = os.dup(1)
 os.dup2(2, 1)
 
+import contextlib  # noqa: E402
 import inspect  # noqa: E402
 import json  # noqa: E402
 import math  # noqa: E402
@@ -152,8 +153,8 @@ class _Numpy:
         shape = list(array.shape)
         return shape, (f32_to_bf16(array) if converts else array).tobytes()
 
-    def call(self, function, arguments, named):
-        return function(*arguments, **named)
+    def scope(self):
+        return contextlib.nullcontext()
 
 
 class _Torch:
@@ -189,9 +190,8 @@ class _Torch:
             bits = bits.view(self.torch.int16)
         return list(value.shape), bits.numpy().tobytes()
 
-    def call(self, function, arguments, named):
-        with self.torch.inference_mode():
-            return function(*arguments, **named)
+    def scope(self):
+        return self.torch.inference_mode()
 
 
 def _parameters(function):
@@ -252,7 +252,7 @@ class _Server:
             elif name == "mask_convention":
                 served = value == "post-scale" or values["mask"] is None
             else:
-                served = name in _ABSENT and (value is _ABSENT[name] or value == _ABSENT[name])
+                served = name in _ABSENT and (value is None or isinstance(value, (str, bool)) and value == _ABSENT[name])
             if not served:
                 raise Unsupported(f"the function has no parameter {name}")
         return {name: value for name, value in values.items() if name in known}
@@ -269,13 +269,27 @@ class _Server:
         names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
         head_dim = header["q"]["shape"][-1] if op == "attention" else header["w_q"]["shape"][1] // int(metadata["heads"])
         named = self.by_name(op, metadata, tensors, head_dim)
-        result = self.framework.call(function, [tensors[name] for name in names], named)
+        result = function(*[tensors[name] for name in names], **named)
         out, lse = result if isinstance(result, tuple) else (result, None)
         dtype = self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"])
         replies = [("out", dtype, *self.framework.write(out, dtype))]
         if lse is not None and metadata.get("want") == "lse":
             replies.append(("lse", "F64", *self.framework.write(lse, "F64")))
         return _reply(None, replies)
+
+    def run(self):
+        while (request := _request()) is not None:
+            try:
+                self.answer(*request)
+            except (Unsupported, NotImplementedError) as error:
+                _reply({"status": "unsupported", "message": str(error)})
+            except Rejected as error:
+                _reply({"status": "rejected", "message": str(error)})
+            except BrokenPipeError:
+                return
+            except Exception as error:  # whatever the function does wrong is a finding about it
+                traceback.print_exc(file=sys.stderr)
+                _reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
 
 
 def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32"):
@@ -290,18 +304,8 @@ def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf
         raise ValueError(f"framework={framework!r}, bf16={bf16!r}: they must be 'numpy' or 'torch', 'f32' or 'bits'")
     manifest = _completed(manifest, function, multihead)
     server = _Server(function, multihead, manifest, _Torch() if framework == "torch" else _Numpy(bf16))
-    while (request := _request()) is not None:
-        try:
-            server.answer(*request)
-        except (Unsupported, NotImplementedError) as error:
-            _reply({"status": "unsupported", "message": str(error)})
-        except Rejected as error:
-            _reply({"status": "rejected", "message": str(error)})
-        except BrokenPipeError:
-            return
-        except Exception as error:  # whatever the function does wrong is a finding about it
-            traceback.print_exc(file=sys.stderr)
-            _reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
+    with server.framework.scope():
+        server.run()
 
 
 def refuse(message):

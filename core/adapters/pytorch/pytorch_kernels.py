@@ -36,37 +36,48 @@ def sdpa(q, k, v, mask=None, causal="none"):
     return torch.nn.functional._scaled_dot_product_attention(q, k, v, mask, 0.0, False, causal == "top-left")[0]
 
 
-def _module(cache, embed_dim, heads, kdim, vdim, bias, add_bias_kv, dtype):
-    """A module to be filled with the case's parameters; making one costs more than a small case."""
-    key = (embed_dim, heads, kdim, vdim, bias, add_bias_kv, dtype)
-    module = cache.get(key)
-    if module is None:
-        if len(cache) >= 256:
-            cache.clear()
-        module = torch.nn.MultiheadAttention(embed_dim, heads, dropout=0.0, bias=bias, add_bias_kv=add_bias_kv, kdim=kdim,
-                                             vdim=vdim, batch_first=True, dtype=dtype)
-        for parameter in module.parameters():
-            parameter.requires_grad_(False)
-        cache[key] = module
-    return module
+class _Module:
+    """A module to be filled with the case's parameters; making one costs more than a small case does."""
 
+    _cache = {}
 
-def _fill(module, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v):
-    """Gives the module the case's parameters. A missing bias beside one that is there is zero, which adds nothing."""
-    if module._qkv_same_embed_dim:
-        torch.cat((w_q.t(), w_k.t(), w_v.t()), out=module.in_proj_weight.data)
-    else:
-        module.q_proj_weight.data.copy_(w_q.t())
-        module.k_proj_weight.data.copy_(w_k.t())
-        module.v_proj_weight.data.copy_(w_v.t())
-    if module.in_proj_bias is not None:
-        zero = torch.zeros(module.embed_dim, dtype=w_q.dtype)
-        torch.cat([zero if b is None else b for b in (b_q, b_k, b_v)], out=module.in_proj_bias.data)
-        module.out_proj.bias.data.copy_(zero if b_o is None else b_o)
-    module.out_proj.weight.data.copy_(w_o.t())
-    if bias_k is not None:
-        module.bias_k.data.copy_(bias_k.view(1, 1, -1))
-        module.bias_v.data.copy_(bias_v.view(1, 1, -1))
+    def __init__(self, embed_dim, heads, kdim, vdim, bias, add_bias_kv, dtype):
+        m = torch.nn.MultiheadAttention(embed_dim, heads, dropout=0.0, bias=bias, add_bias_kv=add_bias_kv, kdim=kdim, vdim=vdim,
+                                        batch_first=True, dtype=dtype)
+        self.module = m
+        self.zero = torch.zeros(embed_dim, dtype=dtype)
+        # A linear layer holds the transposes of our weights: these are views of the parameters the way cases have them.
+        self.packed = m.in_proj_weight.data.t() if m._qkv_same_embed_dim else None
+        self.separate = None if m._qkv_same_embed_dim else [w.data.t() for w in (m.q_proj_weight, m.k_proj_weight, m.v_proj_weight)]
+        self.in_bias = m.in_proj_bias.data if bias else None
+        self.out_weight = m.out_proj.weight.data.t()
+        self.out_bias = m.out_proj.bias.data if bias else None
+        self.bias_kv = (m.bias_k.data.view(-1), m.bias_v.data.view(-1)) if add_bias_kv else None
+
+    @classmethod
+    def of(cls, *key):
+        found = cls._cache.get(key)
+        if found is None:
+            if len(cls._cache) >= 256:
+                cls._cache.clear()
+            found = cls._cache[key] = cls(*key)
+        return found
+
+    def fill(self, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k=None, bias_v=None):
+        """Takes the case's parameters. A bias that is missing beside one that is there is zero, which adds nothing."""
+        if self.packed is not None:
+            torch.cat((w_q, w_k, w_v), 1, out=self.packed)
+        else:
+            for parameter, weight in zip(self.separate, (w_q, w_k, w_v)):
+                parameter.copy_(weight)
+        self.out_weight.copy_(w_o)
+        if self.in_bias is not None:
+            torch.cat([self.zero if b is None else b for b in (b_q, b_k, b_v)], out=self.in_bias)
+            self.out_bias.copy_(self.zero if b_o is None else b_o)
+        if self.bias_kv is not None:
+            self.bias_kv[0].copy_(bias_k)
+            self.bias_kv[1].copy_(bias_v)
+        return self.module
 
 
 def _attn_mask(mask, causal, batch, heads, queries, keys):
@@ -101,17 +112,14 @@ def _check_shapes(q, w_q, w_v, w_o):
     _require(w_o.shape[1] == embed_dim, "nn.MultiheadAttention has d_o = c_q")
 
 
-_modules = {}
-
-
 def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, bias_k=None, bias_v=None, mask=None,
         causal="none"):
     _check_shapes(q, w_q, w_v, w_o)
     _require((bias_k is None) == (bias_v is None), "add_bias_kv adds both or neither")
     bias = any(b is not None for b in (b_q, b_k, b_v, b_o))
-    module = _module(_modules, q.shape[2], heads, k.shape[2], v.shape[2], bias, bias_k is not None, q.dtype)
-    module.train()  # without dropout the same function, and the fast path is for evaluation only
-    _fill(module, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v)
+    slot = _Module.of(q.shape[2], heads, k.shape[2], v.shape[2], bias, bias_k is not None, q.dtype)
+    module = slot.fill(w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v)
+    module.training = True  # without dropout the same function, and the fast path is for evaluation only
     attn_mask = _attn_mask(mask, causal, q.shape[0], heads, q.shape[1], k.shape[1])
     return module(q, k, v, need_weights=False, attn_mask=attn_mask)[0]
 
@@ -121,15 +129,15 @@ def mha_fast(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=No
     _require(heads % 2 == 0, "the fast path wants an even number of heads")
     _require(_same_bits(q, k) and _same_bits(q, v), "the fast path is for self-attention")
     # It wants biases too: without them in_proj_bias is None, and PyTorch 1.13 raises a TypeError. Zeros stand for them.
-    module = _module(_modules, q.shape[2], heads, None, None, True, False, q.dtype)
-    module.eval()
-    _fill(module, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, None, None)
+    slot = _Module.of(q.shape[2], heads, None, None, True, False, q.dtype)
+    module = slot.fill(w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o)
+    module.training = False
     return module(q, q, q, need_weights=False)[0]
 
 
 def _same_bits(a, b):
-    """Whether two tensors are one, NaN included."""
-    return a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
+    """Whether two tensors are one; bits decide where NaN keeps equal from being true."""
+    return a.shape == b.shape and (torch.equal(a, b) or a.numpy().tobytes() == b.numpy().tobytes())
 
 
 _VERSION = torch.__version__

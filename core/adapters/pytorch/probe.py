@@ -1,0 +1,196 @@
+"""What the manifests of pytorch_kernels.py rest on, found by trying: prints each fact, exits 1 if one does not hold here.
+
+Run it when PyTorch changes: a line that says NO is a manifest to be written anew.
+"""
+
+import math
+import sys
+import warnings
+
+import torch
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+torch.manual_seed(1)
+torch.set_grad_enabled(False)
+sdpa = torch.nn.functional._scaled_dot_product_attention
+facts = []
+
+
+def fact(text):
+    def register(test):
+        facts.append((text, test))
+        return test
+
+    return register
+
+
+def raises(call):
+    try:
+        call()
+    except (RuntimeError, TypeError):
+        return True
+    return False
+
+
+def qkv(*, m=3, n=5, d=4, dtype=torch.float32):
+    return (torch.randn(1, 2, m, d).to(dtype), torch.randn(1, 2, n, d).to(dtype), torch.randn(1, 2, n, d).to(dtype))
+
+
+def equal(a, b):
+    return torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num())
+
+
+@fact("sdpa has no f16 on a CPU")
+def _():
+    return raises(lambda: sdpa(*qkv(dtype=torch.float16)))
+
+
+@fact("sdpa has no scale parameter")
+def _():
+    return raises(lambda: sdpa(*qkv(), scale=1.0))
+
+
+@fact("sdpa takes f64, f32 and bf16, boolean and additive masks")
+def _():
+    return all(sdpa(*qkv(dtype=t), torch.ones(3, 5, dtype=u))[0].dtype == t
+               for t in (torch.float64, torch.float32, torch.bfloat16) for u in (torch.bool, t))
+
+
+@fact("sdpa's causal form is top-left")
+def _():
+    q, k, v = qkv()
+    return equal(sdpa(q, k, v, None, 0.0, False, True)[0], sdpa(q, k, v, torch.ones(3, 5, dtype=torch.bool).tril())[0])
+
+
+@fact("sdpa refuses a mask beside the causal form")
+def _():
+    return raises(lambda: sdpa(*qkv(), torch.ones(3, 5, dtype=torch.bool), 0.0, False, True))
+
+
+@fact("sdpa has no grouped queries")
+def _():
+    return raises(lambda: sdpa(torch.randn(1, 4, 3, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)))
+
+
+@fact("sdpa: a fully masked row is NaN")
+def _():
+    return sdpa(*qkv(), torch.zeros(3, 5, dtype=torch.bool))[0].isnan().all()
+
+
+@fact("sdpa: no keys at all give zeros, not NaN")
+def _():
+    return (sdpa(*qkv(n=0))[0] == 0).all()
+
+
+@fact("sdpa: a hidden key whose score overflows makes the row NaN")
+def _():
+    q, k, v = qkv()
+    k[..., 4, :] = 3e38
+    mask = torch.ones(3, 5, dtype=torch.bool)
+    mask[:, 4] = False
+    return sdpa(q.abs() * 100, k, v, mask)[0].isnan().all()
+
+
+@fact("q is divided by sqrt(dk), rounded to q's dtype first")
+def _():
+    q, root = torch.randn(10000), math.sqrt(7)
+    return (torch.equal(q / root, q / torch.tensor(root)) and not torch.equal(q / root, q * (1 / root))
+            and torch.equal(q.bfloat16() / root, (q.bfloat16().float() / torch.tensor(root).bfloat16().float()).bfloat16()))
+
+
+@fact("bf16: sums of scores are carried in more than bf16")
+def _():
+    return torch.bmm(torch.ones(1, 1, 512).bfloat16(), torch.ones(1, 3, 512).bfloat16().transpose(1, 2))[0, 0, 0] == 512
+
+
+@fact("bf16: sums over keys are carried in bf16 (2048 ones on one half, q = 0: 0.125 where 0.5 is right)")
+def _():
+    v = torch.zeros(1, 1, 2048, 8).bfloat16()
+    v[:, :, 1024:] = 1
+    out = sdpa(torch.zeros(1, 1, 1, 8).bfloat16(), torch.zeros(1, 1, 2048, 8).bfloat16(), v)[0]
+    return (out == 0.125).all()
+
+
+@fact("bf16: softmax works in f32 and is rounded once")
+def _():
+    x = torch.randn(50, 3000).bfloat16()
+    return torch.equal(torch.softmax(x, -1), torch.softmax(x.float(), -1).bfloat16())
+
+
+@fact("f32: exp is within 1 ulp, down to the smallest subnormal")
+def _():
+    worst = 0.0
+    for low, high in ((-1.0, 0.0), (-87.0, -1.0), (-104.0, -87.0)):
+        x = torch.rand(1_000_000) * (high - low) + low
+        exact = torch.exp(x.double())
+        ulp = torch.maximum(torch.exp2(torch.floor(torch.log2(exact)) - 23), torch.tensor(2.0**-149, dtype=torch.float64))
+        worst = max(worst, ((torch.exp(x).double() - exact).abs() / ulp).max().item())
+    return worst <= 1.0
+
+
+@fact("subnormal results are kept")
+def _():
+    return torch.softmax(torch.tensor([[0.0, -100.0]]), -1)[0, 1] > 0
+
+
+@fact("a mask beside nn.MultiheadAttention's scores is the sum's first term")
+def _():
+    big = torch.full((1, 1, 1), 2.0**24)
+    return torch.baddbmm(big, torch.ones(1, 1, 8), torch.ones(1, 8, 1))[0, 0, 0] == 2.0**24
+
+
+def module(heads=2, **options):
+    m = torch.nn.MultiheadAttention(8, heads, batch_first=True, **options)
+    m.in_proj_bias is None or torch.nn.init.normal_(m.in_proj_bias)
+    return m.eval()
+
+
+def goes_native(m, x):
+    """Whether the module calls the native function."""
+    called = []
+    native = torch._native_multi_head_attention
+
+    def watch(*arguments, **named):
+        called.append(True)
+        return native(*arguments, **named)
+
+    torch._native_multi_head_attention = watch
+    try:
+        m(x, x, x, need_weights=False)
+        return bool(called)
+    finally:
+        torch._native_multi_head_attention = native
+
+
+@fact("the fast path is taken for self-attention in evaluation, with an even number of heads, and not in training")
+def _():
+    x = torch.randn(2, 5, 8)
+    return goes_native(module(), x) and not goes_native(module(heads=1), x) and not goes_native(module().train(), x)
+
+
+@fact("the fast path without biases raises an error")
+def _():
+    x = torch.randn(2, 5, 8)
+    return raises(lambda: module(bias=False)(x, x, x, need_weights=False))
+
+
+@fact("the fast path has no f16 on a CPU")
+def _():
+    x = torch.randn(2, 5, 8).half()
+    return raises(lambda: module().half()(x, x, x, need_weights=False))
+
+
+@fact("nn.MultiheadAttention: a fully masked row is NaN")
+def _():
+    x = torch.randn(2, 5, 8)
+    return module().train()(x, x, x, need_weights=False, attn_mask=torch.ones(5, 5, dtype=torch.bool))[0].isnan().all()
+
+
+failed = 0
+for text, test in facts:
+    holds = bool(test())
+    failed += not holds
+    print("yes" if holds else "NO ", text)
+print(f"PyTorch {torch.__version__}: {len(facts) - failed} of {len(facts)} facts hold")
+sys.exit(1 if failed else 0)

@@ -1,0 +1,93 @@
+"""Functions put under test through attest_adapter.py, each right or wrong in one way: adapter_kernels.py MODE."""
+
+import sys
+
+import attest_adapter
+
+print("this line would break the frames if the adapter let it")
+
+import numpy  # noqa: E402
+
+mode = sys.argv[1]
+
+
+def softmax_product(q, k, v, mask=None, scale=1.0):
+    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)
+    if mask is not None:
+        scores = numpy.where(mask, scores, -numpy.inf) if mask.dtype == bool else scores + mask
+    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights @ v / weights.sum(axis=-1, keepdims=True)
+
+
+def scale_one_percent_off(q, k, v, mask=None, scale=1.0):
+    return softmax_product(q, k, v, mask, 1.01 * scale)
+
+
+def plain(q, k, v):
+    return softmax_product(q, k, v, None, 1 / numpy.sqrt(q.shape[-1]))
+
+
+def fails(q, k, v, mask=None, scale=1.0):
+    raise ValueError('a message with "quotes",\nlines and ünïcode')
+
+
+def refuses(q, k, v, mask=None, scale=1.0):
+    raise attest_adapter.Rejected("I do not like it")
+
+
+def declines(q, k, v, mask=None, scale=1.0):
+    raise attest_adapter.Unsupported("not today")
+
+
+def wrong_dtype(q, k, v, mask=None, scale=1.0):
+    return softmax_product(q, k, v, mask, scale).astype(numpy.float64)
+
+
+def wrong_shape(q, k, v, mask=None, scale=1.0):
+    return softmax_product(q, k, v, mask, scale)[..., :-1]
+
+
+def prints(q, k, v, mask=None, scale=1.0):
+    print("a line per call")
+    return softmax_product(q, k, v, mask, scale)
+
+
+def echo_q(q, k, v, **named):
+    return q
+
+
+def with_lse(q, k, v, scale=1.0, want_lse=False):
+    scores = (q @ k.swapaxes(-1, -2)).astype(numpy.float64) * scale
+    out = softmax_product(q, k, v, None, scale)
+    return (out, numpy.log(numpy.exp(scores).sum(axis=-1))) if want_lse else out
+
+
+def multihead_sum(q, k, v, w_q, w_k, w_v, heads, scale=1.0, b_q=None):
+    return q + q.dtype.type(heads) + (0 if b_q is None else b_q)
+
+
+def torch_attention(q, k, v, mask=None, scale=1.0):
+    import torch
+
+    scores = (q @ k.transpose(-1, -2)) * scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    return torch.softmax(scores, -1) @ v
+
+
+if mode == "multihead":
+    attest_adapter.serve(multihead=multihead_sum)
+elif mode == "torch":
+    attest_adapter.serve(torch_attention, {"dtypes": ["f64", "f32", "bf16"]}, framework="torch")
+elif mode == "torch-echo":
+    attest_adapter.serve(echo_q, {"dtypes": ["f64", "f32", "f16", "bf16"]}, framework="torch")
+elif mode == "echo-bits":
+    attest_adapter.serve(echo_q, {"dtypes": ["f16", "bf16", "f8_e4m3", "f8_e5m2"]}, bf16="bits")
+elif mode == "bf16":
+    attest_adapter.serve(softmax_product, {"dtypes": ["bf16"]})
+elif mode == "echo-bf16":
+    attest_adapter.serve(echo_q, {"dtypes": ["bf16"]})
+elif mode == "lse":
+    attest_adapter.serve(with_lse, {"lse": True})
+else:
+    attest_adapter.serve(globals()[mode.replace("-", "_")], {"version": "3"})

@@ -1,0 +1,364 @@
+// The Python adapter, and PyTorch's attention through it. Skipped where numpy or PyTorch cannot be imported.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "attest/adapters.h"
+#include "attest/kernel_under_test.h"
+#include "kernel_problem.h"
+
+namespace attest {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace testing_process;
+
+const KernelOptions patient{60s, 60s, {}, {}};
+
+/// Whether the module is installed, without the second that importing PyTorch takes.
+bool imports(const std::string& module) {
+  const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + module + "\") is None)";
+  return std::system(("/usr/bin/python3 -c '" + code + "' 2>/dev/null").c_str()) == 0;
+}
+
+std::unique_ptr<Kernel> open(const std::string& spec) {
+  return std::move(open_kernels(spec, patient).front());
+}
+
+std::unique_ptr<Kernel> adapted(const std::string& mode) {
+  return open("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/process/adapter_kernels.py' " + mode);
+}
+
+double tolerance(DType dtype) {
+  return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 0.05;
+}
+
+void expect_attention(Kernel& kernel, const Case& c) {
+  const Reply reply = kernel.run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
+  EXPECT_EQ(reply.out.dtype(), c.dtype());
+  EXPECT_LE(largest_difference(reply.out, attention_answer(c)), tolerance(c.dtype())) << kernel.id();
+}
+
+void expect_multihead(Kernel& kernel, const Case& c) {
+  const Reply reply = kernel.run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
+  EXPECT_LE(largest_difference(reply.out, multihead_answer(c)), tolerance(c.dtype())) << kernel.id();
+}
+
+/// True and false by turns, with key 0 open to every row; or finite numbers and -inf.
+Tensor mask_of(DType dtype, const Shape& shape) {
+  Tensor mask(dtype, shape);
+  for (std::int64_t i = 0; i < mask.elements(); ++i) {
+    const bool open = i % shape[3] == 0 || i % 7 % 3 != 0;
+    if (dtype == DType::boolean) {
+      mask.set(i, open ? 1.0 : 0.0);
+    } else {
+      mask.set(i, open ? static_cast<double>(i % 5) / 4.0 : -std::numeric_limits<double>::infinity());
+    }
+  }
+  return mask;
+}
+
+std::vector<Shape> mask_shapes(const Case& c, std::int64_t batch, std::int64_t heads, std::int64_t rows) {
+  const std::int64_t keys = c.operation == Operation::attention ? c.k().shape()[2] : c.k().shape()[1];
+  return {{1, 1, rows, keys}, {batch, 1, rows, keys}, {1, heads, rows, keys}, {batch, heads, rows, keys}};
+}
+
+class Adapter : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const bool has_numpy = imports("numpy");
+    if (!has_numpy) GTEST_SKIP() << "numpy cannot be imported";
+  }
+};
+
+TEST_F(Adapter, serves_the_example) {
+  const auto kernel = open("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/python/numpy_example.py'");
+  EXPECT_EQ(kernel->manifest().name, "numpy example");
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    Case c = attention_case(dtype, {2, 3, 4, 5, 6, 7});
+    expect_attention(*kernel, c);
+    for (const DType kind : {dtype, DType::boolean}) {
+      for (const Shape& shape : mask_shapes(c, 2, 3, 4)) {
+        c[Slot::mask] = mask_of(kind, shape);
+        expect_attention(*kernel, c);
+      }
+    }
+    expect_attention(*kernel, attention_case(dtype, {1, 1, 0, 2, 3, 3}));
+  }
+}
+
+TEST_F(Adapter, fills_the_manifest_in_from_the_function) {
+  const Manifest full = adapted("softmax-product")->manifest();
+  EXPECT_EQ(full.name, "softmax_product");
+  EXPECT_EQ(full.version, "3");
+  EXPECT_EQ(full.dtypes, (std::vector{DType::f64, DType::f32}));
+  EXPECT_TRUE(full.any_scale && full.additive_masks && full.bool_masks && full.causal.empty() && full.attention);
+  EXPECT_FALSE(full.multihead);
+  const Manifest plain = adapted("plain")->manifest();
+  EXPECT_FALSE(plain.any_scale || plain.additive_masks || plain.bool_masks);
+}
+
+TEST_F(Adapter, serves_less_than_it_is_asked_for_by_saying_so) {
+  const auto kernel = adapted("plain");
+  Case c = attention_case(DType::f32, {});
+  expect_attention(*kernel, c);
+  const auto expect_unsupported = [&](const Case& asked, const std::string& parameter) {
+    const Reply reply = kernel->run(asked);
+    EXPECT_EQ(reply.status, CallStatus::unsupported);
+    EXPECT_EQ(reply.message, "the function has no parameter " + parameter);
+  };
+  Case other = c;
+  other.scale = 0.25;
+  expect_unsupported(other, "scale");
+  other = c;
+  other.causal = Causal::top_left;
+  expect_unsupported(other, "causal");
+  other = c;
+  other[Slot::mask] = mask_of(DType::boolean, {1, 1, 3, 5});
+  expect_unsupported(other, "mask");
+  EXPECT_EQ(kernel->run(multihead_case(DType::f32, {})).status, CallStatus::unsupported);
+  expect_attention(*kernel, c);
+}
+
+TEST_F(Adapter, passes_failures_on_and_goes_on) {
+  const Case c = attention_case(DType::f32, {});
+  const auto reply_of = [&](const std::string& mode) {
+    const auto kernel = adapted(mode);
+    static_cast<void>(kernel->run(c));
+    return kernel->run(c);
+  };
+  const Reply failed = reply_of("fails");
+  EXPECT_EQ(failed.status, CallStatus::failed);
+  EXPECT_EQ(failed.message, "ValueError: a message with \"quotes\",\nlines and ünïcode");
+  EXPECT_EQ(reply_of("refuses").status, CallStatus::rejected);
+  EXPECT_EQ(reply_of("declines").status, CallStatus::unsupported);
+  const Reply dtype = reply_of("wrong-dtype");
+  EXPECT_EQ(dtype.status, CallStatus::failed);
+  EXPECT_THAT(dtype.message, AllOf(HasSubstr("float64"), HasSubstr("float32 is due")));
+  EXPECT_EQ(reply_of("wrong-shape").status, CallStatus::malformed);
+  EXPECT_EQ(reply_of("prints").status, CallStatus::ok);
+}
+
+TEST_F(Adapter, carries_every_bit) {
+  // All patterns of the 16-bit formats and of fp8, NaN and infinities included.
+  for (const std::string mode : {"echo-bits", "torch-echo"}) {
+    if (mode == "torch-echo" && !imports("torch")) continue;
+    const auto kernel = adapted(mode);
+    for (const DType dtype : kernel->manifest().dtypes) {
+      if (size_of(dtype) > 2) continue;
+      const std::int64_t patterns = size_of(dtype) == 2 ? 65536 : 256;
+      Case c;
+      c[Slot::q] = Tensor(dtype, {1, 1, patterns, 1});
+      for (std::int64_t i = 0; i < patterns; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const auto bits = c[Slot::q].bytes();
+        if (patterns == 256) {
+          bits[at] = static_cast<std::byte>(i);
+        } else {
+          bits[2 * at] = static_cast<std::byte>(i & 255);
+          bits[2 * at + 1] = static_cast<std::byte>(i >> 8);
+        }
+      }
+      c[Slot::k] = c[Slot::v] = Tensor(dtype, {1, 1, 1, 1});
+      const Reply reply = kernel->run(c);
+      ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+      EXPECT_EQ(reply.out, c.q()) << mode << " " << name_of(dtype);
+    }
+  }
+}
+
+TEST_F(Adapter, rounds_bf16_once) {
+  const auto echo = adapted("echo-bf16");
+  const Case c = attention_case(DType::bf16, {});
+  const Reply reply = echo->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(reply.out, c.q());
+  // One key: out is that value. Two keys of equal score: the mean, rounded to nearest, ties to even.
+  const auto kernel = adapted("bf16");
+  Case two;
+  two[Slot::q] = Tensor(DType::bf16, {1, 1, 1, 1});
+  two[Slot::k] = Tensor(DType::bf16, {1, 1, 2, 1});
+  two.scale = 1.0;
+  for (const auto& [low, high, mean] :
+       {std::tuple{1.0, 1.0078125, 1.0}, {1.0078125, 1.015625, 1.015625}, {-1.0, -1.0078125, -1.0}}) {
+    two[Slot::v] = Tensor(DType::bf16, {1, 1, 2, 1}, std::array{low, high});
+    const Reply mid = kernel->run(two);
+    ASSERT_EQ(mid.status, CallStatus::ok) << mid.message;
+    EXPECT_EQ(mid.out[0], mean) << low;
+  }
+}
+
+TEST_F(Adapter, brings_the_log_sum_exp) {
+  const auto kernel = adapted("lse");
+  const Case c = attention_case(DType::f32, {1, 1, 1, 1, 1, 1});
+  const Reply reply = kernel->run(c, DType::f32, true);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_NEAR(reply.lse[0], c.q()[0] * c.k()[0], 1e-6);
+  EXPECT_FALSE(kernel->run(c).lse.present());
+}
+
+TEST_F(Adapter, serves_a_multihead_function) {
+  const auto kernel = adapted("multihead");
+  EXPECT_TRUE(kernel->manifest().multihead);
+  EXPECT_FALSE(kernel->manifest().attention);
+  Case c = multihead_case(DType::f64, {});
+  const Reply refused = kernel->run(c);
+  EXPECT_EQ(refused.status, CallStatus::unsupported) << "it has no w_o";
+  for (const Slot slot : {Slot::w_o, Slot::b_o, Slot::b_k, Slot::b_v}) c[slot] = Tensor();
+  const Reply reply = kernel->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  for (std::int64_t i = 0; i < reply.out.elements(); ++i) EXPECT_EQ(reply.out[i], c.q()[i] + 2.0 + c[Slot::b_q][i % 6]);
+}
+
+TEST_F(Adapter, finds_a_scale_that_is_one_percent_off) {
+  const auto wrong = adapted("scale-one-percent-off");
+  const Case c = attention_case(DType::f32, {});
+  const Reply reply = wrong->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_GT(largest_difference(reply.out, attention_answer(c)), 10 * tolerance(DType::f32));
+}
+
+TEST(AdaptersFolder, is_found) {
+  EXPECT_TRUE(std::filesystem::exists(adapters_folder() / "python" / "attest_adapter.py"));
+  EXPECT_TRUE(std::filesystem::exists(adapters_folder() / "pytorch" / "pytorch_kernels.py"));
+  ::setenv("ATTEST_ADAPTERS", "/no/such/folder", 1);
+  EXPECT_TRUE(adapters_folder().empty());
+  try {
+    static_cast<void>(open_kernels("pytorch:sdpa", patient));
+    ADD_FAILURE() << "opened";
+  } catch (const KernelLoadError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("set ATTEST_ADAPTERS"));
+  }
+  ::setenv("ATTEST_ADAPTERS", testing::TempDir().c_str(), 1);
+  EXPECT_TRUE(std::filesystem::equivalent(adapters_folder(), testing::TempDir()));
+  ::unsetenv("ATTEST_ADAPTERS");
+}
+
+class PyTorch : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const bool has_torch = imports("torch");
+    if (!has_torch) GTEST_SKIP() << "PyTorch cannot be imported";
+  }
+};
+
+TEST_F(PyTorch, does_what_the_manifests_rest_on) {
+  EXPECT_EQ(std::system("/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/pytorch/probe.py' >&2"), 0);
+}
+
+TEST_F(PyTorch, has_three_kernels) {
+  const auto kernels = open_kernels("pytorch:*", patient);
+  ASSERT_EQ(kernels.size(), 3U);
+  EXPECT_EQ(kernels[0]->id(), "pytorch:mha");
+  EXPECT_EQ(kernels[1]->id(), "pytorch:mha-fast");
+  EXPECT_EQ(kernels[2]->id(), "pytorch:sdpa");
+  EXPECT_EQ(kernels[2]->manifest().dtypes, (std::vector{DType::f64, DType::f32, DType::bf16}));
+  for (int i : {0, 1})
+    EXPECT_EQ(kernels[static_cast<std::size_t>(i)]->manifest().dtypes, (std::vector{DType::f64, DType::f32}));
+  const auto twin = kernels[2]->clone();
+  expect_attention(*twin, attention_case(DType::f32, {}));
+  expect_attention(*kernels[2], attention_case(DType::f32, {}));
+}
+
+TEST_F(PyTorch, computes_attention) {
+  const auto kernel = open("pytorch:sdpa");
+  for (const DType dtype : kernel->manifest().dtypes) {
+    for (const Sizes& sizes :
+         {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 40, 50, 16, 16}, Sizes{1, 1, 0, 3, 2, 2}}) {
+      Case c = attention_case(dtype, sizes);
+      expect_attention(*kernel, c);
+      c.causal = Causal::top_left;
+      expect_attention(*kernel, c);
+      c.causal = Causal::none;
+      if (sizes.queries == 0) continue;
+      for (const DType kind : {dtype, DType::boolean}) {
+        for (const Shape& shape : mask_shapes(c, sizes.batch, sizes.heads, sizes.queries)) {
+          c[Slot::mask] = mask_of(kind, shape);
+          expect_attention(*kernel, c);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PyTorch, computes_multihead_attention) {
+  const auto kernel = open("pytorch:mha");
+  for (const DType dtype : kernel->manifest().dtypes) {
+    std::vector<MultiheadOptions> all(7);
+    all[1].biases = false;
+    all[2].bias_kv = true;
+    all[3].c_k = 4;  // separate weights
+    all[3].c_v = 7;
+    all[4].heads = 3;
+    all[4].c_k = all[4].c_v = 9;
+    all[4].queries = 7;  // more queries than keys
+    all[5].self = true;
+    all[6].c_v = 5;
+    all[6].bias_kv = true;
+    all[6].biases = false;
+    for (const auto& options : all) {
+      Case c = multihead_case(dtype, options);
+      expect_multihead(*kernel, c);
+      c[Slot::b_k] = Tensor();
+      expect_multihead(*kernel, c);
+      c.causal = Causal::top_left;
+      expect_multihead(*kernel, c);
+      if (options.queries <= c.k().shape()[1] || options.bias_kv) {
+        c.causal = Causal::bottom_right;
+        expect_multihead(*kernel, c);
+      }
+      for (const Causal causal : {Causal::none, Causal::top_left}) {
+        c.causal = causal;
+        for (const DType kind : {dtype, DType::boolean}) {
+          for (const Shape& shape : mask_shapes(c, options.batch, options.heads, options.queries)) {
+            c[Slot::mask] = mask_of(kind, shape);
+            expect_multihead(*kernel, c);
+          }
+        }
+      }
+    }
+  }
+  Case c = multihead_case(DType::f32, {});
+  c[Slot::w_o] = Tensor();
+  c[Slot::b_o] = Tensor();
+  const Reply reply = kernel->run(c);
+  EXPECT_EQ(reply.status, CallStatus::unsupported);
+  EXPECT_THAT(reply.message, HasSubstr("output projection"));
+}
+
+TEST_F(PyTorch, computes_multihead_attention_on_the_fast_path) {
+  const auto kernel = open("pytorch:mha-fast");
+  MultiheadOptions options;
+  options.self = true;
+  for (const DType dtype : kernel->manifest().dtypes) {
+    for (const std::int64_t heads : {2, 4}) {
+      for (const bool biases : {true, false}) {
+        options.heads = heads;
+        options.biases = biases;
+        expect_multihead(*kernel, multihead_case(dtype, options));
+      }
+    }
+    // NaN in one row, in all three copies alike, is self-attention too.
+    Case c = multihead_case(dtype, options);
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot].set(0, std::numeric_limits<double>::quiet_NaN());
+    EXPECT_EQ(kernel->run(c).status, CallStatus::ok);
+    c[Slot::v].set(3, 0.0);
+    EXPECT_EQ(kernel->run(c).status, CallStatus::unsupported);
+    options.heads = 3;
+    EXPECT_EQ(kernel->run(multihead_case(dtype, options)).status, CallStatus::unsupported);
+  }
+}
+
+}  // namespace
+}  // namespace attest
