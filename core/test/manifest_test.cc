@@ -161,6 +161,9 @@ TEST(ParseManifest, ReadsEveryKeyOfArithmetic) {
   EXPECT_EQ(arithmetic_with(R"("prescaled_q": null)").prescaled_q, std::nullopt);
   EXPECT_EQ(arithmetic_with(R"("mask_format": "f16")").mask_format, DType::f16);
   EXPECT_EQ(arithmetic_with(R"("block": 64)").block, 64);
+  EXPECT_EQ(arithmetic_with(R"("block": 0)").block, 0) << "never rescaled";
+  EXPECT_FALSE(arithmetic_with(R"("bias_in_sum": false)").bias_in_sum);
+  EXPECT_EQ(arithmetic_with(R"("division_roundings": 1)").division_roundings, 1);
   EXPECT_EQ(arithmetic_with(R"("stored": {"raw": "f16"})").stored_raw, DType::f16);
   EXPECT_EQ(arithmetic_with(R"("stored": {"scaled": "f16"})").stored_scaled, DType::f16);
   EXPECT_EQ(arithmetic_with(R"("stored": {"biased": "f16", "raw": null})").stored_biased, DType::f16);
