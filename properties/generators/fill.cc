@@ -26,7 +26,7 @@ double power_of_two(Stream& stream, const Format& format, int low, int high) {
 }
 
 double bit_class(Stream& stream, const Format& format, int low, int high) {
-  switch (stream.below(8)) {
+  switch (stream.below(9)) {
     case 0:
       return stream.sign() * 0.0;
     case 1:
@@ -37,6 +37,8 @@ double bit_class(Stream& stream, const Format& format, int low, int high) {
     case 4:
     case 5:
       return power_of_two(stream, format, low, high);
+    case 6:
+      return stream.sign() * std::ldexp(2.0 - std::ldexp(1.0, 1 - format.precision), high);
     default:
       return std::ldexp(stream.sign() * (1.0 + stream.unit()), static_cast<int>(stream.between(low, high)));
   }

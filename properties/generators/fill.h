@@ -20,7 +20,7 @@ namespace attest {
 [[nodiscard]] Tensor stored(DType dtype, const Shape& shape, std::span<double> values);
 
 /// A number of a random bit class: zeros of both signs, subnormals and their edge, powers of two and their neighbours,
-/// and plain ones, with exponents in [low, high].
+/// the largest of exponent `high`, and plain ones with exponents in [low, high].
 [[nodiscard]] double bit_class(Stream& stream, const Format& format, int low, int high);
 /// +-2^e, e in [low, high], one in three an ulp off.
 [[nodiscard]] double power_of_two(Stream& stream, const Format& format, int low, int high);

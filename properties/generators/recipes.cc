@@ -197,7 +197,7 @@ struct MultiheadRecipes {
       *extents[choices.below(4)] = 16 + choices.between(-1, 1);
     }
     r.self_attention = choices.one_in(3);
-    r.biases = choices.one_in(2);
+    r.biases = !choices.one_in(3);
     r.key_value_bias = choices.one_in(6);
     r.output_projection = !choices.one_in(6);
     draw_mask(choices, r);

@@ -185,7 +185,10 @@ void fill_block(const Recipe& recipe, Block block, Stream& stream) {
       std::ranges::fill(block.q, 0.0);
       return;
     case ScoreKind::bit_classes: {
-      const int high = stream.one_in(8) ? exponent_limit(block) : 3;
+      // One case in sixteen has the format's maxima, whose products overflow: excused, and counted.
+      const int high = stream.one_in(16)  ? std::ilogb(block.format.largest)
+                       : stream.one_in(8) ? exponent_limit(block)
+                                          : 3;
       return fill_both(block, [&] { return bit_class(stream, block.format, -6, high); });
     }
     case ScoreKind::gaussian:

@@ -108,7 +108,7 @@ void fill_plain(ValueKind kind, Block& block, Stream& stream) {
       return fill_all(block, [&] { return stream.sign() * size * (0.5 + 0.5 * stream.unit()); });
     }
     case ValueKind::bit_classes: {
-      const int high = std::ilogb(largest_summand(block));
+      const int high = std::ilogb(stream.one_in(16) ? block.format.largest : largest_summand(block));
       const int low = stream.one_in(2) ? block.format.min_exponent : -6;
       const int top = stream.one_in(2) ? high : std::min(6, high);
       return fill_all(block, [&] { return bit_class(stream, block.format, low, top); });

@@ -176,7 +176,7 @@ TEST(ScoreKinds, huge_is_huge_and_finite) {
 }
 
 TEST(ScoreKinds, bit_classes_hold_zeros_subnormals_and_powers) {
-  int zeros = 0, negative_zeros = 0, subnormal = 0, powers = 0;
+  int zeros = 0, negative_zeros = 0, subnormal = 0, powers = 0, all_ones = 0;
   for_rows([](Recipe& r) { r.scores = ScoreKind::bit_classes; },
            [&](const std::vector<double>&, const Case& c, auto...) {
              for (std::int64_t e = 0; e < c.q().elements(); ++e) {
@@ -186,9 +186,10 @@ TEST(ScoreKinds, bit_classes_hold_zeros_subnormals_and_powers) {
                negative_zeros += x == 0 && std::signbit(x);
                subnormal += x != 0 && std::abs(x) < format_of(c.dtype()).min_normal;
                powers += std::abs(std::frexp(x, &exponent)) == 0.5;
+               all_ones += std::abs(std::frexp(x, &exponent)) == 1.0 - format_of(c.dtype()).unit;
              }
            });
-  for (const int count : {zeros, negative_zeros, subnormal, powers}) EXPECT_GE(count, 100);
+  for (const int count : {zeros, negative_zeros, subnormal, powers, all_ones}) EXPECT_GE(count, 100);
 }
 
 template <class See>

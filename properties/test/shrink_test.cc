@@ -123,6 +123,33 @@ TEST(Shrink, stays_within_the_limits_of_the_manifest) {
   EXPECT_EQ(extents_of(small).dk, 8);
 }
 
+/// Keys left when a finding of 8 keys is shrunk whose verdict depends on their number alone.
+std::int64_t keys_left(Verdict (*verdict)(Kernel&, const Case&)) {
+  const auto kernel = toy_kernel(Bug::none);
+  Property property = toy_property;
+  property.check = verdict;
+  Recipe r;
+  r.keys = 8;
+  return keys_of(shrink(property, *kernel, decode(r)));
+}
+
+Verdict violated_by(double utilisation) {
+  return {.outcome = Outcome::violated, .utilisation = utilisation};
+}
+
+TEST(Shrink, keeps_a_margin) {
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? 100 : 1.5); }), 3);
+  // A finding without that margin keeps what it has.
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? 1.5 : 1.4); }), 3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? 100 : 2); }), 1);
+}
+
+TEST(Shrink, does_not_slip_from_one_kind_of_violation_to_another) {
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? INFINITY : 100); }), 3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated(keys_of(c) >= 3 ? "died: x" : "failed: x"); }), 3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated(keys_of(c) >= 3 ? "died: x" : "died: y"); }), 1);
+}
+
 TEST(Shrink, keeps_the_hypotheses_of_the_property) {
   Property square = toy_property;
   square.misses = [](const Case& c) -> std::string { return queries_of(c) == keys_of(c) ? "" : "is not square"; };
