@@ -27,9 +27,9 @@ Integer whole_number(std::string_view option, Text text, Integer least) {
   if (whole) throw UsageError(fmt::format("{} is {}; it must be at least {}", option, text, least));
   if (error == std::errc::result_out_of_range) {
     throw UsageError(
-        fmt::format("{} is {}; it must be at most {}", option, quoted(text), std::numeric_limits<Integer>::max()));
+        fmt::format("{} is {}; it must be at most {}", option, in_quotes(text), std::numeric_limits<Integer>::max()));
   }
-  throw UsageError(fmt::format("{} is {}; it must be a whole number of at least {}", option, quoted(text), least));
+  throw UsageError(fmt::format("{} is {}; it must be a whole number of at least {}", option, in_quotes(text), least));
 }
 
 std::chrono::milliseconds duration(std::string_view option, Text text) {
@@ -47,7 +47,7 @@ std::chrono::milliseconds duration(std::string_view option, Text text) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(value * factor));
   }
   throw UsageError(fmt::format("{} is {}; it must be a time from 1ms to a year such as 500ms, 90s, 10m or 2h", option,
-                               quoted(text)));
+                               in_quotes(text)));
 }
 
 void add_dtypes(Options& options, Text text) {
@@ -58,7 +58,7 @@ void add_dtypes(Options& options, Text text) {
     if (!dtype || *dtype == DType::boolean) {
       std::vector<std::string_view> names;
       for (const DType candidate : known) names.push_back(name_of(candidate));
-      throw UsageError(fmt::format("unknown dtype {}{}", quoted(word), suggestion(word, names)));
+      throw UsageError(fmt::format("unknown dtype {}{}", in_quotes(word), suggestion(word, names)));
     }
     if (std::ranges::find(options.dtypes, *dtype) == options.dtypes.end()) options.dtypes.push_back(*dtype);
   }
@@ -67,7 +67,7 @@ void add_dtypes(Options& options, Text text) {
 void set_shard(Options& options, Text text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos) {
-    throw UsageError(fmt::format("--shard is {}; it must be i/n with 0 <= i < n, as 0/4", quoted(text)));
+    throw UsageError(fmt::format("--shard is {}; it must be i/n with 0 <= i < n, as 0/4", in_quotes(text)));
   }
   options.shard.index = whole_number<std::int64_t>("--shard's index", text.substr(0, slash), 0);
   options.shard.count = whole_number<std::int64_t>("--shard's count", text.substr(slash + 1), 1);
@@ -79,7 +79,7 @@ void set_shard(Options& options, Text text) {
 
 void set_inconclusive(Options& options, Text text) {
   if (text != "held")
-    throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", quoted(text)));
+    throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", in_quotes(text)));
   options.inconclusive_held = true;
 }
 
@@ -201,11 +201,11 @@ void refuse_leftovers(const CommandRow& command, const std::vector<std::string>&
     if ((row.commands & on(command.command)) != 0 && row.flags.front() == '-') known.push_back(long_name(row));
   }
   if (word.starts_with("-")) {
-    throw UsageError(fmt::format("unknown option {} of attest {}{}", quoted(word), command.name,
+    throw UsageError(fmt::format("unknown option {} of attest {}{}", in_quotes(word), command.name,
                                  suggestion(word, known, /*list_up_to=*/6)));
   }
-  throw UsageError(fmt::format("unexpected argument {} of attest {}; see attest {} --help", quoted(word), command.name,
-                               command.name));
+  throw UsageError(fmt::format("unexpected argument {} of attest {}; see attest {} --help", in_quotes(word),
+                               command.name, command.name));
 }
 
 void add_options(CLI::App& app, const CommandRow& command, Options& options) {
@@ -318,9 +318,9 @@ Options parse_options(int argc, const char* const* argv) {
     const std::string& word = leftovers.front();
     if (word.starts_with("-")) {
       const std::array<std::string_view, 2> known{"--help", "--version"};
-      throw UsageError(fmt::format("unknown option {}{}", quoted(word), suggestion(word, known)));
+      throw UsageError(fmt::format("unknown option {}{}", in_quotes(word), suggestion(word, known)));
     }
-    throw UsageError(fmt::format("unknown command {}{}", quoted(word), suggestion(word, names)));
+    throw UsageError(fmt::format("unknown command {}{}", in_quotes(word), suggestion(word, names)));
   }
   if (options.help || options.version) return options;
   if (options.command == Command::none)

@@ -105,7 +105,7 @@ struct BatchRecord {
 struct FindingRecord {
   Subject subject;
   std::int64_t k = 0;
-  std::string kind;       ///< "bound", "non-finite", "died", "timed-out", "malformed", "rejected", "failed"
+  std::string kind;       ///< "bound", "bits", "non-finite", "died", "timed-out", "malformed", "rejected", "failed"
   std::string case_file;  ///< relative to the run's folder
   Verdict verdict;        ///< of the shrunk case
 };

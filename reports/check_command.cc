@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "attest/files.h"
+#include "attest/names.h"
+#include "commands.h"
+#include "engine.h"
+#include "html.h"
+#include "interrupt.h"
+#include "progress.h"
+#include "summary.h"
+#include "table.h"
+#include "text.h"
+#include "version.h"
+
+namespace attest {
+namespace {
+
+/// Cases per property, kernel and dtype where neither --cases nor --time is given.
+constexpr std::int64_t default_cases = 2000;
+/// With --time and no --cases: more than any time allows.
+constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
+
+std::vector<const Property*> chosen_properties(const Options& options) {
+  if (options.properties.empty()) return catalogue();
+  std::vector<const Property*> matching;
+  for (const std::string& glob : options.properties) {
+    const std::vector<const Property*> found = properties_matching(glob);
+    if (found.empty()) {
+      std::vector<std::string_view> names;
+      for (const Property* property : catalogue()) names.push_back(property->name);
+      throw UsageError(
+          fmt::format("no property is named {}{}", in_quotes(glob), suggestion(glob, names, /*list_up_to=*/6)));
+    }
+    matching.insert(matching.end(), found.begin(), found.end());
+  }
+  std::vector<const Property*> chosen;
+  for (const Property* property : catalogue()) {
+    if (std::ranges::find(matching, property) != matching.end()) chosen.push_back(property);
+  }
+  return chosen;
+}
+
+std::vector<CapturedCase> captured_cases(const Options& options) {
+  std::vector<CapturedCase> captured;
+  for (const std::filesystem::path& file : options.case_files) {
+    CapturedCase one{.file = file.string(), .value = load_case(file), .property = {}};
+    if (const auto property = one.value.metadata.find("property"); property != one.value.metadata.end()) {
+      // A case that a run saved is for the property that it was drawn for; one of a later version is for all.
+      const auto known = [&](const Property* p) { return p->name == property->second; };
+      if (std::ranges::any_of(catalogue(), known)) one.property = property->second;
+    }
+    captured.push_back(std::move(one));
+  }
+  return captured;
+}
+
+struct OpenKernels {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<KernelRecord> records;
+};
+
+void add_kernels(OpenKernels& open, std::vector<std::unique_ptr<Kernel>> kernels) {
+  for (std::unique_ptr<Kernel>& kernel : kernels) {
+    const auto same = [&](const std::unique_ptr<Kernel>& other) { return other->id() == kernel->id(); };
+    if (std::ranges::any_of(open.kernels, same)) continue;
+    open.records.push_back({kernel->id(), nlohmann::ordered_json::parse(to_json(kernel->manifest())).dump(), ""});
+    open.kernels.push_back(std::move(kernel));
+  }
+}
+
+OpenKernels open_chosen_kernels(const Options& options, const RunFolder& folder) {
+  KernelOptions kernel_options;
+  kernel_options.reply = options.timeout;
+  kernel_options.first_reply = std::max(kernel_options.first_reply, options.timeout);
+  kernel_options.log_folder = folder.logs();
+  OpenKernels open;
+  for (const std::string& spec : options.kernels) add_kernels(open, open_kernels(spec, kernel_options));
+  if (!options.kernels.empty()) return open;
+  add_kernels(open, open_kernels("builtin:*", kernel_options));
+  try {
+    add_kernels(open, open_kernels("pytorch:*", kernel_options));
+  } catch (const KernelLoadError& error) {
+    open.records.push_back({"pytorch:*", "", error.what()});
+  }
+  return open;
+}
+
+/// The journal of the run to resume; empty for a fresh run. Throws UsageError where the two are not the same run.
+Journal earlier_journal(const Options& options, const RunFolder& folder, const RunRecord& run) {
+  if (!options.resume) return {};
+  Journal journal = read_journal(folder.path());
+  const std::string where = folder.path().string();
+  if (journal.run->seed != run.seed) {
+    throw UsageError(
+        fmt::format("{} was run with --seed {}; resume it with the same, not {}", where, journal.run->seed, run.seed));
+  }
+  if (journal.run->case_files != run.case_files) {
+    throw UsageError(fmt::format("{} was run on other cases; resume it with the same --case files", where));
+  }
+  for (const BatchRecord& batch : journal.batches) {
+    if (batch.first_k == batch.last_k || batch.shard == options.shard) continue;
+    throw UsageError(fmt::format("{} was run with --shard {}/{}; resume it with the same", where, batch.shard.index,
+                                 batch.shard.count));
+  }
+  return journal;
+}
+
+void refuse_changed_kernels(const Journal& earlier, const OpenKernels& open) {
+  for (const KernelRecord& kernel : open.records) {
+    for (const KernelRecord& before : earlier.kernels) {
+      if (before.id != kernel.id || before.manifest.empty() || before.manifest == kernel.manifest) continue;
+      throw UsageError(
+          fmt::format("kernel {} has another manifest than when the run began; start a new run", kernel.id));
+    }
+  }
+}
+
+Plan make_plan(const Options& options, std::vector<const Property*> properties, std::vector<CapturedCase> captured,
+               std::vector<std::unique_ptr<Kernel>> kernels) {
+  Plan plan;
+  plan.properties = std::move(properties);
+  plan.kernels = std::move(kernels);
+  plan.dtypes = options.dtypes;
+  plan.seed = options.seed;
+  plan.cases = options.cases.value_or(options.time ? endless_cases : default_cases);
+  plan.shard = options.shard;
+  plan.captured = std::move(captured);
+  plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  plan.fail_fast = options.fail_fast;
+  if (options.time) plan.deadline = std::chrono::steady_clock::now() + *options.time;
+  return plan;
+}
+
+MetaRecord begin_record(const Options& options, int jobs, int argc, const char* const* argv) {
+  MetaRecord record{"begin", environment_facts()};
+  record.facts["time"] = now_text();
+  record.facts["jobs"] = std::to_string(jobs);
+  record.facts["shard"] = fmt::format("{}/{}", options.shard.index, options.shard.count);
+  std::string& arguments = record.facts["arguments"];
+  for (int i = 1; i < argc; ++i) arguments += (i > 1 ? " " : "") + shell_quoted(argv[i]);
+  return record;
+}
+
+/// Subjects of the plan without a single batch get an empty one, so that the summary shows what was not reached.
+void note_unreached(const Plan& plan, const RunFolder& folder, JournalWriter& writer) {
+  std::set<Subject> reached;
+  const Journal journal = read_journal(folder.path());
+  for (const BatchRecord& batch : journal.batches) reached.insert(batch.subject);
+  for (const Cell& cell : cells_of(plan)) {
+    for (const std::size_t index : cell.kernels) {
+      const Subject subject{std::string(cell.property->name), plan.kernels[index]->id(),
+                            std::string(name_of(cell.dtype))};
+      if (!reached.contains(subject)) writer.append(BatchRecord{subject, 0, 0, {}, {}});
+    }
+  }
+}
+
+void finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending) {
+  note_unreached(plan, folder, writer);
+  MetaRecord end{"end", {{"time", now_text()}}};
+  if (ending == Ending::interrupted) end.facts["interrupted"] = "yes";
+  writer.append(end);
+  writer.sync();
+}
+
+void save_worst_cases(const Engine& engine, const Journal& journal) {
+  std::map<Subject, Tally> tallies;
+  for (const BatchRecord& batch : journal.batches) tallies[batch.subject].merge(batch.tally);
+  for (const auto& [subject, tally] : tallies)
+    engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
+}
+
+/// Worst cases, summary.json and report.html, all from the journal as it stands on the disk.
+Summary write_results(const Engine& engine, const RunFolder& folder) {
+  const Journal whole[] = {read_journal(folder.path())};
+  const std::string sources[] = {folder.path().string()};
+  Journal journal = canonical(whole, sources);
+  save_worst_cases(engine, journal);
+  journal.meta = whole[0].meta;
+  Summary summary = summarise(journal, folder.path());
+  write_file_atomically(folder.summary(), to_json(summary));
+  write_file_atomically(folder.report(), html_page(summary, journal, folder.path().string()));
+  return summary;
+}
+
+}  // namespace
+
+int check_command(const Options& options, int argc, const char* const* argv) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<const Property*> properties = chosen_properties(options);
+  std::vector<CapturedCase> captured = captured_cases(options);
+  RunRecord run{.seed = options.seed, .case_files = {}};
+  for (const CapturedCase& one : captured) run.case_files.push_back(one.file);
+  const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume
+                                      : options.overwrite ? RunFolder::Mode::overwrite
+                                                          : RunFolder::Mode::fresh);
+  const Journal earlier = earlier_journal(options, folder, run);
+  OpenKernels open;
+  try {
+    open = open_chosen_kernels(options, folder);
+    refuse_changed_kernels(earlier, open);
+  } catch (...) {
+    folder.discard_if_empty();
+    throw;
+  }
+  for (const KernelRecord& record : open.records) {
+    if (!record.not_started.empty() && !options.quiet)
+      fmt::print(stderr, "skipped {}: {}\n", record.id, one_line(record.not_started));
+  }
+
+  handle_signals();
+  const Plan plan = make_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
+  JournalWriter writer(folder.journal());
+  if (!options.resume) writer.append(run);
+  writer.append(begin_record(options, plan.jobs, argc, argv));
+  for (const KernelRecord& record : open.records) writer.append(record);
+
+  const Road road = properties_road();
+  Progress progress(folder, options.time, options.quiet);
+  Engine engine(plan, road, folder, writer, earlier, progress);
+  progress.plan(engine.cases_planned(), earlier);
+  const Ending ending = engine.run();
+  progress.clear();
+  finish_journal(plan, folder, writer, ending);
+  const Summary summary = write_results(engine, folder);
+  if (!options.quiet) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    fmt::print("{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), closing_line(summary, ending, seconds),
+               folder.path().string(), folder.report().string());
+  }
+  return exit_status(summary, options.inconclusive_held);
+}
+
+}  // namespace attest

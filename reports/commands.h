@@ -1,0 +1,15 @@
+// The commands of the program. Each returns the exit status and throws UsageError or KernelLoadError.
+#pragma once
+
+#include "options.h"
+
+namespace attest {
+
+int check_command(const Options& options, int argc, const char* const* argv);
+int list_command(const Options& options);
+int replay_command(const Options& options);
+int merge_command(const Options& options);
+int report_command(const Options& options);
+int bench_command(const Options& options);
+
+}  // namespace attest

@@ -1,0 +1,344 @@
+#include "engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <limits>
+#include <thread>
+
+#include "watched_kernel.h"
+
+namespace attest {
+
+Road properties_road() {
+  return {.generate = generate, .project = project, .check = check_case, .shrink = shrink};
+}
+
+namespace {
+
+bool has_operation(const Manifest& manifest, Operation operation) {
+  return operation == Operation::attention ? manifest.attention : manifest.multihead;
+}
+
+bool lists(const Manifest& manifest, DType dtype) {
+  return std::ranges::find(manifest.dtypes, dtype) != manifest.dtypes.end();
+}
+
+bool is_for(const CapturedCase& captured, const Property& property, DType dtype) {
+  if (captured.value.dtype() != dtype || captured.value.operation != property.operation) return false;
+  return captured.property.empty() || captured.property == property.name;
+}
+
+/// Runs that shrinking may cost. A hang costs a whole time limit each, a death the start of a process.
+int shrink_budget(CallStatus ended) {
+  switch (ended) {
+    case CallStatus::timed_out:
+      return 0;
+    case CallStatus::died:
+    case CallStatus::malformed:
+      return 60;
+    default:
+      return 1000;
+  }
+}
+
+/// The class of a finding, as journals have it.
+std::string kind_of(CallStatus ended, const Verdict& verdict) {
+  switch (ended) {
+    case CallStatus::rejected:
+      return "rejected";
+    case CallStatus::failed:
+      return "failed";
+    case CallStatus::died:
+      return "died";
+    case CallStatus::timed_out:
+      return "timed-out";
+    case CallStatus::malformed:
+      return "malformed";
+    case CallStatus::ok:
+    case CallStatus::unsupported:
+      break;
+  }
+  if (!std::isfinite(verdict.error)) return "non-finite";
+  return verdict.error > 0.0 || verdict.utilisation > 0.0 ? "bound" : "bits";
+}
+
+Subject subject_of(const Cell& cell, const Kernel& kernel) {
+  return {std::string(cell.property->name), kernel.id(), std::string(name_of(cell.dtype))};
+}
+
+}  // namespace
+
+std::vector<Cell> cells_of(const Plan& plan) {
+  std::vector<DType> dtypes = plan.dtypes;
+  if (dtypes.empty()) {
+    dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
+  }
+  std::vector<Cell> cells;
+  for (const Property* property : plan.properties) {
+    for (const DType dtype : dtypes) {
+      Cell cell{.property = property, .dtype = dtype, .kernels = {}};
+      for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+        // A captured case in a dtype that the kernel lacks is skipped with that reason; generated ones are not made.
+        if (!plan.captured.empty() || lists(plan.kernels[i]->manifest(), dtype)) cell.kernels.push_back(i);
+      }
+      const bool any_captured = std::ranges::any_of(
+          plan.captured, [&](const CapturedCase& captured) { return is_for(captured, *property, dtype); });
+      if (!cell.kernels.empty() && (plan.captured.empty() || any_captured)) cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+/// One thread: its own kernels, and the loop over units.
+class Engine::Job {
+ public:
+  Job(Engine& engine, bool owns_originals) : engine_(engine), kernels_(engine.plan_.kernels.size()) {
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      if (owns_originals) kernels_[i].kernel = engine_.plan_.kernels[i].get();
+    }
+  }
+
+  void run() {
+    try {
+      while (const std::optional<Unit> unit = engine_.next_unit()) run_unit(*unit);
+    } catch (const Abandoned&) {
+      // What the journal holds is whole; the batch in hand is not part of it.
+    } catch (...) {
+      engine_.fail(std::current_exception());
+    }
+  }
+
+ private:
+  struct Own {
+    std::unique_ptr<Kernel> clone;
+    Kernel* kernel = nullptr;
+  };
+
+  Kernel& kernel(std::size_t index) {
+    Own& own = kernels_[index];
+    if (own.kernel == nullptr) {
+      own.clone = engine_.plan_.kernels[index]->clone();
+      own.kernel = own.clone.get();
+    }
+    return *own.kernel;
+  }
+
+  void run_unit(const Unit& unit) {
+    // Every kernel sees the same cases, so they are made once.
+    std::vector<std::optional<Case>> cases(static_cast<std::size_t>(unit.last_k - unit.first_k));
+    for (const std::size_t index : unit.cell->kernels) run_batch(unit, kernel(index), cases);
+  }
+
+  void run_batch(const Unit& unit, Kernel& kernel, std::vector<std::optional<Case>>& cases) {
+    const Cell& cell = *unit.cell;
+    BatchRecord batch{subject_of(cell, kernel), unit.first_k, unit.last_k, engine_.plan_.shard, {}};
+    batch.first_k = engine_.first_open(batch.subject, unit.first_k, unit.last_k);
+    if (batch.first_k >= batch.last_k) return;
+    WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
+    std::vector<FindingRecord> findings;
+    const bool reachable = has_operation(kernel.manifest(), cell.property->operation);
+    for (std::int64_t k = batch.first_k; k < batch.last_k; ++k) {
+      if (!engine_.takes(cell, k)) continue;
+      if (engine_.stopping()) throw Abandoned();
+      if (!reachable) {
+        batch.tally.skip(1, fmt::format("has no {} entry", name_of(cell.property->operation)));
+        continue;
+      }
+      std::optional<Case>& made = cases[static_cast<std::size_t>(k - unit.first_k)];
+      if (!made) made = engine_.case_of(cell, k);
+      const Case arranged = engine_.arranged(*made, kernel.manifest());
+      watched.forget();
+      const Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
+      batch.tally.add(k, verdict);
+      if (verdict.outcome != Outcome::violated) continue;
+      const bool last = engine_.plan_.fail_fast;
+      if (engine_.wants_finding(batch.subject, k)) {
+        findings.push_back(finding(cell, watched, batch.subject, k, arranged, verdict));
+      }
+      if (!last) continue;
+      batch.last_k = k + 1;
+      break;
+    }
+    engine_.write(findings, batch);
+  }
+
+  FindingRecord finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
+                        const Verdict& verdict) {
+    FindingRecord record{subject, k, kind_of(kernel.ended(), verdict), case_file_name(subject, fmt::format("k{}", k)),
+                         verdict};
+    Case saved = c;
+    if (const int budget = shrink_budget(kernel.ended()); budget > 0) {
+      Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
+      kernel.forget();
+      const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
+      // A kernel that answers differently each time may not fail again: then the case as it was found is what is known.
+      if (again.outcome == Outcome::violated) {
+        saved = std::move(smaller);
+        record.verdict = again;
+        record.kind = kind_of(kernel.ended(), again);
+      }
+    }
+    engine_.save(std::move(saved), subject, k, record.case_file, "violated");
+    return record;
+  }
+
+  Engine& engine_;
+  std::vector<Own> kernels_;
+};
+
+Engine::Engine(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& journal, const Journal& done,
+               Observer& observer)
+    : plan_(plan),
+      road_(road),
+      folder_(folder),
+      journal_(journal),
+      observer_(observer),
+      cells_(cells_of(plan)),
+      cases_per_cell_(plan.captured.empty() ? plan.cases : static_cast<std::int64_t>(plan.captured.size())) {
+  for (const BatchRecord& batch : done.batches) {
+    if (batch.first_k < batch.last_k) done_[batch.subject].emplace(batch.first_k, batch.last_k);
+  }
+  for (const FindingRecord& finding : done.findings) found_[finding.subject].push_back(finding.k);
+  for (auto& [subject, ks] : found_) std::ranges::sort(ks);
+}
+
+std::int64_t Engine::cases_planned() const {
+  std::int64_t subjects = 0;
+  for (const Cell& cell : cells_) subjects += static_cast<std::int64_t>(cell.kernels.size());
+  const std::int64_t each = (cases_per_cell_ - plan_.shard.index + plan_.shard.count - 1) / plan_.shard.count;
+  if (subjects == 0 || each <= 0) return 0;
+  return each > std::numeric_limits<std::int64_t>::max() / subjects ? std::numeric_limits<std::int64_t>::max()
+                                                                    : each * subjects;
+}
+
+Ending Engine::run() {
+  const int jobs = std::max(1, plan_.jobs);
+  std::mutex waiting;
+  std::condition_variable one_ended;
+  int running = jobs;
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(jobs));
+    for (int i = 0; i < jobs; ++i) {
+      threads.emplace_back([&, i] {
+        Job(*this, /*owns_originals=*/i == 0).run();
+        const std::lock_guard lock(waiting);
+        --running;
+        one_ended.notify_one();
+      });
+    }
+    std::unique_lock lock(waiting);
+    while (!one_ended.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
+      const std::lock_guard own(mutex_);
+      observer_.tick();
+    }
+  }
+  if (error_) std::rethrow_exception(error_);
+  if (interrupt_requested()) return Ending::interrupted;
+  if (failed_fast_) return Ending::failed_fast;
+  return out_of_time_ ? Ending::out_of_time : Ending::complete;
+}
+
+std::optional<Engine::Unit> Engine::next_unit() {
+  const std::lock_guard lock(mutex_);
+  if (stopping() || cells_.empty()) return std::nullopt;
+  // All cells advance together, so that a run cut short has looked at everything a little.
+  const auto count = static_cast<std::int64_t>(cells_.size());
+  const std::int64_t first_k = next_ / count * batch_cases;
+  if (first_k >= cases_per_cell_) return std::nullopt;
+  if (plan_.deadline && std::chrono::steady_clock::now() >= *plan_.deadline) {
+    out_of_time_ = true;
+    return std::nullopt;
+  }
+  const Cell& cell = cells_[static_cast<std::size_t>(next_ % count)];
+  ++next_;
+  return Unit{&cell, first_k, std::min(first_k + batch_cases, cases_per_cell_)};
+}
+
+bool Engine::stopping() const {
+  return stop_.load(std::memory_order_relaxed) || interrupt_requested();
+}
+
+bool Engine::takes(const Cell& cell, std::int64_t k) const {
+  if (!plan_.shard.takes(k)) return false;
+  return plan_.captured.empty() || is_for(plan_.captured[static_cast<std::size_t>(k)], *cell.property, cell.dtype);
+}
+
+Case Engine::case_of(const Cell& cell, std::int64_t k) const {
+  if (!plan_.captured.empty()) return plan_.captured[static_cast<std::size_t>(k)].value;
+  return road_.generate(*cell.property, cell.dtype, plan_.seed, k);
+}
+
+Case Engine::arranged(const Case& c, const Manifest& manifest) const {
+  // A captured case is judged as it is: what the manifest rules out is skipped, not cropped.
+  return plan_.captured.empty() ? road_.project(c, manifest) : c;
+}
+
+void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::string& file,
+                  const std::string& expected) const {
+  c.metadata["property"] = subject.property;
+  c.metadata["kernel"] = subject.kernel;
+  c.metadata["dtype"] = subject.dtype;
+  c.metadata["expected"] = expected;
+  if (!plan_.captured.empty()) c.metadata["source"] = plan_.captured[static_cast<std::size_t>(k)].file;
+  save_case(c, folder_.path() / file);
+}
+
+std::int64_t Engine::first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const {
+  const auto ranges = done_.find(subject);
+  if (ranges == done_.end()) return first_k;
+  for (auto range = ranges->second.find(first_k); range != ranges->second.end() && first_k < last_k;
+       range = ranges->second.find(first_k)) {
+    first_k = range->second;
+  }
+  return first_k;
+}
+
+bool Engine::wants_finding(const Subject& subject, std::int64_t k) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::int64_t>& ks = found_[subject];
+  const auto place = std::ranges::lower_bound(ks, k);
+  if (place != ks.end() && *place == k) return false;
+  // Batches end in any order; the smallest k are kept whatever the order was.
+  const bool wanted = place - ks.begin() < static_cast<std::ptrdiff_t>(findings_kept);
+  if (wanted) ks.insert(place, k);
+  return wanted;
+}
+
+void Engine::write(const std::vector<FindingRecord>& findings, const BatchRecord& batch) {
+  const std::lock_guard lock(mutex_);
+  for (const FindingRecord& finding : findings) {
+    journal_.append(finding);
+    observer_.found(finding);
+  }
+  journal_.append(batch);
+  observer_.batch_done(batch);
+  if (plan_.fail_fast && batch.tally.violated > 0) {
+    failed_fast_ = true;
+    stop_ = true;
+  }
+}
+
+void Engine::fail(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(error);
+  stop_ = true;
+}
+
+void Engine::save_worst(const BatchRecord& whole) const {
+  if (whole.tally.worst_k < 0) return;
+  for (const Cell& cell : cells_) {
+    for (const std::size_t index : cell.kernels) {
+      const Kernel& kernel = *plan_.kernels[index];
+      if (subject_of(cell, kernel) != whole.subject) continue;
+      save(arranged(case_of(cell, whole.tally.worst_k), kernel.manifest()), whole.subject, whole.tally.worst_k,
+           case_file_name(whole.subject, "worst"), whole.tally.worst_utilisation > 1.0 ? "violated" : "held");
+      return;
+    }
+  }
+}
+
+}  // namespace attest

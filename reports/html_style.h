@@ -1,0 +1,47 @@
+// The style sheet of the report: inline, so that the page loads nothing.
+#pragma once
+
+#include <string_view>
+
+namespace attest {
+
+inline constexpr std::string_view html_style = R"css(
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #ffffff; --panel: #f6f8fa; --line: #d0d7de;
+  --held: #116329; --held-bg: #dafbe1; --violated: #a40e26; --violated-bg: #ffebe9; --inconclusive: #7a4d00;
+  --inconclusive-bg: #fff8c5; --skipped: #57606a; --skipped-bg: #eaeef2; --bar: #0550ae; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9198a1; --paper: #0d1117; --panel: #161b22;
+  --line: #3d444d; --held: #56d364; --held-bg: #12261e; --violated: #ff9492; --violated-bg: #301414; --inconclusive: #e3b341;
+  --inconclusive-bg: #272115; --skipped: #9198a1; --skipped-bg: #21262d; --bar: #79c0ff; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 72rem; margin: 0 auto; padding: 1rem 1.25rem 4rem; }
+h1 { font-size: 1.6rem; margin: .5rem 0; } h2 { font-size: 1.25rem; margin: 2.2rem 0 .4rem; border-bottom: 1px solid var(--line); }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; overflow-wrap: anywhere; }
+.headline { font-size: 1.1rem; } .note, figcaption { color: var(--soft); font-size: .9rem; margin: .2rem 0 .6rem; }
+.warning { background: var(--inconclusive-bg); color: var(--inconclusive); padding: .5rem .75rem; border-radius: 6px; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .92rem; }
+caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
+th, td { padding: .3rem .65rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
+thead th { background: var(--panel); font-weight: 600; } tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.figure { font-variant-numeric: tabular-nums; color: var(--soft); } .none { color: var(--soft); font-size: .85rem; }
+.badge { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .85rem; font-weight: 600; white-space: nowrap; }
+.badge.held { color: var(--held); background: var(--held-bg); } .badge.violated { color: var(--violated); background: var(--violated-bg); }
+.badge.inconclusive { color: var(--inconclusive); background: var(--inconclusive-bg); }
+.badge.skipped, .badge.excused { color: var(--skipped); background: var(--skipped-bg); }
+a { color: inherit; } a:focus-visible, summary:focus-visible { outline: 2px solid var(--bar); outline-offset: 2px; }
+.dtype { color: var(--soft); font-weight: 400; }
+pre, code { font: .85rem/1.45 ui-monospace, monospace; overflow-wrap: anywhere; } pre { background: var(--panel); padding: .6rem .75rem;
+  border-radius: 6px; white-space: pre-wrap; margin: .4rem 0; }
+.finding { border-left: 3px solid var(--violated); padding: .1rem 0 .1rem .9rem; margin: .8rem 0; } .finding p { margin: .25rem 0; overflow-wrap: anywhere; }
+figure { margin: .8rem 0; max-width: 40rem; } svg { width: 100%; height: auto; display: block; }
+svg .bar { fill: var(--bar); } svg .over { fill: var(--violated); } svg .limit { stroke: var(--violated); stroke-dasharray: 3 3; }
+svg .axis { stroke: var(--line); } svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+.reasons { margin: .3rem 0; padding-left: 1.2rem; overflow-wrap: anywhere; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
+dt { color: var(--soft); grid-column: 1; } dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
+details { margin: .4rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
+@media (max-width: 40rem) { main { padding: .5rem .75rem 3rem; } dl { grid-template-columns: 1fr; } dd { grid-column: 1; margin-bottom: .3rem; } }
+@media print { main { max-width: none; } .scroll { overflow: visible; } section, article, .finding { break-inside: avoid-page; } pre { border: 1px solid var(--line); } }
+)css";
+
+}  // namespace attest

@@ -1,0 +1,16 @@
+// Ctrl-C: the first asks the run to end at its last finished batch, the second ends the program at once.
+#pragma once
+
+#include <stdexcept>
+
+namespace attest {
+
+/// Handles SIGINT and SIGTERM from now on. A broken pipe and a file-size limit become errors of the write instead.
+void handle_signals();
+/// A signal has asked the run to end. Safe from any thread.
+[[nodiscard]] bool interrupt_requested() noexcept;
+
+/// Thrown out of a kernel's call when the run is to end, so that a long batch or shrink is abandoned between two calls.
+class Abandoned : public std::exception {};
+
+}  // namespace attest

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "attest/case.h"
+#include "attest/kernel_under_test.h"
+#include "attest/worker.h"
+#include "commands.h"
+#include "text.h"
+#include "version.h"
+
+namespace {
+
+using namespace attest;
+
+int run(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  if (options.version) {
+    fmt::print("attest {}\n", version());
+    return 0;
+  }
+  if (options.help) {
+    std::fputs(help_text(options.command).c_str(), stdout);
+    return 0;
+  }
+  switch (options.command) {
+    case Command::check:
+      return check_command(options, argc, argv);
+    case Command::list:
+      return list_command(options);
+    case Command::replay:
+      return replay_command(options);
+    case Command::merge:
+      return merge_command(options);
+    case Command::report:
+      return report_command(options);
+    case Command::bench:
+      return bench_command(options);
+    case Command::none:
+      break;
+  }
+  return 2;
+}
+
+int complain(std::string_view what, int status) {
+  std::fflush(stdout);
+  fmt::print(stderr, "attest: {}\n", one_line(what));
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // The process of a shared library under test; not for people.
+  if (argc > 1 && std::string_view(argv[1]) == "worker") return worker_main(argc, argv);
+  try {
+    const int status = run(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return complain(fmt::format("standard output cannot be written: {}", std::strerror(errno)), 2);
+    }
+    return status;
+  } catch (const UsageError& error) {
+    return complain(error.what(), 2);
+  } catch (const KernelLoadError& error) {
+    return complain(error.what(), 3);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory; fewer --jobs or smaller cases need less", 2);
+  } catch (const std::exception& error) {
+    return complain(fmt::format("a mistake in attest itself: {}", error.what()), 2);
+  }
+}

@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "attest/json_writer.h"
+#include "attest/names.h"
+#include "attest/oracle.h"
+#include "commands.h"
+#include "property.h"
+#include "text.h"
+
+namespace attest {
+namespace {
+
+/// Elements that are printed with their neighbours; the rest is counted.
+constexpr int elements_shown = 3;
+
+const Property& property_of(const Case& c, const std::filesystem::path& file) {
+  const auto named = c.metadata.find("property");
+  // A captured tensor names no property: the oracle's is the one that says most.
+  const std::string_view name = named != c.metadata.end()             ? std::string_view(named->second)
+                                : c.operation == Operation::attention ? "attention.oracle"
+                                                                      : "multihead.torch-case";
+  const auto property = std::ranges::find(catalogue(), name, &Property::name);
+  if (property != catalogue().end()) return **property;
+  std::vector<std::string_view> names;
+  for (const Property* known : catalogue()) names.push_back(known->name);
+  throw UsageError(fmt::format("{}: is for the property {}, which this program does not have{}", file.string(),
+                               in_quotes(name), suggestion(name, names, /*list_up_to=*/0)));
+}
+
+std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
+  const auto named = c.metadata.find("kernel");
+  if (options.kernels.empty() && named == c.metadata.end()) {
+    throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.inputs.front().string()));
+  }
+  const std::string spec = options.kernels.empty() ? named->second : options.kernels.front();
+  KernelOptions kernel_options;
+  kernel_options.reply = options.timeout;
+  kernel_options.first_reply = std::max(kernel_options.first_reply, options.timeout);
+  std::vector<std::unique_ptr<Kernel>> kernels = open_kernels(spec, kernel_options);
+  if (kernels.size() != 1) {
+    throw UsageError(fmt::format("--kernel {} matches {} kernels; replay runs one", in_quotes(spec), kernels.size()));
+  }
+  return std::move(kernels.front());
+}
+
+std::string index_text(std::int64_t element, const Shape& shape) {
+  std::string text;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    text = fmt::format("{}{}{}", element % shape[axis], text.empty() ? "" : ", ", text);
+    element /= shape[axis];
+  }
+  return "[" + text + "]";
+}
+
+std::string exact_text(double value) {
+  return fmt::format("{} ({:a})", number_text(value), value);
+}
+
+bool accepted(double found, const ElementFacts& facts) {
+  // Accept, never reject: NaN must fail. The whole enclosure must lie within the bound.
+  const double error = std::max(std::abs(found - facts.exact.lower), std::abs(found - facts.exact.upper));
+  return !facts.required || error <= facts.allowed;
+}
+
+std::string element_text(std::int64_t element, const Tensor& out, const ElementFacts& facts) {
+  const double found = out[element];
+  return fmt::format("  out{}\n    found    {}\n    exact    [{}, {}]\n    allowed  ± {}: [{}, {}]\n",
+                     index_text(element, out.shape()), exact_text(found), exact_text(facts.exact.lower),
+                     exact_text(facts.exact.upper), number_text(facts.allowed),
+                     number_text(facts.exact.lower - facts.allowed), number_text(facts.exact.upper + facts.allowed));
+}
+
+void print_elements(Kernel& kernel, const Case& c) {
+  const Reply reply = kernel.run(c);
+  if (reply.status != CallStatus::ok) {
+    fmt::print("the kernel's call ended as {}: {}\n", name_of(reply.status), one_line(reply.message));
+    return;
+  }
+  const std::vector<ElementFacts> facts = exact_elements(c, kernel.manifest().arithmetic_for(c.dtype()));
+  const auto count = static_cast<std::int64_t>(facts.size());
+  std::int64_t offending = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (accepted(reply.out[i], facts[static_cast<std::size_t>(i)])) continue;
+    if (offending++ >= elements_shown) continue;
+    fmt::print("{}", element_text(i, reply.out, facts[static_cast<std::size_t>(i)]));
+    for (const std::int64_t neighbour : {i - 1, i + 1}) {
+      if (neighbour < 0 || neighbour >= count) continue;
+      const ElementFacts& beside = facts[static_cast<std::size_t>(neighbour)];
+      fmt::print("    beside out{}: found {}, exact {}, allowed ± {}\n", index_text(neighbour, reply.out.shape()),
+                 number_text(reply.out[neighbour]), number_text(beside.exact.lower), short_number(beside.allowed));
+    }
+  }
+  fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
+}
+
+}  // namespace
+
+int replay_command(const Options& options) {
+  const std::filesystem::path& file = options.inputs.front();
+  const Case c = load_case(file);
+  const Property& property = property_of(c, file);
+  const std::unique_ptr<Kernel> kernel = kernel_of(options, c);
+  fmt::print("{} by {} in {}: q {}, k {}, v {}, scale {}\n", property.name, one_line(kernel->id()), name_of(c.dtype()),
+             c.q().shape().to_string(), c.k().shape().to_string(), c.v().shape().to_string(), number_text(c.scale));
+  const Verdict verdict = check_case(property, *kernel, c);
+  fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
+  const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
+  if (judged) fmt::print("utilisation {}\n", short_number(verdict.utilisation));
+  if (verdict.outcome == Outcome::violated) print_elements(*kernel, c);
+  const bool reproduced = verdict.outcome == Outcome::violated;
+  fmt::print("{}\n", reproduced ? "reproduced" : "not reproduced");
+  return reproduced ? 1 : 0;
+}
+
+}  // namespace attest

@@ -1,0 +1,40 @@
+// The folder of a run: the one place that knows its paths.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "attest/journal.h"
+
+namespace attest {
+
+class RunFolder {
+ public:
+  enum class Mode { fresh, resume, overwrite };
+
+  /// Opens `path` for a run, or the next free attest-run-NNN for an empty path. Throws UsageError where the folder
+  /// cannot be made or written, holds a run without resume or overwrite, or holds none to resume.
+  RunFolder(const std::filesystem::path& path, Mode mode);
+
+  /// Removes what the constructor made, where nothing has been put into it.
+  void discard_if_empty() const;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path journal() const { return path_ / "run.jsonl"; }
+  [[nodiscard]] std::filesystem::path summary() const { return path_ / "summary.json"; }
+  [[nodiscard]] std::filesystem::path report() const { return path_ / "report.html"; }
+  /// Standard error of processes.
+  [[nodiscard]] std::filesystem::path logs() const { return path_ / "logs"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// "cases/PROPERTY--KERNEL--DTYPE--WHICH.safetensors", relative to the run's folder; distinct for distinct kernels,
+/// whatever characters their ids hold.
+[[nodiscard]] std::string case_file_name(const Subject& subject, const std::string& which);
+
+/// The word quoted for a POSIX shell where it needs it.
+[[nodiscard]] std::string shell_quoted(const std::string& word);
+
+}  // namespace attest

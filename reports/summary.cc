@@ -1,0 +1,200 @@
+#include "summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "attest/dtype.h"
+#include "attest/json_writer.h"
+#include "run_folder.h"
+
+namespace attest {
+namespace {
+
+int rank_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::violated:
+      return 3;
+    case Outcome::inconclusive:
+      return 2;
+    case Outcome::held:
+      return 1;
+    case Outcome::skipped:
+    case Outcome::excused:
+      return 0;
+  }
+  return 0;
+}
+
+std::string reason_of(const PropertySummary& property) {
+  if (property.verdict == Outcome::held) return {};
+  if (property.verdict == Outcome::violated) {
+    return property.findings.empty() ? "violated" : property.findings.front().verdict.reason;
+  }
+  if (property.tally.cases() == 0) return "no case was reached";
+  const bool undecided = property.tally.inconclusive > 0;
+  const auto counts = [&](const std::pair<const std::string, std::int64_t>& reason) {
+    return undecided == reason.first.starts_with("inconclusive") ? reason.second : -1;
+  };
+  const auto commonest = std::ranges::max_element(property.tally.reasons, {}, counts);
+  if (commonest == property.tally.reasons.end()) return {};
+  return fmt::format("{} ({} of {} cases)", commonest->first, commonest->second, property.tally.cases());
+}
+
+std::string name_of_kernel(const Journal& journal, const std::string& id) {
+  const bool outside = id.starts_with("exec:") || id.find('/') != std::string::npos || id.ends_with(".so");
+  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+  if (!outside || record == journal.kernels.end() || record->manifest.empty()) return id;
+  const auto manifest = nlohmann::json::parse(record->manifest, nullptr, /*allow_exceptions=*/false);
+  const auto name = manifest.find("name");
+  return name != manifest.end() && name->is_string() ? name->get<std::string>() : id;
+}
+
+/// f64 before f32 before f16: the order of the enumeration, unknown names last.
+int dtype_rank(const std::string& name) {
+  const std::optional<DType> dtype = dtype_named(name);
+  return dtype ? static_cast<int>(*dtype) : 99;
+}
+
+}  // namespace
+
+Outcome verdict_of(const Tally& tally) {
+  if (tally.violated > 0) return Outcome::violated;
+  if (tally.inconclusive > 0) return Outcome::inconclusive;
+  if (tally.held > 0) return Outcome::held;
+  return tally.skipped > 0 && tally.excused == 0 ? Outcome::skipped : Outcome::inconclusive;
+}
+
+Outcome worse(Outcome a, Outcome b) {
+  return rank_of(a) >= rank_of(b) ? a : b;
+}
+
+std::int64_t KernelSummary::cases() const {
+  std::int64_t count = 0;
+  for (const PropertySummary& property : properties) count += property.tally.cases();
+  return count;
+}
+
+std::int64_t KernelSummary::excused() const {
+  std::int64_t count = 0;
+  for (const PropertySummary& property : properties) count += property.tally.excused;
+  return count;
+}
+
+const PropertySummary* KernelSummary::worst() const {
+  const PropertySummary* found = nullptr;
+  for (const PropertySummary& property : properties) {
+    if (property.tally.worst_k < 0) continue;
+    if (found == nullptr || property.tally.worst_utilisation > found->tally.worst_utilisation) found = &property;
+  }
+  return found;
+}
+
+std::int64_t Summary::cases() const {
+  std::int64_t count = 0;
+  for (const KernelSummary& kernel : kernels) count += kernel.cases();
+  return count;
+}
+
+Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
+  Summary summary;
+  summary.seed = journal.run ? journal.run->seed : 1;
+  summary.interrupted = journal.interrupted();
+  summary.unfinished = !journal.meta.empty() && journal.unfinished();
+  for (const KernelRecord& kernel : journal.kernels) {
+    if (!kernel.not_started.empty()) summary.not_started.push_back(kernel);
+  }
+  std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
+  for (const BatchRecord& batch : journal.batches) {
+    const Subject& subject = batch.subject;
+    PropertySummary& property = by_kernel[{subject.kernel, dtype_rank(subject.dtype), subject.dtype}][subject.property];
+    property.name = subject.property;
+    property.tally.merge(batch.tally);
+  }
+  for (const FindingRecord& finding : journal.findings) {
+    const Subject& subject = finding.subject;
+    const auto kernel = by_kernel.find({subject.kernel, dtype_rank(subject.dtype), subject.dtype});
+    // A finding whose batch was not finished is not counted, so it is not shown.
+    if (kernel == by_kernel.end() || !kernel->second.contains(subject.property)) continue;
+    PropertySummary& property = kernel->second[subject.property];
+    if (property.tally.violated > 0) property.findings.push_back(finding);
+  }
+  for (auto& [key, properties] : by_kernel) {
+    const auto& [id, rank, dtype] = key;
+    KernelSummary kernel{.id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}};
+    for (auto& [name, property] : properties) {
+      property.verdict = verdict_of(property.tally);
+      property.reason = reason_of(property);
+      const std::string worst = case_file_name({name, id, dtype}, "worst");
+      if (property.tally.worst_k >= 0 && !folder.empty() && std::filesystem::exists(folder / worst)) {
+        property.worst_case = worst;
+      }
+      kernel.verdict = worse(kernel.verdict, property.verdict);
+      kernel.properties.push_back(std::move(property));
+    }
+    summary.verdict = worse(summary.verdict, kernel.verdict);
+    summary.kernels.push_back(std::move(kernel));
+  }
+  return summary;
+}
+
+std::string to_json(const Summary& summary) {
+  JsonWriter json;
+  json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
+  json.member("seed", summary.seed).member("interrupted", summary.interrupted);
+  json.key("kernels").begin_array();
+  for (const KernelSummary& kernel : summary.kernels) {
+    json.begin_object().member("name", kernel.name).member("id", kernel.id).member("dtype", kernel.dtype);
+    json.member("verdict", name_of(kernel.verdict)).key("properties").begin_array();
+    for (const PropertySummary& property : kernel.properties) {
+      const Tally& tally = property.tally;
+      json.begin_object()
+          .member("name", property.name)
+          .member("verdict", name_of(property.verdict))
+          .member("cases", tally.cases())
+          .member("held", tally.held)
+          .member("violated", tally.violated)
+          .member("skipped", tally.skipped)
+          .member("excused", tally.excused)
+          .member("inconclusive", tally.inconclusive);
+      json.key("worst")
+          .begin_object()
+          .member("utilisation", tally.worst_utilisation)
+          .member("case", property.worst_case);
+      json.end_object().member("reason", property.reason);
+      json.key("findings").begin_array();
+      for (const FindingRecord& finding : property.findings) {
+        json.begin_object().member("k", finding.k).member("class", finding.kind).member("case", finding.case_file);
+        json.member("utilisation", finding.verdict.utilisation).member("reason", finding.verdict.reason).end_object();
+      }
+      json.end_array().end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().key("not_started").begin_array();
+  for (const KernelRecord& kernel : summary.not_started) {
+    json.begin_object().member("id", kernel.id).member("reason", kernel.not_started).end_object();
+  }
+  json.end_array().end_object();
+  return json.text() + '\n';
+}
+
+int exit_status(const Summary& summary, bool inconclusive_held) {
+  if (summary.verdict == Outcome::violated) return 1;
+  bool checked = false, undecided = false;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (summary.interrupted && property.tally.cases() == 0) continue;
+      const bool inconclusive = property.verdict == Outcome::inconclusive;
+      // A subject without one case was not checked, whatever it is called.
+      checked = checked || property.verdict == Outcome::held || (inconclusive && property.tally.cases() > 0);
+      undecided = undecided || inconclusive;
+    }
+  }
+  if (!checked) return summary.interrupted ? 130 : 3;
+  if (undecided && !inconclusive_held) return 4;
+  return summary.interrupted ? 130 : 0;
+}
+
+}  // namespace attest

@@ -1,0 +1,62 @@
+// Summary: what a run amounts to, by kernel and dtype, and the exit status that follows.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "attest/journal.h"
+
+namespace attest {
+
+struct PropertySummary {
+  std::string name;
+  Outcome verdict = Outcome::skipped;
+  Tally tally;
+  std::string worst_case;  ///< file of the worst case, relative to the run's folder; empty where none is there
+  std::string reason;      ///< why it is not held: the first finding's reason, or the commonest reason with its count
+  std::vector<FindingRecord> findings;
+};
+
+struct KernelSummary {
+  std::string id;    ///< as on the command line
+  std::string name;  ///< the manifest's name for kernels from outside, else the id
+  std::string dtype;
+  Outcome verdict = Outcome::skipped;
+  std::vector<PropertySummary> properties;
+
+  [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] std::int64_t excused() const;
+  /// The property whose worst utilisation is largest; null where no case was judged.
+  [[nodiscard]] const PropertySummary* worst() const;
+};
+
+struct Summary {
+  Outcome verdict = Outcome::skipped;
+  std::vector<KernelSummary> kernels;  ///< by id, f64 first
+  std::vector<KernelRecord> not_started;
+  std::uint64_t seed = 1;
+  bool interrupted = false;
+  bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)
+
+  [[nodiscard]] std::int64_t cases() const;
+};
+
+/// Violated if one case is; else inconclusive if one is, or if none was held and not all were skipped; an empty tally
+/// is inconclusive.
+[[nodiscard]] Outcome verdict_of(const Tally& tally);
+/// The worse of two: violated, inconclusive, held, skipped.
+[[nodiscard]] Outcome worse(Outcome a, Outcome b);
+
+/// From a canonical journal. `folder` is where case files are looked for; empty: nowhere.
+[[nodiscard]] Summary summarise(const Journal& journal, const std::filesystem::path& folder);
+
+/// summary.json (kernel-interface.md, section 4).
+[[nodiscard]] std::string to_json(const Summary& summary);
+
+/// Exit status of a check (kernel-interface.md, section 4): 1 violated, 3 nothing could be checked, 4 inconclusive
+/// (0 with inconclusive_held), 130 interrupted, 0 held. A subject that an interruption left without a case counts
+/// for neither 3 nor 4.
+[[nodiscard]] int exit_status(const Summary& summary, bool inconclusive_held);
+
+}  // namespace attest

@@ -1,0 +1,74 @@
+#include "table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "progress.h"
+#include "text.h"
+
+namespace attest {
+namespace {
+
+std::string shortened(const std::string& text, std::size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+/// The first lines, and how many more there are: a kernel that fails everywhere must not push the table off the screen.
+std::string first_lines(const std::vector<std::string>& lines) {
+  constexpr std::size_t most = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) text += lines[i];
+  if (lines.size() > most) text += fmt::format("and {} more lines like these in the report\n", lines.size() - most);
+  return text;
+}
+
+}  // namespace
+
+std::string table_of(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows{{"kernel", "dtype", "verdict", "cases", "excused", "worst", "of"}};
+  std::vector<std::string> notes;
+  for (const KernelSummary& kernel : summary.kernels) {
+    const PropertySummary* worst = kernel.worst();
+    rows.push_back({shortened(one_line(kernel.name), 44), kernel.dtype, std::string(name_of(kernel.verdict)),
+                    std::to_string(kernel.cases()), std::to_string(kernel.excused()),
+                    worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation),
+                    worst == nullptr ? "" : worst->name});
+    for (const PropertySummary& property : kernel.properties) {
+      if (property.verdict != Outcome::violated && property.verdict != Outcome::inconclusive) continue;
+      const std::string count =
+          property.tally.violated == 0
+              ? ""
+              : fmt::format(" in {} of {} cases", property.tally.violated, property.tally.cases());
+      notes.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), property.name,
+                                  one_line(kernel.name), kernel.dtype, count, one_line(property.reason)));
+    }
+  }
+  for (const KernelRecord& kernel : summary.not_started)
+    notes.push_back(fmt::format("skipped {}: {}\n", one_line(kernel.id), one_line(kernel.not_started)));
+  if (rows.size() == 1)
+    return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
+  return columns(rows, {false, false, false, true, true, true, false}) + (notes.empty() ? "" : "\n") +
+         first_lines(notes);
+}
+
+std::string closing_line(const Summary& summary, Ending ending, double seconds) {
+  std::string text =
+      fmt::format("{}: {} cases in {}", name_of(summary.verdict), summary.cases(), duration_text(seconds));
+  switch (ending) {
+    case Ending::complete:
+      break;
+    case Ending::interrupted:
+      text += "; interrupted: the journal is complete to the last batch, --resume goes on";
+      break;
+    case Ending::out_of_time:
+      text += "; the time is over";
+      break;
+    case Ending::failed_fast:
+      text += "; stopped at the first violation";
+      break;
+  }
+  return text;
+}
+
+}  // namespace attest

@@ -1,0 +1,264 @@
+#include "engine.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+
+#include "attest/files.h"
+#include "fakes.h"
+#include "watched_kernel.h"
+
+namespace attest {
+namespace {
+
+using fake::CountingObserver;
+using fake::FakeKernel;
+using fake::Folder;
+
+Plan plan_of(std::int64_t cases, int jobs = 1, Shard shard = {}) {
+  Plan plan;
+  plan.properties = {&fake::first_property, &fake::second_property};
+  plan.kernels.push_back(std::make_unique<FakeKernel>("fake:a"));
+  plan.kernels.push_back(std::make_unique<FakeKernel>("fake:b"));
+  plan.cases = cases;
+  plan.jobs = jobs;
+  plan.shard = shard;
+  return plan;
+}
+
+struct Ran {
+  Ending ending;
+  Journal journal;
+  CountingObserver observer;
+};
+
+Ran run_in(const std::filesystem::path& path, const Plan& plan, const Road& road = fake::road(), bool resume = false) {
+  const RunFolder folder(path, resume ? RunFolder::Mode::resume : RunFolder::Mode::overwrite);
+  const Journal earlier = resume ? read_journal(path) : Journal{};
+  Ran ran{};
+  {
+    JournalWriter writer(folder.journal());
+    if (!resume) writer.append(RunRecord{.seed = plan.seed, .case_files = {}});
+    Engine engine(plan, road, folder, writer, earlier, ran.observer);
+    ran.ending = engine.run();
+  }
+  ran.journal = read_journal(path);
+  return ran;
+}
+
+std::string canonical_text(const std::vector<Journal>& parts) {
+  const std::vector<std::string> sources(parts.size(), "a run");
+  return to_text(canonical(parts, sources));
+}
+
+constexpr std::int64_t cases = 64 * 6 + 11;
+
+TEST(Engine, TakesEveryCaseOnce) {
+  const Folder folder;
+  const Plan plan = plan_of(cases);
+  const Ran ran = run_in(folder.path(), plan);
+  EXPECT_EQ(ran.ending, Ending::complete);
+  Tally expected;
+  for (std::int64_t k = 0; k < cases; ++k) expected.add(k, fake::verdict_at(k));
+  const std::vector<Journal> parts{ran.journal};
+  const Journal whole = parse_journal(canonical_text(parts), "canonical");
+  EXPECT_EQ(whole.batches.size(), 8U);  // 2 properties, 2 kernels, 2 dtypes
+  for (const BatchRecord& batch : whole.batches) {
+    EXPECT_EQ(batch.tally, expected);
+    EXPECT_EQ(batch.last_k, cases);
+  }
+  EXPECT_EQ(ran.observer.cases, 8 * cases);
+  CountingObserver observer;
+  const RunFolder again(folder.path(), RunFolder::Mode::resume);
+  JournalWriter writer(again.journal());
+  const Road road = fake::road();
+  EXPECT_EQ(Engine(plan, road, again, writer, {}, observer).cases_planned(), 8 * cases);
+}
+
+TEST(Engine, WritesTheSameForAnyJobsAndShards) {
+  const Folder folder;
+  const std::string one = canonical_text({run_in(folder / "one", plan_of(cases)).journal});
+  EXPECT_EQ(canonical_text({run_in(folder / "two", plan_of(cases, /*jobs=*/2)).journal}), one);
+  EXPECT_EQ(canonical_text({run_in(folder / "nine", plan_of(cases, /*jobs=*/9)).journal}), one);
+  EXPECT_EQ(canonical_text({run_in(folder / "s1", plan_of(cases, 2, {1, 2})).journal,
+                            run_in(folder / "s0", plan_of(cases, 1, {0, 2})).journal}),
+            one);
+  EXPECT_NE(canonical_text({run_in(folder / "less", plan_of(cases - 1)).journal}), one);
+}
+
+TEST(Engine, GoesOnAfterAKillAtAnyByte) {
+  const Folder folder;
+  const std::string one = canonical_text({run_in(folder / "one", plan_of(cases, 2)).journal});
+  const std::string text = read_file(folder / "one/run.jsonl");
+  const std::size_t first_line = text.find('\n') + 1;
+  for (std::size_t length = first_line; length < text.size(); length += 1 + text.size() / 23) {
+    std::filesystem::create_directories(folder / "killed");
+    std::ofstream(folder / "killed/run.jsonl", std::ios::trunc) << text.substr(0, length);
+    const Ran ran = run_in(folder / "killed", plan_of(cases, 2), fake::road(), /*resume=*/true);
+    EXPECT_EQ(canonical_text({ran.journal}), one) << length;
+    EXPECT_LT(ran.observer.cases, 8 * cases + (length == first_line ? 1 : 0)) << "finished batches ran again";
+  }
+}
+
+TEST(Engine, GoesOnWithMoreCases) {
+  const Folder folder;
+  run_in(folder / "run", plan_of(100));
+  const Ran ran = run_in(folder / "run", plan_of(cases), fake::road(), /*resume=*/true);
+  EXPECT_EQ(canonical_text({ran.journal}), canonical_text({run_in(folder / "one", plan_of(cases)).journal}));
+}
+
+TEST(Engine, SavesTheFindingsOfSmallestKAndNoMore) {
+  const Folder folder;
+  const Ran ran = run_in(folder.path(), plan_of(cases));
+  std::vector<std::int64_t> ks;
+  const Subject subject{"fake.first", "fake:a", "f32"};
+  for (const FindingRecord& finding : ran.journal.findings) {
+    if (finding.subject == subject) ks.push_back(finding.k);
+  }
+  EXPECT_EQ(ks, (std::vector<std::int64_t>{7, 57, 107}));
+  const Case saved = load_case(folder / "cases/fake.first--fake-a--f32--k57.safetensors");
+  EXPECT_EQ(saved.metadata.at("shrunk"), "yes");
+  EXPECT_EQ(saved.metadata.at("expected"), "violated");
+  EXPECT_EQ(saved.metadata.at("property"), "fake.first");
+  EXPECT_EQ(saved.metadata.at("kernel"), "fake:a");
+}
+
+TEST(Engine, StopsAtTheFirstViolation) {
+  const Folder folder;
+  Plan plan = plan_of(cases);
+  plan.fail_fast = true;
+  const Ran ran = run_in(folder.path(), plan);
+  EXPECT_EQ(ran.ending, Ending::failed_fast);
+  ASSERT_EQ(ran.journal.batches.size(), 1U);
+  EXPECT_EQ(ran.journal.batches[0].last_k, 8);
+  EXPECT_EQ(ran.journal.batches[0].tally.violated, 1);
+  EXPECT_EQ(ran.journal.findings.size(), 1U);
+}
+
+TEST(Engine, BeginsNothingAfterTheDeadline) {
+  const Folder folder;
+  Plan plan = plan_of(std::int64_t{1} << 52);
+  plan.deadline = std::chrono::steady_clock::now();
+  const Ran ran = run_in(folder.path(), plan);
+  EXPECT_EQ(ran.ending, Ending::out_of_time);
+  EXPECT_TRUE(ran.journal.batches.empty());
+}
+
+TEST(Engine, EndsWithWhatAThreadThrew) {
+  const Folder folder;
+  Road road = fake::road();
+  road.check = [](const Property&, Kernel&, const Case& c) -> Verdict {
+    if (c.metadata.at("k") == "70") throw UsageError("no more room");
+    return {};
+  };
+  EXPECT_THROW(run_in(folder.path(), plan_of(cases, 2), road), UsageError);
+  EXPECT_FALSE(read_journal(folder.path()).batches.empty());
+}
+
+TEST(Engine, SkipsAnOperationThatTheManifestLacks) {
+  const Folder folder;
+  Plan plan = plan_of(10);
+  plan.properties = {&fake::multihead_property};
+  const Ran ran = run_in(folder.path(), plan);
+  ASSERT_EQ(ran.journal.batches.size(), 4U);
+  EXPECT_EQ(ran.journal.batches[0].tally.reasons.at("skipped: has no multihead entry"), 10);
+}
+
+TEST(Engine, NamesHowACallEndedAndDoesNotShrinkAHang) {
+  for (const auto& [status, kind, shrunk] :
+       {std::tuple{CallStatus::died, "died", true}, std::tuple{CallStatus::timed_out, "timed-out", false},
+        std::tuple{CallStatus::malformed, "malformed", true}, std::tuple{CallStatus::rejected, "rejected", true}}) {
+    const Folder folder;
+    Plan plan = plan_of(1);
+    plan.kernels.clear();
+    plan.kernels.push_back(std::make_unique<FakeKernel>("fake:a", status));
+    const Ran ran = run_in(folder.path(), plan);
+    ASSERT_FALSE(ran.journal.findings.empty());
+    EXPECT_EQ(ran.journal.findings[0].kind, kind);
+    const Case saved = load_case(folder / ran.journal.findings[0].case_file);
+    EXPECT_EQ(saved.metadata.contains("shrunk"), shrunk) << kind;
+  }
+}
+
+TEST(Engine, NamesWhatIsNotFinite) {
+  const Folder folder;
+  Road road = fake::road();
+  road.check = [](const Property&, Kernel&, const Case&) {
+    return Verdict{.outcome = Outcome::violated,
+                   .utilisation = std::numeric_limits<double>::infinity(),
+                   .error = std::numeric_limits<double>::quiet_NaN(),
+                   .reason = "found nan"};
+  };
+  const Ran ran = run_in(folder.path(), plan_of(1), road);
+  EXPECT_EQ(ran.journal.findings.at(0).kind, "non-finite");
+}
+
+TEST(Engine, KeepsTheCaseAsFoundWhenTheShrunkOneHolds) {
+  const Folder folder;
+  Road road = fake::road();
+  road.shrink = [](const Property&, Kernel&, const Case& c, int) {
+    return fake::tiny_case(c.dtype(), 0);
+  };  // held at k = 0
+  const Ran ran = run_in(folder.path(), plan_of(20), road);
+  ASSERT_FALSE(ran.journal.findings.empty());
+  EXPECT_EQ(ran.journal.findings[0].verdict.outcome, Outcome::violated);
+  EXPECT_EQ(load_case(folder / ran.journal.findings[0].case_file).metadata.at("k"), "7");
+}
+
+TEST(Engine, JudgesCapturedCasesWhereTheyApply) {
+  const Folder folder;
+  Plan plan = plan_of(0);
+  plan.captured.push_back({"a.safetensors", fake::tiny_case(DType::f32, 1), ""});
+  plan.captured.push_back({"b.safetensors", fake::tiny_case(DType::f64, 2), ""});
+  plan.captured.push_back({"c.safetensors", fake::tiny_case(DType::f32, 3), "fake.second"});
+  const Ran ran = run_in(folder.path(), plan);
+  std::map<std::pair<std::string, std::string>, std::int64_t> counts;
+  for (const BatchRecord& batch : ran.journal.batches)
+    counts[{batch.subject.property, batch.subject.dtype}] += batch.tally.cases();
+  EXPECT_EQ(counts, (std::map<std::pair<std::string, std::string>, std::int64_t>{{{"fake.first", "f32"}, 2},
+                                                                                 {{"fake.first", "f64"}, 2},
+                                                                                 {{"fake.second", "f32"}, 4},
+                                                                                 {{"fake.second", "f64"}, 2}}));
+}
+
+TEST(WatchedKernel, AbandonsBetweenTwoCalls) {
+  FakeKernel kernel("fake:a");
+  bool stop = false;
+  WatchedKernel watched(kernel, [&] { return stop; });
+  EXPECT_EQ(watched.run(fake::tiny_case(DType::f32, 0), DType::f32, false).status, CallStatus::ok);
+  stop = true;
+  EXPECT_THROW((void)watched.run(fake::tiny_case(DType::f32, 0), DType::f32, false), Abandoned);
+}
+
+TEST(RunFolder, NamesDistinctKernelsDistinctly) {
+  const auto name = [](const std::string& kernel) { return case_file_name({"p", kernel, "f32"}, "k1"); };
+  EXPECT_EQ(name("builtin:flash"), "cases/p--builtin-flash--f32--k1.safetensors");
+  EXPECT_NE(name("exec:a b"), name("exec:a_b"));
+  EXPECT_NE(name("exec:a b"), name("exec:a/b"));
+  EXPECT_NE(name("exec:" + std::string(300, 'x')), name("exec:" + std::string(301, 'x')));
+  EXPECT_EQ(name("exec:../../etc").find('/'), name("exec:../../etc").rfind('/'));
+  EXPECT_LT(name(std::string(3000, '%')).size(), 120U);
+}
+
+TEST(RunFolder, QuotesForTheShell) {
+  EXPECT_EQ(shell_quoted("attest-run-001/cases/a.safetensors"), "attest-run-001/cases/a.safetensors");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
+}
+
+TEST(RunFolder, RefusesWhatItMayNotTake) {
+  const Folder folder;
+  std::ofstream(folder / "run.jsonl") << to_line(RunRecord{});
+  std::ofstream(folder / "mine.txt") << "kept";
+  EXPECT_THROW(RunFolder(folder.path(), RunFolder::Mode::fresh), UsageError);
+  EXPECT_THROW(RunFolder(folder / "none", RunFolder::Mode::resume), UsageError);
+  EXPECT_THROW(RunFolder("/dev/full", RunFolder::Mode::fresh), UsageError);
+  EXPECT_THROW(RunFolder("/proc/none", RunFolder::Mode::fresh), UsageError);
+  const RunFolder taken(folder.path(), RunFolder::Mode::overwrite);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run.jsonl"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "mine.txt"));
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,128 @@
+// Stand-ins for the tests of the engine: a kernel, properties and a road whose verdicts follow from k alone.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "engine.h"
+
+namespace attest::fake {
+
+/// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/attest-reports-XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class FakeKernel final : public Kernel {
+ public:
+  explicit FakeKernel(std::string id, CallStatus status = CallStatus::ok) : id_(std::move(id)), status_(status) {
+    manifest_.name = id_;
+    manifest_.dtypes = {DType::f32, DType::bf16};
+  }
+  [[nodiscard]] const std::string& id() const override { return id_; }
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool) override {
+    Reply reply;
+    reply.status = status_;
+    reply.message = "as it was told";
+    if (status_ == CallStatus::ok) reply.out = Tensor(output, c.out_shape());
+    return reply;
+  }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<FakeKernel>(id_, status_); }
+
+ private:
+  std::string id_;
+  CallStatus status_;
+  Manifest manifest_;
+};
+
+inline const Property first_property{.name = "fake.first",
+                                     .statement = "",
+                                     .source = "",
+                                     .needs = "",
+                                     .floating_point = "",
+                                     .operation = Operation::attention,
+                                     .given = nullptr};
+inline const Property second_property{.name = "fake.second",
+                                      .statement = "",
+                                      .source = "",
+                                      .needs = "",
+                                      .floating_point = "",
+                                      .operation = Operation::attention,
+                                      .given = nullptr};
+inline const Property multihead_property{.name = "fake.multihead",
+                                         .statement = "",
+                                         .source = "",
+                                         .needs = "",
+                                         .floating_point = "",
+                                         .operation = Operation::multihead,
+                                         .given = nullptr};
+
+/// One query, one key, one value; k in the metadata.
+inline Case tiny_case(DType dtype, std::int64_t k) {
+  Case c;
+  const Shape shape{1, 1, 1, 1};
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(dtype, shape);
+  c.metadata["k"] = std::to_string(k);
+  return c;
+}
+
+/// Violated at every k with k % 50 == 7, skipped, excused and inconclusive now and then, else held.
+inline Verdict verdict_at(std::int64_t k) {
+  if (k % 50 == 7) {
+    return {.outcome = Outcome::violated,
+            .utilisation = 2.0 + static_cast<double>(k % 7),
+            .error = 0.5,
+            .reason = "off by " + std::to_string(k)};
+  }
+  if (k % 13 == 4) return {.outcome = Outcome::skipped, .reason = "has too many keys"};
+  if (k % 29 == 5) return {.outcome = Outcome::excused, .reason = "overflows"};
+  if (k % 101 == 9) return {.outcome = Outcome::inconclusive, .reason = "undecided"};
+  return {.utilisation = static_cast<double>((k * 37) % 100) / 128, .level = 1 + static_cast<int>(k % 3)};
+}
+
+/// Calls the kernel once, so that its status is seen, and judges by k.
+inline Road road() {
+  return {.generate = [](const Property&, DType dtype, std::uint64_t, std::int64_t k) { return tiny_case(dtype, k); },
+          .project = [](Case c, const Manifest&) { return c; },
+          .check =
+              [](const Property&, Kernel& kernel, const Case& c) {
+                const Reply reply = kernel.run(c);
+                if (reply.status != CallStatus::ok) {
+                  return Verdict{.outcome = Outcome::violated, .utilisation = 2.0, .reason = reply.message};
+                }
+                return verdict_at(std::stoll(c.metadata.at("k")));
+              },
+          .shrink =
+              [](const Property&, Kernel&, const Case& c, int) {
+                Case smaller = c;
+                smaller.metadata["shrunk"] = "yes";
+                return smaller;
+              }};
+}
+
+class CountingObserver final : public Observer {
+ public:
+  void batch_done(const BatchRecord& batch) override { cases += batch.tally.cases(); }
+  void found(const FindingRecord&) override { ++findings; }
+  void tick() override {}
+  std::int64_t cases = 0;
+  int findings = 0;
+};
+
+}  // namespace attest::fake

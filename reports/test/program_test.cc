@@ -1,0 +1,281 @@
+// The program as a user runs it: a process, its output, its exit status and what it leaves.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "attest/case.h"
+#include "attest/files.h"
+#include "attest/journal.h"
+#include "attest/safetensors.h"
+#include "fakes.h"
+
+namespace attest {
+namespace {
+
+using fake::Folder;
+
+struct Result {
+  int status = -1;     ///< exit status, 128 + signal when killed
+  std::string output;  ///< standard output and standard error together
+};
+
+/// Runs a shell line in `folder` with $attest as the program.
+Result shell(const Folder& folder, const std::string& line) {
+  const std::string command =
+      "cd '" + folder.path().string() + "' && attest='" ATTEST_PROGRAM "' && { " + line + "\n} 2>&1";
+  Result result;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    result.output.append(buffer.data(), got);
+  const int status = ::pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+std::ptrdiff_t lines_in(const std::string& text) {
+  return std::ranges::count(text, '\n');
+}
+
+/// Refused with exit status 2 (or another) and one line that holds `part`.
+void expect_refused(const std::string& arguments, const std::string& part, int status = 2) {
+  const Folder folder;
+  const Result result = shell(folder, "$attest " + arguments);
+  EXPECT_EQ(result.status, status) << arguments << "\n" << result.output;
+  EXPECT_EQ(lines_in(result.output), 1) << result.output;
+  EXPECT_NE(result.output.find(part), std::string::npos) << result.output;
+}
+
+nlohmann::json summary_of(const Folder& folder, const std::string& run) {
+  return nlohmann::json::parse(read_file(folder / (run + "/summary.json")));
+}
+
+/// A 1-head case with `rows` queries and keys, written without a check of its values.
+void write_case(const std::filesystem::path& file, double first, bool all_masked = false) {
+  TensorFile tensors;
+  for (const char* name : {"q", "k", "v"}) {
+    Tensor tensor(DType::f32, {1, 1, 3, 2});
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set(i, 0.25 * static_cast<double>(i - 2));
+    if (name[0] == 'q') tensor.set(0, first);
+    tensors.tensors.emplace_back(name, tensor);
+  }
+  if (all_masked) tensors.tensors.emplace_back("mask", Tensor(DType::boolean, {1, 1, 3, 3}));
+  tensors.metadata = {{"attest", "1"}, {"op", "attention"}, {"scale", "0.5"}};
+  std::ofstream(file, std::ios::binary) << write_safetensors(tensors);
+}
+
+/// A kernel as a Python file over the project's adapter; empty where Python lacks numpy.
+std::string python_kernel(const Folder& folder, const std::string& name, const std::string& factor) {
+  std::ofstream(folder / (name + ".py")) << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
+                                            "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
+                                            "def attention(q, k, v, scale=1.0):\n"
+                                            "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * "
+                                         << factor
+                                         << ")\n"
+                                            "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+                                            "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
+                                            "attest_adapter.serve(attention, {'name': '"
+                                         << name << "', 'dtypes': ['f64'], 'masks': [], 'fully_masked_row': 'nan'})\n";
+  const Result numpy = shell(folder, "/usr/bin/python3 -c 'import numpy'");
+  return numpy.status == 0 ? "'exec:/usr/bin/python3 " + name + ".py'" : "";
+}
+
+const std::string flash = "--kernel builtin:flash --dtype f32 --property attention.oracle ";
+
+TEST(Program, RefusesACommandLineInOneLine) {
+  expect_refused("", "no command given");
+  expect_refused("chekc", "did you mean \"check\"?");
+  expect_refused("check --caess 3", "did you mean \"--cases\"?");
+  expect_refused("check --cases -3", "--cases is -3; it must be at least 1");
+  expect_refused("check --property attention.orcale", "did you mean \"attention.oracle\"?");
+  expect_refused("check --kernel builtin:flsh", "did you mean \"builtin:flash\"?");
+  expect_refused("check --kernel nothing", "nothing");
+  expect_refused("check --dtype f31", "did you mean \"f32\"?");
+  expect_refused("check --out /dev/full", "/dev/full");
+  expect_refused("check --out /proc/none", "/proc/none");
+  expect_refused("check --case absent.safetensors", "absent.safetensors");
+  expect_refused("replay absent.safetensors", "absent.safetensors");
+  expect_refused("merge absent -o x", "absent");
+  expect_refused("report absent -o x", "absent");
+  expect_refused("check --resume --out absent", "holds no run to resume");
+}
+
+TEST(Program, SaysWhatItCanDo) {
+  const Folder folder;
+  EXPECT_EQ(shell(folder, "$attest --version").status, 0);
+  for (const char* command : {"", "check", "list", "replay", "merge", "report", "bench"}) {
+    const Result help = shell(folder, "$attest " + std::string(command) + " --help");
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.output.find("example: attest"), std::string::npos) << command;
+  }
+  const Result list = shell(folder, "$attest list --json");
+  EXPECT_EQ(list.status, 0);
+  const auto json = nlohmann::json::parse(list.output);
+  EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
+  EXPECT_NE(shell(folder, "$attest list --properties --markdown").output.find("| `attention.oracle` |"),
+            std::string::npos);
+  EXPECT_EQ(shell(folder, "$attest list > /dev/full").status, 2);
+}
+
+TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
+  const Folder folder;
+  const Result result = shell(folder, "$attest check " + flash + "--cases 100");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("report: attest-run-001/report.html"), std::string::npos);
+  const auto summary = summary_of(folder, "attest-run-001");
+  EXPECT_EQ(summary["schema"], "attest-summary/1");
+  EXPECT_EQ(summary["verdict"], "held");
+  const auto& property = summary["kernels"][0]["properties"][0];
+  EXPECT_EQ(summary["kernels"][0]["name"], "builtin:flash");
+  EXPECT_EQ(property["name"], "attention.oracle");
+  EXPECT_EQ(property["cases"], 100);
+  EXPECT_GT(property["worst"]["utilisation"], 0.0);
+  EXPECT_LE(property["worst"]["utilisation"], 1.0);
+  // The worst case replays to the same figure and is no violation.
+  const Result replay = shell(folder, "$attest replay attest-run-001/" + property["worst"]["case"].get<std::string>());
+  EXPECT_EQ(replay.status, 0) << replay.output;
+  EXPECT_NE(replay.output.find("not reproduced"), std::string::npos);
+  EXPECT_NE(read_file(folder / "attest-run-001/report.html").find("builtin:flash"), std::string::npos);
+  // The next run takes the next folder; the same folder is refused.
+  EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --quiet").output, "");
+  EXPECT_TRUE(std::filesystem::exists(folder / "attest-run-002/summary.json"));
+  EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001").status, 2);
+  EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001 --overwrite --quiet").status, 0);
+  EXPECT_EQ(summary_of(folder, "attest-run-001")["kernels"][0]["properties"][0]["cases"], 1);
+}
+
+TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
+  const Folder folder;
+  const std::string kernels = "--kernel builtin:flash --kernel builtin:online --dtype f32,bf16 --cases 300 --quiet ";
+  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--jobs 1 --out one").status, 0);
+  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--jobs 2 --out two").status, 0);
+  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--shard 0/2 --out s0").status, 0);
+  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--shard 1/2 --jobs 3 --out s1").status, 0);
+  const Result merged =
+      shell(folder,
+            "$attest merge one -o one.jsonl && $attest merge two -o two.jsonl && $attest merge s1 s0 -o s.jsonl && "
+            "cmp one.jsonl two.jsonl && cmp one.jsonl s.jsonl && $attest merge s.jsonl -o again.jsonl && cmp "
+            "again.jsonl s.jsonl");
+  EXPECT_EQ(merged.status, 0) << merged.output;
+  EXPECT_EQ(shell(folder, "$attest report s0 s1 -o r.html && test -s r.html").status, 0);
+  // A device or a link is written into, not replaced.
+  EXPECT_EQ(shell(folder, "$attest merge one -o /dev/full").status, 2);
+  EXPECT_EQ(shell(folder, "test -c /dev/full && $attest merge one -o /dev/stdout | cmp - one.jsonl").status, 0);
+  // Another seed is another run.
+  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--seed 2 --out seed").status, 0);
+  EXPECT_EQ(shell(folder, "$attest merge one seed -o x").status, 2);
+  EXPECT_EQ(shell(folder, "$attest merge seed -o seed.jsonl; cmp -s one.jsonl seed.jsonl").status, 1);
+}
+
+TEST(Program, FindsAWrongKernelAndReplaysIt) {
+  const Folder folder;
+  const std::string kernel = python_kernel(folder, "wrong", "1.01");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  const Result result =
+      shell(folder, "$attest check --kernel " + kernel + " --property attention.oracle --cases 200 --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  const auto summary = summary_of(folder, "run");
+  EXPECT_EQ(summary["kernels"][0]["name"], "wrong");
+  const auto& property = summary["kernels"][0]["properties"][0];
+  EXPECT_EQ(property["verdict"], "violated");
+  ASSERT_FALSE(property["findings"].empty());
+  const std::string saved = "run/" + property["findings"][0]["case"].get<std::string>();
+  EXPECT_NE(result.output.find("replay: attest replay " + saved), std::string::npos) << result.output;
+  const Result replay = shell(folder, "$attest replay " + saved);
+  EXPECT_EQ(replay.status, 1) << replay.output;
+  EXPECT_NE(replay.output.find("found"), std::string::npos);
+  EXPECT_NE(replay.output.find("exact    ["), std::string::npos) << replay.output;
+  EXPECT_EQ(replay.output.find("\n0 of"), std::string::npos) << replay.output;
+  const Result other = shell(folder, "$attest replay " + saved + " --kernel builtin:two-pass");
+  EXPECT_EQ(other.status, 0) << other.output;
+  // Stopping at the first violation leaves one finding.
+  EXPECT_EQ(
+      shell(folder, "$attest check --kernel " + kernel + " --property attention.oracle --fail-fast --jobs 1 --out fast")
+          .status,
+      1);
+  EXPECT_EQ(read_journal(folder / "fast").findings.size(), 1U);
+}
+
+TEST(Program, GivesTheContractsExitStatus) {
+  const Folder folder;
+  // 3: nothing could be started, or nothing could be checked.
+  const Result dead = shell(folder, "$attest check --kernel exec:true --cases 1");
+  EXPECT_EQ(dead.status, 3) << dead.output;
+  EXPECT_EQ(lines_in(dead.output), 1) << dead.output;
+  EXPECT_EQ(shell(folder, "$attest check --kernel builtin:flash --dtype f8_e4m3 --cases 1").status, 3);
+  EXPECT_EQ(shell(folder, "$attest check --kernel builtin:flash --property 'multihead.*' --cases 1").status, 3);
+  // 4: every row is excused, so nothing was held.
+  write_case(folder / "masked.safetensors", 1.0, /*all_masked=*/true);
+  const std::string masked =
+      "$attest check --kernel builtin:flash --property attention.oracle --case masked.safetensors ";
+  const Result undecided = shell(folder, masked);
+  EXPECT_EQ(undecided.status, 4) << undecided.output;
+  EXPECT_EQ(shell(folder, masked + "--inconclusive=held").status, 0);
+  // 2: a case file with NaN or Inf that does not say so.
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    write_case(folder / "bad.safetensors", bad);
+    const Result refused = shell(folder, "$attest check --kernel builtin:flash --case bad.safetensors");
+    EXPECT_EQ(refused.status, 2) << refused.output;
+    EXPECT_EQ(lines_in(refused.output), 1) << refused.output;
+    EXPECT_NE(refused.output.find("bad.safetensors"), std::string::npos);
+  }
+  // 0: the user's own tensors.
+  write_case(folder / "mine.safetensors", 1.0);
+  const Result mine =
+      shell(folder, "$attest check --kernel builtin:flash --kernel builtin:online --case mine.safetensors --out mine");
+  EXPECT_EQ(mine.status, 0) << mine.output;
+  EXPECT_EQ(summary_of(folder, "mine")["kernels"].size(), 2U);
+}
+
+TEST(Program, IsInterruptedWithItsJournalComplete) {
+  const Folder folder;
+  const Result result = shell(folder, "$attest check " + flash +
+                                          "--time 1h --out run & pid=$!; "
+                                          "until [ $(wc -l < run/run.jsonl 2>/dev/null || echo 0) -gt 20 ]; do sleep "
+                                          "0.05; done; kill -INT $pid; wait $pid");
+  EXPECT_EQ(result.status, 130) << result.output;
+  EXPECT_NE(result.output.find("interrupted"), std::string::npos) << result.output;
+  const Journal journal = read_journal(folder / "run");
+  EXPECT_TRUE(journal.interrupted());
+  EXPECT_FALSE(journal.torn);
+  EXPECT_EQ(summary_of(folder, "run")["interrupted"], true);
+}
+
+TEST(Program, ResumesAfterAKill) {
+  const Folder folder;
+  const std::string check =
+      "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property attention.oracle --cases "
+      "3000 --quiet ";
+  EXPECT_EQ(shell(folder, check + "--out whole").status, 0);
+  for (const char* lines : {"3", "20", "60"}) {
+    shell(folder,
+          check + "--out killed --overwrite & pid=$!; until [ $(wc -l < killed/run.jsonl 2>/dev/null || echo 0) -gt " +
+              lines + " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
+    EXPECT_NO_THROW((void)read_journal(folder / "killed"));
+    EXPECT_EQ(shell(folder, check + "--out killed --resume").status, 0);
+    const Result same = shell(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
+    EXPECT_EQ(same.status, 0) << same.output;
+  }
+  EXPECT_EQ(shell(folder, check + "--out killed --resume --seed 3").status, 2);
+  EXPECT_EQ(shell(folder, check + "--out killed --resume --shard 0/2").status, 2);
+}
+
+TEST(Program, SaysWhenTheDiskIsFull) {
+  const Folder folder;
+  // A limit on the size of a file fails the journal's write in its middle, as a full disk does.
+  const Result result = shell(folder, "(ulimit -f 16; exec $attest check " + flash + "--cases 100000 --out run)");
+  EXPECT_EQ(result.status, 2) << result.output;
+  EXPECT_EQ(lines_in(result.output), 1) << result.output;
+  EXPECT_FALSE(read_journal(folder / "run").batches.empty());
+}
+
+}  // namespace
+}  // namespace attest

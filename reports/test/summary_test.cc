@@ -1,0 +1,163 @@
+#include "summary.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "fakes.h"
+#include "html.h"
+#include "run_folder.h"
+#include "table.h"
+
+namespace attest {
+namespace {
+
+Tally tally(std::int64_t held, std::int64_t violated, std::int64_t skipped, std::int64_t excused,
+            std::int64_t inconclusive) {
+  Tally result;
+  std::int64_t k = 0;
+  for (std::int64_t i = 0; i < held; ++i) result.add(k++, {.utilisation = 0.25});
+  for (std::int64_t i = 0; i < violated; ++i)
+    result.add(k++, {.outcome = Outcome::violated, .utilisation = std::numeric_limits<double>::infinity()});
+  for (std::int64_t i = 0; i < skipped; ++i) result.add(k++, {.outcome = Outcome::skipped, .reason = "has 9 keys"});
+  for (std::int64_t i = 0; i < excused; ++i) result.add(k++, {.outcome = Outcome::excused, .reason = "overflows"});
+  for (std::int64_t i = 0; i < inconclusive; ++i)
+    result.add(k++, {.outcome = Outcome::inconclusive, .reason = "undecided"});
+  return result;
+}
+
+Journal journal_of(const std::vector<std::pair<Subject, Tally>>& batches, bool interrupted = false) {
+  Journal journal;
+  journal.run = RunRecord{};
+  journal.meta.push_back({"end", interrupted ? std::map<std::string, std::string>{{"interrupted", "yes"}}
+                                             : std::map<std::string, std::string>{}});
+  for (const auto& [subject, one] : batches) journal.batches.push_back({subject, 0, one.cases(), {}, one});
+  return journal;
+}
+
+int status_of(const Tally& one, bool interrupted = false, bool inconclusive_held = false) {
+  return exit_status(summarise(journal_of({{{"p", "k", "f32"}, one}}, interrupted), ""), inconclusive_held);
+}
+
+TEST(Summary, FollowsTheContractsRules) {
+  EXPECT_EQ(verdict_of(tally(5, 1, 1, 1, 1)), Outcome::violated);
+  EXPECT_EQ(verdict_of(tally(5, 0, 1, 1, 1)), Outcome::inconclusive);
+  EXPECT_EQ(verdict_of(tally(5, 0, 1, 1, 0)), Outcome::held);
+  EXPECT_EQ(verdict_of(tally(0, 0, 1, 1, 0)), Outcome::inconclusive);
+  EXPECT_EQ(verdict_of(tally(0, 0, 0, 1, 0)), Outcome::inconclusive);
+  EXPECT_EQ(verdict_of(tally(0, 0, 1, 0, 0)), Outcome::skipped);
+  EXPECT_EQ(verdict_of(tally(0, 0, 0, 0, 0)), Outcome::inconclusive);
+  EXPECT_EQ(worse(Outcome::held, Outcome::skipped), Outcome::held);
+  EXPECT_EQ(worse(Outcome::held, Outcome::inconclusive), Outcome::inconclusive);
+  EXPECT_EQ(worse(Outcome::violated, Outcome::inconclusive), Outcome::violated);
+}
+
+TEST(Summary, GivesTheContractsExitStatus) {
+  EXPECT_EQ(status_of(tally(1, 0, 0, 0, 0)), 0);
+  EXPECT_EQ(status_of(tally(1, 1, 0, 0, 1)), 1);
+  EXPECT_EQ(status_of(tally(1, 1, 0, 0, 1), /*interrupted=*/true), 1);
+  EXPECT_EQ(status_of(tally(0, 0, 3, 0, 0)), 3);
+  EXPECT_EQ(status_of(tally(0, 0, 0, 0, 0)), 3);
+  EXPECT_EQ(exit_status(summarise(journal_of({}), ""), false), 3);
+  EXPECT_EQ(status_of(tally(1, 0, 0, 0, 1)), 4);
+  EXPECT_EQ(status_of(tally(0, 0, 0, 3, 0)), 4);
+  EXPECT_EQ(status_of(tally(1, 0, 0, 0, 1), false, /*inconclusive_held=*/true), 0);
+  EXPECT_EQ(status_of(tally(1, 0, 0, 0, 0), /*interrupted=*/true), 130);
+  EXPECT_EQ(status_of(tally(1, 0, 0, 0, 1), /*interrupted=*/true), 4);
+  EXPECT_EQ(status_of(tally(0, 0, 0, 0, 0), /*interrupted=*/true), 130);
+  // One subject held, another not reached: interrupted is not inconclusive, but out of time is.
+  const auto two = [](bool interrupted) {
+    return exit_status(
+        summarise(journal_of({{{"p", "k", "f32"}, tally(1, 0, 0, 0, 0)}, {{"q", "k", "f32"}, {}}}, interrupted), ""),
+        false);
+  };
+  EXPECT_EQ(two(true), 130);
+  EXPECT_EQ(two(false), 4);
+}
+
+TEST(Summary, WritesTheContractsJson) {
+  const fake::Folder folder;
+  const Subject subject{"attention.oracle", "exec:python3 mine.py", "f32"};
+  std::filesystem::create_directories(folder / "cases");
+  std::ofstream(folder / case_file_name(subject, "worst")) << "a case";
+  Journal journal = journal_of(
+      {{subject, tally(3, 2, 1, 1, 0)}, {{"attention.oracle", "builtin:flash", "f16"}, tally(4, 0, 0, 0, 0)}});
+  journal.kernels = {{"exec:python3 mine.py", R"({"name":"my flash kernel"})", ""}, {"pytorch:*", "", "no torch"}};
+  journal.findings.push_back(
+      {subject, 3, "non-finite", "cases/x.safetensors", {.outcome = Outcome::violated, .reason = "found nan"}});
+  const auto json = nlohmann::json::parse(to_json(summarise(journal, folder.path())));
+  EXPECT_EQ(json["schema"], "attest-summary/1");
+  EXPECT_EQ(json["verdict"], "violated");
+  ASSERT_EQ(json["kernels"].size(), 2U);
+  EXPECT_EQ(json["kernels"][0]["name"], "builtin:flash");
+  EXPECT_EQ(json["kernels"][0]["verdict"], "held");
+  const auto& mine = json["kernels"][1];
+  EXPECT_EQ(mine["name"], "my flash kernel");
+  EXPECT_EQ(mine["dtype"], "f32");
+  const auto& property = mine["properties"][0];
+  EXPECT_EQ(property["name"], "attention.oracle");
+  EXPECT_EQ(property["verdict"], "violated");
+  EXPECT_EQ(property["cases"], 7);
+  EXPECT_EQ(property["excused"], 1);
+  EXPECT_EQ(property["worst"]["utilisation"], "inf");
+  EXPECT_EQ(property["worst"]["case"], case_file_name(subject, "worst"));
+  EXPECT_EQ(property["reason"], "found nan");
+  EXPECT_EQ(json["not_started"][0]["id"], "pytorch:*");
+}
+
+TEST(Summary, SaysWhyNothingWasHeld) {
+  const auto reason = [](const Tally& one) {
+    return summarise(journal_of({{{"p", "k", "f32"}, one}}), "").kernels[0].properties[0].reason;
+  };
+  EXPECT_EQ(reason(tally(0, 0, 3, 0, 0)), "skipped: has N keys (3 of 3 cases)");
+  EXPECT_EQ(reason(tally(9, 0, 3, 0, 1)), "inconclusive: undecided (1 of 13 cases)");
+  EXPECT_EQ(reason(tally(0, 0, 0, 0, 0)), "no case was reached");
+  EXPECT_EQ(reason(tally(2, 0, 1, 0, 0)), "");
+}
+
+TEST(Table, SaysWhatWasFoundInOneRowPerKernelAndDtype) {
+  Journal journal = journal_of({{{"p", "builtin:a", "f32"}, tally(3, 0, 1, 1, 0)},
+                                {{"p", "exec:evil\x1b[2J\nfake", "bf16"}, tally(1, 1, 0, 0, 0)}});
+  journal.kernels = {{"pytorch:*", "", "no torch"}};
+  const std::string table = table_of(summarise(journal, ""));
+  EXPECT_NE(table.find("builtin:a"), std::string::npos);
+  EXPECT_NE(table.find("violated p by exec:evil [2J fake in bf16 in 1 of 2 cases"), std::string::npos) << table;
+  EXPECT_NE(table.find("skipped pytorch:*: no torch"), std::string::npos);
+  EXPECT_EQ(table.find('\x1b'), std::string::npos);
+}
+
+TEST(Html, EscapesEveryForeignStringAndLoadsNothing) {
+  const std::string evil = "<script>alert(\"x\")</script>'&";
+  Journal journal = journal_of({{{evil, "exec:" + evil, evil}, tally(1, 2, 0, 0, 0)}});
+  journal.batches[0].tally.reasons[evil] = 2;
+  journal.kernels = {{"exec:" + evil, nlohmann::json{{"name", evil}}.dump(), ""}, {evil, "", evil}};
+  journal.findings.push_back(
+      {journal.batches[0].subject, 1, evil, evil, {.outcome = Outcome::violated, .reason = evil}});
+  journal.meta.front().facts[evil] = evil;
+  journal.run->case_files = {evil};
+  const std::string page = html_page(summarise(journal, ""), journal, evil);
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("alert(\"x\")"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  for (const char* load : {"http:", "https:", "src=", "@import", "url("})
+    EXPECT_EQ(page.find(load), std::string::npos) << load;
+}
+
+TEST(Html, ShowsFindingsWithTheirReplayLine) {
+  Journal journal = journal_of({{{"p", "builtin:a", "f32"}, tally(1, 2, 0, 0, 0)}}, /*interrupted=*/true);
+  journal.findings.push_back({journal.batches[0].subject,
+                              1,
+                              "bound",
+                              "cases/c.safetensors",
+                              {.outcome = Outcome::violated, .utilisation = 3, .reason = "off"}});
+  const std::string page = html_page(summarise(journal, ""), journal, "my run");
+  EXPECT_NE(page.find("attest replay &#39;my run/cases/c.safetensors&#39;"), std::string::npos);
+  EXPECT_NE(page.find("This run was interrupted"), std::string::npos);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,19 @@
+// Text for a terminal: numbers for reading, words of others made harmless.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attest {
+
+/// Three significant digits: "0.41", "1.3e-05", "inf".
+[[nodiscard]] std::string short_number(double value);
+
+/// Control characters as spaces: what a kernel says cannot move the cursor or fake a line.
+[[nodiscard]] std::string one_line(std::string_view text);
+
+/// Rows as aligned columns, two spaces apart; the first row is the heading. Numbers (columns in `right`) flush right.
+[[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+
+}  // namespace attest
