@@ -32,7 +32,7 @@ TEST(AttentionProperties, hold_on_every_builtin_kernel) {
         int held = 0;
         for (std::int64_t k = 0; k < 300; ++k) {
           const Verdict verdict = verdict_on(property, *kernel, dtype, k);
-          ASSERT_NE(verdict.outcome, Outcome::violated)
+          ASSERT_TRUE(verdict.outcome != Outcome::violated && verdict.outcome != Outcome::inconclusive)
               << entry.id << ' ' << name_of(dtype) << ' ' << property.name << " k = " << k << ": " << verdict.reason;
           held += verdict.outcome == Outcome::held;
         }
