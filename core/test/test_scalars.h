@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <random>
 
+#include "attest/case.h"
 #include "attest/matrix.h"
 #include "attest/scalars/bin_float.h"
 #include "attest/scalars/half.h"
@@ -151,18 +152,30 @@ void expect_close(const Vector<T>& a, const WideRow& exact, double factor) {
   expect_close(Matrix<T>(a.transpose()), Grid{exact}, factor);
 }
 
-/// Entries are multiples of 2^-6 in [-1, 1]: exact in every scalar, bfloat16 included.
+/// Entries are `largest` times multiples of 2^-6 in [-1, 1], `largest` a power of two: exact in every scalar, bfloat16
+/// included.
 template <class T>
-Matrix<T> random_matrix(std::mt19937_64& random, Index rows, Index cols) {
+Matrix<T> random_matrix(std::mt19937_64& random, Index rows, Index cols, double largest = 1.0) {
   Matrix<T> a(rows, cols);
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < cols; ++j)
-      a(i, j) = ScalarTraits<T>::from_double(static_cast<double>(static_cast<int>(random() % 129) - 64) / 64.0);
+      a(i, j) =
+          ScalarTraits<T>::from_double(largest * static_cast<double>(static_cast<int>(random() % 129) - 64) / 64.0);
   return a;
 }
 template <class T>
-Vector<T> random_vector(std::mt19937_64& random, Index size) {
-  return random_matrix<T>(random, 1, size).row(0).transpose();
+Vector<T> random_vector(std::mt19937_64& random, Index size, double largest = 1.0) {
+  return random_matrix<T>(random, 1, size, largest).row(0).transpose();
+}
+/// The one line of the UsageError that the call ends in.
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    (void)call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "(no UsageError)";
 }
 template <class T>
 Grid grid_of(const Matrix<T>& a) {
