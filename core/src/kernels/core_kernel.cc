@@ -166,7 +166,10 @@ Arithmetic core_arithmetic(DType dtype, DType inner) {
   a.folded_exp2 = false;
   a.split_merge = false;
   a.normalise_first = true;
+  a.max = MaxPolicy::running;
   a.block = 0;
+  a.bias_in_sum = false;
+  a.division_roundings = 1;
   return a;
 }
 
