@@ -6,20 +6,6 @@
 namespace attest::detail {
 namespace {
 
-/// One ball with the lifetime of a scope.
-class Ball {
- public:
-  Ball() { arb_init(x_); }
-  ~Ball() { arb_clear(x_); }
-  Ball(const Ball&) = delete;
-  Ball& operator=(const Ball&) = delete;
-  operator arb_ptr() { return x_; }
-  arb_ptr operator->() { return x_; }
-
- private:
-  arb_t x_;
-};
-
 double end_of(const arb_t x, bool upper, bool size) {
   arf_t end;
   arf_init(end);
@@ -61,10 +47,10 @@ double middle_error(const arb_t x) {
   return upper_size(d);
 }
 
-void BallRow::evaluate(const Head& head, const Row& row, long bits) {
+template <class KeyAt, class ValueAt>
+void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at, long bits) {
   precision = bits;
-  const std::int64_t n = row.n, dk = head.dk, dv = head.dv, stride = head.stride;
-  const auto at = [&](std::int64_t j) { return row.all_visible ? j : row.index[static_cast<std::size_t>(j)]; };
+  const std::int64_t n = problem.n, dk = problem.dk, dv = problem.dv, stride = problem.stride;
   for (auto* array : {&s, &t, &la, &alpha}) array->assign(static_cast<std::size_t>((n + 15) / 16 * 16), 0.0);
   value.assign(static_cast<std::size_t>(stride), 0.0);
   radius.assign(static_cast<std::size_t>(stride), 0.0);
@@ -72,41 +58,30 @@ void BallRow::evaluate(const Head& head, const Row& row, long bits) {
   if (o.size() != dv) o = Balls(dv);
   if (lse.size() != 1) lse = Balls(1);
 
-  Balls q(dk), score(n);
-  Ball term, x, tau, bias, reference, sum;
-  for (std::int64_t c = 0; c < dk; ++c) arb_set_d(q[c], row.q[c]);
-  arb_set_d(tau, head.scale);
-  bool first = true;
+  Balls score(n), weight(n);
+  Ball term, x, tau, bias, reference, sum, log_sum;
+  arb_set_d(tau, problem.scale);
   for (std::int64_t j = 0; j < n; ++j) {
     arb_zero(x);
-    const double* k = head.k.data() + at(j) * dk;
-    for (std::int64_t c = 0; c < dk; ++c) {
-      if (k[c] == 0) continue;
-      arb_set_d(term, k[c]);
-      arb_addmul(x, q[c], term, bits);
-    }
+    for (std::int64_t c = 0; c < dk; ++c) arb_addmul(x, problem.q + c, key_at(j, c), bits);
     arb_mul(term, x, tau, bits);
     t[static_cast<std::size_t>(j)] = middle(term);
-    if (head.mask) {
-      arb_set_d(bias, row.mask[static_cast<std::size_t>(at(j))]);
-      if (head.convention == MaskConvention::pre_scale) arb_mul(bias, bias, tau, bits);
+    if (problem.bias) {
+      arb_set_d(bias, problem.bias[j]);
+      if (problem.convention == MaskConvention::pre_scale) arb_mul(bias, bias, tau, bits);
       arb_add(term, term, bias, bits);
     }
     s[static_cast<std::size_t>(j)] = middle(term);
     arb_set(score[j], term);
     // Any reference serves; the largest midpoint keeps the weights in range.
-    if (first || arf_cmp(arb_midref(term), arb_midref(reference)) > 0) arb_set(reference, term);
-    first = false;
+    if (j == 0 || arf_cmp(arb_midref(term), arb_midref(reference)) > 0) arb_set(reference, term);
   }
   arb_get_mid_arb(reference, reference);
-  arb_zero(sum);
-  Balls weight(n);
   for (std::int64_t j = 0; j < n; ++j) {
     arb_sub(score[j], score[j], reference, bits);
     arb_exp(weight[j], score[j], bits);
     arb_add(sum, sum, weight[j], bits);
   }
-  Ball log_sum;
   arb_log(log_sum, sum, bits);
   arb_add(lse[0], log_sum, reference, bits);
   settled = true;
@@ -121,18 +96,43 @@ void BallRow::evaluate(const Head& head, const Row& row, long bits) {
   }
   for (std::int64_t k = 0; k < dv; ++k) {
     arb_zero(o[k]);
-    for (std::int64_t j = 0; j < n; ++j) {
-      arb_set_d(x, head.v[static_cast<std::size_t>(at(j) * stride + k)]);
-      arb_addmul(o[k], weight[j], x, bits);
-    }
+    for (std::int64_t j = 0; j < n; ++j) arb_addmul(o[k], weight[j], value_at(j, k), bits);
     value[static_cast<std::size_t>(k)] = middle(o[k]);
     radius[static_cast<std::size_t>(k)] = middle_error(o[k]);
     for (std::int64_t j = 0; j < n; ++j) {
-      arb_set_d(x, head.v[static_cast<std::size_t>(at(j) * stride + k)]);
-      arb_sub(x, x, o[k], bits);
+      arb_sub(x, value_at(j, k), o[k], bits);
       apart[static_cast<std::size_t>(j * stride + k)] = upper_size(x);
     }
   }
+}
+
+void BallRow::evaluate(const Head& head, const Row& row, long bits) {
+  const auto at = [&](std::int64_t j) { return row.all_visible ? j : row.index[static_cast<std::size_t>(j)]; };
+  Balls q(head.dk);
+  for (std::int64_t c = 0; c < head.dk; ++c) arb_set_d(q[c], row.q[c]);
+  std::vector<double> bias;
+  if (head.mask)
+    for (std::int64_t j = 0; j < row.n; ++j) bias.push_back(row.mask[static_cast<std::size_t>(at(j))]);
+  const BallProblem problem{row.n,      head.dk,         head.dv, head.stride,
+                            head.scale, head.convention, q[0],    head.mask ? bias.data() : nullptr};
+  Ball k, v;
+  run(
+      problem,
+      [&](std::int64_t j, std::int64_t c) {
+        arb_set_d(k, head.k[static_cast<std::size_t>(at(j) * head.dk + c)]);
+        return static_cast<arb_ptr>(k);
+      },
+      [&](std::int64_t j, std::int64_t c) {
+        arb_set_d(v, head.v[static_cast<std::size_t>(at(j) * head.stride + c)]);
+        return static_cast<arb_ptr>(v);
+      },
+      bits);
+}
+
+void BallRow::evaluate(const BallProblem& problem, const arb_srcptr* keys, const arb_srcptr* values, long bits) {
+  run(
+      problem, [&](std::int64_t j, std::int64_t c) { return keys[j] + c; },
+      [&](std::int64_t j, std::int64_t c) { return values[j] + c; }, bits);
 }
 
 void BallRow::attach(RowKeys& keys, RowValues& values) const {

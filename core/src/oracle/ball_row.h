@@ -10,6 +10,20 @@
 
 namespace attest::detail {
 
+/// One ball with the lifetime of a scope.
+class Ball {
+ public:
+  Ball() { arb_init(x_); }
+  ~Ball() { arb_clear(x_); }
+  Ball(const Ball&) = delete;
+  Ball& operator=(const Ball&) = delete;
+  operator arb_ptr() { return x_; }
+  arb_ptr operator->() { return x_; }
+
+ private:
+  arb_t x_;
+};
+
 /// A vector of balls.
 class Balls {
  public:
@@ -44,6 +58,15 @@ class Balls {
 /// Upper bound of the distance from the exact number to middle(x).
 [[nodiscard]] double middle_error(const arb_t x);
 
+/// A row whose inputs are balls: n visible keys, bias compacted or nullptr.
+struct BallProblem {
+  std::int64_t n = 0, dk = 0, dv = 0, stride = 0;
+  double scale = 1;
+  MaskConvention convention = MaskConvention::post_scale;
+  arb_srcptr q = nullptr;
+  const double* bias = nullptr;
+};
+
 /// Everything a row's bound and verdict need, from balls. Arrays as in RowKeys.
 struct BallRow {
   Balls o;    ///< dv exact values
@@ -54,10 +77,16 @@ struct BallRow {
 
   /// Evaluates the visible keys of `row` (see visible_keys; row.b is not read) with `bits` of precision.
   void evaluate(const Head& head, const Row& row, long bits);
+  /// The same from balls, keys[j][c] and values[j][k].
+  void evaluate(const BallProblem& problem, const arb_srcptr* keys, const arb_srcptr* values, long bits);
   /// Points `keys` and `values` at these arrays.
   void attach(RowKeys& keys, RowValues& values) const;
   /// [lower, upper] of |found - o_k|.
   void distance(std::int64_t k, double found, double& lower, double& upper) const;
+
+ private:
+  template <class KeyAt, class ValueAt>
+  void run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at, long bits);
 };
 
 /// Bits to start with: 128, and 60 more than it takes to tell scores of this size apart (C29).

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "attest/oracle.h"
+
+namespace attest {
+namespace {
+
+struct Spec {
+  DType dtype = DType::f32;
+  std::int64_t batch = 2, queries = 3, keys = 5, heads = 2, dk = 3, dv = 2, c = 4, d_o = 5;
+  bool appended = false, causal = false;
+};
+
+Case random_case(std::mt19937_64& random, const Spec& s) {
+  std::normal_distribution<double> normal;
+  const auto tensor = [&](const Shape& shape) {
+    std::vector<double> values(static_cast<std::size_t>(shape.elements()));
+    for (double& value : values) value = normal(random);
+    return Tensor(s.dtype, shape, values);
+  };
+  Case c;
+  c.operation = Operation::multihead;
+  c.heads = static_cast<std::int32_t>(s.heads);
+  c[Slot::q] = tensor({s.batch, s.queries, s.c});
+  c[Slot::k] = tensor({s.batch, s.keys, s.c});
+  c[Slot::v] = tensor({s.batch, s.keys, s.c});
+  c[Slot::w_q] = tensor({s.c, s.heads * s.dk});
+  c[Slot::w_k] = tensor({s.c, s.heads * s.dk});
+  c[Slot::w_v] = tensor({s.c, s.heads * s.dv});
+  c[Slot::b_q] = tensor({s.heads * s.dk});
+  c[Slot::b_k] = tensor({s.heads * s.dk});
+  c[Slot::b_v] = tensor({s.heads * s.dv});
+  c[Slot::w_o] = tensor({s.heads * s.dv, s.d_o});
+  c[Slot::b_o] = tensor({s.d_o});
+  if (s.appended) {
+    c[Slot::bias_k] = tensor({s.heads * s.dk});
+    c[Slot::bias_v] = tensor({s.heads * s.dv});
+  }
+  if (s.causal) c.causal = Causal::top_left;
+  c.scale = 1 / std::sqrt(static_cast<double>(s.dk));
+  validate(c);
+  return c;
+}
+
+/// Multihead attention in Real, plainly; `factor` spoils the scale.
+template <class Real>
+Tensor multihead(const Case& c, double factor = 1) {
+  const std::int64_t B = c.q().shape()[0], M = c.q().shape()[1], N = c.k().shape()[1], H = c.heads;
+  const std::int64_t dk = c[Slot::w_q].shape()[1] / H, dv = c[Slot::w_v].shape()[1] / H, d_o = c[Slot::w_o].shape()[1];
+  const bool appended = c[Slot::bias_k].present();
+  const auto project = [](const Tensor& x, std::int64_t row, const Tensor& w, const Tensor& b, std::int64_t column) {
+    Real sum = 0;
+    for (std::int64_t l = 0; l < w.shape()[0]; ++l)
+      sum += static_cast<Real>(x[row * w.shape()[0] + l]) * static_cast<Real>(w[l * w.shape()[1] + column]);
+    return sum + static_cast<Real>(b[column]);
+  };
+  Tensor out(c.dtype(), c.out_shape());
+  for (std::int64_t b = 0; b < B; ++b)
+    for (std::int64_t i = 0; i < M; ++i) {
+      std::vector<Real> heads;
+      for (std::int64_t h = 0; h < H; ++h) {
+        std::vector<Real> w;
+        std::vector<std::vector<Real>> values;
+        for (std::int64_t j = 0; j < N + (appended ? 1 : 0); ++j) {
+          if (j < N && c.causal == Causal::top_left && j > i) continue;
+          Real x = 0;
+          std::vector<Real> value;
+          for (std::int64_t e = h * dk; e < (h + 1) * dk; ++e)
+            x += project(c.q(), b * M + i, c[Slot::w_q], c[Slot::b_q], e) *
+                 (j < N ? project(c.k(), b * N + j, c[Slot::w_k], c[Slot::b_k], e)
+                        : static_cast<Real>(c[Slot::bias_k][e]));
+          for (std::int64_t e = h * dv; e < (h + 1) * dv; ++e)
+            value.push_back(j < N ? project(c.v(), b * N + j, c[Slot::w_v], c[Slot::b_v], e)
+                                  : static_cast<Real>(c[Slot::bias_v][e]));
+          w.push_back(x * static_cast<Real>(c.scale * factor));
+          values.push_back(value);
+        }
+        Real m = w[0], sum = 0;
+        for (const Real s : w) m = std::max(m, s);
+        for (Real& s : w) sum += s = std::exp(s - m);
+        for (std::int64_t e = 0; e < dv; ++e) {
+          Real o = 0;
+          for (std::size_t j = 0; j < w.size(); ++j) o += w[j] * values[j][static_cast<std::size_t>(e)];
+          heads.push_back(o / sum);
+        }
+      }
+      for (std::int64_t k = 0; k < d_o; ++k) {
+        Real y = 0;
+        for (std::size_t l = 0; l < heads.size(); ++l)
+          y += heads[l] * static_cast<Real>(c[Slot::w_o][static_cast<std::int64_t>(l) * d_o + k]);
+        out.set((b * M + i) * d_o + k, static_cast<double>(y + static_cast<Real>(c[Slot::b_o][k])));
+      }
+    }
+  return out;
+}
+
+TEST(multihead_oracle, accepts_plain_code_and_refuses_a_wrong_scale) {
+  std::mt19937_64 random(3);
+  double worst = 0;
+  int caught = 0, rounds = 40;
+  for (int round = 0; round < rounds; ++round) {
+    Spec s;
+    s.appended = round % 2;
+    s.causal = round % 3 == 0;
+    s.dtype = round % 5 == 0 ? DType::f64 : DType::f32;
+    const Case c = random_case(random, s);
+    const bool wide = s.dtype == DType::f64;
+    const Arithmetic a = universal_arithmetic(s.dtype, s.dtype);
+    const Verdict right = judge_multihead(c, wide ? multihead<double>(c) : multihead<float>(c), a);
+    EXPECT_EQ(right.outcome, Outcome::held) << right.reason;
+    worst = std::max(worst, right.utilisation);
+    const Tensor wrong = wide ? multihead<double>(c, 1.01) : multihead<float>(c, 1.01);
+    caught += judge_multihead(c, wrong, a).outcome == Outcome::violated;
+    Tensor poisoned = multihead<double>(c);
+    poisoned.set(1, std::numeric_limits<double>::quiet_NaN());
+    EXPECT_EQ(judge_multihead(c, poisoned, a).outcome, Outcome::violated);
+  }
+  EXPECT_GT(worst, 0.002) << "a bound that nothing comes near is no bound";
+  EXPECT_EQ(caught, rounds);
+}
+
+TEST(multihead_oracle, excuses_rows_that_see_nothing) {
+  std::mt19937_64 random(4);
+  Spec s;
+  s.dtype = DType::f32;
+  Case c = random_case(random, s);
+  c.causal = Causal::bottom_right;
+  Tensor mask(DType::boolean, {1, 1, s.queries, s.keys});
+  c[Slot::mask] = mask;
+  EXPECT_EQ(judge_multihead(c, multihead<float>(c), universal_arithmetic(DType::f32, DType::f32)).outcome,
+            Outcome::excused);
+}
+
+}  // namespace
+}  // namespace attest
