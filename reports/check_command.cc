@@ -22,7 +22,7 @@ namespace attest {
 namespace {
 
 /// Cases per property, kernel and dtype where neither --cases nor --time is given.
-constexpr std::int64_t default_cases = 2000;
+constexpr std::int64_t default_cases = 8000;
 /// With --time and no --cases: more than any time allows.
 constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
 

@@ -113,7 +113,7 @@ constexpr OptionRow rows[] = {
     {check, "--dtype", "DTYPE", Takes::one, "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
      [](Options& o, Text t) { add_dtypes(o, t); }, true},
     {check, "--cases", "N", Takes::one,
-     "cases per property, kernel and dtype (default: 2000; with --time: until it ends)",
+     "cases per property, kernel and dtype (default: 8000; with --time: until it ends)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
     {check, "--seed", "N", Takes::one, "run seed; case k of a property in a dtype follows from it alone (default: 1)",
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},

@@ -124,10 +124,11 @@ TEST(Tally, BinsHaveExactEdges) {
   EXPECT_EQ(bin(0.0), 0);
   EXPECT_EQ(bin(0x1p-40), 0);
   EXPECT_EQ(bin(0x1p-14), 0);
-  EXPECT_EQ(bin(std::nextafter(1.0, 0.0)), 55);
-  EXPECT_EQ(bin(1.0), 56);
-  EXPECT_EQ(bin(std::nextafter(std::sqrt(2.0), 0.0)), 57);
-  EXPECT_EQ(bin(std::sqrt(2.0)), 58);
+  EXPECT_EQ(bin(0.5), 51);
+  EXPECT_EQ(bin(1.0), 55);
+  EXPECT_EQ(bin(std::nextafter(1.0, 2.0)), 56);
+  EXPECT_EQ(bin(std::sqrt(2.0)), 57);
+  EXPECT_EQ(bin(std::nextafter(std::sqrt(2.0), 2.0)), 58);
   EXPECT_EQ(bin(1e300), 63);
   EXPECT_EQ(bin(inf), 63);
 }

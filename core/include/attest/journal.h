@@ -36,8 +36,8 @@ struct Tally {
   double worst_utilisation = 0.0;       ///< over held and violated cases; inf where NaN was found or nothing allowed
   std::int64_t worst_k = -1;            ///< the smallest k that attains it; -1: no case was held or violated
   std::array<std::int64_t, 4> level{};  ///< held and violated cases by deepest oracle level
-  /// histogram[i] counts held and violated cases with utilisation in [2^((i-56)/4), 2^((i-55)/4)), clamped at both
-  /// ends; the first bin also holds 0. 64 bins: quarter octaves from 2^-14 to 2^2.
+  /// histogram[i] counts held and violated cases with utilisation in (2^((i-56)/4), 2^((i-55)/4)], clamped at both
+  /// ends: 64 quarter octaves from 2^-14 to 2^2. The first bin also holds 0; 1, which is held, is in bin 55.
   std::array<std::int64_t, 64> histogram{};
   /// Why, for skipped, excused and inconclusive cases: "skipped: has N queries; the manifest's max_queries is 1" →
   /// count. Numbers before the first ';' (the case's own) read N, so that a reason is a class and not a case.

@@ -45,9 +45,9 @@ std::size_t bin_of(double utilisation) {
   // Comparisons with the edges and no logarithm: every machine puts the same number in the same bin.
   int exponent = 0;
   const double twice = 2.0 * std::frexp(utilisation, &exponent);  // in [1, 2), utilisation = twice * 2^(exponent - 1)
-  const int quarter =
-      (twice >= 0x1.306fe0a31b715p+0) + (twice >= 0x1.6a09e667f3bcdp+0) + (twice >= 0x1.ae89f995ad3adp+0);
-  return static_cast<std::size_t>(std::clamp(4 * (exponent - 1) + quarter - first_exponent_quarters, 0, 63));
+  const int quarter = (twice > 0x1.306fe0a31b715p+0) + (twice > 0x1.6a09e667f3bcdp+0) + (twice > 0x1.ae89f995ad3adp+0);
+  const int below = twice == 1.0 ? 1 : 0;  // a power of two is the upper edge of the bin before it
+  return static_cast<std::size_t>(std::clamp(4 * (exponent - 1) + quarter - below - first_exponent_quarters, 0, 63));
 }
 
 }  // namespace
