@@ -38,7 +38,7 @@ int shrink_budget(CallStatus ended) {
       return 0;
     case CallStatus::died:
     case CallStatus::malformed:
-      return 60;
+      return 24;
     default:
       return 1000;
   }

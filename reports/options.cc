@@ -89,7 +89,7 @@ constexpr unsigned on(Command command) {
   return 1U << static_cast<unsigned>(command);
 }
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
-                   merge = on(Command::merge), report = on(Command::report), bench = on(Command::bench);
+                   merge = on(Command::merge), report = on(Command::report);
 
 struct OptionRow {
   unsigned commands;

@@ -204,6 +204,20 @@ TEST(Program, FindsAWrongKernelAndReplaysIt) {
   EXPECT_EQ(read_journal(folder / "fast").findings.size(), 1U);
 }
 
+TEST(Program, TakesADeathForAFinding) {
+  const Folder folder;
+  const std::string kernel =
+      python_kernel(folder, "dying", "1.0 if q.shape[2] > 0 else 1.0) + __import__('os')._exit(3");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  const Result result = shell(folder, "$attest check --kernel " + kernel +
+                                          " --property attention.oracle --cases 64 --jobs 1 --fail-fast --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  const Journal journal = read_journal(folder / "run");
+  ASSERT_EQ(journal.findings.size(), 1U);
+  EXPECT_EQ(journal.findings[0].kind, "died");
+  EXPECT_FALSE(journal.unfinished());
+}
+
 TEST(Program, GivesTheContractsExitStatus) {
   const Folder folder;
   // 3: nothing could be started, or nothing could be checked.
