@@ -39,6 +39,8 @@ Arithmetic row_arithmetic(DType dtype) {
   arithmetic.folded_exp2 = false;
   arithmetic.split_merge = false;
   arithmetic.normalise_first = false;
+  arithmetic.bias_in_sum = false;
+  arithmetic.division_roundings = 1;
   return arithmetic;
 }
 

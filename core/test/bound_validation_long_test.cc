@@ -1,0 +1,48 @@
+// The bound against the fleet at length, and against a search for inputs that would break it. Tens of minutes.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "fleet/climb.h"
+#include "fleet/fleet.h"
+#include "fleet/validation.h"
+
+namespace attest::fleet {
+namespace {
+
+void expect_no_violation(const Ledger& ledger) {
+  std::fputs(ledger.table().c_str(), stdout);
+  testing::Test::RecordProperty("checks", std::to_string(ledger.total().checks));
+  testing::Test::RecordProperty("worst", std::to_string(ledger.total().worst));
+  for (const auto& [kernel, regimes] : ledger.entries()) {
+    for (const auto& [regime, entry] : regimes) EXPECT_EQ(entry.violations, 0) << entry.first_violation;
+  }
+}
+
+class BoundValidationLong : public testing::TestWithParam<DType> {};
+
+TEST_P(BoundValidationLong, NoCorrectKernelExceedsIt) {
+  // The four dtypes together make more than 1e7 element checks: many small shapes, fewer large ones.
+  Ledger ledger = validate_bound(GetParam(), {.first_seed = 1000, .seeds = 900, .max_keys = 256, .max_head_dim = 64});
+  ledger.merge(validate_bound(GetParam(), {.first_seed = 5000, .seeds = 60, .max_keys = 4096, .max_head_dim = 256}));
+  expect_no_violation(ledger);
+  EXPECT_GE(ledger.total().checks, 2'500'000);
+}
+
+TEST_P(BoundValidationLong, NoSearchFindsAnInputThatExceedsIt) {
+  Ledger ledger;
+  std::uint64_t seed = 1;
+  for (const Emulation& kernel : correct_kernels()) {
+    if (kernel.arithmetic.input == GetParam()) climb(kernel, seed++, /*steps=*/40'000, ledger);
+  }
+  expect_no_violation(ledger);
+}
+
+std::string dtype_name(const testing::TestParamInfo<DType>& dtype) {
+  return std::string(name_of(dtype.param));
+}
+INSTANTIATE_TEST_SUITE_P(All, BoundValidationLong, testing::Values(DType::f64, DType::f32, DType::f16, DType::bf16),
+                         dtype_name);
+
+}  // namespace
+}  // namespace attest::fleet

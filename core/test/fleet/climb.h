@@ -1,0 +1,14 @@
+// A hill climb that tries to push a correct kernel over its bound.
+#pragma once
+
+#include <cstdint>
+
+#include "ledger.h"
+
+namespace attest::fleet {
+
+/// Starts from small cases of every regime, changes one number at a time (bits, powers of two, copies, signs, the
+/// scale) and keeps what does not lower error / bound. `steps` evaluations, entered into the ledger. Deterministic.
+void climb(const Emulation& kernel, std::uint64_t seed, std::int64_t steps, Ledger& ledger);
+
+}  // namespace attest::fleet

@@ -1,0 +1,369 @@
+#include "emulator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "soft.h"
+
+namespace attest::fleet {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// A number in [-1, 1] that looks random and is a function of x.
+double noise(double x) {
+  std::uint64_t h = std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15U;
+  h ^= h >> 32U;
+  h *= 0xd6e8feb86659fd93U;
+  h ^= h >> 32U;
+  return static_cast<double>(static_cast<std::int64_t>(h)) * 0x1p-63;
+}
+
+/// The weighted sum over some keys: sum of w_j exp(-reference) and of those times v_j.
+struct Partial {
+  double reference = -infinity;
+  double sum = 0;
+  std::vector<double> out;
+};
+
+class RowEmulator {
+ public:
+  RowEmulator(const Emulation& kernel, const Case& c, std::int64_t row);
+  /// out [dv], not rounded to the output format yet; returns the log-sum-exp.
+  double run(std::vector<double>& out);
+
+ private:
+  [[nodiscard]] double product(std::int64_t key) const;
+  [[nodiscard]] double score(double x, double bias) const;
+  [[nodiscard]] double exponential(double e) const;
+  [[nodiscard]] double weight(double score, double reference) const;
+  [[nodiscard]] double rescale(double from, double to) const;
+  [[nodiscard]] double logarithm(double x) const { return scores_.round(std::log(x)); }
+  [[nodiscard]] double in_nats(double reference) const {
+    return folds_scale_ ? scores_.mul(reference, scale_) : reference;
+  }
+  /// Whether a reference is no number to subtract: no key yet, or keys so low that base 2 overflows.
+  [[nodiscard]] bool vanishes(double reference) const {
+    return (a_.folded_exp2 ? scores_.mul(reference, folded_factor_) : reference) == -infinity;
+  }
+  void accumulate(Partial& partial, double w, std::int64_t key) const;
+  [[nodiscard]] Partial blocks(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] Partial two_pass(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] double pairwise(std::size_t begin, std::size_t end,
+                                const std::function<double(std::size_t)>& term) const;
+  void divide(std::vector<double>& out, double sum) const;
+  double merge(std::vector<Partial>& parts, std::vector<double>& out) const;
+
+  const Arithmetic& a_;
+  const Structure& structure_;
+  const Fault& fault_;
+  Soft scores_, sums_;
+  std::int64_t dk_, dv_;
+  std::vector<double> q_, k_, v_;
+  std::vector<std::int64_t> keys_;  // that take part, in order
+  std::vector<double> z_;           // their scores, without the factor that is folded
+  std::vector<double> share_;       // of their weights: 1, or what a leak lets in
+  double scale_, log2e_, folded_factor_ = 1;
+  bool has_bias_, pre_scale_, folds_scale_;
+};
+
+RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t row)
+    : a_(kernel.arithmetic),
+      structure_(kernel.structure),
+      fault_(kernel.fault),
+      scores_(a_.score_sums, a_.rounding == Rounding::toward_zero, a_.flushes_subnormals),
+      sums_(a_.accumulate, a_.rounding == Rounding::toward_zero, a_.flushes_subnormals),
+      dk_(c.q().shape()[3]),
+      dv_(c.v().shape()[3]),
+      k_(c.k().to_doubles()),
+      v_(c.v().to_doubles()),
+      scale_(scores_.round(c.scale * fault_.scale_factor)),
+      log2e_(scores_.round(fault_.log2e != 0 ? fault_.log2e : std::numbers::log2e)),
+      has_bias_(c.mask().present() && c.mask().dtype() != DType::boolean),
+      pre_scale_(c.mask_convention == MaskConvention::pre_scale) {
+  const std::int64_t M = c.q().shape()[2];
+  const std::int64_t N = c.k().shape()[2];
+  for (std::int64_t d = 0; d < dk_; ++d) q_.push_back(c.q()[row * dk_ + d]);
+  if (a_.flushes_inputs) {
+    const double least = format_of(a_.input).min_normal;
+    for (auto* values : {&q_, &k_, &v_}) {
+      for (double& x : *values) x = std::fabs(x) < least ? 0.0 : x;
+    }
+  }
+  // q*scale in its own format; the scale is then done with.
+  if (a_.prescaled_q) {
+    for (double& x : q_) x = Soft(*a_.prescaled_q, false, a_.flushes_subnormals).round(x * scale_);
+  }
+  folds_scale_ =
+      a_.folded_exp2 && !a_.prescaled_q && !a_.stored_scaled && !a_.stored_biased && (!has_bias_ || pre_scale_);
+  if (a_.base2) folded_factor_ = folds_scale_ ? scores_.mul(scale_, log2e_) : log2e_;
+
+  const std::int64_t last = fault_.drops_last_key ? N - 1 : N;
+  for (std::int64_t j = 0; j < last; ++j) {
+    bool visible = true;
+    double bias = 0;
+    if (c.causal == Causal::top_left) visible = j <= row;
+    if (c.causal == Causal::bottom_right) visible = j <= row + N - M;
+    if (c.mask().present()) {
+      const double entry = c.mask()[row * N + j];
+      if (!has_bias_) {
+        visible = visible && entry != 0;
+      } else {
+        bias = a_.mask_format ? Soft(*a_.mask_format, false, a_.flushes_subnormals).round(entry) : entry;
+        visible = visible && bias != -infinity;
+      }
+    }
+    if (!visible && fault_.leak == 0) continue;
+    keys_.push_back(j);
+    share_.push_back(visible ? 1.0 : fault_.leak);
+    z_.push_back(score(product(j), visible ? bias : 0.0));
+  }
+}
+
+double RowEmulator::product(std::int64_t key) const {
+  const double* const k = k_.data() + key * dk_;
+  const auto q = [&](std::int64_t c) { return q_[static_cast<std::size_t>(c)]; };
+  double x = 0;
+  switch (structure_.dot) {
+    case Dot::sequential:
+      for (std::int64_t c = 0; c < dk_; ++c) x = scores_.add(x, scores_.mul(q(c), k[c]));
+      break;
+    case Dot::fused:
+      for (std::int64_t c = 0; c < dk_; ++c) x = scores_.fma(q(c), k[c], x);
+      break;
+    case Dot::tiles: {
+      double part[4] = {};
+      for (std::int64_t c = 0; c < dk_; ++c) part[c % 4] = scores_.fma(q(c), k[c], part[c % 4]);
+      x = scores_.add(scores_.add(part[0], part[1]), scores_.add(part[2], part[3]));
+      break;
+    }
+  }
+  return a_.stored_raw ? round_to(*a_.stored_raw, x) : x;
+}
+
+double RowEmulator::score(double x, double bias) const {
+  if (folds_scale_) return has_bias_ ? scores_.add(x, bias) : x;
+  const auto scaled = [&](double y) {
+    const double t = a_.prescaled_q ? y : scores_.mul(scale_, y);
+    return a_.stored_scaled ? round_to(*a_.stored_scaled, t) : t;
+  };
+  double s = 0;
+  if (!has_bias_) {
+    s = scaled(x);
+  } else if (pre_scale_) {
+    // Where q carries the scale already, the bias is given it by itself.
+    s = a_.prescaled_q ? scores_.add(x, scores_.mul(scale_, bias)) : scaled(scores_.add(x, bias));
+  } else {
+    s = scores_.add(scaled(x), bias);
+  }
+  return a_.stored_biased ? round_to(*a_.stored_biased, s) : s;
+}
+
+double RowEmulator::exponential(double e) const {
+  double y = a_.base2 ? std::exp2(e) : std::exp(e);
+  if (fault_.exp_error != 0) y *= 1 + std::copysign(fault_.exp_error, noise(e));
+  // Below the least positive number exp must round to 0 or to that number, as the bound assumes.
+  const Format& format = format_of(scores_.format());
+  if (structure_.exp_errs && y >= format.min_subnormal && std::isfinite(y)) {
+    const double ulp = std::max(std::ldexp(2 * format.unit, std::ilogb(y)), format.min_subnormal);
+    y += noise(e) * (a_.exp_ulp - 0.55) * ulp;
+  }
+  return scores_.round(y);
+}
+
+double RowEmulator::weight(double score, double reference) const {
+  if (a_.max == MaxPolicy::none) return exponential(a_.base2 ? scores_.mul(score, folded_factor_) : score);
+  if (a_.folded_exp2) return exponential(scores_.fma(score, folded_factor_, -scores_.mul(reference, folded_factor_)));
+  const double below = scores_.sub(score, reference);
+  return exponential(a_.base2 ? scores_.mul(below, log2e_) : below);
+}
+
+double RowEmulator::rescale(double from, double to) const {
+  if (from == -infinity) return 0;
+  if (a_.max == MaxPolicy::none) return 1;
+  const double below = scores_.sub(from, to);
+  return exponential(a_.base2 ? scores_.mul(below, folded_factor_) : below);
+}
+
+void RowEmulator::accumulate(Partial& partial, double w, std::int64_t key) const {
+  const double rounded = Soft(a_.weights, false, a_.flushes_subnormals).round(w);
+  partial.sum = sums_.add(partial.sum, a_.weights_in_denominator ? rounded : w);
+  for (std::int64_t d = 0; d < dv_; ++d) {
+    double& o = partial.out[static_cast<std::size_t>(d)];
+    const double v = v_[static_cast<std::size_t>(key * dv_ + d)];
+    o = structure_.fused_values ? sums_.fma(rounded, v, o) : sums_.add(o, sums_.mul(rounded, v));
+  }
+}
+
+Partial RowEmulator::blocks(std::size_t begin, std::size_t end) const {
+  Partial partial;
+  partial.out.assign(static_cast<std::size_t>(dv_), 0.0);
+  if (a_.max == MaxPolicy::none) partial.reference = 0;
+  const auto block = static_cast<std::size_t>(a_.block);
+  for (std::size_t at = begin; at < end; at += block) {
+    const std::size_t stop = std::min(end, at + block);
+    if (a_.max != MaxPolicy::none) {
+      double maximum = -infinity;
+      for (std::size_t j = at; j < stop; ++j) maximum = std::max(maximum, z_[j]);
+      const bool lazy = a_.max == MaxPolicy::lazy && partial.reference != -infinity;
+      const double larger = std::max(maximum, partial.reference);
+      const bool moves = lazy ? maximum - partial.reference >= a_.lazy_nats : !vanishes(larger);
+      if (moves) {
+        const double factor = rescale(partial.reference, larger);
+        partial.sum = sums_.mul(partial.sum, factor);
+        for (double& o : partial.out) o = fault_.forgets_rescale ? o : sums_.mul(o, factor);
+        partial.reference = larger;
+      }
+      if (partial.reference == -infinity) continue;
+    }
+    for (std::size_t j = at; j < stop; ++j) {
+      accumulate(partial, share_[j] * weight(z_[j], partial.reference), keys_[j]);
+    }
+  }
+  return partial;
+}
+
+double RowEmulator::pairwise(std::size_t begin, std::size_t end, const std::function<double(std::size_t)>& term) const {
+  if (end - begin == 1) return term(begin);
+  const std::size_t middle = begin + (end - begin) / 2;
+  return sums_.add(pairwise(begin, middle, term), pairwise(middle, end, term));
+}
+
+Partial RowEmulator::two_pass(std::size_t begin, std::size_t end) const {
+  Partial partial;
+  partial.out.assign(static_cast<std::size_t>(dv_), 0.0);
+  if (begin == end) return partial;
+  partial.reference = a_.max == MaxPolicy::none ? 0.0 : -infinity;
+  if (a_.max != MaxPolicy::none) {
+    for (std::size_t j = begin; j < end; ++j) partial.reference = std::max(partial.reference, z_[j]);
+    if (vanishes(partial.reference)) {
+      partial.reference = -infinity;
+      return partial;
+    }
+  }
+  std::vector<double> w;
+  for (std::size_t j = begin; j < end; ++j) w.push_back(share_[j] * weight(z_[j], partial.reference));
+  if (!structure_.permuted_pairwise && !a_.normalise_first) {
+    for (std::size_t j = begin; j < end; ++j) accumulate(partial, w[j - begin], keys_[j]);
+    return partial;
+  }
+  std::vector<std::size_t> order(w.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (structure_.permuted_pairwise) std::shuffle(order.begin(), order.end(), std::mt19937_64(w.size()));
+  const auto sum = [&](const std::function<double(std::size_t)>& term) {
+    if (structure_.permuted_pairwise) return pairwise(0, order.size(), [&](std::size_t i) { return term(order[i]); });
+    double total = 0;
+    for (const std::size_t i : order) total = sums_.add(total, term(i));
+    return total;
+  };
+  partial.sum = sum([&](std::size_t i) { return w[i]; });
+  if (a_.normalise_first) divide(w, partial.sum);
+  const Soft weights(a_.weights, false, a_.flushes_subnormals);
+  for (std::int64_t d = 0; d < dv_; ++d) {
+    partial.out[static_cast<std::size_t>(d)] = sum([&](std::size_t i) {
+      return sums_.mul(weights.round(w[i]), v_[static_cast<std::size_t>(keys_[begin + i] * dv_ + d)]);
+    });
+  }
+  return partial;
+}
+
+void RowEmulator::divide(std::vector<double>& out, double sum) const {
+  if (!structure_.reciprocal) {
+    for (double& o : out) o = sums_.div(o, sum);
+    return;
+  }
+  const double reciprocal = sums_.div(1.0, sum);
+  for (double& o : out) o = sums_.mul(o, reciprocal);
+}
+
+double RowEmulator::merge(std::vector<Partial>& parts, std::vector<double>& out) const {
+  Partial whole;
+  whole.out.assign(static_cast<std::size_t>(dv_), 0.0);
+  const auto add = [&](double factor, double sum, const std::vector<double>& part) {
+    whole.sum = sums_.add(whole.sum, sums_.mul(factor, sum));
+    for (std::size_t d = 0; d < part.size(); ++d) whole.out[d] = sums_.add(whole.out[d], sums_.mul(factor, part[d]));
+  };
+  if (structure_.merge == Merge::max_and_sum) {
+    for (const Partial& part : parts) whole.reference = std::max(whole.reference, part.reference);
+    for (const Partial& part : parts) {
+      if (part.reference != -infinity) add(rescale(part.reference, whole.reference), part.sum, part.out);
+    }
+    divide(whole.out, whole.sum);
+    out = whole.out;
+    return scores_.add(in_nats(whole.reference), logarithm(whole.sum));
+  }
+  // Every part normalised, with its log-sum-exp in nats.
+  const auto natural = [&](double e) { return scores_.round(std::exp(e)); };
+  std::vector<double> lse;
+  double largest = -infinity;
+  for (Partial& part : parts) {
+    if (part.reference == -infinity) {
+      lse.push_back(-infinity);
+      continue;
+    }
+    divide(part.out, part.sum);
+    lse.push_back(scores_.add(in_nats(part.reference), logarithm(part.sum)));
+    largest = std::max(largest, lse.back());
+  }
+  double sum = 0;
+  for (const double l : lse) sum = sums_.add(sum, natural(scores_.sub(l, largest)));
+  const double total = scores_.add(largest, logarithm(sum));
+  const bool divides = structure_.merge == Merge::lse;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    if (lse[p] != -infinity) add(natural(scores_.sub(lse[p], divides ? largest : total)), 1.0, parts[p].out);
+  }
+  if (divides) divide(whole.out, whole.sum);
+  out = whole.out;
+  return total;
+}
+
+double RowEmulator::run(std::vector<double>& out) {
+  const std::size_t n = keys_.size();
+  if (n == 0) {
+    out.assign(static_cast<std::size_t>(dv_), std::numeric_limits<double>::quiet_NaN());
+    return -infinity;
+  }
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    return a_.block == 0 ? two_pass(begin, end) : blocks(begin, end);
+  };
+  if (structure_.splits > 1) {
+    std::vector<Partial> parts;
+    const auto splits = static_cast<std::size_t>(structure_.splits);
+    for (std::size_t p = 0; p < splits; ++p) parts.push_back(part(n * p / splits, n * (p + 1) / splits));
+    return merge(parts, out);
+  }
+  Partial whole = part(0, n);
+  if (!a_.normalise_first) divide(whole.out, whole.sum);
+  out = whole.out;
+  return scores_.add(in_nats(whole.reference), logarithm(whole.sum));
+}
+
+}  // namespace
+
+Answer emulate(const Emulation& kernel, const Case& c) {
+  assert(c.q().shape()[0] == 1 && c.q().shape()[1] == 1);
+  const std::int64_t M = c.q().shape()[2];
+  const std::int64_t dv = c.v().shape()[3];
+  Answer answer{Tensor(kernel.arithmetic.output, c.out_shape()), Tensor(DType::f64, {1, 1, M})};
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < M; ++i) {
+    answer.lse.set(i, RowEmulator(kernel, c, i).run(out));
+    for (std::int64_t d = 0; d < dv; ++d) {
+      double o = out[static_cast<std::size_t>(d)];
+      const double least = kernel.arithmetic.flushes_subnormals ? format_of(kernel.arithmetic.output).min_normal : 0.0;
+      if (std::fabs(o) < least) o = 0;
+      answer.out.set(i * dv + d, o);
+    }
+  }
+  return answer;
+}
+
+}  // namespace attest::fleet
