@@ -81,5 +81,47 @@ TEST(oracle, accepts_a_plain_kernel_and_refuses_a_broken_one) {
   }
 }
 
+/// Two-pass attention in double.
+Tensor two_pass_f64(const Case& c, double factor = 1) {
+  const std::int64_t M = c.q().shape()[2], N = c.k().shape()[2], dk = c.q().shape()[3], dv = c.v().shape()[3];
+  Tensor out(DType::f64, Shape{1, 1, M, dv});
+  std::vector<double> s(static_cast<std::size_t>(N));
+  for (std::int64_t i = 0; i < M; ++i) {
+    double m = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (std::int64_t j = 0; j < N; ++j) {
+      double x = 0;
+      for (std::int64_t e = 0; e < dk; ++e) x += c.q()[i * dk + e] * c.k()[j * dk + e];
+      s[static_cast<std::size_t>(j)] = x * c.scale * factor;
+      m = std::max(m, s[static_cast<std::size_t>(j)]);
+    }
+    for (double& w : s) sum += w = std::exp(w - m);
+    for (std::int64_t k = 0; k < dv; ++k) {
+      double o = 0;
+      for (std::int64_t j = 0; j < N; ++j) o += s[static_cast<std::size_t>(j)] * c.v()[j * dv + k];
+      out.set(i * dv + k, o / sum);
+    }
+  }
+  return out;
+}
+
+TEST(oracle, settles_f64_kernels_in_double_double) {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 100; ++round) {
+    Spec spec;
+    spec.dtype = DType::f64;
+    spec.spread = round % 2 ? 4 : 1;
+    const Case c = random_case(random, spec);
+    const Arithmetic universal = universal_arithmetic(DType::f64, DType::f64);
+    const Tensor out = two_pass_f64(c);
+    const Verdict right = judge_attention(c, out, {}, universal);
+    EXPECT_EQ(right.outcome, Outcome::held) << right.reason;
+    EXPECT_EQ(right.level, 2);
+    const Verdict balls = judge_attention(c, out, {}, universal, {.first_level = 3});
+    EXPECT_EQ(balls.level, 3);
+    EXPECT_NEAR(right.utilisation, balls.utilisation, 1e-5 * balls.utilisation);
+    EXPECT_EQ(judge_attention(c, two_pass_f64(c, 1 + 1e-11), {}, universal).outcome, Outcome::violated);
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -11,6 +11,14 @@ inline void mad(vec& accumulator, const vec& a, const vec& b) {
   accumulator += a * b;
 }
 
+/// a b = p + e (Dekker, Veltkamp).
+inline void two_product(const vec& a, const vec& b, vec& p, vec& e) {
+  p = a * b;
+  const vec ca = 134217729.0 * a, cb = 134217729.0 * b;
+  const vec ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
+  e = ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+}
+
 #include "inner_loops.inc"
 
 }  // namespace

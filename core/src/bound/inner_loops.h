@@ -30,6 +30,15 @@ struct InnerLoops {
   /// spread[k] += sum_j ph[j] |v[row(j)][k] - o[k]|, size[k] += sum_j pp[j] |v[row(j)][k]|.
   void (*spread)(const double* ph, const double* pp, const std::int64_t* index, std::int64_t n, const double* v,
                  std::int64_t stride, const double* o, double* spread, double* size);
+
+  // Double-double (level 2): hi + lo, for numbers whose products stay between 2^-900 and 2^990.
+  /// x[j] = q.k_j to within 2 (dk+2)^2 2^-106 X_j.
+  void (*dots_dd)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* hi, double* lo);
+  /// w = exp(s - m) for s = hi + lo <= m + 1, in place, to a relative error of 2^-86; 0 below exp(-708).
+  void (*weights_dd)(double* hi, double* lo, std::int64_t n, double m);
+  /// o[k] = sum_j w[j] v[row(j)][k] to within 2 (n+2)^2 2^-106 sum_j |w[j] v[row(j)][k]|.
+  void (*combine_dd)(const double* w_hi, const double* w_lo, const std::int64_t* index, std::int64_t n, const double* v,
+                     std::int64_t stride, double* hi, double* lo);
 };
 
 /// The fastest loops this processor runs.

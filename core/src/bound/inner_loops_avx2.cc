@@ -13,6 +13,12 @@ inline void mad(vec& accumulator, const vec& a, const vec& b) {
   accumulator = (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)accumulator);
 }
 
+/// a b = p + e.
+inline void two_product(const vec& a, const vec& b, vec& p, vec& e) {
+  p = a * b;
+  e = (vec)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
+}
+
 #include "inner_loops.inc"
 
 }  // namespace

@@ -78,6 +78,10 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     const double A = std::min(w.A[i] + w.A_small[i] + weighted_in, most_v);
     const double apart = std::max({values.high[k] - o[k], o[k] - values.low[k], 0.0});
 
+    e.spread = w.S[i];
+    e.weighted = A;
+    e.most = most_v;
+
     // Certificate of the double pass, and S.
     double radius = 0, S = w.S[i];
     if (r) {

@@ -78,6 +78,9 @@ struct ElementTerms {
   double allowed = 0;
   double certificate = 0;  ///< of the double evaluation, when RowKeys::unit > 0; else the r_k given
   Excuse excuse = Excuse::none;
+  double spread = 0;    ///< sum_j ph_j |v_jk - o_k|, from above
+  double weighted = 0;  ///< sum_j pp_j |v_jk|, from above
+  double most = 0;      ///< largest |v_jk| of a visible key
   bool trusted = true;  ///< false: the bound owes more than 2^-10 of itself to r_k; evaluate with a smaller one
 };
 

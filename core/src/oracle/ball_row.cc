@@ -150,6 +150,14 @@ void BallRow::distance(std::int64_t k, double found, double& lower, double& uppe
   upper = upper_size(d);
 }
 
+void BallRow::lse_distance(double found, double& lower, double& upper) const {
+  Ball d;
+  arb_set_d(d, found);
+  arb_sub(d, d, lse[0], precision + 64);
+  lower = lower_size(d);
+  upper = upper_size(d);
+}
+
 long first_precision(double largest_score) {
   const double bits = largest_score > 1 ? std::ceil(std::log2(std::min(largest_score, 0x1p1023))) : 0;
   return 128 + (bits > 8 ? static_cast<long>(bits) + 60 : 0);

@@ -83,6 +83,8 @@ struct BallRow {
   void attach(RowKeys& keys, RowValues& values) const;
   /// [lower, upper] of |found - o_k|.
   void distance(std::int64_t k, double found, double& lower, double& upper) const;
+  /// [lower, upper] of |found - lse|.
+  void lse_distance(double found, double& lower, double& upper) const;
 
  private:
   template <class KeyAt, class ValueAt>

@@ -20,6 +20,8 @@ class RowOracle {
   /// Returns the excuse of the row as a whole.
   Excuse start(const Head& head, std::int64_t i, const Profile& profile, bool ignores_dead_values, bool want_lse,
                long max_precision);
+  /// Exact values in double-double, the bound as it is. False where their exponents leave no room for it.
+  bool evaluate_double_double();
   /// Exact values in balls of at least `bits`, and the bound again from them. False when more than max_precision would
   /// be needed to be sure of the weights.
   bool evaluate_balls(long bits, long max_precision);
@@ -27,7 +29,7 @@ class RowOracle {
   void distance(std::int64_t k, double found, double& lower, double& upper) const;
   void lse_distance(double found, double& lower, double& upper) const;
 
-  [[nodiscard]] int level() const { return level_; }  ///< 1 double, 3 balls
+  [[nodiscard]] int level() const { return level_; }  ///< 1 double, 2 double-double, 3 balls
   [[nodiscard]] long precision() const { return balls_.precision; }
   [[nodiscard]] bool certain() const { return certain_; }  ///< false: the bound could not be certified
   [[nodiscard]] double doubt() const { return level_ == 3 ? doubt_balls : doubt_double; }
@@ -50,6 +52,7 @@ class RowOracle {
   BoundScratch scratch_;
   KeyTerms terms_;
   std::vector<ElementTerms> elements_;
+  std::vector<double> hi_, lo_, w_hi_, w_lo_, o_hi_, o_lo_, radius_;
 };
 
 }  // namespace attest::detail
