@@ -227,7 +227,7 @@ class _Server:
         self.framework = framework
         self.out_dtypes = {"f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "f8_e4m3": "F8_E4M3", "f8_e5m2": "F8_E5M2"}
 
-    def by_name(self, op, metadata, tensors, head_dim):
+    def by_name(self, op, metadata, tensors, head_dim, additive):
         """What is passed by name. Raises Unsupported when the function lacks a parameter that the problem needs."""
         values = {
             "mask": tensors.get("mask"),
@@ -250,7 +250,7 @@ class _Server:
             if name == "scale":
                 served = abs(value * math.sqrt(head_dim) - 1.0) <= 1e-12
             elif name == "mask_convention":
-                served = value == "post-scale" or values["mask"] is None
+                served = value == "post-scale" or not additive
             else:
                 served = name in _ABSENT and (value is None or isinstance(value, (str, bool)) and value == _ABSENT[name])
             if not served:
@@ -268,7 +268,8 @@ class _Server:
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
         head_dim = header["q"]["shape"][-1] if op == "attention" else header["w_q"]["shape"][1] // int(metadata["heads"])
-        named = self.by_name(op, metadata, tensors, head_dim)
+        additive = "mask" in header and header["mask"]["dtype"] != "BOOL"
+        named = self.by_name(op, metadata, tensors, head_dim, additive)
         result = function(*[tensors[name] for name in names], **named)
         out, lse = result if isinstance(result, tuple) else (result, None)
         dtype = self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"])

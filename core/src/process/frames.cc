@@ -132,17 +132,14 @@ Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until) 
 
 /// Takes what has arrived. A reply's size is not believed before its bytes are there, so memory follows the bytes.
 FrameChannel::Progress FrameChannel::read_some() {
-  constexpr std::size_t chunk = std::size_t{1} << 16;
   for (;;) {
-    const std::size_t before = received_.size();
-    const std::size_t room = std::max(chunk, before);
-    received_.resize(before + room);
-    const ssize_t got = ::read(from_child_.get(), received_.data() + before, room);
-    const int error = errno;
-    received_.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
-    if (got < 0 && error == EINTR) continue;
-    if (got == 0 || (got < 0 && error != EAGAIN)) return Progress::closed;
-    return Progress::more;
+    const ssize_t got = ::read(from_child_.get(), chunk_.data(), chunk_.size());
+    if (got > 0) {
+      received_.append(chunk_.data(), static_cast<std::size_t>(got));
+      return Progress::more;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    return got < 0 && errno == EAGAIN ? Progress::more : Progress::closed;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attest/kernel_under_test.h"
 #include "process/child.h"
@@ -41,7 +42,8 @@ class FrameChannel {
   void write_some(std::string_view prefix, std::string_view body, std::size_t& sent);
 
   Descriptor to_child_, from_child_;
-  std::string received_;  // bytes of the current reply, prefix included
+  std::string received_;                                               // bytes of the current reply, prefix included
+  std::vector<char> chunk_ = std::vector<char>(std::size_t{1} << 16);  // what one read may bring
 };
 
 }  // namespace attest::process

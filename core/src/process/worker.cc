@@ -1,5 +1,6 @@
 #include "process/worker.h"
 
+#include <system_error>
 #include <utility>
 
 #include "fmt/format.h"
@@ -52,9 +53,13 @@ Worker::~Worker() {
 
 void Worker::launch() {
   if (carrier_) return;
-  if (!log_) log_ = std::make_unique<Log>(options_.log_folder, id_);
-  log_->mark();
-  carrier_ = starter_(*log_);
+  try {
+    if (!log_) log_ = std::make_unique<Log>(options_.log_folder, id_);
+    log_->mark();
+    carrier_ = starter_(*log_);
+  } catch (const std::system_error& error) {
+    throw KernelLoadError(fmt::format("{}: cannot be started: {}", id_, error.what()));
+  }
 }
 
 std::string Worker::first_manifest() {

@@ -1,5 +1,6 @@
 // The other side of library_carrier.cc: the process in which a shared library under test lives.
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -169,6 +170,8 @@ int worker_main(int argc, char** argv) {
   // A kernel that crashes is expected here; its memory image is not.
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  // Its death must be seen as what it is, whatever a sanitizer or a library of this program has put in the way.
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(number, SIG_DFL);
   std::string json;
   std::unique_ptr<Kernel> kernel;
   try {

@@ -131,6 +131,17 @@ TEST_F(Adapter, serves_less_than_it_is_asked_for_by_saying_so) {
   expect_attention(*kernel, c);
 }
 
+TEST_F(Adapter, minds_the_convention_of_additive_masks_only) {
+  const auto kernel = adapted("softmax-product");
+  Case c = attention_case(DType::f32, {});
+  c.mask_convention = MaskConvention::pre_scale;
+  expect_attention(*kernel, c);
+  c[Slot::mask] = mask_of(DType::boolean, {1, 1, 3, 5});
+  expect_attention(*kernel, c);
+  c[Slot::mask] = mask_of(DType::f32, {1, 1, 3, 5});
+  EXPECT_EQ(kernel->run(c).status, CallStatus::unsupported);
+}
+
 TEST_F(Adapter, passes_failures_on_and_goes_on) {
   const Case c = attention_case(DType::f32, {});
   const auto reply_of = [&](const std::string& mode) {
