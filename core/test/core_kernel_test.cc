@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <tuple>
 
 #include "attest/attention.h"
 #include "attest/kernel_under_test.h"
 #include "attest/multihead.h"
+#include "attest/oracle.h"
 #include "test_scalars.h"
 
 namespace attest {
@@ -196,6 +198,47 @@ TEST(CoreKernels, AnswerNaNWhereEveryKeyIsHiddenAndRejectNoKey) {
     const Reply none = kernel->run(c);
     EXPECT_EQ(none.status, CallStatus::rejected) << entry.id;
     EXPECT_NE(none.message.find("N = 0"), std::string::npos) << none.message;
+  }
+}
+
+/// Violated verdicts of a kernel's outputs over `cases` small cases, held to an arithmetic.
+int violations(Kernel& kernel, DType dtype, const Arithmetic& arithmetic, int cases) {
+  std::mt19937_64 random(17);
+  int violated = 0;
+  for (int at = 0; at < cases; ++at) {
+    const auto size = [&](std::uint64_t most) { return static_cast<std::int64_t>(1 + random() % most); };
+    const std::int64_t rows = size(4), keys = size(12), dk = size(8), dv = size(4);
+    Case c;
+    c[Slot::q] = random_tensor(random, dtype, {1, 2, rows, dk});
+    c[Slot::k] = random_tensor(random, dtype, {1, 1, keys, dk});
+    c[Slot::v] = random_tensor(random, dtype, {1, 1, keys, dv});
+    if (at % 2 == 0) c[Slot::mask] = random_tensor(random, dtype, {1, 1, rows, keys});
+    c.scale = at % 4 < 2 ? 0.7 : 4.0;
+    c.mask_convention = at % 3 == 0 ? MaskConvention::pre_scale : MaskConvention::post_scale;
+    c.causal = at % 5 == 0 ? Causal::top_left : Causal::none;
+    const Reply reply = kernel.run(c);
+    EXPECT_EQ(reply.status, CallStatus::ok) << reply.message;
+    const Verdict verdict = judge_attention(c, reply.out, Tensor(), arithmetic);
+    EXPECT_NE(verdict.outcome, Outcome::inconclusive) << verdict.reason;
+    violated += verdict.outcome == Outcome::violated ? 1 : 0;
+  }
+  return violated;
+}
+
+// What the manifests say of the arithmetic is true, and it matters: half held to sums in float is found out.
+TEST(CoreKernels, KeepTheBoundOfTheArithmeticTheyDeclare) {
+  for (const KernelEntry& entry : core_kernels()) {
+    const auto kernel = entry.make();
+    for (const DType dtype : kernel->manifest().dtypes)
+      EXPECT_EQ(violations(*kernel, dtype, kernel->manifest().arithmetic_for(dtype), 200), 0) << entry.id;
+  }
+  for (const auto& [id, dtype, claimed] :
+       {std::tuple{"core:half", DType::f16, DType::f32}, std::tuple{"core:bfloat16", DType::bf16, DType::f32},
+        std::tuple{"core:float", DType::f32, DType::f64}}) {
+    const auto kernel = core_kernel(id);
+    Arithmetic untrue = kernel->manifest().arithmetic_for(dtype);
+    untrue.score_sums = untrue.accumulate = untrue.weights = claimed;
+    EXPECT_GT(violations(*kernel, dtype, untrue, 200), 50) << id;
   }
 }
 
