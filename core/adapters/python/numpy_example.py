@@ -8,7 +8,8 @@ def attention(q, k, v, mask=None, scale=1.0):
     scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)
     if mask is not None:
         scores = numpy.where(mask, scores, -numpy.inf) if mask.dtype == bool else scores + mask
-    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+    # initial: without any key the maximum is -inf, and the row 0/0, NaN as for a fully masked one.
+    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True, initial=-numpy.inf))
     return weights @ v / weights.sum(axis=-1, keepdims=True)
 
 

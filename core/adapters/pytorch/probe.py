@@ -129,6 +129,13 @@ def _():
     return worst <= 1.0
 
 
+@fact("softmax multiplies by the reciprocal of the sum")
+def _():
+    x = torch.randn(100000, 2)
+    weights = torch.exp(x - x.max(-1, keepdim=True)[0])
+    return torch.equal(torch.softmax(x, -1), weights * (1 / (weights[:, :1] + weights[:, 1:])))
+
+
 @fact("subnormal results are kept")
 def _():
     return torch.softmax(torch.tensor([[0.0, -100.0]]), -1)[0, 1] > 0

@@ -19,10 +19,13 @@ except Exception as error:  # a broken installation raises other things than Imp
     attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
 
 # q is divided by sqrt(dk) before the product (prescaled_q); softmax takes the row's maximum, exponentiates with SLEEF (1.0
-# ulp), sums, and divides each weight before it meets V; nothing is done in base 2 or in partial results.
-_WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True}
+# ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; nothing is done in base 2 or in parts.
+_WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True, "block": 0,
+         "division_roundings": 2, "bias_in_sum": False}
 _F32 = {**_WIDE, "prescaled_q": "f32"}
 _F64 = {**_WIDE, "prescaled_q": "f64"}
+# The slow path hands the mask to baddbmm, which begins its sums with it.
+_MHA = {"f64": {**_F64, "bias_in_sum": True}, "f32": {**_F32, "bias_in_sum": True}}
 # Every intermediate result is a bf16 tensor; softmax works in f32 inside.
 _BF16 = {**_WIDE, "prescaled_q": "bf16", "stored": {"scaled": "bf16", "biased": "bf16"}, "weights": "bf16",
          "score_sums": "f32", "accumulate": "f32"}
@@ -155,7 +158,7 @@ KERNELS = {
         "multihead": mha,
         "manifest": {
             "name": "torch.nn.MultiheadAttention", "version": _VERSION,
-            "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32},
+            "dtypes": ["f64", "f32"], "arithmetic": _MHA,
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
             "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left", "bottom-right"],
             "limits": {"value_dim": "head_dim"},

@@ -95,6 +95,7 @@ TEST_F(Adapter, serves_the_example) {
       }
     }
     expect_attention(*kernel, attention_case(dtype, {1, 1, 0, 2, 3, 3}));
+    expect_attention(*kernel, attention_case(dtype, {2, 1, 3, 0, 3, 3}));
   }
 }
 
