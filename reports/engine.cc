@@ -106,6 +106,7 @@ class Engine::Job {
       while (const std::optional<Unit> unit = engine_.next_unit()) run_unit(*unit);
     } catch (const Abandoned&) {
       // What the journal holds is whole; the batch in hand is not part of it.
+      return;
     } catch (...) {
       engine_.fail(std::current_exception());
     }

@@ -10,7 +10,8 @@
 namespace attest {
 
 std::string short_number(double value) {
-  return std::isfinite(value) ? fmt::format("{:.3g}", value) : number_text(value);
+  if (!std::isfinite(value)) return number_text(value);
+  return value >= 1000 && value < 1e7 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
 std::string one_line(std::string_view text) {

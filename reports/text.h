@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// Three significant digits: "0.41", "1.3e-05", "inf".
+/// Three significant digits, whole numbers from a thousand to ten million: "0.41", "1.3e-05", "66432", "inf".
 [[nodiscard]] std::string short_number(double value);
 
 /// Control characters as spaces: what a kernel says cannot move the cursor or fake a line.
