@@ -270,9 +270,9 @@ TEST(Program, ResumesAfterAKill) {
       "3000 --quiet ";
   EXPECT_EQ(shell(folder, check + "--out whole").status, 0);
   for (const char* lines : {"3", "20", "60"}) {
-    shell(folder,
-          check + "--out killed --overwrite & pid=$!; until [ $(wc -l < killed/run.jsonl 2>/dev/null || echo 0) -gt " +
-              lines + " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
+    shell(folder, "rm -rf killed; " + check +
+                      "--out killed & pid=$!; until [ $(wc -l < killed/run.jsonl 2>/dev/null || echo 0) -gt " + lines +
+                      " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
     EXPECT_NO_THROW((void)read_journal(folder / "killed"));
     EXPECT_EQ(shell(folder, check + "--out killed --resume").status, 0);
     const Result same = shell(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
