@@ -34,7 +34,8 @@ struct InnerLoops {
   // Double-double (level 2): hi + lo, for numbers whose products stay between 2^-900 and 2^990.
   /// x[j] = q.k_j to within 2 (dk+2)^2 2^-106 X_j.
   void (*dots_dd)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* hi, double* lo);
-  /// w = exp(s - m) for s = hi + lo <= m + 1, in place, to a relative error of 2^-86; 0 below exp(-708).
+  /// w = exp(s - m) for s = hi + lo <= m + 1, in place, to a relative error of 2^-86 or an absolute
+  /// one of 2^-1070 (where lo underflows); 0 below exp(-708).
   void (*weights_dd)(double* hi, double* lo, std::int64_t n, double m);
   /// o[k] = sum_j w[j] v[row(j)][k] to within 2 (n+2)^2 2^-106 sum_j |w[j] v[row(j)][k]|.
   void (*combine_dd)(const double* w_hi, const double* w_lo, const std::int64_t* index, std::int64_t n, const double* v,
