@@ -18,8 +18,8 @@ that it has parameters for:
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
-multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q, b_k,
-b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
+multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q,
+b_k, b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
 
 framework="numpy": arrays; bf16 is float32 here (exact on the way in, rounded once to nearest on the way out), or with
 bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tensors, in inference mode.
@@ -107,13 +107,13 @@ def _reply(metadata, tensors=()):
 
 
 def _request():
-    """The next request: its metadata, {name: entry of the header}, the body and where tensors begin; None at the end."""
+    """The next request: its metadata, the header's entries by name, the body, where tensors begin; None at the end."""
     prefix = _read(8)
     if prefix is None:
         return None
     (length,) = struct.unpack("<Q", prefix)
     if length > _MAX_FRAME:
-        raise SystemExit("attest_adapter: standard input carries no frames; start this with attest check --kernel 'exec:…'")
+        raise SystemExit("attest_adapter: standard input carries no frames; start this with attest --kernel 'exec:…'")
     body = _read(length)
     if body is None:
         return None
@@ -225,7 +225,7 @@ class _Server:
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         self.manifest = manifest
         self.framework = framework
-        self.out_dtypes = {"f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "f8_e4m3": "F8_E4M3", "f8_e5m2": "F8_E5M2"}
+        self.out_dtypes = {name.lower(): name for name in _SIZES}
 
     def by_name(self, op, metadata, tensors, head_dim, additive):
         """What is passed by name. Raises Unsupported when the function lacks a parameter that the problem needs."""
@@ -252,7 +252,8 @@ class _Server:
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:
-                served = name in _ABSENT and (value is None or isinstance(value, (str, bool)) and value == _ABSENT[name])
+                plain = value is None or isinstance(value, (str, bool))
+                served = plain and name in _ABSENT and value == _ABSENT[name]
             if not served:
                 raise Unsupported(f"the function has no parameter {name}")
         return {name: value for name, value in values.items() if name in known}
@@ -267,7 +268,10 @@ class _Server:
         read = self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
-        head_dim = header["q"]["shape"][-1] if op == "attention" else header["w_q"]["shape"][1] // int(metadata["heads"])
+        if op == "attention":
+            head_dim = header["q"]["shape"][-1]
+        else:
+            head_dim = header["w_q"]["shape"][1] // int(metadata["heads"])
         additive = "mask" in header and header["mask"]["dtype"] != "BOOL"
         named = self.by_name(op, metadata, tensors, head_dim, additive)
         result = function(*[tensors[name] for name in names], **named)

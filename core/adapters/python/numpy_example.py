@@ -14,4 +14,5 @@ def attention(q, k, v, mask=None, scale=1.0):
 
 
 # numpy's vectorised float32 exp is wrong by up to 2.52 ulp.
-attest_adapter.serve(attention, {"name": "numpy example", "fully_masked_row": "nan", "arithmetic": {"f32": {"exp_ulp": 3}}})
+manifest = {"name": "numpy example", "fully_masked_row": "nan", "arithmetic": {"f32": {"exp_ulp": 3}}}
+attest_adapter.serve(attention, manifest)

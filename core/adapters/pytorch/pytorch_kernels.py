@@ -18,8 +18,8 @@ try:
 except Exception as error:  # a broken installation raises other things than ImportError
     attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
 
-# q is divided by sqrt(dk) before the product (prescaled_q); softmax takes the row's maximum, exponentiates with SLEEF (1.0
-# ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; nothing is done in base 2 or in parts.
+# q is divided by sqrt(dk) before the product (prescaled_q); softmax takes the row's maximum, exponentiates with SLEEF
+# (1.0 ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; nothing is in base 2 or in parts.
 _WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True, "block": 0,
          "division_roundings": 2, "bias_in_sum": False}
 _F32 = {**_WIDE, "prescaled_q": "f32"}
@@ -45,13 +45,14 @@ class _Module:
     _cache = {}
 
     def __init__(self, embed_dim, heads, kdim, vdim, bias, add_bias_kv, dtype):
-        m = torch.nn.MultiheadAttention(embed_dim, heads, dropout=0.0, bias=bias, add_bias_kv=add_bias_kv, kdim=kdim, vdim=vdim,
-                                        batch_first=True, dtype=dtype)
+        m = torch.nn.MultiheadAttention(embed_dim, heads, dropout=0.0, bias=bias, add_bias_kv=add_bias_kv, kdim=kdim,
+                                        vdim=vdim, batch_first=True, dtype=dtype)
         self.module = m
         self.zero = torch.zeros(embed_dim, dtype=dtype)
         # A linear layer holds the transposes of our weights: these are views of the parameters the way cases have them.
         self.packed = m.in_proj_weight.data.t() if m._qkv_same_embed_dim else None
-        self.separate = None if m._qkv_same_embed_dim else [w.data.t() for w in (m.q_proj_weight, m.k_proj_weight, m.v_proj_weight)]
+        separate = () if m._qkv_same_embed_dim else (m.q_proj_weight, m.k_proj_weight, m.v_proj_weight)
+        self.separate = [weight.data.t() for weight in separate]
         self.in_bias = m.in_proj_bias.data if bias else None
         self.out_weight = m.out_proj.weight.data.t()
         self.out_bias = m.out_proj.bias.data if bias else None
@@ -110,13 +111,13 @@ def _require(condition, why):
 
 def _check_shapes(q, w_q, w_v, w_o):
     embed_dim = q.shape[2]
-    _require(w_q.shape[1] == embed_dim and w_v.shape[1] == embed_dim, "nn.MultiheadAttention has heads*dk = heads*dv = c_q")
+    _require(w_q.shape[1] == w_v.shape[1] == embed_dim, "nn.MultiheadAttention has heads*dk = heads*dv = c_q")
     _require(w_o is not None, "nn.MultiheadAttention always has an output projection")
     _require(w_o.shape[1] == embed_dim, "nn.MultiheadAttention has d_o = c_q")
 
 
-def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, bias_k=None, bias_v=None, mask=None,
-        causal="none"):
+def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, bias_k=None, bias_v=None,
+        mask=None, causal="none"):
     _check_shapes(q, w_q, w_v, w_o)
     _require((bias_k is None) == (bias_v is None), "add_bias_kv adds both or neither")
     bias = any(b is not None for b in (b_q, b_k, b_v, b_o))
@@ -184,8 +185,7 @@ def main():
     if not hasattr(torch.nn.functional, "_scaled_dot_product_attention"):
         attest_adapter.refuse(f"these kernels are those of PyTorch 1.13; {sys.executable} has {_VERSION}")
     torch.set_num_threads(1)
-    kernel = KERNELS[name]
-    attest_adapter.serve(kernel.get("function"), kernel["manifest"], multihead=kernel.get("multihead"), framework="torch")
+    attest_adapter.serve(**KERNELS[name], framework="torch")
 
 
 if __name__ == "__main__":
