@@ -14,7 +14,8 @@ Tensor stored(DType dtype, const Shape& shape, std::span<double> values) {
 }
 
 double power_of_two(Stream& stream, const Format& format, int low, int high) {
-  const double power = std::ldexp(stream.sign(), static_cast<int>(stream.between(low, high)));
+  const double size = std::ldexp(1.0, static_cast<int>(stream.between(low, high)));
+  const double power = stream.either(size);
   switch (stream.below(6)) {
     case 0:
       return power * (1.0 + std::ldexp(1.0, 1 - format.precision));
@@ -26,22 +27,29 @@ double power_of_two(Stream& stream, const Format& format, int low, int high) {
 }
 
 double bit_class(Stream& stream, const Format& format, int low, int high) {
+  double size = 0.0;
   switch (stream.below(9)) {
     case 0:
-      return stream.sign() * 0.0;
+      break;
     case 1:
-      return stream.sign() * format.min_subnormal * static_cast<double>(stream.between(1, 3));
+      size = format.min_subnormal * static_cast<double>(stream.between(1, 3));
+      break;
     case 2:
-      return stream.sign() * (format.min_normal + format.min_subnormal * static_cast<double>(stream.between(-1, 1)));
+      size = format.min_normal + format.min_subnormal * static_cast<double>(stream.between(-1, 1));
+      break;
     case 3:
     case 4:
     case 5:
       return power_of_two(stream, format, low, high);
     case 6:
-      return stream.sign() * std::ldexp(2.0 - std::ldexp(1.0, 1 - format.precision), high);
-    default:
-      return std::ldexp(stream.sign() * (1.0 + stream.unit()), static_cast<int>(stream.between(low, high)));
+      size = std::ldexp(2.0 - std::ldexp(1.0, 1 - format.precision), high);
+      break;
+    default: {
+      const double significand = 1.0 + stream.unit();
+      size = std::ldexp(significand, static_cast<int>(stream.between(low, high)));
+    }
   }
+  return stream.either(size);
 }
 
 double scale_of(const Recipe& recipe) {

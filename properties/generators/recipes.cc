@@ -93,7 +93,8 @@ constexpr Weighted<std::int32_t> head_counts[] = {{1, 8}, {2, 3}, {3, 1}, {4, 2}
 constexpr Weighted<std::int32_t> block_sizes[] = {{16, 8}, {32, 5}, {64, 3}, {128, 1}};
 
 std::int32_t around_a_block(Choices& choices) {
-  return pick(choices, block_sizes) + choices.between(-1, 1);
+  const std::int32_t block = pick(choices, block_sizes);
+  return block + choices.between(-1, 1);
 }
 
 /// One long extent among short ones (1 case in 16), several (1 in 512), thousands of keys (1 in 4096), nothing (1 in
@@ -113,7 +114,8 @@ void draw_extents(Choices& choices, Recipe& r, bool small_only) {
     r.queries = choices.between(1, 2);
     r.dk = choices.between(1, 4);
     r.dv = choices.between(1, 2);
-    r.keys = (1 << choices.between(10, 13)) - choices.between(0, 1);
+    r.keys = 1 << choices.between(10, 13);
+    r.keys -= choices.between(0, 1);
     r.scores = ScoreKind::zero_queries;
     r.values = ValueKind::half_ones;
   } else if (rarity < 9) {

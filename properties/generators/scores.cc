@@ -41,7 +41,7 @@ void prescribe(Block& block, Stream& stream, std::span<const double> target) {
   const double power = std::ldexp(1.0, std::ilogb(per_column) / 2);
   for (std::int64_t c = 0; c < block.dk; ++c) {
     const bool aims = c < aimed;
-    const double sign = stream.sign();
+    const double sign = stream.either(1.0);
     for (std::int64_t i = 0; i < block.rows; ++i) {
       block.q[static_cast<std::size_t>(i * block.dk + c)] = aims ? sign * power : stream.gaussian();
     }
@@ -89,7 +89,7 @@ void targets(ScoreKind kind, Block& block, Stream& stream, DType dtype, std::spa
           std::array{8.0, 20.0, 50.0, 100.0, 200.0}[static_cast<std::size_t>(stream.below(5))];
       return;
     case ScoreKind::offset: {
-      const double offset = stream.sign() * stream.uniform(100, 3000);
+      const double size = stream.uniform(100, 3000), offset = stream.either(size);
       for (double& t : target) t += offset;
       return;
     }

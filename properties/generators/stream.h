@@ -32,8 +32,9 @@ class Stream {
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   /// Uniform in [low, high).
   double uniform(double low, double high) { return low + (high - low) * unit(); }
-  /// -1 or 1.
-  double sign() { return (next() >> 63) != 0 ? 1.0 : -1.0; }
+  /// `size` or -size. (A product like sign() * unit() would leave to the compiler which of the two is drawn first, and
+  /// with it the value: one draw an expression.)
+  double either(double size) { return (next() >> 63) != 0 ? size : -size; }
 
   /// Close to standard normal: the sum of four uniforms (Irwin-Hall) from the four 16-bit lanes of one number, mean 0,
   /// variance 1, at most 3.47 in size. Heavier tails are a kind of their own.

@@ -68,6 +68,12 @@ bool seen(const Recipe& recipe, const Case& c, std::int64_t batch, std::int64_t 
   return false;
 }
 
+/// A value that must show wherever it leaks to.
+double seen_nowhere(Stream& stream) {
+  const double size = stream.uniform(1, 100);
+  return stream.either(size);
+}
+
 void cancelling(Block& block, Stream& stream) {
   const double size = std::ldexp(1.0, static_cast<int>(stream.between(0, 10)));
   const double rest = std::ldexp(1.0, -static_cast<int>(stream.between(2, block.format.precision)));
@@ -98,14 +104,17 @@ void fill_plain(ValueKind kind, Block& block, Stream& stream) {
     case ValueKind::cancelling:
       return cancelling(block, stream);
     case ValueKind::huge_offset: {
-      const double offset = stream.sign() * stream.uniform(1, 3000);
+      const double size = stream.uniform(1, 3000), offset = stream.either(size);
       return fill_all(block, [&] { return offset + stream.gaussian(); });
     }
     case ValueKind::huge: {
       // One case in sixteen leaves the domain: sums that may overflow are excused, and counted.
       const double top = stream.one_in(16) ? block.format.largest : largest_summand(block);
       const double size = std::ldexp(top, -static_cast<int>(stream.below(8)));
-      return fill_all(block, [&] { return stream.sign() * size * (0.5 + 0.5 * stream.unit()); });
+      return fill_all(block, [&] {
+        const double part = 0.5 + 0.5 * stream.unit();
+        return stream.either(size * part);
+      });
     }
     case ValueKind::bit_classes: {
       const int high = std::ilogb(stream.one_in(16) ? block.format.largest : largest_summand(block));
@@ -149,7 +158,7 @@ void fill_values(const Recipe& recipe, Case& c, std::span<const double> q, std::
           for (std::int64_t j = 0; j < recipe.keys; ++j) {
             const bool zero = seen(recipe, c, b, g, j);
             for (std::int64_t column = 0; column < recipe.dv; ++column) {
-              block.at(j, column) = zero ? 0.0 : stream.sign() * stream.uniform(1, 100);
+              block.at(j, column) = zero ? 0.0 : seen_nowhere(stream);
             }
           }
           break;

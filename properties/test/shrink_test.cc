@@ -58,7 +58,7 @@ TEST(Shrink, an_ignored_causal_form_needs_two_keys) {
   expect_shrunk(Bug::causal, {.queries = 2, .keys = 3});
 }
 TEST(Shrink, a_wrong_head_mapping_needs_two_groups) {
-  expect_shrunk(Bug::head_mapping, {.heads = 4, .keys = 1});
+  expect_shrunk(Bug::head_mapping, {.heads = 4, .keys = 2, .dk = 2});
 }
 TEST(Shrink, ignored_columns_keep_one_beyond_the_limit) {
   expect_shrunk(Bug::wide, {.keys = 2, .dk = 66}, 3);
