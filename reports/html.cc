@@ -126,6 +126,7 @@ std::string histogram(const Tally& tally, const std::string& title) {
 std::string reasons_list(const Tally& tally) {
   if (tally.reasons.empty()) return {};
   std::vector<std::pair<std::int64_t, std::string>> sorted;
+  sorted.reserve(tally.reasons.size());
   for (const auto& [reason, count] : tally.reasons) sorted.emplace_back(-count, reason);
   std::ranges::sort(sorted);
   constexpr std::size_t shown = 12;
