@@ -19,7 +19,7 @@ except Exception as error:  # a broken installation raises other things than Imp
     attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
 
 # q is divided by sqrt(dk) before the product (prescaled_q); softmax takes the row's maximum, exponentiates with SLEEF
-# (1.0 ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; nothing is in base 2 or in parts.
+# (1.0 ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; no base 2, no parts.
 _WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True, "block": 0,
          "division_roundings": 2, "bias_in_sum": False}
 _F32 = {**_WIDE, "prescaled_q": "f32"}
