@@ -17,6 +17,11 @@ inline constexpr std::int64_t padded(std::int64_t n) {
 }
 
 struct InnerLoops {
+  /// One panel from rows of k ([here <= panel_width][dk]): panel[c][l] = k[l][c], 0 for l >= here; sums[l] = |k_l|_1.
+  /// Raises `most` to the largest |k|. Returns whether all are finite.
+  bool (*pack)(const double* k, std::int64_t here, std::int64_t dk, double* panel, double* sums, double* most);
+  /// Lowers low, raises high and adds to abs_sum per column over `n` rows of `stride`. Returns whether all are finite.
+  bool (*columns)(const double* v, std::int64_t n, std::int64_t stride, double* low, double* high, double* abs_sum);
   /// x[j] = q.k_j and size[j] = sum_c |q_c k_jc| for every key of `count` panels.
   void (*dots)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* x, double* size);
   /// x[j] alone.

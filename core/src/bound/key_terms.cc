@@ -170,7 +170,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   double most_Q = 0, most_E = 0, most_here = 0, ratio = 0, most_a = 0;
   double s_top = s[0];
   for (std::int64_t j = 1; j < n; ++j) s_top = s[j] > s_top ? s[j] : s_top;
-  bool in_range = true;
+  double not_finite = 0;
   for (std::int64_t j = 0; j < n; ++j) {
     const double size_s = std::fabs(s[j]);
     const double extra = row.input_error ? row.input_error[j] + row.shift_error : 0.0;
@@ -185,7 +185,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
         a[j] * (1 + p.th_l2e) + centred + thE * D + residual * Q + eps + lse_on_Q * Q + lse_on_D * D + lse_constant;
     E[j] = error;
     const bool live = la[j] + error > dead;
-    in_range = in_range && std::isfinite(error);
+    not_finite += error * 0.0;
     if (live) {
       const double here = unit_here * (tau * row.size[j] + (row.b ? std::fabs(row.b[j]) : 0)) +
                           row.unit * (s_top - s[j]) + (row.unit > 0 ? 0x1p-49 : 0);
@@ -199,7 +199,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   out.most_E = most_E;
   out.most_E_here = most_here;
   out.ratio_here = ratio;
-  if (!in_range || !(most_E < std::numeric_limits<double>::infinity())) out.in_domain = false;
+  if (not_finite != 0 || !(most_E < std::numeric_limits<double>::infinity())) out.in_domain = false;
 
   // Weights. ph = exp(la - z) (e^E - 1), pp = min(1, exp(la + E - z)), z = log sum exp(la - E), always as one exponent
   // (C2) unless every E is small, when the products cannot leave the range.

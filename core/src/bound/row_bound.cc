@@ -13,22 +13,29 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Absolute part of a weight's error by its rounding and by underflow of exp, times |v| and summed over all visible
-/// keys.
-double underflow_sum(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
-                     const BoundScratch& w, std::int64_t k) {
+/// keys: per column, into w.lost.
+void underflow_sums(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
+                    BoundScratch& w) {
   const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
-  double sum = 0;
+  w.nothing.assign(static_cast<std::size_t>(row.n), 0.0);
+  w.S_lost.assign(static_cast<std::size_t>(values.stride), 0.0);
+  w.lost.assign(static_cast<std::size_t>(values.stride), 0.0);
   for (std::int64_t j = 0; j < row.n; ++j) {
     const auto i = static_cast<std::size_t>(j);
     const double exponent = row.la[j] + w.E[i];
     // exp(la + E) itself underflows a double below -745, where an f64 weight may still be off by lam_e (C28).
     const double twice = exponent > -700 ? 2 * w.pp[i] : exponent > dead ? infinity : 0.0;
     const double by_exp = p.exp_vanishes ? std::min(terms.lam_weight, twice) : terms.lam_weight;
-    const std::int64_t at = (row.index ? row.index[j] : j) * values.stride + k;
-    const double in = values.input_error ? values.input_error[at] : 0.0;
-    sum += (std::fabs(values.v[at]) + in) * (std::min(p.lam_p, w.pp[i]) + by_exp);
+    w.caps[i] = std::min(p.lam_p, w.pp[i]) + by_exp;
   }
-  return sum;
+  const InnerLoops& loops = inner_loops();
+  loops.spread(w.nothing.data(), w.caps.data(), row.index, row.n, values.v, values.stride, w.S_lost.data(),
+               w.S_lost.data(), w.lost.data());
+  if (!values.input_error) return;
+  for (std::int64_t j = 0; j < row.n; ++j)
+    for (std::int64_t k = 0; k < values.dv; ++k)
+      w.lost[static_cast<std::size_t>(k)] +=
+          w.caps[static_cast<std::size_t>(j)] * values.input_error[(row.index ? row.index[j] : j) * values.stride + k];
 }
 
 }  // namespace
@@ -60,6 +67,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
   const double lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
   const double range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
 
+  bool known_lost = false;
   for (std::int64_t k = 0; k < values.dv; ++k) {
     const auto i = static_cast<std::size_t>(k);
     ElementTerms& e = out[k];
@@ -122,9 +130,13 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     if (terms.denominator > 0) {
       const double quick = lam_keys * values.abs_sum[k], without = bound_with(0.0);
       const double with_quick = bound_with(quick);
-      B = with_quick <= without * (1 + 0x1p-24)
-              ? with_quick
-              : bound_with(std::min(quick, underflow_sum(p, row, terms, values, w, k)));
+      if (with_quick <= without * (1 + 0x1p-24)) {
+        B = with_quick;
+      } else {
+        if (!known_lost) underflow_sums(p, row, terms, values, w);
+        known_lost = true;
+        B = bound_with(std::min(quick, w.lost[i]));
+      }
     }
     e.allowed = B;
     e.trusted = from_radius <= 0x1p-10 * B && std::isfinite(e.certificate);

@@ -67,7 +67,7 @@ struct BoundScratch {
   std::vector<double> a, tm, E, ph, pp, caps;
   std::vector<double> big_ph, big_pp, small_ph, small_pp;
   std::vector<std::int64_t> big_index, small_index, big_key, small_key;
-  std::vector<double> S, S_small, A, A_small;
+  std::vector<double> S, A, A_small, nothing, S_lost, lost;
   bool all_big = false;
 };
 

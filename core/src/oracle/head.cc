@@ -38,11 +38,12 @@ void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, 
       for (std::int64_t i = 0; i < count; ++i) {
         std::uint16_t bits;
         std::memcpy(&bits, data + (first + i) * 2, 2);
-        // Shifted into an f32 the exponent is 112 too small, subnormals included; only Inf and NaN need more.
-        const std::uint32_t shifted = (static_cast<std::uint32_t>(bits) & 0x7fffu) << 13;
-        const double size = static_cast<double>(std::bit_cast<float>(shifted)) * 0x1p112;
-        const double value = (bits & 0x7c00u) == 0x7c00u ? ((bits & 0x3ffu) ? std::nan("") : infinity) : size;
-        to[i] = (bits & 0x8000u) ? -value : value;
+        // Shifted into an f32 the exponent is 112 too small, subnormals included; Inf and NaN take the largest one.
+        const std::uint32_t size = static_cast<std::uint32_t>(bits) & 0x7fffu;
+        const float value = std::bit_cast<float>(size << 13) * 0x1p112f;
+        const std::uint32_t special = size >= 0x7c00u ? 0x7f800000u : 0u;
+        const std::uint32_t sign = (static_cast<std::uint32_t>(bits) & 0x8000u) << 16;
+        to[i] = static_cast<double>(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | special | sign));
       }
       return;
     default:
@@ -116,37 +117,23 @@ void Head::load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys) {
 }
 
 void Head::prepare() {
+  const InnerLoops& loops = inner_loops();
   const std::int64_t count = (keys + panel_width - 1) / panel_width;
   fit(panels, count * panel_width * dk);
+  fit(k1, count * panel_width);
   most_k = 0;
+  finite = true;
   for (std::int64_t panel = 0; panel < count; ++panel) {
-    double* to = panels.data() + panel * panel_width * dk;
-    const std::int64_t here = std::min(panel_width, keys - panel * panel_width);
-    if (here < panel_width) std::fill(to, to + panel_width * dk, 0.0);
-    for (std::int64_t l = 0; l < here; ++l) {
-      const double* from = k.data() + (panel * panel_width + l) * dk;
-      for (std::int64_t e = 0; e < dk; ++e) {
-        to[e * panel_width + l] = from[e];
-        const double size = std::fabs(from[e]);
-        most_k = size > most_k ? size : most_k;
-      }
-    }
+    const std::int64_t first = panel * panel_width;
+    const bool whole = loops.pack(k.data() + first * dk, std::min(panel_width, keys - first), dk,
+                                  panels.data() + first * dk, k1.data() + first, &most_k);
+    finite = finite && whole;
   }
   fit(low, stride), fit(high, stride), fit(abs_sum, stride);
   std::fill_n(low.begin(), stride, infinity);
   std::fill_n(high.begin(), stride, -infinity);
   std::fill_n(abs_sum.begin(), stride, 0.0);
-  for (std::int64_t j = 0; j < keys; ++j) {
-    const double* row = v.data() + j * stride;
-    for (std::int64_t e = 0; e < stride; ++e) {
-      const auto at = static_cast<std::size_t>(e);
-      low[at] = row[e] < low[at] ? row[e] : low[at];
-      high[at] = row[e] > high[at] ? row[e] : high[at];
-      abs_sum[at] += std::fabs(row[e]);
-    }
-  }
-  finite = all_finite(k.data(), keys * dk) && all_finite(v.data(), keys * stride);
-  k1.clear();
+  finite = loops.columns(v.data(), keys, stride, low.data(), high.data(), abs_sum.data()) && finite;
 }
 
 void visible_keys(const Head& head, std::int64_t i, const Profile& p, Row& row) {
@@ -251,13 +238,13 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
   } else {
     std::copy(t, t + n, s);
   }
-  double m = s[0], most_size = 0;
-  bool finite = true;
+  double m = s[0], most_size = 0, not_finite = 0;
   for (std::int64_t j = 0; j < n; ++j) {
     m = s[j] > m ? s[j] : m;
-    finite = finite && std::isfinite(s[j]) && std::isfinite(size[j]);
     most_size = size[j] > most_size ? size[j] : most_size;
+    not_finite += s[j] * 0.0 + size[j] * 0.0;
   }
+  const bool finite = not_finite == 0;
   const double* stats_low = head.low.data();
   const double* stats_high = head.high.data();
   const double* stats_sum = head.abs_sum.data();
@@ -312,14 +299,13 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
   keys.want_lse = want_lse;
   keys.unit = 0x1p-53;
   if (needs_key_sums(p)) {
-    fit(row.k1, room);
-    for (std::int64_t j = 0; j < n; ++j) {
-      const double* from = head.k.data() + (index ? index[j] : j) * head.dk;
-      double total = 0;
-      for (std::int64_t e = 0; e < head.dk; ++e) total += std::fabs(from[e]);
-      row.k1[static_cast<std::size_t>(j)] = total;
+    keys.k1 = head.k1.data();
+    if (index) {
+      fit(row.k1, room);
+      for (std::int64_t j = 0; j < n; ++j)
+        row.k1[static_cast<std::size_t>(j)] = head.k1[static_cast<std::size_t>(index[j])];
+      keys.k1 = row.k1.data();
     }
-    keys.k1 = row.k1.data();
     for (std::int64_t e = 0; e < head.dk; ++e) keys.q1 += std::fabs(row.q[e]);
   }
   keys.exact_dots = exact_in_any_order(head, row, p, most_size);

@@ -22,7 +22,7 @@ struct Head {
   std::vector<double> low, high, abs_sum;  ///< per column of v, over all keys
   double most_k = 0;                       ///< largest |k_jc|
   bool finite = true;                      ///< no NaN or Inf in k and v
-  std::vector<double> k1;                  ///< |k_j|_1, filled where the profile needs it
+  std::vector<double> k1;                  ///< |k_j|_1
 
   const Tensor* mask = nullptr;  ///< nullptr: none
   std::int64_t mask_offset = 0;  ///< element of row 0
