@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "fleet/fleet.h"
 #include "fleet/validation.h"
@@ -66,6 +68,53 @@ TEST(BrokenKernels, EveryOneIsFlaggedByItsBestProbe) {
                 std::string(name_of(broken.probe)).c_str(), static_cast<unsigned long long>(flagged),
                 static_cast<unsigned long long>(cases), worst);
     EXPECT_GE(static_cast<double>(flagged), broken.flagged * static_cast<double>(cases)) << broken.does.name;
+  }
+}
+
+// Found by the search of bound_validation_long_test: a kernel that folds its maximum into exp2 sums up a block of
+// nothing but sinks with weights exp2(u|m c|), infinite from about |m| = 1e9 on, and times exp2(-huge) = 0 that is NaN.
+Case sinks_first(double sink) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{1.0});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 4, 1}, std::vector{0.5, -0.25, 1.0, 0.75});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 4, 1}, std::vector{3.0, 5.0, -1.0, 2.0});
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 4}, std::vector{sink, sink, 0.0, 0.0});
+  return c;
+}
+
+TEST(FoldedMaximum, ABlockOfSinksMayLoseTheRowButNotChangeIt) {
+  Emulation folded{"folded", plain(DType::f32), {}, {}};
+  folded.arithmetic.base2 = folded.arithmetic.folded_exp2 = true;
+  folded.arithmetic.block = 2;
+  int lost = 0;
+  for (int i = 0; i < 64; ++i) {
+    const Case c = sinks_first(-0x1p126 * (1 + i / 64.0));
+    const Tensor out = emulate(folded, c).out;
+    if (!std::isfinite(out[0])) ++lost;
+    const Verdict verdict = judge_attention(c, out, {}, folded.arithmetic);
+    EXPECT_EQ(verdict.outcome, std::isfinite(out[0]) ? Outcome::held : Outcome::excused) << verdict.reason;
+    // A finite answer is judged all the same, and a kernel that subtracts first has no excuse.
+    const Tensor wrong(DType::f32, c.out_shape(), std::vector{0.5});
+    EXPECT_EQ(judge_attention(c, wrong, {}, folded.arithmetic).outcome, Outcome::violated);
+    const Tensor nan(DType::f32, c.out_shape(), std::vector{std::nan("")});
+    EXPECT_EQ(judge_attention(c, nan, {}, plain(DType::f32)).outcome, Outcome::violated);
+    EXPECT_EQ(judge_attention(c, emulate({"plain", plain(DType::f32), {}, {}}, c).out, {}, plain(DType::f32)).outcome,
+              Outcome::held);
+  }
+  EXPECT_GT(lost, 0);
+}
+
+TEST(FoldedMaximum, TheUsualFiniteMasksLoseNothing) {
+  Emulation folded{"folded", plain(DType::f32), {}, {}};
+  folded.arithmetic.base2 = folded.arithmetic.folded_exp2 = true;
+  folded.arithmetic.block = 2;
+  for (const double sink : {-1e4, -1e6, -1e9}) {
+    const Case c = sinks_first(sink);
+    EXPECT_TRUE(finite_required(c, folded.arithmetic).at(0)) << sink;
+    const Verdict verdict = judge_attention(c, emulate(folded, c).out, {}, folded.arithmetic);
+    EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+    const Tensor nan(DType::f32, c.out_shape(), std::vector{std::nan("")});
+    EXPECT_EQ(judge_attention(c, nan, {}, folded.arithmetic).outcome, Outcome::violated);
   }
 }
 

@@ -107,6 +107,9 @@ struct ElementBound {
   /// value. Where the values hardly differ, or there is one key, the score part is small and what is left is the error
   /// of normalisation and output: sharp, and judged.
   Excuse excuse = Excuse::none;
+  /// false: NaN or Inf is excused although a finite answer is judged. A kernel that folds the maximum into exp2 may
+  /// meet a block of nothing but keys masked by a huge finite number (-FLT_MAX/2) and lose the row; most get it right.
+  bool finite_required = true;
 };
 
 struct RowBound {

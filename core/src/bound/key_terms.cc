@@ -167,7 +167,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   const double lse_constant = p.lse_merge ? lse_on_Q * L1 + p.eps_log * L1 * (1 + p.u_lse) + lse_on_D * L1 : 0;
   const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
   const double unit_here = row.unit * (static_cast<double>(p.of.dk) + 4) * (1 + 0x1p-20);
-  double most_Q = 0, most_E = 0, most_here = 0, ratio = 0, most_a = 0;
+  double most_Q = 0, vanished_Q = 0, most_E = 0, most_here = 0, ratio = 0, most_a = 0;
   double s_top = s[0];
   for (std::int64_t j = 1; j < n; ++j) s_top = s[j] > s_top ? s[j] : s_top;
   double not_finite = 0;
@@ -194,6 +194,8 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
       most_here = std::max(most_here, here);
       ratio = std::max(ratio, here / error);
       most_Q = std::max(most_Q, Q);
+    } else {
+      vanished_Q = std::max(vanished_Q, Q);
     }
   }
   out.most_E = most_E;
@@ -276,6 +278,10 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   // Denominator.
   const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * most_Q) : 0.0);
   out.weight_gain = std::exp(gain_exponent) * (1 + p.eps_exp);
+  // A block, or a split, of nothing but keys that vanish in the end is summed up against a maximum of its own. Its
+  // rescaling by exp(-huge) = 0 makes it vanish only if that sum is a number: folded, its largest weight is not 1 but
+  // e to the residual u|m c|, infinite (or 0, and the part's mean 0/0) for masks such as -FLT_MAX/2.
+  out.vanished_gain = std::exp(p.lazy + residual * vanished_Q);
   out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
   const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
   const double cD = h + 2 * R + p.extra;
@@ -348,7 +354,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   if (!(inflate * (kap * most_size + (pre ? kap / tau : on_bias) * most_bias) <= p.H_s))
     for (std::int64_t j = 0; j < n && out.in_domain; ++j)
       if (!(score_range(j) <= p.H_s) && !sinks(j)) out.in_domain = false;
-  // D2 for the keys that carry weight: any other vanishes with all its errors, the residual included.
+  // D2 for the keys that carry weight: any other vanishes with all its errors, unless vanished_gain leaves the range.
   if (p.c_m > 0 && !(p.u_e * on_bias * most_Q <= 0.5)) out.in_domain = false;
   if (!(out.weight_gain * count <= p.H_a && out.weight_gain <= p.H_p)) out.in_domain = false;
   const double tau_folded = p.base2 ? tau * log2_e : tau;

@@ -141,6 +141,10 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     e.allowed = B;
     e.trusted = from_radius <= 0x1p-10 * B && std::isfinite(e.certificate);
 
+    const double vanished = terms.vanished_gain * (1 + 0x1p-20);
+    e.finite_required =
+        vanished * std::max(n, values.abs_sum[k]) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
+
     const double noise = (N + size_o * terms.UD) / terms.denominator + Uf * size_o;
     if (!terms.in_domain || !(range * values.abs_sum[k] <= p.H_a) || !(size_o + B <= p.H_o || B == infinity))
       e.excuse = Excuse::overflow;

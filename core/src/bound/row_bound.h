@@ -57,6 +57,7 @@ struct KeyTerms {
   double lam_weight = 0;  ///< absolute error of a weight by underflow of exp
   double lse_allowed = 0;
   double weight_gain = 1;           ///< e^{T + residual}: no weight exceeds it
+  double vanished_gain = 1;         ///< the same for keys that carry no weight, in a block of nothing else
   bool capped = false;              ///< a score is unknown by more than 2^20: S is its cap
   bool in_domain = true;            ///< D1, D1b, D2, D5
   std::int64_t big = 0, small = 0;  ///< keys by weight: above u_a, below; the rest carry none
@@ -78,10 +79,11 @@ struct ElementTerms {
   double allowed = 0;
   double certificate = 0;  ///< of the double evaluation, when RowKeys::unit > 0; else the r_k given
   Excuse excuse = Excuse::none;
-  double spread = 0;    ///< sum_j ph_j |v_jk - o_k|, from above
-  double weighted = 0;  ///< sum_j pp_j |v_jk|, from above
-  double most = 0;      ///< largest |v_jk| of a visible key
-  bool trusted = true;  ///< false: the bound owes more than 2^-10 of itself to r_k; evaluate with a smaller one
+  double spread = 0;            ///< sum_j ph_j |v_jk - o_k|, from above
+  double weighted = 0;          ///< sum_j pp_j |v_jk|, from above
+  double most = 0;              ///< largest |v_jk| of a visible key
+  bool finite_required = true;  ///< false: see ElementBound
+  bool trusted = true;          ///< false: the bound owes more than 2^-10 of itself to r_k; evaluate with a smaller one
 };
 
 /// B_k of each element. `o` are the values with radius `r` (nullptr: the certificate of the double pass, computed

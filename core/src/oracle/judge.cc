@@ -106,6 +106,8 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                    const Excuse why = oracle.element(k).excuse;
                    if (why == Excuse::overflow) {
                      tally.excuse(why, 1);
+                   } else if (!std::isfinite(found) && !oracle.element(k).finite_required) {
+                     tally.excuse(Excuse::overflow, 1);
                    } else if (!std::isfinite(found)) {
                      tally.not_finite(at, found, oracle.value(k), oracle.element(k).allowed, oracle.level());
                    } else if (why == Excuse::infinite) {
@@ -124,7 +126,9 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                  }
                  if (!lse.present()) return;
                  const double found = load_element(lse.bytes().data(), lse.dtype(), r);
-                 if (!std::isfinite(found)) {
+                 if (!std::isfinite(found) && dv > 0 && !oracle.element(0).finite_required) {
+                   tally.excuse(Excuse::overflow, 1);
+                 } else if (!std::isfinite(found)) {
                    tally.not_finite(-1 - r, found, oracle.lse(), oracle.terms().lse_allowed, oracle.level());
                  } else if (!(oracle.terms().lse_allowed < infinity)) {
                    tally.excuse(Excuse::infinite, 1);
@@ -161,6 +165,7 @@ AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bo
                    e.certificate = known ? oracle.element(k).certificate : infinity;
                    e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
                    e.excuse = known ? oracle.element(k).excuse : row.excuse;
+                   e.finite_required = known && oracle.element(k).finite_required;
                    bounds.elements.push_back(e);
                  }
                });
@@ -182,7 +187,8 @@ std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithm
                    ElementFacts& f = row[static_cast<std::size_t>(k)];
                    f.exact = {std::nan(""), std::nan("")};
                    f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
-                   f.required = excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow;
+                   f.required = excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow &&
+                                oracle.element(k).finite_required;
                  }
                  if (defined) {
                    detail::BallRow balls;
@@ -211,7 +217,8 @@ std::vector<bool> finite_required(const Case& c, const Arithmetic& arithmetic) {
   for_each_row(c, arithmetic, false, false, options.max_ball_precision,
                [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
                  bool all = excuse == Excuse::none;
-                 for (std::int64_t k = 0; k < dv && all; ++k) all = oracle.element(k).excuse != Excuse::overflow;
+                 for (std::int64_t k = 0; k < dv && all; ++k)
+                   all = oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
                  required.push_back(all);
                });
   return required;

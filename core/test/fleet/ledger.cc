@@ -85,7 +85,8 @@ void Ledger::add(const std::string& kernel, Regime regime, std::uint64_t seed, c
     const bool reached = claim.max != MaxPolicy::none || within_reach(c, claim, row.lse);
     for (std::size_t at = i * dv; at < (i + 1) * dv; ++at) {
       const ElementBound& element = bounds.elements[at];
-      if (element.excuse != Excuse::none || !reached) {
+      const double found = answer.out[static_cast<std::int64_t>(at)];
+      if (element.excuse != Excuse::none || !reached || (!element.finite_required && !std::isfinite(found))) {
         ++entry.excused;
         continue;
       }
@@ -95,14 +96,15 @@ void Ledger::add(const std::string& kernel, Regime regime, std::uint64_t seed, c
         const double middle = fact.exact.lower + (fact.exact.upper - fact.exact.lower) / 2;
         known = {middle, fact.exact.upper - fact.exact.lower, fact.allowed};
       }
-      const double ratio = check(entry, answer.out[static_cast<std::int64_t>(at)], known, where("out", at));
+      const double ratio = check(entry, found, known, where("out", at));
       entry.worst = std::max(entry.worst, ratio);
       const int octave = ratio > 0 ? static_cast<int>(std::clamp(std::floor(-std::log2(ratio)), 0.0, 39.0)) : 39;
       ++entry.octaves[static_cast<std::size_t>(octave)];
     }
     if (row.excuse != Excuse::none || !reached || !answer.lse.present()) continue;
-    const double ratio = check(entry, answer.lse[static_cast<std::int64_t>(i)],
-                               {row.lse, row.lse_certificate, row.lse_allowed}, where("lse", i));
+    const double lse = answer.lse[static_cast<std::int64_t>(i)];
+    if (!std::isfinite(lse) && !bounds.elements[i * dv].finite_required) continue;
+    const double ratio = check(entry, lse, {row.lse, row.lse_certificate, row.lse_allowed}, where("lse", i));
     if (!needs_balls) entry.worst_lse = std::max(entry.worst_lse, ratio);
   }
   // The verdict itself, decided by whatever level it takes.
