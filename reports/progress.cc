@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "text.h"
@@ -27,7 +28,7 @@ std::size_t terminal_width() {
 }  // namespace
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) + 0.5);
+  const auto whole = static_cast<std::int64_t>(std::llround(std::clamp(seconds, 0.0, 1e9)));
   if (whole >= 3600) return fmt::format("{} h {:02} m", whole / 3600, whole / 60 % 60);
   if (whole >= 60) return fmt::format("{} m {:02} s", whole / 60, whole % 60);
   return fmt::format("{} s", whole);
