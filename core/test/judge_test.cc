@@ -1,0 +1,200 @@
+// The judge at its edges: what is violated whatever the bound, what is excused and never held, and what a sharp bound
+// must still judge. Rows of two or three keys, so that each answer is plain.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "attest/error_bound.h"
+#include "attest/oracle.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double float_max = 3.4028234663852886e38;
+const double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+/// One query; keys of one number each; scale 1.
+Case row_of(DType dtype, double q, const std::vector<double>& k, const std::vector<double>& v,
+            const std::vector<double>& mask = {}) {
+  const auto n = static_cast<std::int64_t>(k.size());
+  Case c;
+  c[Slot::q] = Tensor(dtype, {1, 1, 1, 1}, std::vector<double>{q});
+  c[Slot::k] = Tensor(dtype, {1, 1, n, 1}, k);
+  c[Slot::v] = Tensor(dtype, {1, 1, n, 1}, v);
+  if (!mask.empty()) c[Slot::mask] = Tensor(dtype, {1, 1, 1, n}, mask);
+  return c;
+}
+
+Arithmetic tight(DType dtype) {
+  Arithmetic a = universal_arithmetic(dtype, dtype);
+  a.base2 = a.folded_exp2 = a.split_merge = a.normalise_first = a.bias_in_sum = false;
+  a.prescaled_q = std::nullopt;
+  a.max = MaxPolicy::running;
+  a.block = 0;
+  a.exp_ulp = 1;
+  a.division_roundings = 1;
+  return a;
+}
+
+Verdict judge(const Case& c, double found, const Arithmetic& a, const OracleOptions& options = {}) {
+  Tensor out(c.dtype(), c.out_shape());
+  for (std::int64_t e = 0; e < out.elements(); ++e) out.set(e, found);
+  return judge_attention(c, out, {}, a, options);
+}
+Verdict judge(const Case& c, double found) {
+  return judge(c, found, universal_arithmetic(c.dtype(), c.dtype()));
+}
+
+TEST(judge, refuses_what_is_not_finite_at_every_level) {
+  const Case c = row_of(DType::f32, 1, {0, 0}, {1, 3});
+  for (const int level : {1, 2, 3})
+    for (const double found : {nan_value, -nan_value, infinity, -infinity}) {
+      const Verdict v = judge(c, found, tight(DType::f32), {.first_level = level});
+      EXPECT_EQ(v.outcome, Outcome::violated);
+      EXPECT_EQ(v.utilisation, infinity);
+      EXPECT_EQ(v.element, 0);
+      EXPECT_FALSE(v.reason.empty());
+    }
+  EXPECT_EQ(judge(c, 2).outcome, Outcome::held);
+  EXPECT_EQ(judge(c, -2).outcome, Outcome::violated);
+  EXPECT_EQ(judge(c, 2.00001).outcome, Outcome::violated);
+}
+
+TEST(judge, takes_both_zeros_for_zero) {
+  const Case c = row_of(DType::f32, 1, {0, 1}, {0, 0});
+  EXPECT_EQ(judge(c, 0.0).outcome, Outcome::held);
+  EXPECT_EQ(judge(c, -0.0).outcome, Outcome::held);
+  EXPECT_EQ(judge(c, 1e-30).outcome, Outcome::violated) << "a leak into zero values shows whatever its size";
+}
+
+TEST(judge, judges_constant_values_and_a_single_key_sharply) {
+  // Both leave nothing to the weights: what remains is the error of normalisation, whatever the scores are.
+  for (const double q : {0.0, 1.0, 1e4, 1e6}) {
+    const Case constant = row_of(DType::f32, q, {1, -1, 0.5}, {3, 3, 3});
+    EXPECT_EQ(judge(constant, 3, tight(DType::f32)).outcome, Outcome::held) << q;
+    EXPECT_EQ(judge(constant, 3.00001, tight(DType::f32)).outcome, Outcome::violated) << q;
+    const Case one = row_of(DType::f32, q, {1}, {-7});
+    EXPECT_EQ(judge(one, -7, tight(DType::f32)).outcome, Outcome::held) << q;
+    EXPECT_EQ(judge(one, -7.00001, tight(DType::f32)).outcome, Outcome::violated) << q;
+  }
+}
+
+TEST(judge, never_counts_a_vacuous_bound_as_held) {
+  // Products of 1e9 that cancel to nothing, too long for the exactness rule: in f32 the difference of the scores is
+  // unknown by hundreds, so any mean would pass.
+  Case c = row_of(DType::f32, 1, {1, 1}, {0, 1}, {0.0, 0.0});
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 2}, std::vector<double>{16777215 * 64.0, 16777215 * 64.0});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 2}, std::vector<double>{1, -1, -1, 1});
+  EXPECT_EQ(judge(c, 0.5, tight(DType::f32)).outcome, Outcome::excused);
+  EXPECT_EQ(judge(c, 0.5, tight(DType::f32)).reason, "vacuous bound");
+  EXPECT_EQ(judge(c, 1.5, tight(DType::f32)).outcome, Outcome::violated) << "farther than any mean of the values";
+  EXPECT_EQ(judge(c, nan_value, tight(DType::f32)).outcome, Outcome::violated);
+}
+
+TEST(judge, excuses_what_has_no_answer) {
+  EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 1}, {1, 2}, {-infinity, -infinity}), nan_value).reason, "fully masked");
+  EXPECT_EQ(judge(row_of(DType::f32, nan_value, {0, 1}, {1, 2}), 1).reason, "not finite");
+  EXPECT_EQ(judge(row_of(DType::f32, 1, {0, nan_value}, {1, 2}), 1).reason, "not finite");
+  EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 1}, {1, infinity}), 1).reason, "not finite");
+  EXPECT_EQ(judge(row_of(DType::f32, 1e30, {0, 1e30}, {1, 2}), nan_value).reason, "outside the domain");
+  EXPECT_EQ(judge(row_of(DType::f64, 1e200, {1e-200, 1e200}, {1, 2}), nan_value).reason, "outside the domain");
+  EXPECT_EQ(judge(row_of(DType::f64, 1, {0, 1}, {1e308, 1.5e308}), infinity).reason, "outside the domain");
+  EXPECT_EQ(judge(row_of(DType::f16, 0, {0, 0}, {65504, 65504}), infinity).reason, "outside the domain") << "D4";
+}
+
+TEST(judge, requires_an_answer_beside_hidden_poison_only_where_it_is_claimed) {
+  const Case c = row_of(DType::f32, 1, {0, nan_value}, {1, infinity}, {0, -infinity});
+  const Arithmetic a = universal_arithmetic(DType::f32, DType::f32);
+  EXPECT_EQ(judge(c, nan_value, a).outcome, Outcome::excused);
+  EXPECT_EQ(judge(c, nan_value, a, {.ignores_dead_values = true}).outcome, Outcome::violated);
+  EXPECT_EQ(judge(c, 1, a, {.ignores_dead_values = true}).outcome, Outcome::held);
+}
+
+TEST(judge, requires_an_answer_beside_the_commonest_finite_mask) {
+  // C11: log2(e) times the largest float overflows to -inf, which is its right answer.
+  for (const double mask : {-1e4, -1e9, -1e30, -float_max}) {
+    const Case c = row_of(DType::f32, 1, {0, 0, 3}, {1, 3, 1e6}, {0, 0, mask});
+    EXPECT_EQ(judge(c, 2).outcome, Outcome::held) << mask << ": " << judge(c, 2).reason;
+    EXPECT_EQ(judge(c, nan_value).outcome, Outcome::violated) << mask;
+    EXPECT_EQ(judge(c, 2.001).outcome, Outcome::violated) << mask;
+  }
+  const Case f64 = row_of(DType::f64, 1, {0, 0, 3}, {1, 3, 1e6}, {0, 0, -std::numeric_limits<double>::max()});
+  EXPECT_EQ(judge(f64, 2).outcome, Outcome::held) << judge(f64, 2).reason;
+  EXPECT_EQ(judge(f64, 2 + 1e-9).outcome, Outcome::violated);
+}
+
+TEST(judge, settles_rows_that_are_finitely_masked_throughout) {
+  // C29: the exact answer needs the bits that the mask hides; the bound knows that the kernel cannot have them.
+  const Case c = row_of(DType::f32, 1, {0, 5}, {1, 3}, {-1e30, -1e30});
+  const Verdict v = judge(c, 2, tight(DType::f32));
+  EXPECT_EQ(v.outcome, Outcome::excused) << v.reason;
+  const auto facts = exact_elements(c, tight(DType::f32));
+  const double exact = 3 - 2 / (1 + std::exp(5.0));
+  EXPECT_LE(facts[0].exact.lower, exact + 1e-15);
+  EXPECT_GE(facts[0].exact.upper, exact - 1e-15);
+  EXPECT_LE(facts[0].exact.upper - facts[0].exact.lower, 1e-15);
+  EXPECT_EQ(judge(c, 6, tight(DType::f32)).outcome, Outcome::violated) << "farther than any mean of the values";
+  const Case equal = row_of(DType::f32, 1, {0, 5}, {4, 4}, {-1e30, -1e30});
+  EXPECT_EQ(judge(equal, 4, tight(DType::f32)).outcome, Outcome::held) << "constant values are judged all the same";
+  EXPECT_EQ(judge(equal, 4.0001, tight(DType::f32)).outcome, Outcome::violated);
+}
+
+TEST(judge, keeps_integer_scores_sharp_at_any_offset) {
+  // Exactness rule: whole numbers within 24 bits and a scale of 1 leave the score no error at all.
+  const Case whole = row_of(DType::f32, 1024, {1024, 1024}, {0, 1});
+  const Case fractional = row_of(DType::f32, 1024.0001220703125, {1024.0001220703125, 1024.0001220703125}, {0, 1});
+  const auto sharp = attention_bounds(whole, tight(DType::f32)).elements[0].allowed;
+  const auto loose = attention_bounds(fractional, tight(DType::f32)).elements[0].allowed;
+  EXPECT_LT(sharp, 1e-6);
+  EXPECT_GT(loose, 1e-2);
+  EXPECT_EQ(judge(whole, 0.5, tight(DType::f32)).outcome, Outcome::held);
+  EXPECT_EQ(judge(whole, 0.50001, tight(DType::f32)).outcome, Outcome::violated);
+}
+
+TEST(judge, has_nothing_to_say_of_nothing) {
+  Case c = row_of(DType::f32, 1, {0}, {1});
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 0, 1});
+  EXPECT_EQ(judge(c, 0).outcome, Outcome::held) << "M = 0";
+  Case none = row_of(DType::f32, 1, {}, {});
+  EXPECT_EQ(judge(none, 0).outcome, Outcome::excused) << "N = 0";
+}
+
+TEST(judge, holds_the_log_sum_exp_to_its_own_bound) {
+  const Case c = row_of(DType::f32, 1, {0, 1}, {1, 1});
+  const double lse = std::log1p(std::exp(1.0));
+  const Tensor out(DType::f32, c.out_shape(), std::vector<double>{1});
+  const auto with = [&](double found) {
+    return judge_attention(c, out, Tensor(DType::f64, {1, 1, 1}, std::vector<double>{found}), tight(DType::f32));
+  };
+  EXPECT_EQ(with(lse).outcome, Outcome::held);
+  EXPECT_EQ(with(static_cast<double>(static_cast<float>(lse))).outcome, Outcome::held);
+  for (const double wrong : {lse + 1e-4, lse / std::log(2.0), nan_value, infinity, -infinity}) {
+    EXPECT_EQ(with(wrong).outcome, Outcome::violated) << wrong;
+    EXPECT_EQ(with(wrong).element, -1);
+  }
+}
+
+TEST(judge, holds_and_violates_by_a_hair) {
+  const Case c = row_of(DType::f32, 1, {0, 1}, {1, 3});
+  Arithmetic a = tight(DType::f32);
+  a.output = DType::f64;  // fine enough to come as near as one likes
+  const ElementBound e = attention_bounds(c, a).elements[0];
+  const auto with = [&](double share) {
+    return judge_attention(c, Tensor(DType::f64, c.out_shape(), std::vector<double>{e.value + share * e.allowed}), {},
+                           a);
+  };
+  for (const double sign : {1.0, -1.0}) {
+    EXPECT_EQ(with(sign * 0.9999).outcome, Outcome::held);
+    EXPECT_EQ(with(sign * 1.0001).outcome, Outcome::violated);
+    EXPECT_NEAR(with(sign * 0.9999).utilisation, 0.9999, 1e-5);
+    EXPECT_NEAR(with(sign * 1.0001).utilisation, 1.0001, 1e-5);
+  }
+  const Verdict edge = with(1 - 0x1p-20);  // within the doubt of double and double-double
+  EXPECT_NE(edge.outcome, Outcome::excused);
+  EXPECT_EQ(edge.level, 3);
+}
+
+}  // namespace
+}  // namespace attest
