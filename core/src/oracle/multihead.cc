@@ -113,7 +113,7 @@ struct Entry {
 class MultiheadEntry {
  public:
   MultiheadEntry(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values)
-      : c_(c), arithmetic_(arithmetic), ignores_dead_(ignores_dead_values) {
+      : c_(c), ignores_dead_(ignores_dead_values) {
     M_ = c.q().shape()[1];
     N_ = c.k().shape()[1];
     heads_ = c.heads;
@@ -336,7 +336,6 @@ class MultiheadEntry {
   static std::size_t room(std::int64_t n) { return static_cast<std::size_t>((n + 15) / 16 * 16); }
 
   const Case& c_;
-  const Arithmetic& arithmetic_;
   bool ignores_dead_ = false, appended_ = false;
   std::int64_t M_ = 0, N_ = 0, heads_ = 1, dk_ = 1, dv_ = 1, keys_ = 0;
   std::vector<double> bias_k_, bias_v_;
