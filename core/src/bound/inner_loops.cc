@@ -11,12 +11,19 @@ inline void mad(vec& accumulator, const vec& a, const vec& b) {
   accumulator += a * b;
 }
 
-/// a b = p + e (Dekker, Veltkamp).
-inline void two_product(const vec& a, const vec& b, vec& p, vec& e) {
-  p = a * b;
-  const vec ca = 134217729.0 * a, cb = 134217729.0 * b;
-  const vec ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
-  e = ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+/// A factor of error-free products: Veltkamp's halves of 26 bits, high + low = value.
+struct Factor {
+  vec value, high, low;
+};
+inline Factor factor(const vec& a) {
+  const vec c = 134217729.0 * a;
+  const vec high = c - (c - a);
+  return {a, high, a - high};
+}
+/// a b = p + e (Dekker 1971).
+inline void two_product(const Factor& a, const Factor& b, vec& p, vec& e) {
+  p = a.value * b.value;
+  e = ((a.high * b.high - p) + a.high * b.low + a.low * b.high) + a.low * b.low;
 }
 
 #include "inner_loops.inc"

@@ -36,15 +36,17 @@ struct InnerLoops {
   void (*spread)(const double* ph, const double* pp, const std::int64_t* index, std::int64_t n, const double* v,
                  std::int64_t stride, const double* o, double* spread, double* size);
 
-  // Double-double (level 2): hi + lo, for numbers whose products stay between 2^-900 and 2^990.
-  /// x[j] = q.k_j to within 2 (dk+2)^2 2^-106 X_j.
-  void (*dots_dd)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* hi, double* lo);
-  /// w = exp(s - m) for s = hi + lo <= m + 1, in place, to a relative error of 2^-86 or an absolute
-  /// one of 2^-1070 (where lo underflows); 0 below exp(-708).
-  void (*weights_dd)(double* hi, double* lo, std::int64_t n, double m);
-  /// o[k] = sum_j w[j] v[row(j)][k] to within 2 (n+2)^2 2^-106 sum_j |w[j] v[row(j)][k]|.
-  void (*combine_dd)(const double* w_hi, const double* w_lo, const std::int64_t* index, std::int64_t n, const double* v,
-                     std::int64_t stride, double* hi, double* lo);
+  // Double-double: a number is the unevaluated sum high + low, |low| <= ulp(high). u = 2^-53. What overflows on the way
+  // comes out as Inf or NaN; products below 2^-969 cost an absolute error of 2^-1070 each.
+  /// q.k_j for every key of `count` panels, to within (dk+4)^2 / 2 u^2 X_j. Products of one pair are exact.
+  void (*dots_dd)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* high,
+                  double* low);
+  /// exp(high + low) in place, for high <= 1 and padded arrays, to a relative error of 2^-86 and an absolute one of
+  /// 2^-1074; 0 below exp(-708).
+  void (*exp_dd)(double* high, double* low, std::int64_t n);
+  /// sum_j w[j] v[row(j)][k] as combine, to within (n+4)^2 / 2 u^2 sum_j |w[j] v[row(j)][k]|.
+  void (*combine_dd)(const double* w_high, const double* w_low, const std::int64_t* index, std::int64_t n,
+                     const double* v, std::int64_t stride, double* high, double* low);
 };
 
 /// The fastest loops this processor runs.

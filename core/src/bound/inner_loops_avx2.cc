@@ -13,10 +13,17 @@ inline void mad(vec& accumulator, const vec& a, const vec& b) {
   accumulator = (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)accumulator);
 }
 
+/// A factor of error-free products: a fused operation needs no parts of it.
+struct Factor {
+  vec value;
+};
+inline Factor factor(const vec& a) {
+  return {a};
+}
 /// a b = p + e.
-inline void two_product(const vec& a, const vec& b, vec& p, vec& e) {
-  p = a * b;
-  e = (vec)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
+inline void two_product(const Factor& a, const Factor& b, vec& p, vec& e) {
+  p = a.value * b.value;
+  e = (vec)_mm256_fmsub_pd((__m256d)a.value, (__m256d)b.value, (__m256d)p);
 }
 
 #include "inner_loops.inc"

@@ -188,7 +188,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
     not_finite += error * 0.0;
     if (live) {
       const double here = unit_here * (tau * row.size[j] + (row.b ? std::fabs(row.b[j]) : 0)) +
-                          row.unit * (s_top - s[j]) + (row.unit > 0 ? 0x1p-49 : 0);
+                          row.unit * (s_top - s[j]) + 16 * row.unit;
       most_E = std::max(most_E, error);
       most_a = std::max(most_a, a[j]);
       most_here = std::max(most_here, here);

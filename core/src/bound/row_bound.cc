@@ -86,19 +86,18 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     const double A = std::min(w.A[i] + w.A_small[i] + weighted_in, most_v);
     const double apart = std::max({values.high[k] - o[k], o[k] - values.low[k], 0.0});
 
-    e.spread = w.S[i];
-    e.weighted = A;
-    e.most = most_v;
-
     // Certificate of the double pass, and S.
     double radius = 0, S = w.S[i];
+    const double low = values.o_low ? std::fabs(values.o_low[k]) : 0.0;
     if (r) {
       radius = r[k];
       e.certificate = radius;
     } else {
-      e.certificate =
-          (1 + 0x1p-20) * (terms.ratio_here * S + (2 * n + 8) * row.unit * A + n * 0x1p-1020 * most_v) + 0x1p-1070;
-      radius = 2 * e.certificate;
+      // S is centred at o, not at the exact value: as far apart as o is wrong, or by its low part.
+      e.certificate = (1 + 0x1p-20) * (terms.ratio_here * S + (2 * n + 8) * row.unit * A + n * 0x1p-1020 * most_v +
+                                       2 * terms.most_E_here * low) +
+                      (n + 16) * 0x1p-1070;
+      radius = 2 * e.certificate + low;
     }
     if (values.apart) {
       S = 0;
@@ -119,7 +118,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     if (p.nearest)
       sums = std::min(sums, (1 + chain) * (local * A + (1 + chain) * (merges * A + w.A_small[i] + A_in_small)));
     const double N = p.u_p * A + (1 + p.u_p) * sums;
-    const double size_o = std::fabs(o[k]) + (r ? r[k] : e.certificate);
+    const double size_o = std::fabs(o[k]) + low + (r ? r[k] : e.certificate);
 
     const auto bound_with = [&](double underflow) {
       const double LN = terms.factor * (underflow + (2 * n + 2 * R) * p.lam_a) + p.lam_in;

@@ -22,7 +22,7 @@ struct RowKeys {
   const double* input_error = nullptr;  ///< multihead: error of the score from projected inputs (ain_j); nullptr: none
   double shift_error = 0;               ///< multihead: error common to all scores
   double q1 = 0;                        ///< |q|_1
-  double unit = 0;                      ///< unit roundoff the scores were evaluated with; 0: they are exact to a double
+  double unit = 0;                      ///< unit roundoff of the evaluation; 0: scores are exact to a double
   double lse = 0;                       ///< exact log-sum-exp
   bool want_lse = false;
   bool exact_dots = false;  ///< exactness rule: every q.k is exact in the accumulator, in any order
@@ -43,6 +43,7 @@ struct RowValues {
   const double* apart =
       nullptr;  ///< |v_jk - o_k| + r_k, n x stride, compacted, where doubles cannot tell; else nullptr
   const double* input_error = nullptr;  ///< multihead: dV, as v; nullptr: none
+  const double* o_low = nullptr;        ///< low parts of the values, which are o + o_low; nullptr: none
 };
 
 /// What the bound needs of the keys of a row.
@@ -77,11 +78,8 @@ struct BoundScratch {
 
 struct ElementTerms {
   double allowed = 0;
-  double certificate = 0;  ///< of the double evaluation, when RowKeys::unit > 0; else the r_k given
+  double certificate = 0;  ///< of the evaluation, when RowKeys::unit > 0; else the r_k given
   Excuse excuse = Excuse::none;
-  double spread = 0;            ///< sum_j ph_j |v_jk - o_k|, from above
-  double weighted = 0;          ///< sum_j pp_j |v_jk|, from above
-  double most = 0;              ///< largest |v_jk| of a visible key
   bool finite_required = true;  ///< false: see ElementBound
   bool trusted = true;          ///< false: the bound owes more than 2^-10 of itself to r_k; evaluate with a smaller one
 };

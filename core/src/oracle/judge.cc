@@ -56,10 +56,9 @@ void for_each_row(const Case& c, const Arithmetic& arithmetic, bool ignores_dead
   }
 }
 
-/// Judges one number by raising the level until it is decided. The log-sum-exp has no double-double.
+/// Judges one number by raising the level until it is decided.
 template <class Distance>
-detail::Decision decide(RowOracle& oracle, double allowed_at_first, bool by_double_double, const OracleOptions& options,
-                        Distance&& distance) {
+detail::Decision decide(RowOracle& oracle, double allowed_at_first, const OracleOptions& options, Distance&& distance) {
   detail::Decision d;
   d.allowed = allowed_at_first;
   for (;;) {
@@ -76,7 +75,7 @@ detail::Decision decide(RowOracle& oracle, double allowed_at_first, bool by_doub
       if (lower > d.allowed * (1 + doubt)) return d.outcome = Outcome::violated, d;
     }
     if (oracle.level() == 3 && oracle.precision() >= options.max_ball_precision) break;
-    if (oracle.level() == 1 && by_double_double && oracle.evaluate_double_double()) continue;
+    if (oracle.level() == 1 && oracle.evaluate_double_double()) continue;
     const long bits =
         oracle.level() == 3 ? 2 * oracle.precision() : detail::first_precision(oracle.terms().largest_score);
     if (!oracle.evaluate_balls(bits, options.max_ball_precision)) break;
@@ -114,7 +113,7 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      tally.excuse(why, 1);
                    } else {
                      const detail::Decision d =
-                         decide(oracle, oracle.element(k).allowed, true, options, [&](double& lower, double& upper) {
+                         decide(oracle, oracle.element(k).allowed, options, [&](double& lower, double& upper) {
                            oracle.distance(k, found, lower, upper);
                            return oracle.element(k).allowed;
                          });
@@ -133,12 +132,11 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                  } else if (!(oracle.terms().lse_allowed < infinity)) {
                    tally.excuse(Excuse::infinite, 1);
                  } else {
-                   tally.add(
-                       -1 - r, found, oracle.lse(),
-                       decide(oracle, oracle.terms().lse_allowed, false, options, [&](double& lower, double& upper) {
-                         oracle.lse_distance(found, lower, upper);
-                         return oracle.terms().lse_allowed;
-                       }));
+                   tally.add(-1 - r, found, oracle.lse(),
+                             decide(oracle, oracle.terms().lse_allowed, options, [&](double& lower, double& upper) {
+                               oracle.lse_distance(found, lower, upper);
+                               return oracle.terms().lse_allowed;
+                             }));
                  }
                });
   return tally.verdict();
@@ -162,7 +160,7 @@ AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bo
                  for (std::int64_t k = 0; k < dv; ++k) {
                    ElementBound e;
                    e.value = known ? oracle.value(k) : std::nan("");
-                   e.certificate = known ? oracle.element(k).certificate : infinity;
+                   e.certificate = known ? oracle.certificate(k) : infinity;
                    e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
                    e.excuse = known ? oracle.element(k).excuse : row.excuse;
                    e.finite_required = known && oracle.element(k).finite_required;
