@@ -159,9 +159,10 @@ TEST(Exponentials, ErrLessThanDeclared) {
     w.assign(s.size() + padding, -1.0);
     const double sum = loops->weights(s.data(), static_cast<std::int64_t>(s.size()), 0, w.data());
     EXPECT_EQ(w[s.size()], -1.0) << "wrote beyond the end";
-    std::vector<double> hi = s, lo(s.size());
+    std::vector<double> hi = s, lo(static_cast<std::size_t>(padded(static_cast<std::int64_t>(s.size()))));
+    hi.resize(lo.size());
     for (std::size_t j = 0; j < s.size(); ++j) lo[j] = s[j] * 0x1p-55;
-    loops->weights_dd(hi.data(), lo.data(), static_cast<std::int64_t>(s.size()), 0);
+    loops->exp_dd(hi.data(), lo.data(), static_cast<std::int64_t>(s.size()));
     double total = 0;
     for (std::size_t j = 0; j < s.size(); ++j) {
       total += w[j];

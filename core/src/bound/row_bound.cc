@@ -96,7 +96,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
       // S is centred at o, not at the exact value: as far apart as o is wrong, or by its low part.
       e.certificate = (1 + 0x1p-20) * (terms.ratio_here * S + (2 * n + 8) * row.unit * A + n * 0x1p-1020 * most_v +
                                        2 * terms.most_E_here * low) +
-                      (n + 16) * 0x1p-1070;
+                      (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0);
       radius = 2 * e.certificate + low;
     }
     if (values.apart) {

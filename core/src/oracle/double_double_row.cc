@@ -48,7 +48,9 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
     t[to] = score.high;
     if (row.keys.b) {
       const double value = row.mask[from];
-      const DoubleDouble bias = pre ? two_product(tau, value) : DoubleDouble{value, 0};
+      // A mask of the largest double overflows Dekker's halves.
+      const DoubleDouble bias =
+          pre ? DoubleDouble{tau * value, std::fma(tau, value, -(tau * value))} : DoubleDouble{value, 0};
       const DoubleDouble sum = two_sum(score.high, bias.high);
       score = two_sum(sum.high, sum.low + (score.low + bias.low));
     }

@@ -50,7 +50,7 @@ bool RowOracle::evaluate_double_double() {
   for (std::size_t k = 0; k < columns; ++k) {
     const double most_v = std::max(std::fabs(row_.values.low[k]), std::fabs(row_.values.high[k]));
     radius_[k] = double_double_unit / row_.keys.unit * elements_[k].certificate +
-                 (1 + 0x1p-20) * n * 0x1p-1020 * most_v + (n + 16) * 0x1p-1070;
+                 (1 + 0x1p-20) * n * 0x1p-1020 * most_v + (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0);
   }
   level_ = 2;
   return true;
