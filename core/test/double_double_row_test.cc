@@ -165,5 +165,47 @@ TEST(double_double_row, certificate_holds_against_balls_in_every_regime) {
   }
 }
 
+/// The exact answer as nearest doubles, each moved by `share` of its bound.
+struct Answer {
+  Tensor out, lse;
+};
+Answer displaced(const Case& c, const Arithmetic& arithmetic, double share) {
+  const AttentionBounds bounds = attention_bounds(c, arithmetic, true);
+  Answer a{Tensor(DType::f64, c.out_shape()), Tensor(DType::f64, Shape{1, 1, 1})};
+  for (std::size_t e = 0; e < bounds.elements.size(); ++e)
+    a.out.set(static_cast<std::int64_t>(e), bounds.elements[e].value + share * bounds.elements[e].allowed);
+  a.lse.set(0, bounds.rows[0].lse + share * bounds.rows[0].lse_allowed);
+  return a;
+}
+
+TEST(double_double_row, judges_as_balls_do) {
+  int held = 0, violated = 0, by_double_double = 0;
+  for (const Regime& r : regimes) {
+    SCOPED_TRACE(r.name);
+    std::mt19937_64 random(12);
+    for (int round = 0; round < 40; ++round) {
+      const Case c = draw_case(random, r, DType::f64);
+      Arithmetic arithmetic = universal_arithmetic(DType::f64, DType::f64);
+      arithmetic.folded_exp2 = round % 2 == 0;
+      for (const double share : {0.0, 0.5, -0.9, 0.97, 1.03, -1.2, 4.0}) {
+        const Answer a = displaced(c, arithmetic, share);
+        const Verdict quick = judge_attention(c, a.out, a.lse, arithmetic, {.ignores_dead_values = true});
+        const Verdict sure =
+            judge_attention(c, a.out, a.lse, arithmetic, {.first_level = 3, .ignores_dead_values = true});
+        ASSERT_EQ(quick.outcome, sure.outcome) << share << ": " << quick.reason << " / " << sure.reason;
+        held += quick.outcome == Outcome::held;
+        violated += quick.outcome == Outcome::violated;
+        by_double_double += quick.level == 2;
+        if (quick.outcome == Outcome::held) {
+          EXPECT_NEAR(quick.utilisation, sure.utilisation, 0x1p-7) << share;
+        }
+      }
+    }
+  }
+  EXPECT_GT(held, 1000);
+  EXPECT_GT(violated, 1000);
+  EXPECT_GT(by_double_double, 2000);
+}
+
 }  // namespace
 }  // namespace attest::detail
