@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "key_loops.h"
 #include "row_bound.h"
 
 namespace attest::detail {
@@ -118,16 +119,16 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
 
   // Score errors. Constants act on all keys alike, so only their effect relative to a common shift counts (P1); any
   // common reference serves, the weighted mean is the best.
-  double g_mean = 0, s_mean = 0;
-  for (std::int64_t j = 0; j < n; ++j) g_mean += alpha[j] * g[j], s_mean += alpha[j] * s[j];
   const ScoreError c = score_error(p, row);
-  const double th_tau = p.th_tau * (1 + p.th_l2e);
-  for (std::int64_t j = 0; j < n; ++j) {
-    double error = c.constant + c.on_size * (tau * row.size[j]) + c.on_t * std::fabs(t[j]) + c.on_s * std::fabs(s[j]);
-    if (row.b) error += c.on_b * std::fabs(row.b[j]);
-    a[j] = error;
-    tm[j] = th_tau * std::fabs(g[j] - g_mean) + p.th_l2e * std::fabs(s[j] - s_mean);
-  }
+  const KeyLoops& loops = key_loops();
+  const KeyArrays arrays{s, t, row.size, g, la, alpha, row.b, row.input_error, a, tm, E, ph, pp};
+  KeyConstants k;
+  k.tau = tau;
+  k.on_size = c.on_size, k.on_t = c.on_t, k.on_s = c.on_s, k.on_b = c.on_b, k.constant = c.constant;
+  k.th_tau = p.th_tau * (1 + p.th_l2e), k.th_l2e = p.th_l2e, k.shift_error = row.shift_error;
+  const double th_tau = k.th_tau;
+  if (th_tau > 0 || p.th_l2e > 0) loops.means(arrays, n, k.g_mean, k.s_mean);
+  loops.score_errors(arrays, n, k);
   if (c.on_k1 > 0)
     for (std::int64_t j = 0; j < n; ++j) a[j] += c.on_k1 * row.k1[j];
   if (row.exact_dots && p.th_tau == 0 && !p.base2)
@@ -142,19 +143,8 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
     }
   }
 
-  double M = -std::numeric_limits<double>::infinity(), top = M, bottom = M, most_size = 0, most_bias = 0;
-  for (std::int64_t j = 0; j < n; ++j) {
-    const double extra = row.input_error ? row.input_error[j] + row.shift_error : 0.0;
-    const double ap =
-        a[j] * (1 + p.th_l2e) + th_tau * (std::fabs(g[j]) + extra) + p.th_l2e * (std::fabs(s[j]) + extra) + extra;
-    const double upper = s[j] + a[j] + tm[j], high = s[j] + ap, low = s[j] - ap;
-    M = upper > M ? upper : M;
-    top = high > top ? high : top;
-    bottom = low > bottom ? low : bottom;
-    most_size = row.size[j] > most_size ? row.size[j] : most_size;
-    if (row.b) most_bias = std::fabs(row.b[j]) > most_bias ? std::fabs(row.b[j]) : most_bias;
-  }
-  const double Mabs = std::max(std::fabs(top), std::fabs(bottom));
+  const ScoreRange range = loops.score_range(arrays, n, k);
+  const double Mabs = std::max(std::fabs(range.top), std::fabs(range.bottom));
   out.largest_score = Mabs;
 
   // Exponents.
@@ -166,70 +156,35 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   const double lse_on_Q = p.lse_merge ? p.u_lse * (1 + p.u_lse) : 0, lse_on_D = p.lse_merge ? p.u_lse : 0;
   const double lse_constant = p.lse_merge ? lse_on_Q * L1 + p.eps_log * L1 * (1 + p.u_lse) + lse_on_D * L1 : 0;
   const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
-  const double unit_here = row.unit * (static_cast<double>(p.of.dk) + 4) * (1 + 0x1p-20);
-  double most_Q = 0, vanished_Q = 0, most_E = 0, most_here = 0, ratio = 0, most_a = 0;
-  double s_top = s[0];
-  for (std::int64_t j = 1; j < n; ++j) s_top = s[j] > s_top ? s[j] : s_top;
-  double not_finite = 0;
-  for (std::int64_t j = 0; j < n; ++j) {
-    const double size_s = std::fabs(s[j]);
-    const double extra = row.input_error ? row.input_error[j] + row.shift_error : 0.0;
-    const double ap = a[j] * (1 + p.th_l2e) + th_tau * (std::fabs(g[j]) + extra) + p.th_l2e * (size_s + extra) + extra;
-    // A mask of the largest double overflows these by a rounding; the largest double is then what is meant.
-    double D = std::min((M - s[j]) + a[j] + tm[j] + 2 * p.lazy, largest);
-    if (p.fixed_shift) D = std::max(D, std::min(size_s + ap, largest));
-    const double Q = std::min(std::max(size_s + ap, Mabs) + p.lazy, largest);
-    double centred = tm[j];
-    if (p.lse_merge) centred = th_tau * std::fabs(g[j] - g_mean) + p.th_l2e * std::max(std::fabs(s[j] - s_mean), D);
-    const double error =
-        a[j] * (1 + p.th_l2e) + centred + thE * D + residual * Q + eps + lse_on_Q * Q + lse_on_D * D + lse_constant;
-    E[j] = error;
-    const bool live = la[j] + error > dead;
-    not_finite += error * 0.0;
-    if (live) {
-      const double here = unit_here * (tau * row.size[j] + (row.b ? std::fabs(row.b[j]) : 0)) +
-                          row.unit * (s_top - s[j]) + 16 * row.unit;
-      most_E = std::max(most_E, error);
-      most_a = std::max(most_a, a[j]);
-      most_here = std::max(most_here, here);
-      ratio = std::max(ratio, here / error);
-      most_Q = std::max(most_Q, Q);
-    } else {
-      vanished_Q = std::max(vanished_Q, Q);
-    }
-  }
-  out.most_E = most_E;
-  out.most_E_here = most_here;
-  out.ratio_here = ratio;
-  if (not_finite != 0 || !(most_E < std::numeric_limits<double>::infinity())) out.in_domain = false;
+  k.M = range.M, k.Mabs = Mabs, k.s_top = range.s_top;
+  k.lazy = p.lazy, k.twice_lazy = 2 * p.lazy;
+  k.fixed_shift = p.fixed_shift, k.lse_merge = p.lse_merge;
+  k.thE = thE, k.residual = residual, k.lse_on_Q = lse_on_Q, k.lse_on_D = lse_on_D;
+  k.rest = eps + lse_constant;
+  k.dead = dead, k.u_a = p.u_a;
+  k.unit_here = row.unit * (static_cast<double>(p.of.dk) + 4) * (1 + 0x1p-20);
+  k.unit = row.unit, k.exp_here = 16 * row.unit;
+  const ErrorRange most = loops.errors(arrays, n, k);
+  out.most_E = most.E;
+  out.most_E_here = most.here;
+  out.ratio_here = most.ratio;
+  if (!most.finite) out.in_domain = false;
 
   // Weights. ph = exp(la - z) (e^E - 1), pp = min(1, exp(la + E - z)), z = log sum exp(la - E), always as one exponent
   // (C2) unless every E is small, when the products cannot leave the range.
-  double z = 0;
-  if (most_E <= 0x1p-4) {
-    double Z = 0;
-    for (std::int64_t j = 0; j < n; ++j) {
-      const double e = la[j] + E[j] > dead ? E[j] : 0.0;
-      Z += alpha[j] * small_exp_minus(e);
-    }
-    const double inverse = 1 / Z;
-    double reach = 0;
-    for (std::int64_t j = 0; j < n; ++j) {
-      const bool live = la[j] + E[j] > dead;
-      const double grown = live ? alpha[j] * small_expm1(E[j]) * inverse : 0.0;
-      ph[j] = grown;
-      const double weight = live ? alpha[j] * inverse + grown : 0.0;
-      pp[j] = weight < 1 ? weight : 1.0;
-      reach += grown;
-    }
-    out.reach = reach;
+  double denominators = 0;  // sum min(u_a, pp_j)
+  if (most.E <= 0x1p-4) {
+    const WeightSums sums = loops.weights(arrays, n, k);
+    out.reach = sums.reach;
+    denominators = sums.denominators;
+    out.big = sums.big;
   } else {
     double shift = -std::numeric_limits<double>::infinity();
     for (std::int64_t j = 0; j < n; ++j) shift = std::max(shift, la[j] - E[j]);
     double sum = 0;
     for (std::int64_t j = 0; j < n; ++j) sum += std::exp(la[j] - E[j] - shift);
-    z = shift + std::log(sum);
-    out.capped = most_E > 0x1p20;
+    const double z = shift + std::log(sum);
+    out.capped = most.E > 0x1p20;
     double reach = 0;
     for (std::int64_t j = 0; j < n; ++j) {
       const bool live = la[j] + E[j] > dead;
@@ -242,26 +197,25 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
       ph[j] = E[j] < 1 ? std::exp(std::min(690.0, la[j] - z)) * std::expm1(E[j]) : std::exp(std::min(690.0, grown));
       reach += ph[j];
     }
+    for (std::int64_t j = 0; j < n; ++j) {
+      denominators += std::min(pp[j], p.u_a);
+      out.big += pp[j] > p.u_a;
+    }
     out.reach = reach;
   }
 
   // Lists of keys by weight, for the refined sums (1.2): any partition is valid, u_a makes it nearly the best.
-  std::int64_t big = 0, small = 0;
-  double denominators = 0;  // sum min(u_a, pp_j)
-  for (std::int64_t j = 0; j < n; ++j) {
-    if (pp[j] > p.u_a) {
-      w.big_key[static_cast<std::size_t>(big++)] = j;
-      denominators += p.u_a;
-    } else if (pp[j] > 0 || ph[j] > 0) {
-      w.small_key[static_cast<std::size_t>(small++)] = j;
-      denominators += pp[j];
-    }
-  }
-  out.big = big;
-  out.small = small;
-  w.all_big = big == n;
+  w.all_big = out.big == n;
   if (!w.all_big) {
-    for (std::int64_t i = 0; i < big; ++i) {
+    std::int64_t big = 0, small = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      if (pp[j] > p.u_a)
+        w.big_key[static_cast<std::size_t>(big++)] = j;
+      else if (pp[j] > 0 || ph[j] > 0)
+        w.small_key[static_cast<std::size_t>(small++)] = j;
+    }
+    out.small = small;
+    for (std::int64_t i = 0; i < out.big; ++i) {
       const std::int64_t j = w.big_key[static_cast<std::size_t>(i)];
       w.big_index[static_cast<std::size_t>(i)] = row.index ? row.index[j] : j;
       w.big_ph[static_cast<std::size_t>(i)] = ph[j];
@@ -276,12 +230,12 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   }
 
   // Denominator.
-  const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * most_Q) : 0.0);
+  const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * most.Q) : 0.0);
   out.weight_gain = std::exp(gain_exponent) * (1 + p.eps_exp);
   // A block, or a split, of nothing but keys that vanish in the end is summed up against a maximum of its own. Its
   // rescaling by exp(-huge) = 0 makes it vanish only if that sum is a number: folded, its largest weight is not 1 but
   // e to the residual u|m c|, infinite (or 0, and the part's mean 0/0) for masks such as -FLT_MAX/2.
-  out.vanished_gain = std::exp(p.lazy + residual * vanished_Q);
+  out.vanished_gain = std::exp(p.lazy + residual * most.vanished_Q);
   out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
   const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
   const double cD = h + 2 * R + p.extra;
@@ -299,8 +253,8 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   if (p.p_in_denom) UD = join(UD, p.u_p), lowest *= 1 - p.u_p;
   // Underflow is relative to the sum of weights, at least 1/2 when the maximum is taken over the scores that enter exp,
   // e^{-2 max a}/2 when they were stored in between (C19), e^{max s} when nothing is subtracted (P7).
-  double factor = p.stored ? 2 * std::exp(std::min(700.0, 2 * most_a)) : 2.0;
-  if (p.fixed_shift && bottom > std::log(p.least_weight) + 1) factor *= std::exp(std::max(0.0, -bottom));
+  double factor = p.stored ? 2 * std::exp(std::min(700.0, 2 * most.a)) : 2.0;
+  if (p.fixed_shift && range.bottom > std::log(p.least_weight) + 1) factor *= std::exp(std::max(0.0, -range.bottom));
   out.factor = factor;
   out.UD = UD;
   out.LD = factor * (count * out.lam_weight + (count + 2 * R) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0.0));
@@ -316,7 +270,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
       up_shift = std::max(up_shift, la[j] + a[j]);
       down_shift = std::max(down_shift, la[j] - a[j]);
     }
-    const double plain = most_E <= 0x1p-4 ? *std::max_element(a, a + n) : 1.0;
+    const double plain = most.E <= 0x1p-4 ? *std::max_element(a, a + n) : 1.0;
     if (plain <= 0x1p-4) {
       for (std::int64_t j = 0; j < n; ++j) {
         up += alpha[j] * small_expm1(a[j]);
@@ -361,11 +315,11 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   const auto sinks = [&](std::int64_t j) {
     return row.b && row.b[j] < 0 && kap * row.size[j] <= p.H_s / 4 && la[j] + E[j] < std::log(p.lam_e) - 1;
   };
-  if (!(inflate * (kap * most_size + (pre ? kap / tau : on_bias) * most_bias) <= p.H_s))
+  if (!(inflate * (kap * range.size + (pre ? kap / tau : on_bias) * range.bias) <= p.H_s))
     for (std::int64_t j = 0; j < n && out.in_domain; ++j)
       if (!(score_range(j) <= p.H_s) && !sinks(j)) out.in_domain = false;
   // D2 for the keys that carry weight: any other vanishes with all its errors, unless vanished_gain leaves the range.
-  if (p.c_m > 0 && !(p.u_e * on_bias * most_Q <= 0.5)) out.in_domain = false;
+  if (p.c_m > 0 && !(p.u_e * on_bias * most.Q <= 0.5)) out.in_domain = false;
   if (!(out.weight_gain * count <= p.H_a && out.weight_gain <= p.H_p)) out.in_domain = false;
   const double tau_folded = p.base2 ? tau * log2_e : tau;
   if (!(tau >= p.least_score && std::max(tau, tau_folded) <= p.H_s)) out.in_domain = false;

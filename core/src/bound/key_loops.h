@@ -1,0 +1,64 @@
+// The loops of a verdict over keys alone, compiled and chosen as inner_loops.h says.
+#pragma once
+
+#include <cstdint>
+
+namespace attest::detail {
+
+/// Arrays over the keys of a row, of n entries each; what the bound knows (const) and derives of a key. The names are
+/// those of RowKeys and BoundScratch.
+struct KeyArrays {
+  const double *s, *t, *size, *g, *la, *alpha;
+  const double* b;   ///< nullptr: no bias
+  const double* in;  ///< RowKeys::input_error; nullptr: none
+  double *a, *tm, *E, *ph, *pp;
+};
+
+/// Constants of a row, of which a profile and a row leave many 0.
+struct KeyConstants {
+  double tau = 0;  ///< |tau|
+  double on_size = 0, on_t = 0, on_s = 0, on_b = 0, constant = 0;
+  double th_tau = 0, th_l2e = 0, g_mean = 0, s_mean = 0, shift_error = 0;
+  double M = 0, Mabs = 0, s_top = 0;
+  double twice_lazy = 0, lazy = 0;
+  bool fixed_shift = false, lse_merge = false;
+  double thE = 0, residual = 0, lse_on_Q = 0, lse_on_D = 0, rest = 0;
+  double dead = 0;  ///< exponent below which a weight is 0
+  double unit_here = 0, unit = 0, exp_here = 0;
+  double u_a = 0;
+};
+
+/// Largest values; at least 0 where nothing negative can be meant.
+struct ScoreRange {
+  double M = 0, top = 0, bottom = 0, s_top = 0;
+  double size = 0, bias = 0;
+};
+struct ErrorRange {
+  double E = 0, Q = 0;                ///< over the keys that carry weight
+  double vanished_Q = 0;              ///< over those that do not
+  double here = 0, ratio = 0, a = 0;  ///< over the keys that carry weight
+  bool finite = true;                 ///< every E
+};
+struct WeightSums {
+  double reach = 0, denominators = 0;  ///< sum ph, sum min(u_a, pp)
+  std::int64_t big = 0;                ///< keys with pp > u_a
+};
+
+struct KeyLoops {
+  /// sum_j alpha_j g_j and sum_j alpha_j s_j.
+  void (*means)(const KeyArrays& x, std::int64_t n, double& g_mean, double& s_mean);
+  /// a and tm of every key, without the terms in k1 and in.
+  void (*score_errors)(const KeyArrays& x, std::int64_t n, const KeyConstants& c);
+  ScoreRange (*score_range)(const KeyArrays& x, std::int64_t n, const KeyConstants& c);
+  /// E of every key.
+  ErrorRange (*errors)(const KeyArrays& x, std::int64_t n, const KeyConstants& c);
+  /// ph and pp of every key where no E of a live key exceeds 1/16.
+  WeightSums (*weights)(const KeyArrays& x, std::int64_t n, const KeyConstants& c);
+};
+
+/// The fastest loops this processor runs.
+[[nodiscard]] const KeyLoops& key_loops();
+/// By name, for tests: "baseline" always, "avx2" or nullptr where it cannot run.
+[[nodiscard]] const KeyLoops* key_loops_named(const char* name);
+
+}  // namespace attest::detail
