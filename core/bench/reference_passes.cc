@@ -73,14 +73,10 @@ const std::vector<double>& PlainPass::operator()(const HeadData& head) {
   panels_.resize(static_cast<std::size_t>(count * panel_width * dk));
   weights_.resize(static_cast<std::size_t>(count * panel_width));
   out_.resize(static_cast<std::size_t>(head.queries * dv));
-  for (std::int64_t panel = 0; panel < count; ++panel) {
-    double* to = panels_.data() + panel * panel_width * dk;
-    const std::int64_t here = std::min(panel_width, n - panel * panel_width);
-    if (here < panel_width) std::fill_n(to, panel_width * dk, 0.0);
-    for (std::int64_t l = 0; l < here; ++l)
-      for (std::int64_t c = 0; c < dk; ++c)
-        to[c * panel_width + l] = head.k[static_cast<std::size_t>((panel * panel_width + l) * dk + c)];
-  }
+  double largest = 0;
+  for (std::int64_t first = 0; first < n; first += panel_width)
+    loops.pack(head.k.data() + first * dk, std::min(panel_width, n - first), dk, panels_.data() + first * dk,
+               weights_.data() + first, &largest);
   double* const w = weights_.data();
   for (std::int64_t i = 0; i < head.queries; ++i) {
     loops.plain_dots(head.q.data() + i * dk, dk, panels_.data(), count, w);
