@@ -28,6 +28,12 @@ void underflow_sums(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     const double by_exp = p.exp_vanishes ? std::min(terms.lam_weight, twice) : terms.lam_weight;
     w.caps[i] = std::min(p.lam_p, w.pp[i]) + by_exp;
   }
+  // Where no weight loses less than the most it can, the plain sum of values says the same.
+  const double most = std::min(p.lam_p, 1.0) + terms.lam_weight;
+  if (*std::min_element(w.caps.begin(), w.caps.begin() + row.n) >= most * (1 - 0x1p-24)) {
+    std::fill(w.lost.begin(), w.lost.end(), infinity);
+    return;
+  }
   const InnerLoops& loops = inner_loops();
   loops.spread(w.nothing.data(), w.caps.data(), row.index, row.n, values.v, values.stride, w.S_lost.data(),
                w.S_lost.data(), w.lost.data());
