@@ -9,7 +9,6 @@
 namespace attest::detail {
 namespace {
 
-constexpr double largest = std::numeric_limits<double>::max();
 constexpr double log2_e = 1.4426950408889634;
 
 /// a_j as a combination, with coefficients >= 0, of what is known of a key. All in units of the score.
