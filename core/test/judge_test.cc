@@ -117,7 +117,10 @@ TEST(judge, requires_an_answer_beside_the_commonest_finite_mask) {
   for (const double mask : {-1e4, -1e9, -1e30, -float_max}) {
     const Case c = row_of(DType::f32, 1, {0, 0, 3}, {1, 3, 1e6}, {0, 0, mask});
     EXPECT_EQ(judge(c, 2).outcome, Outcome::held) << mask << ": " << judge(c, 2).reason;
-    EXPECT_EQ(judge(c, nan_value).outcome, Outcome::violated) << mask;
+    EXPECT_EQ(judge(c, nan_value, tight(DType::f32)).outcome, Outcome::violated) << mask;
+    // A kernel that may fold the maximum into exp2 can meet a block of such masks alone, whose largest weight is then
+    // e^(u|m c|): beyond the range for the hugest masks, and NaN is what a correct kernel of that make returns.
+    EXPECT_EQ(judge(c, nan_value).outcome, mask >= -1e9 ? Outcome::violated : Outcome::excused) << mask;
     EXPECT_EQ(judge(c, 2.001).outcome, Outcome::violated) << mask;
   }
   const Case f64 = row_of(DType::f64, 1, {0, 0, 3}, {1, 3, 1e6}, {0, 0, -std::numeric_limits<double>::max()});
