@@ -1,6 +1,5 @@
 #include "selection.h"
 
-#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -88,15 +87,6 @@ Extents extents_of(const Case& c) {
   e.dv = c[Slot::w_v].shape()[1] / e.heads;
   e.d_o = c[Slot::w_o].present() ? c[Slot::w_o].shape()[1] : e.heads * e.dv;
   return e;
-}
-
-double inverse_root(std::int64_t dk) {
-  return 1.0 / std::sqrt(static_cast<double>(dk));
-}
-
-bool is_inverse_root(double scale, std::int64_t dk) {
-  const double root = inverse_root(dk);
-  return std::abs(scale - root) <= 0x1p-52 * root;
 }
 
 Indices all_of(std::int64_t extent) {

@@ -17,11 +17,6 @@ struct Extents {
 };
 [[nodiscard]] Extents extents_of(const Case& c);
 
-/// 1/sqrt(dk), the definition's scale, in double.
-[[nodiscard]] double inverse_root(std::int64_t dk);
-/// Whether a scale is 1/sqrt(dk) up to the last bit of a double, however it was computed.
-[[nodiscard]] bool is_inverse_root(double scale, std::int64_t dk);
-
 using Indices = std::vector<std::int64_t>;
 /// 0, 1, …, extent - 1.
 [[nodiscard]] Indices all_of(std::int64_t extent);

@@ -309,5 +309,23 @@ TEST(Validate, RefusesSizesThatOnlyAHostileFileHas) {
   EXPECT_EQ(fault_of(c), "the output [2, 4, 3, 2147483647] has more than 4294967296 elements");
 }
 
+// The set that manifests, hypotheses and selections all go by: what double can make of 1/sqrt(dk), nothing farther.
+TEST(Case, TakesAScaleForInverseRootHoweverItWasComputed) {
+  for (std::int64_t dk = 1; dk <= 4096; ++dk) {
+    const auto d = static_cast<double>(dk);
+    const auto wide = static_cast<double>(1 / std::sqrt(static_cast<long double>(dk)));
+    for (const double scale : {inverse_root(dk), wide, std::sqrt(1 / d), std::pow(d, -0.5)}) {
+      EXPECT_TRUE(is_inverse_root(scale, dk)) << dk << ", " << scale;
+    }
+    EXPECT_FALSE(is_inverse_root(wide * (1 - 0x1.8p-51), dk)) << dk;
+    EXPECT_FALSE(is_inverse_root(wide * (1 + 0x1.8p-51), dk)) << dk;
+    EXPECT_FALSE(is_inverse_root(-wide, dk));
+  }
+  for (const double scale :
+       {0.0, 1e-200, 1e200, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_FALSE(is_inverse_root(scale, 1)) << scale;
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -75,6 +75,12 @@ struct Case {
 /// line naming the tensor and the rule.
 void validate(const Case& c);
 
+/// 1/sqrt(dk), the definition's scale, in double.
+[[nodiscard]] double inverse_root(std::int64_t dk);
+/// Whether a scale is 1/sqrt(dk), however it was computed in double: within a relative 2^-52 of it, which is what two
+/// roundings can make of it (1 / sqrt(dk), sqrt(1 / dk)) and what bounds allow between a case's scale and a kernel's.
+[[nodiscard]] bool is_inverse_root(double scale, std::int64_t dk);
+
 /// Reads a case file; strict (see safetensors.h). Throws UsageError naming the file. The result is valid. For tensors
 /// that users capture: q, k and v of attention may lack leading axes (rank 2 or 3), those of multihead the batch (rank
 /// 2), and mask either (rank 2 or 3): axes of 1 are put in front. The metadata must state attest, op, scale and, for

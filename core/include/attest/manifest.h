@@ -61,8 +61,8 @@ struct Manifest {
 [[nodiscard]] std::string to_json(const Manifest& manifest);
 
 /// Empty when the kernel can be asked to run the valid case, else why not ("has 2 queries; the manifest's max_queries
-/// is 1"). head_dim_multiple and max_head_dim hold for dk and dv alike. A scale other than 1/sqrt(dk) is one that is
-/// neither the nearest double to it nor 1 / sqrt(dk) in double. The convention of a mask matters only where the mask is
+/// is 1"). head_dim_multiple and max_head_dim hold for dk and dv alike. Which scales are 1/sqrt(dk) is
+/// is_inverse_root's to say (case.h). The convention of a mask matters only where the mask is
 /// additive.
 [[nodiscard]] std::string why_unsupported(const Manifest& manifest, const Case& c);
 

@@ -1,6 +1,7 @@
 #include "attest/case.h"
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -89,6 +90,17 @@ attest_multihead_problem Case::multihead_problem() const {
   problem.causal = static_cast<std::int32_t>(causal);
   problem.heads = heads;
   return problem;
+}
+
+double inverse_root(std::int64_t dk) {
+  return 1.0 / std::sqrt(static_cast<double>(dk));
+}
+
+bool is_inverse_root(double scale, std::int64_t dk) {
+  // scale^2 dk - 1, whose parts a double holds, is twice the relative error and its square.
+  const double d = static_cast<double>(dk), square = scale * scale, product = square * d;
+  const double beyond = std::fma(scale, scale, -square) * d + std::fma(square, d, -product);
+  return scale > 0.0 && std::abs((product - 1.0) + beyond) <= 0x1p-51 + 0x1p-104;
 }
 
 Shape Case::out_shape() const {

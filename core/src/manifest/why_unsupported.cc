@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,12 +34,6 @@ Sizes sizes_of(const Case& c) {
   const Shape& k = c.k().shape();
   if (c.operation == Operation::attention) return {q[1], k[1], q[2], k[2], q[3], c.v().shape()[3]};
   return {c.heads, c.heads, q[1], k[1], c[Slot::w_q].shape()[1] / c.heads, c[Slot::w_v].shape()[1] / c.heads};
-}
-
-/// The double that 1/sqrt(dk) rounds to, or the one that two roundings make of it.
-bool is_inverse_root(double scale, std::int64_t key_dim) {
-  const auto d = static_cast<double>(key_dim);
-  return scale == 1 / std::sqrt(d) || scale == static_cast<double>(1 / std::sqrt(static_cast<long double>(key_dim)));
 }
 
 std::string why_sizes(const Manifest& m, const Sizes& s) {
@@ -106,8 +99,7 @@ std::string why_unsupported(const Manifest& m, const Case& c) {
   const Sizes sizes = sizes_of(c);
   if (std::string reason = why_sizes(m, sizes); !reason.empty()) return reason;
   if (!m.any_scale && !is_inverse_root(c.scale, sizes.key_dim)) {
-    return fmt::format("has scale {}; the manifest's is inv-sqrt-dk, {}", c.scale,
-                       1 / std::sqrt(static_cast<double>(sizes.key_dim)));
+    return fmt::format("has scale {}; the manifest's is inv-sqrt-dk, {}", c.scale, inverse_root(sizes.key_dim));
   }
   if (std::string reason = why_mask(m, c); !reason.empty()) return reason;
   if (c.causal != Causal::none && !has(m.causal, c.causal)) {
