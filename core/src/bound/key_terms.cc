@@ -229,7 +229,9 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   }
 
   // Denominator.
-  const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * most.Q) : 0.0);
+  // D6 with C9: without a maximum a weight is e^s itself, and so large must sums and values let it be.
+  const double largest_exponent = p.takes_no_maximum ? std::max(0.0, range.top) + 0.25 : 0.0;
+  const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * most.Q) : 0.0) + largest_exponent;
   out.weight_gain = std::exp(gain_exponent) * (1 + p.eps_exp);
   // A block, or a split, of nothing but keys that vanish in the end is summed up against a maximum of its own. Its
   // rescaling by exp(-huge) = 0 makes it vanish only if that sum is a number: folded, its largest weight is not 1 but
@@ -322,8 +324,13 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   // D2 for the keys that carry weight: any other vanishes with all its errors, unless vanished_gain leaves the range.
   if (p.c_m > 0 && !(p.u_e * on_bias * most.Q <= 0.5)) out.in_domain = false;
   if (!(out.weight_gain * count <= p.H_a && out.weight_gain <= p.H_p)) out.in_domain = false;
+  if (p.takes_no_maximum) {
+    const bool inverted = p.c_div > 1;  // 1/sum must be a normal number too
+    if (!(range.bottom >= std::log(p.least_weight) + 1)) out.in_domain = false;
+    if (inverted && !(range.top + std::log(count) <= -std::log(p.least_weight))) out.in_domain = false;
+  }
   const double tau_folded = p.base2 ? tau * log2_e : tau;
-  if (!(tau >= p.least_score && std::max(tau, tau_folded) <= p.H_s)) out.in_domain = false;
+  if (!(tau >= p.least_score && std::max(tau, tau_folded) <= format_of(p.score_format).largest)) out.in_domain = false;
   if (p.prescaled) {
     double most_q = 0;
     for (std::int64_t i = 0; i < p.of.dk; ++i) most_q = std::max(most_q, std::fabs(q[i]));

@@ -18,9 +18,9 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// A number in [-1, 1] that looks random and is a function of x.
+/// A number in [-1, 1] that looks random and is a function of x; not 0 at 0.
 double noise(double x) {
-  std::uint64_t h = std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15U;
+  std::uint64_t h = (std::bit_cast<std::uint64_t>(x) + 0x2545f4914f6cdd1dU) * 0x9e3779b97f4a7c15U;
   h ^= h >> 32U;
   h *= 0xd6e8feb86659fd93U;
   h ^= h >> 32U;

@@ -1,0 +1,303 @@
+// The corrections of error-bounds.md 1.7 that a correct kernel confirms (C): for each an input on which a kernel of the
+// declared arithmetic is held, and would be called wrong without the correction.
+#include "correction_tests.h"
+
+namespace attest::fleet {
+namespace {
+
+const double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+Arithmetic all_in(DType dtype) {
+  Arithmetic a = plain(dtype);
+  a.score_sums = a.accumulate = a.weights = dtype;
+  return a;
+}
+
+TEST(BoundCorrections, C1_DistancesFromTheAnswerSurviveItsRounding) {
+  // A score of 4143.875 stored as 4128 in bf16: the other weight grows from e^-47.9 to e^-32. The leading value is
+  // as near to the answer as e^-47.9, 0 in double, and this alone knows of the uncertainty of 16.
+  Arithmetic a = plain(DType::f64);
+  a.stored_biased = DType::bf16;
+  const Case c = row_of(DType::f64, {1}, {{4143.875}, {4096}}, {1, 0});
+  const std::vector<bool> exact{false, true};
+  expect_as_written(c, a, exact);
+  expect_needed(c, output_of(c, a), a, written_bound(c, profile_for(c, a), Without::separate_radius, exact));
+}
+
+TEST(BoundCorrections, C2_TheBoundIsANumberWhereNormalisersUnderflow) {
+  const auto check = [](const Case& c, const Arithmetic& a) {
+    EXPECT_FALSE(std::isfinite(written_bound(c, profile_for(c, a), Without::logarithms)));
+    EXPECT_LT(attention_bounds(c, a).elements.at(0).allowed, 1e-3);
+    expect_as_written(c, a);
+    EXPECT_EQ(judged(c, output_of(c, a), a).outcome, Outcome::held);
+    EXPECT_EQ(judged(c, 4.01, a).outcome, Outcome::violated);
+  };
+  // Every key masked by a huge float; and scores of which cancelling products leave nothing known.
+  check(row_of(DType::f32, {1}, {{0}, {0.5}}, {4, 4}, {-1e38, -1e38}), plain(DType::f32));
+  check(row_of(DType::f32, {1e10, 1e10}, {{1, -1}, {-1, 1}}, {4, 4}), plain(DType::f32));
+}
+
+TEST(BoundCorrections, C3_AWeightOfALaggingMaximumLosesMoreWhenItsRescalingUnderflows) {
+  // Weight e^7.875 against the first maximum; the next one rescales it by e^-17.5, which is 0 in f16.
+  Arithmetic a = all_in(DType::f16);
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 8;
+  a.block = 1;
+  const Case c = row_of(DType::f16, {1}, {{0}, {7.875}, {17.5}}, {0, 1, 0});
+  EXPECT_EQ(output_of(c, a), 0);
+  expect_needed(c, output_of(c, a), a, written_bound(c, profile_for(c, a), Without::lazy_underflow));
+}
+
+TEST(BoundCorrections, C4_AScaledQueryUnderflowsInItsOwnFormat) {
+  Arithmetic a = plain(DType::f16);
+  a.prescaled_q = DType::f16;
+  Case c = row_of(DType::f16, Numbers(64, 0x1p-20), {Numbers(64, 60000), Numbers(64, -60000)}, {1, -1});
+  c.scale = 0x1p-5;  // q*scale = 2^-25 is 0 in f16
+  expect_as_written(c, a);
+  expect_needed(c, output_of(c, a), a, written_bound(c, profile_for(c, a), Without::prescaled_underflow));
+}
+
+TEST(BoundCorrections, C4_AProductWithAScaledQueryIsNotMultipliedByTheScale) {
+  Arithmetic a = all_in(DType::f16);
+  a.prescaled_q = DType::f16;
+  a.flushes_subnormals = true;
+  // Each product is 1.99 * 2^-15 and flushed; had the scale come later, it would have been 1/16 of the loss.
+  const double key = 1.99 * 0x1p-8;
+  Case c = row_of(DType::f16, Numbers(256, 0.125), {Numbers(256, key), Numbers(256, -key)}, {1, -1});
+  c.scale = 0x1p-4;
+  EXPECT_EQ(output_of(c, a), 0);
+  expect_as_written(c, a);
+  Profile flushed = profile_for(c, a);
+  flushed.lam_q = 0;
+  expect_needed(c, output_of(c, a), a, written_bound(c, flushed, Without::prescaled_underflow));
+}
+
+TEST(BoundCorrections, C5_AConvertedMaskErrsRelativeToItself) {
+  // 32.125 is 32 in bf16; the scores are 0.
+  Arithmetic a = plain(DType::f32);
+  a.mask_format = DType::bf16;
+  for (const MaskConvention convention : {MaskConvention::post_scale, MaskConvention::pre_scale}) {
+    Case c = row_of(DType::f32, {1}, {{-32.125}, {0}}, {1, -1}, {32.125, 0});
+    c.mask_convention = convention;
+    Profile p = profile_for(c, a);
+    p.u_bc = 0;
+    expect_needed(c, output_of(c, a), a, written_bound(c, p));
+  }
+}
+
+TEST(BoundCorrections, C5_AMaskThatOverflowsItsFormatHidesTheKey) {
+  Arithmetic a = plain(DType::f32);
+  a.mask_format = DType::f16;
+  const Case c = row_of(DType::f32, {1}, {{70000}, {0}}, {1, -1}, {-70000, 0});
+  EXPECT_EQ(output_of(c, a), -1) << "the mask is -inf to this kernel";
+  EXPECT_EQ(judged(c, -1, a).outcome, Outcome::held);
+  // As a finite bias it would leave both scores at 0, and the answer there too.
+  EXPECT_EQ(judged(c, 0, a).outcome, Outcome::violated);
+  a.mask_format = std::nullopt;
+  EXPECT_GT(error_of(c, -1, a), 0.99);
+  EXPECT_LT(attention_bounds(c, a).elements.at(0).allowed, 0.99);
+}
+
+TEST(BoundCorrections, C6_AStoredProductErrsRelativeToItself) {
+  // The product is stored before a bias cancels it.
+  Arithmetic a = plain(DType::f32);
+  a.stored_raw = DType::bf16;
+  for (const MaskConvention convention : {MaskConvention::post_scale, MaskConvention::pre_scale}) {
+    Case c = row_of(DType::f32, {1}, {{32.125}, {0}}, {1, -1}, {-32.125, 0});
+    c.mask_convention = convention;
+    Profile p = profile_for(c, a);
+    p.u_raw = 0;
+    expect_needed(c, output_of(c, a), a, written_bound(c, p));
+  }
+}
+
+TEST(BoundCorrections, C6_AStoredProductUnderflowsBeforeTheScale) {
+  Arithmetic a = plain(DType::f32);
+  a.stored_raw = DType::f16;
+  Case c = row_of(DType::f32, {0x1p-12}, {{0x1p-13}, {-0x1p-13}}, {1, -1});
+  c.scale = 0x1p20;
+  EXPECT_EQ(output_of(c, a), 0);
+  Profile p = profile_for(c, a);
+  p.lam_raw = 0;
+  expect_needed(c, output_of(c, a), a, written_bound(c, p));
+}
+
+TEST(BoundCorrections, C6_AStoredScoreUnderflows) {
+  // Scaled scores of 2^-26 are 0 in f16, and so are biased ones; the sums are fine enough to show it.
+  const Case c = row_of(DType::f64, {0x1p-13}, {{0x1p-13}, {-0x1p-13}}, {1, -1});
+  Arithmetic scaled = plain(DType::f64), biased = scaled;
+  scaled.stored_scaled = DType::f16;
+  biased.stored_biased = DType::f16;
+  Profile p = profile_for(c, scaled);
+  p.lam_scale = 2 * p.lam_s;
+  EXPECT_EQ(output_of(c, scaled), 0);
+  expect_needed(c, 0, scaled, written_bound(c, p));
+  p = profile_for(c, biased);
+  p.lam_bias = 0;
+  EXPECT_EQ(output_of(c, biased), 0);
+  expect_needed(c, 0, biased, written_bound(c, p));
+}
+
+/// Scores are summed up from the bias on, f32 throughout; the weights are those of a plain kernel.
+double bias_first(const Case& c) {
+  const Soft f32(DType::f32, false, false);
+  const std::int64_t n = c.k().shape()[2], dk = c.k().shape()[3];
+  Numbers s;
+  for (std::int64_t j = 0; j < n; ++j) {
+    double x = c.mask()[j];
+    for (std::int64_t e = 0; e < dk; ++e) x = f32.fma(c.q()[e], c.k()[j * dk + e], x);
+    s.push_back(x);
+  }
+  const double m = *std::max_element(s.begin(), s.end());
+  double sum = 0, out = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const double w = f32.round(std::exp(f32.sub(s[static_cast<std::size_t>(j)], m)));
+    sum = f32.add(sum, w), out = f32.fma(w, c.v()[j], out);
+  }
+  return f32.div(out, sum);
+}
+
+TEST(BoundCorrections, C6_ABiasInTheSumSwallowsProducts) {
+  // 256 products of 0.99 * 2^-10 are each lost beside 2^14.
+  Arithmetic a = plain(DType::f32);
+  a.bias_in_sum = true;
+  const Case c = row_of(DType::f32, Numbers(256, 0x1p-5), {Numbers(256, 0.99 * 0x1p-5), Numbers(256, 0)}, {1, -1},
+                        {0x1p14, 0x1p14});
+  EXPECT_EQ(bias_first(c), 0);
+  expect_as_written(c, a);
+  Profile p = profile_for(c, a);
+  p.bias_in_sum = false;
+  p.n_s = 256;
+  expect_needed(c, bias_first(c), a, written_bound(c, p));
+}
+
+/// Kernels in f16 that fold the maximum into exp2. Of its multiples by log2(e) only a quarter at most is rounded off.
+Arithmetic folded_f16() {
+  Arithmetic a = all_in(DType::f16);
+  a.base2 = a.folded_exp2 = true;
+  a.output = DType::f32;
+  return a;
+}
+
+TEST(BoundCorrections, C8_AFoldedMaximumMayPushValuesOverTheRange) {
+  // D3 as first written: (1 + gamma) sum |v| <= H_a, without the largest weight's residual.
+  EXPECT_LE((1 + pw(0x1p-11, 6)) * 60000, 65504);
+  int overflowed = 0;
+  for (double score = 600; score < 700; score += 0.5) {
+    const Case c = row_of(DType::f16, {1}, {{score}}, {60000});
+    const double found = output_of(c, folded_f16());
+    overflowed += !std::isfinite(found);
+    EXPECT_EQ(judged(c, found, folded_f16()).outcome, Outcome::excused) << score;
+  }
+  EXPECT_GT(overflowed, 0) << "no kernel needs the residual";
+  const Case low = row_of(DType::f16, {1}, {{0.5}}, {60000});
+  EXPECT_EQ(judged(low, output_of(low, folded_f16()), folded_f16()).outcome, Outcome::held);
+}
+
+TEST(BoundCorrections, C8_AFoldedLaggingMaximumMayPushTheSumOverTheRange) {
+  Arithmetic a = folded_f16();
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 8.51;
+  a.block = 1;
+  EXPECT_LE(13 * std::exp(8.51), 65504) << "D5 as first written";
+  int overflowed = 0;
+  for (double score = 600; score < 700; score += 0.5) {
+    std::vector<Numbers> keys(13, Numbers{score + 8.5});
+    keys[0] = {score};
+    const Case c = row_of(DType::f16, {1}, keys, Numbers(13, 0.001));
+    const double found = output_of(c, a);
+    // An infinite sum makes every mean 0.
+    overflowed += !std::isfinite(found) || found == 0;
+    EXPECT_EQ(judged(c, found, a).outcome, Outcome::excused) << score;
+  }
+  EXPECT_GT(overflowed, 0) << "no kernel needs the residual";
+}
+
+TEST(BoundCorrections, C9_AKernelWithoutAMaximumIsBoundByItsValuesToo) {
+  Arithmetic a = plain(DType::f32);
+  a.max = MaxPolicy::none;
+  // e^80 * 1e5 overflows, e^80 does not: D6 as first written asks for max s + ln n <= ln H_a only.
+  const Case values = row_of(DType::f32, {1}, {{80}}, {1e5});
+  EXPECT_FALSE(std::isfinite(output_of(values, a)));
+  EXPECT_EQ(judged(values, output_of(values, a), a).outcome, Outcome::excused);
+  EXPECT_EQ(judged(values, nan_value, plain(DType::f32)).outcome, Outcome::violated) << "who takes it has no excuse";
+  // With a reciprocal the sum must not exceed 1 / the least normal: its inverse is flushed.
+  Structure reciprocal;
+  reciprocal.reciprocal = true;
+  Arithmetic flushing = a;
+  flushing.flushes_subnormals = true;
+  const Case inverse = row_of(DType::f32, {1}, {{88}}, {1});
+  EXPECT_EQ(judged(inverse, output_of(inverse, flushing), flushing).outcome, Outcome::held);
+  flushing.division_roundings = 2;
+  EXPECT_EQ(output_of(inverse, flushing, reciprocal), 0);
+  EXPECT_EQ(judged(inverse, 0, flushing).outcome, Outcome::excused);
+  // Too low is out of its reach as well; in between a finite answer is required.
+  const Case low = row_of(DType::f32, {1}, {{-100}}, {1});
+  EXPECT_EQ(judged(low, output_of(low, a), a).outcome, Outcome::excused);
+  const Case middle = row_of(DType::f32, {1}, {{60}}, {1e5});
+  EXPECT_EQ(judged(middle, output_of(middle, a), a).outcome, Outcome::held);
+  EXPECT_EQ(judged(middle, nan_value, a).outcome, Outcome::violated);
+  // One that does not say what it does must give an answer, as one that takes the maximum.
+  a.max = MaxPolicy::unstated;
+  EXPECT_EQ(judged(values, nan_value, a).outcome, Outcome::violated);
+}
+
+TEST(BoundCorrections, C10_AScaledQueryMayOverflowWhereNoScoreDoes) {
+  Arithmetic a = plain(DType::f16);
+  a.prescaled_q = DType::f16;
+  Case c = row_of(DType::f16, {60000}, {{0x1p-14}, {0}}, {1, -1});
+  c.scale = 2;
+  EXPECT_FALSE(std::isfinite(output_of(c, a)));
+  EXPECT_EQ(judged(c, nan_value, a).outcome, Outcome::excused);
+  a.prescaled_q = std::nullopt;
+  EXPECT_EQ(judged(c, output_of(c, a), a).outcome, Outcome::held);
+  EXPECT_EQ(judged(c, nan_value, a).outcome, Outcome::violated);
+}
+
+TEST(BoundCorrections, C10_AScaleBelowTheNormalNumbersIsOutsideTheDomain) {
+  Arithmetic a = all_in(DType::f16);
+  a.flushes_subnormals = true;
+  Case c = row_of(DType::f16, {60000}, {{1}, {-1}}, {1, -1});
+  c.scale = 1.9 * 0x1p-15;
+  const double found = output_of(c, a);
+  EXPECT_EQ(found, 0) << "the scale is 0 to this kernel";
+  EXPECT_GT(error_of(c, found, a), written_bound(c, profile_for(c, a)));
+  EXPECT_EQ(judged(c, found, a).outcome, Outcome::excused);
+  c.scale = 0x1p-14;
+  EXPECT_EQ(judged(c, output_of(c, a), a).outcome, Outcome::held);
+}
+
+TEST(BoundCorrections, C12_TheSignOfTheScaleDoesNotMatter) {
+  const Arithmetic a = plain(DType::f32);
+  const Numbers q{1.1, 2.3, -0.7, 3.3}, negated{-1.1, -2.3, 0.7, -3.3};
+  const std::vector<Numbers> k{{30.1, -20.7, 3.9, 5.3}, {-31.7, 11.3, 7.7, 4.1}};
+  Case positive = row_of(DType::f32, q, k, {1, -1}), negative = row_of(DType::f32, negated, k, {1, -1});
+  positive.scale = 0.3;
+  negative.scale = -0.3;
+  EXPECT_EQ(attention_bounds(negative, a).elements.at(0).allowed, attention_bounds(positive, a).elements.at(0).allowed);
+  expect_as_written(negative, a);
+  expect_needed(negative, output_of(negative, a), a,
+                written_bound(negative, profile_for(negative, a), Without::size_of_scale));
+}
+
+TEST(BoundCorrections, C13_TheCertificateDoesNotShrinkWithADeclaredDepth) {
+  // Equal terms round the same way again and again: a double sum of 4096 of them errs by more than 2^-28 of the bound
+  // of a kernel that adds them up in a tree.
+  Arithmetic a = plain(DType::f32);
+  a.blocked_sums = BlockedSums{.block = 1, .depth = 1, .pairwise = true};
+  a.output = DType::f64;
+  const std::size_t n = 4096;
+  std::vector<Numbers> keys(n, Numbers{-0x1.99999ap-4});
+  keys[0] = {0};
+  Numbers v(n, 0x1.555556p-2);
+  v[0] = 0x1.fffffep-1;
+  const Case c = row_of(DType::f32, {1}, keys, v);
+  const ElementBound e = attention_bounds(c, a).elements.at(0);
+  const Enclosure exact = exact_elements(c, a).at(0).exact;
+  const double error = std::max(e.value - exact.upper, exact.lower - e.value);
+  EXPECT_GT(error, 0x1p-28 * e.allowed) << "no certificate of 2^-28 of the bound was wrong here";
+  EXPECT_LE(std::max(exact.upper - e.value, e.value - exact.lower), e.certificate);
+}
+
+}  // namespace
+}  // namespace attest::fleet

@@ -1,0 +1,183 @@
+#include "written_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attest::fleet {
+namespace {
+
+using Real = long double;
+using Reals = std::vector<Real>;
+
+Real power(Real u, Real count) {
+  return std::expm1(count * std::log1p(u));
+}
+Real joined(Real a, Real b) {
+  return a + b + a * b;
+}
+
+/// exp of log sum exp, in doubles where the correction is left out.
+Real total(const Reals& exponents, bool in_doubles) {
+  double sum = 0;
+  Real exact = 0;
+  for (const Real e : exponents) sum += std::exp(static_cast<double>(e)), exact += std::exp(e);
+  return in_doubles ? static_cast<Real>(sum) : exact;
+}
+
+}  // namespace
+
+double written_bound(const Case& c, const Profile& p, Without left_out, const std::vector<bool>& exact_scores) {
+  const auto without = [&](Without w) { return left_out == w; };
+  const auto n = static_cast<std::size_t>(c.k().shape()[2]);
+  const auto dk = static_cast<std::size_t>(c.k().shape()[3]);
+  const Real tau = without(Without::size_of_scale) ? c.scale : std::fabs(c.scale);
+  const bool pre_scale = c.mask_convention == MaskConvention::pre_scale;
+  const Real count = static_cast<Real>(n), n_s = static_cast<Real>(p.n_s);
+  Reals v(n), t(n), s(n), g(n), X(n), b(n), k1(n), la(n), alpha(n);
+  Real q1 = 0, top = -HUGE_VALL;
+  for (std::size_t e = 0; e < dk; ++e) q1 += std::fabs(c.q()[static_cast<std::int64_t>(e)]);
+  for (std::size_t j = 0; j < n; ++j) {
+    Real x = 0;
+    for (std::size_t e = 0; e < dk; ++e) {
+      const Real key = c.k()[static_cast<std::int64_t>(j * dk + e)];
+      const Real product = key * static_cast<Real>(c.q()[static_cast<std::int64_t>(e)]);
+      x += product, X[j] += std::fabs(product), k1[j] += std::fabs(key);
+    }
+    v[j] = c.v()[static_cast<std::int64_t>(j)];
+    t[j] = static_cast<Real>(c.scale) * x;
+    b[j] = p.of.bias ? static_cast<Real>(c.mask()[static_cast<std::int64_t>(j)]) : 0;
+    if (pre_scale) b[j] *= static_cast<Real>(c.scale);
+    s[j] = t[j] + b[j];
+    g[j] = pre_scale ? s[j] : t[j];
+    top = std::max(top, s[j]);
+  }
+  Reals shifted = s;
+  for (Real& e : shifted) e -= top;
+  const Real log_sum = std::log(total(shifted, false));
+  Real o = 0, g_mean = 0, s_mean = 0;
+  for (std::size_t j = 0; j < n; ++j) {
+    la[j] = shifted[j] - log_sum;
+    alpha[j] = std::exp(la[j]);
+    o += alpha[j] * v[j], g_mean += alpha[j] * g[j], s_mean += alpha[j] * s[j];
+  }
+
+  // Scores.
+  const Real gs = joined(power(p.u_s, n_s), p.u_qpre), thS = p.th_scale, thB = p.th_bias;
+  const Real th_l2e = p.th_l2e, th_tau = p.th_tau;
+  const bool prescaled = p.prescaled && !without(Without::prescaled_underflow);
+  Reals a(n), tm(n), ap(n);
+  Real most_a = 0;
+  for (std::size_t j = 0; j < n; ++j) {
+    const Real size = tau * X[j] + (p.bias_in_sum ? std::fabs(b[j]) : 0);
+    Real e1 = gs * size +
+              (prescaled ? (1 + gs) * (2 * n_s * p.lam_s * std::max<Real>(1, tau) +
+                                       (p.lam_q + p.lam_in * std::max<Real>(1, tau)) * k1[j] + tau * p.lam_in * q1)
+                         : tau * (1 + gs) * (2 * n_s * p.lam_s + p.lam_in * (q1 + k1[j])));
+    e1 += p.u_raw * (std::fabs(t[j]) + e1) + (prescaled ? std::max<Real>(1, tau) : tau) * p.lam_raw;
+    if (pre_scale) {
+      const Real th = joined(thB, thS);
+      a[j] = (1 + th_tau) * ((1 + th) * (e1 + p.u_bc * std::fabs(b[j]) + tau * p.lam_bc) + th * std::fabs(s[j])) +
+             p.lam_scale + p.lam_bias;
+    } else {
+      a[j] = (1 + thB) * ((1 + th_tau) * ((1 + thS) * e1 + thS * std::fabs(t[j])) + p.lam_scale +
+                          p.u_bc * std::fabs(b[j]) + p.lam_bc) +
+             thB * (std::fabs(s[j]) + th_tau * std::fabs(t[j])) + p.lam_bias;
+    }
+    if (!exact_scores.empty() && exact_scores[j])
+      a[j] = 0;
+    else if (!exact_scores.empty())
+      a[j] -= (1 + thB) * (1 + th_tau) * (1 + thS) * e1;
+    tm[j] = th_tau * (1 + th_l2e) * std::fabs(g[j] - g_mean) + th_l2e * std::fabs(s[j] - s_mean);
+    ap[j] = a[j] * (1 + th_l2e) + th_tau * (1 + th_l2e) * std::fabs(g[j]) + th_l2e * std::fabs(s[j]);
+    most_a = std::max(most_a, a[j]);
+  }
+
+  // Exponents.
+  Real M = -HUGE_VALL, upper = -HUGE_VALL, lower = -HUGE_VALL;
+  for (std::size_t j = 0; j < n; ++j) {
+    M = std::max(M, s[j] + a[j] + tm[j]);
+    upper = std::max(upper, s[j] + ap[j]), lower = std::max(lower, s[j] - ap[j]);
+  }
+  const Real T = p.lazy, R = p.rescalings, thE = power(p.u_e, p.c_e);
+  const Real Mabs = std::max(std::fabs(upper), std::fabs(lower)), L1 = std::log(count) + 1;
+  const Real eps = p.eps_exp * (1 + R + (p.lse_merge ? 2 : 0)) / (1 - static_cast<Real>(p.eps_exp));
+  Reals E(n), lowest(n);
+  for (std::size_t j = 0; j < n; ++j) {
+    Real D = M - (s[j] - a[j] - tm[j]) + 2 * T;
+    if (p.fixed_shift) D = std::max(D, std::fabs(s[j]) + ap[j]);
+    const Real Q = std::max(std::fabs(s[j]) + ap[j], Mabs) + (without(Without::lazy_residual) ? 0 : T);
+    Real centred = tm[j], own = a[j] * (1 + th_l2e);
+    if (p.lse_merge)
+      centred = th_tau * (1 + th_l2e) * std::fabs(g[j] - g_mean) + th_l2e * std::max(std::fabs(s[j] - s_mean), D);
+    if (without(Without::growing_constants)) own = a[j], centred -= th_tau * th_l2e * std::fabs(g[j] - g_mean);
+    E[j] = own + centred + thE * D + p.c_m * p.u_e * (1 + thE) * Q + eps;
+    if (p.lse_merge)
+      E[j] +=
+          p.u_lse * (1 + static_cast<Real>(p.u_lse)) * (Q + L1) + p.eps_log * L1 * (1 + p.u_lse) + p.u_lse * (D + L1);
+    lowest[j] = la[j] - E[j];
+  }
+
+  // Weights.
+  const bool doubles = without(Without::logarithms);
+  const Real Z = total(lowest, doubles), u_a = p.u_a;
+  const Real lam_e = p.lam_e * (2 + R * (without(Without::lazy_underflow) ? 1 : std::exp(T + p.c_m / 2)));
+  Real S = 0, A = 0, most_d = 0, most_v = 0, lost = 0, denominators = 0;
+  Reals pp(n);
+  for (std::size_t j = 0; j < n; ++j) {
+    // Term by term: the difference itself may be less than the last bit of either.
+    Real d = 0;
+    for (std::size_t l = 0; l < n; ++l) d += alpha[l] * (v[j] - v[l]);
+    d = std::fabs(d);
+    if (without(Without::separate_radius)) d = std::fabs(static_cast<double>(v[j]) - static_cast<double>(o));
+    const Real grown = std::exp(la[j] + E[j]);
+    pp[j] = std::min<Real>(1, grown / Z);
+    if (doubles) {
+      S += static_cast<double>(E[j] >= 1 ? grown : alpha[j] * std::expm1(E[j])) * d / Z;
+    } else {
+      S += (E[j] >= 1 ? grown : alpha[j] * std::expm1(E[j])) * d / Z;
+    }
+    A += pp[j] * std::fabs(v[j]);
+    most_d = std::max(most_d, d), most_v = std::max(most_v, std::fabs(v[j]));
+    const Real weight =
+        without(Without::far_exponents) ? static_cast<Real>(std::exp(static_cast<double>(la[j] + E[j]))) : pp[j];
+    const bool gone = la[j] + E[j] < -700 && !without(Without::far_exponents);
+    Real cap = gone ? lam_e : 2 * weight;
+    if (!p.exp_vanishes && !without(Without::clamped_exp)) cap = lam_e;
+    lost += std::fabs(v[j]) * (std::min<Real>(p.lam_p, pp[j]) + std::min(lam_e, cap));
+    denominators += std::min(u_a, pp[j]);
+  }
+  S = S < most_d || (doubles && std::isnan(S)) ? S : most_d;
+  A = std::min(A, most_v);
+
+  // Sums.
+  const Real h = static_cast<Real>(accumulation_depth(p.declared, p.of.keys, static_cast<std::int64_t>(n)));
+  const bool short_of_one = !p.depth_declared || without(Without::normalised_depth);
+  const Real cN = h + 1 + 2 * R + p.extra + (p.norm_first ? p.c_div - (short_of_one ? 1 : 0) : 0);
+  const Real cD = h + 2 * R + p.extra, chain = power(u_a, count + 1 + 2 * R + p.extra);
+  Real sums = power(u_a, cN) * A, UD = power(u_a, cD);
+  if (p.nearest) {
+    Real small = 0;
+    for (std::size_t j = 0; j < n; ++j) small += std::min(u_a * A, pp[j] * std::fabs(v[j]));
+    sums = std::min(
+        sums, (1 + chain) * ((1 + 2 * R + p.extra + (p.norm_first ? p.c_div : 0)) * u_a * A + (1 + chain) * small));
+    UD = std::min(UD, (1 + chain) * ((2 * R + p.extra) * u_a + (1 + chain) * denominators));
+  }
+  Real least = std::max(1 - UD, std::exp(cD * std::log1p(-u_a)));
+  if (p.lse_merge) {
+    const Real merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 +
+                       (without(Without::second_merge_error) ? 1 : 2) * static_cast<Real>(p.eps_exp);
+    UD = joined(UD, std::expm1(merge));
+    least *= std::exp(-merge);
+  }
+  if (p.p_in_denom) UD = joined(UD, p.u_p), least *= 1 - p.u_p;
+  Real factor = p.stored && !without(Without::stored_maximum) ? 2 * std::exp(2 * most_a) : 2;
+  if (p.fixed_shift) factor *= std::exp(std::max<Real>(0, -lower));
+  const Real LD = factor * (count * lam_e + (count + 2 * R) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0));
+  const Real LN = factor * (lost + (2 * count + 2 * R) * p.lam_a) + (without(Without::flushed_inputs) ? 0 : p.lam_in);
+  const Real N = p.u_p * A + (1 + p.u_p) * sums, Uf = joined(power(u_a, p.c_div), p.u_o);
+  const Real pre = S + (N + LN + (std::fabs(o) + S) * (UD + LD)) / (least - LD);
+  return static_cast<double>((1 + 0x1p-30L) *
+                             ((1 + Uf) * pre + Uf * std::fabs(o) + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o)));
+}
+
+}  // namespace attest::fleet
