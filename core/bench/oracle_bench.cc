@@ -18,7 +18,7 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t queries = 8, width = 64;
+constexpr std::int64_t queries = 64, width = 64;
 constexpr std::int64_t key_counts[] = {256, 1024, 4096, 16384, 65536};
 constexpr std::int64_t rivals_keys = 1024;
 constexpr long rivals_bits = 170;

@@ -10,6 +10,20 @@ typedef double vec __attribute__((vector_size(lanes * sizeof(double))));
 inline void mad(vec& accumulator, const vec& a, const vec& b) {
   accumulator += a * b;
 }
+typedef float singles __attribute__((vector_size(2 * lanes * sizeof(float))));
+inline void mad(singles& accumulator, const singles& a, const singles& b) {
+  accumulator += a * b;
+}
+/// `lanes` floats as doubles.
+inline vec widened(const float* p) {
+  return vec{static_cast<double>(p[0]), static_cast<double>(p[1])};
+}
+inline vec lower_half(const singles& v) {
+  return vec{static_cast<double>(v[0]), static_cast<double>(v[1])};
+}
+inline vec upper_half(const singles& v) {
+  return vec{static_cast<double>(v[2]), static_cast<double>(v[3])};
+}
 
 /// A factor of error-free products: Veltkamp's halves of 26 bits, high + low = value.
 struct Factor {

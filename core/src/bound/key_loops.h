@@ -34,10 +34,11 @@ struct ScoreRange {
   double size = 0, bias = 0;
 };
 struct ErrorRange {
-  double E = 0, Q = 0;                ///< over the keys that carry weight
-  double vanished_Q = 0;              ///< over those that do not
-  double here = 0, ratio = 0, a = 0;  ///< over the keys that carry weight
-  bool finite = true;                 ///< every E
+  double E = 0, Q = 0;     ///< over the keys that carry weight
+  double vanished_Q = 0;   ///< over those that do not
+  double here = 0, a = 0;  ///< over the keys that carry weight
+  double least_E = 0;      ///< smallest, over the keys that carry weight; inf where none does
+  bool finite = true;      ///< every E
 };
 struct WeightSums {
   double reach = 0, denominators = 0;  ///< sum ph, sum min(u_a, pp)

@@ -166,7 +166,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   const ErrorRange most = loops.errors(arrays, n, k);
   out.most_E = most.E;
   out.most_E_here = most.here;
-  out.ratio_here = most.ratio;
+  out.ratio_here = most.here > 0 ? most.here / most.least_E : 0;
   if (!most.finite) out.in_domain = false;
 
   // Weights. ph = exp(la - z) (e^E - 1), pp = min(1, exp(la + E - z)), z = log sum exp(la - E), always as one exponent

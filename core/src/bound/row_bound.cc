@@ -44,24 +44,59 @@ void underflow_sums(const Profile& p, const RowKeys& row, const KeyTerms& terms,
           w.caps[static_cast<std::size_t>(j)] * values.input_error[(row.index ? row.index[j] : j) * values.stride + k];
 }
 
+/// Sums over fewer keys than these are left to doubles.
+constexpr std::int64_t least_singles = 32;
+
+/// S, centred at the values rounded to floats, and A of the keys with a weight above u_a, in floats: at most 2^-18 too
+/// large. False where a column underflows or overflows there; its sums are then of no use.
+bool spread_in_singles(const RowKeys& row, const KeyTerms& terms, const RowValues& values, const double* o,
+                       BoundScratch& w) {
+  const auto columns = static_cast<std::size_t>(values.stride);
+  w.S.assign(columns, 0.0);
+  w.A.assign(columns, 0.0);
+  w.centre.assign(columns, 0.0F);
+  for (std::int64_t k = 0; k < values.dv; ++k) w.centre[static_cast<std::size_t>(k)] = static_cast<float>(o[k]);
+  const bool listed = !w.all_big;
+  const auto narrow = [&](const std::vector<double>& from, std::vector<float>& to) {
+    to.resize(from.size());
+    std::transform(from.begin(), from.begin() + terms.big, to.begin(), [](double x) { return static_cast<float>(x); });
+  };
+  narrow(listed ? w.big_ph : w.ph, w.single_ph);
+  narrow(listed ? w.big_pp : w.pp, w.single_pp);
+  inner_loops().spread_singles(w.single_ph.data(), w.single_pp.data(), listed ? w.big_index.data() : row.index,
+                               terms.big, values.singles, values.stride, w.centre.data(), w.S.data(), w.A.data());
+  // Above this what n terms lose by underflow is a relative 2^-22.
+  const double least = static_cast<double>(terms.big) * 0x1p-126;
+  bool sure = true;
+  for (std::int64_t k = 0; k < values.dv; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    sure = sure && w.S[i] >= least && w.A[i] >= least && w.S[i] < infinity && w.A[i] < infinity;
+  }
+  return sure;
+}
+
 }  // namespace
 
 void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
                     const double* o, const double* r, BoundScratch& w, ElementTerms* out) {
   const auto columns = static_cast<std::size_t>(values.stride);
   const double n = static_cast<double>(row.n), R = p.rescalings;
-  w.S.assign(columns, 0.0);
-  w.A.assign(columns, 0.0);
   w.A_small.assign(columns, 0.0);
+  const bool in_singles = values.singles && !r && !values.apart && terms.big >= least_singles &&
+                          spread_in_singles(row, terms, values, o, w);
+  if (!in_singles) {
+    w.S.assign(columns, 0.0);
+    w.A.assign(columns, 0.0);
+  }
   const InnerLoops& loops = inner_loops();
-  if (w.all_big) {
-    loops.spread(w.ph.data(), w.pp.data(), row.index, row.n, values.v, values.stride, o, w.S.data(), w.A.data());
-  } else {
-    loops.spread(w.big_ph.data(), w.big_pp.data(), w.big_index.data(), terms.big, values.v, values.stride, o,
-                 w.S.data(), w.A.data());
+  const bool listed = !w.all_big;
+  if (!in_singles)
+    loops.spread(listed ? w.big_ph.data() : w.ph.data(), listed ? w.big_pp.data() : w.pp.data(),
+                 listed ? w.big_index.data() : row.index, terms.big, values.v, values.stride, o, w.S.data(),
+                 w.A.data());
+  if (listed)
     loops.spread(w.small_ph.data(), w.small_pp.data(), w.small_index.data(), terms.small, values.v, values.stride, o,
                  w.S.data(), w.A_small.data());
-  }
 
   const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
   const double by_norm = p.norm_first ? (p.depth_declared ? p.c_div : p.c_div - 1) : 0.0;  // C17
@@ -73,6 +108,10 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
   const double lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
   const double range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
 
+  const double inverse = 1 / terms.denominator;
+  const double underflow_here = (n + 16) * 0x1p-1070;  // out of the loop: a subnormal product takes long to compute
+  const double LN = terms.factor * (2 * n + 2 * R) * p.lam_a + p.lam_in;  // without what weights lose
+  const double per_lost = (1 + 0x1p-30) * (1 + Uf) * inverse * terms.factor;
   bool known_lost = false;
   for (std::int64_t k = 0; k < values.dv; ++k) {
     const auto i = static_cast<std::size_t>(k);
@@ -102,8 +141,9 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
       // S is centred at o, not at the exact value: as far apart as o is wrong, or by its low part.
       e.certificate = (1 + 0x1p-20) * (terms.ratio_here * S + (2 * n + 8) * row.unit * A + n * 0x1p-1020 * most_v +
                                        2 * terms.most_E_here * low) +
-                      (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0);
+                      (most_v > 0 ? underflow_here : 0.0);
       radius = 2 * e.certificate + low;
+      if (in_singles) radius += std::fabs(o[k] - static_cast<double>(w.centre[i]));
     }
     if (values.apart) {
       S = 0;
@@ -126,22 +166,17 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     const double N = p.u_p * A + (1 + p.u_p) * sums;
     const double size_o = std::fabs(o[k]) + low + (r ? r[k] : e.certificate);
 
-    const auto bound_with = [&](double underflow) {
-      const double LN = terms.factor * (underflow + (2 * n + 2 * R) * p.lam_a) + p.lam_in;
-      const double pre = S + (N + LN + (size_o + S) * (terms.UD + terms.LD)) / terms.denominator;
-      return (1 + 0x1p-30) * ((1 + Uf) * pre + Uf * size_o + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o));
-    };
     double B = infinity;
     if (terms.denominator > 0) {
-      const double quick = lam_keys * values.abs_sum[k], without = bound_with(0.0);
-      const double with_quick = bound_with(quick);
-      if (with_quick <= without * (1 + 0x1p-24)) {
-        B = with_quick;
-      } else {
+      const double pre = S + (N + LN + (size_o + S) * (terms.UD + terms.LD)) * inverse;
+      B = (1 + 0x1p-30) * ((1 + Uf) * pre + Uf * size_o + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o));
+      double lost = lam_keys * values.abs_sum[k];
+      if (!(per_lost * lost <= B * 0x1p-24)) {
         if (!known_lost) underflow_sums(p, row, terms, values, w);
         known_lost = true;
-        B = bound_with(std::min(quick, w.lost[i]));
+        lost = std::min(lost, w.lost[i]);
       }
+      if (lost > 0) B += per_lost * lost;
     }
     e.allowed = B;
     e.trusted = from_radius <= 0x1p-10 * B && std::isfinite(e.certificate);
@@ -150,7 +185,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     e.finite_required =
         vanished * std::max(n, values.abs_sum[k]) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
 
-    const double noise = (N + size_o * terms.UD) / terms.denominator + Uf * size_o;
+    const double noise = (N + size_o * terms.UD) * inverse + Uf * size_o;
     if (!terms.in_domain || !(range * values.abs_sum[k] <= p.H_a) || !(size_o + B <= p.H_o || B == infinity))
       e.excuse = Excuse::overflow;
     else if (!(B < infinity))

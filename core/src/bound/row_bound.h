@@ -43,6 +43,7 @@ struct RowValues {
   const double* apart =
       nullptr;  ///< |v_jk - o_k| + r_k, n x stride, compacted, where doubles cannot tell; else nullptr
   const double* input_error = nullptr;  ///< multihead: dV, as v; nullptr: none
+  const float* singles = nullptr;       ///< v as floats, which hold it exactly; nullptr: they do not. Stride: 8 n
   const double* o_low = nullptr;        ///< low parts of the values, which are o + o_low; nullptr: none
 };
 
@@ -51,7 +52,7 @@ struct KeyTerms {
   double largest_score = 0;  ///< Mabs
   double most_E = 0;         ///< over keys that carry weight
   double most_E_here = 0;    ///< the same for the evaluation itself (RowKeys::unit)
-  double ratio_here = 0;     ///< largest quotient of the two
+  double ratio_here = 0;     ///< at least every key's quotient of the two
   double reach = 0;          ///< sum of ph
   double UD = 0, LD = 0, denominator = 1;
   double factor = 2;      ///< of underflow (P7)
@@ -70,6 +71,7 @@ struct BoundScratch {
   std::vector<double> big_ph, big_pp, small_ph, small_pp;
   std::vector<std::int64_t> big_index, small_index, big_key, small_key;
   std::vector<double> S, A, A_small, nothing, S_lost, lost;
+  std::vector<float> centre, single_ph, single_pp;
   bool all_big = false;
 };
 

@@ -13,6 +13,8 @@ namespace attest::detail {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Fewer keys than these are summed faster than they are converted.
+constexpr std::int64_t keys_worth_singles = 64;
 
 void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to) {
   const std::byte* data = tensor.bytes().data();
@@ -63,6 +65,11 @@ bool all_finite(const double* values, std::int64_t n) {
   return sum == 0;
 }
 
+std::uint64_t next_generation() {
+  thread_local std::uint64_t last = 0;
+  return ++last;
+}
+
 /// Largest column j that row i may see by the causal rule, exclusive.
 std::int64_t causal_end(const Head& head, std::int64_t i) {
   switch (head.causal) {
@@ -83,10 +90,12 @@ void Head::load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys) {
   const Shape& ks = c.k().shape();
   const Shape& vs = c.v().shape();
   queries = qs[2], keys = ks[2], dk = qs[3], dv = vs[3];
-  stride = (dv + 3) / 4 * 4;
+  singles = keys >= keys_worth_singles && c.dtype() != DType::f64;
+  stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
   scale = c.scale, convention = c.mask_convention, causal = c.causal;
   const std::int64_t heads = qs[1], kv_heads = ks[1];
   const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
+  generation = next_generation();
   fit(q, queries * dk);
   decode_range(c.q(), (b * heads + h) * queries * dk, queries * dk, q.data());
   mask = c.mask().present() ? &c.mask() : nullptr;
@@ -117,6 +126,7 @@ void Head::load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys) {
 }
 
 void Head::prepare() {
+  generation = next_generation();
   const InnerLoops& loops = inner_loops();
   const std::int64_t count = (keys + panel_width - 1) / panel_width;
   fit(panels, count * panel_width * dk);
@@ -134,6 +144,11 @@ void Head::prepare() {
   std::fill_n(high.begin(), stride, -infinity);
   std::fill_n(abs_sum.begin(), stride, 0.0);
   finite = loops.columns(v.data(), keys, stride, low.data(), high.data(), abs_sum.data()) && finite;
+  if (!singles) return;
+  const auto narrow = [](double x) { return static_cast<float>(x); };
+  fit(single_v, keys * stride), fit(single_panels, count * panel_width * dk);
+  std::transform(v.data(), v.data() + keys * stride, single_v.data(), narrow);
+  std::transform(panels.data(), panels.data() + count * panel_width * dk, single_panels.data(), narrow);
 }
 
 void visible_keys(const Head& head, std::int64_t i, const Profile& p, Row& row) {
@@ -195,6 +210,47 @@ bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
 
 }  // namespace
 
+namespace {
+
+/// May X_j be summed in floats? What underflows there, at most dk 2^-148, changes a score's error by a part of its
+/// dk*u that is far below the 2^-30 of exp while tau dk is at most 2^60; and nothing may overflow.
+bool sizes_fit_singles(const Head& head, const double* q) {
+  double q1 = 0;
+  for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(q[e]);
+  return q1 * head.most_k <= 0x1p120 && std::fabs(head.scale) * static_cast<double>(head.dk) <= 0x1p60;
+}
+
+/// Sets row.x and row.size, of keys below `last` at least. In floats four rows are done at once, as the keys are then
+/// read from memory once for all of them, and kept for the rows that follow.
+void scores_of_row(const Head& head, std::int64_t last, Row& row) {
+  constexpr std::int64_t rows_at_once = 4;
+  const std::int64_t room = padded(head.keys);
+  ScoreBlock& block = row.block;
+  if (block.generation != head.generation || row.i < block.first || row.i >= block.first + block.rows) {
+    const InnerLoops& loops = inner_loops();
+    block = {head.generation, row.i, 0, std::move(block.x), std::move(block.size), std::move(block.sizes_of_q)};
+    const std::int64_t most = head.singles ? std::min(rows_at_once, head.queries - row.i) : 0;
+    while (block.rows < most && sizes_fit_singles(head, row.q + block.rows * head.dk)) ++block.rows;
+    fit(block.x, std::max<std::int64_t>(1, block.rows) * room);
+    fit(block.size, std::max<std::int64_t>(1, block.rows) * room);
+    if (block.rows > 0) {
+      fit(block.sizes_of_q, block.rows * head.dk);
+      std::transform(row.q, row.q + block.rows * head.dk, block.sizes_of_q.data(),
+                     [](double x) { return static_cast<float>(std::fabs(x)); });
+      loops.dots_singles(row.q, block.sizes_of_q.data(), block.rows, head.dk, head.single_panels.data(),
+                         room / panel_width, room, block.x.data(), block.size.data());
+    } else {
+      loops.dots(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, block.x.data(),
+                 block.size.data());
+    }
+  }
+  const std::int64_t at = block.rows > 0 ? (row.i - block.first) * room : 0;
+  row.x = block.x.data() + at;
+  row.size = block.size.data() + at;
+}
+
+}  // namespace
+
 Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool ignores_dead_values, bool want_lse,
                        Row& row) {
   visible_keys(head, i, p, row);
@@ -205,23 +261,23 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
 
   const InnerLoops& loops = inner_loops();
   const std::int64_t room = padded(head.keys);
-  for (auto* array : {&row.x, &row.size, &row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
+  for (auto* array : {&row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
   const std::int64_t last = row.all_visible ? head.keys : row.index[static_cast<std::size_t>(n - 1)] + 1;
-  loops.dots(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, row.x.data(), row.size.data());
+  scores_of_row(head, last, row);
   const std::int64_t* index = row.all_visible ? nullptr : row.index.data();
   const double tau = head.scale;
   double* s = row.s.data();
   double* t = row.t.data();
-  const double* size = row.size.data();
+  const double* size = row.size;
   if (index) {
     fit(row.size_of, room);
     for (std::int64_t j = 0; j < n; ++j) {
-      t[j] = tau * row.x[static_cast<std::size_t>(index[j])];
-      row.size_of[static_cast<std::size_t>(j)] = row.size[static_cast<std::size_t>(index[j])];
+      t[j] = tau * row.x[index[j]];
+      row.size_of[static_cast<std::size_t>(j)] = row.size[index[j]];
     }
     size = row.size_of.data();
   } else {
-    for (std::int64_t j = 0; j < n; ++j) t[j] = tau * row.x[static_cast<std::size_t>(j)];
+    for (std::int64_t j = 0; j < n; ++j) t[j] = tau * row.x[j];
   }
   const double* b = nullptr;
   if (p.of.bias) {
@@ -281,7 +337,10 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
   const double sum = loops.weights(s, n, m, alpha);
   const double log_sum = std::log(sum), inverse = 1 / sum;
   fit(row.o, head.stride);
-  loops.combine(alpha, index, n, head.v.data(), head.stride, row.o.data());
+  if (head.singles)
+    loops.combine_singles(alpha, index, n, head.single_v.data(), head.stride, row.o.data());
+  else
+    loops.combine(alpha, index, n, head.v.data(), head.stride, row.o.data());
   for (std::int64_t e = 0; e < head.dv; ++e) row.o[static_cast<std::size_t>(e)] *= inverse;
   for (std::int64_t j = 0; j < n; ++j) {
     la[j] = (s[j] - m) - log_sum;
@@ -309,7 +368,9 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
     for (std::int64_t e = 0; e < head.dk; ++e) keys.q1 += std::fabs(row.q[e]);
   }
   keys.exact_dots = exact_in_any_order(head, row, p, most_size);
-  row.values = {head.v.data(), head.stride, head.dv, stats_low, stats_high, stats_sum, nullptr, nullptr};
+  row.values = {head.v.data(), head.stride, head.dv,
+                stats_low,     stats_high,  stats_sum,
+                nullptr,       nullptr,     head.singles ? head.single_v.data() : nullptr};
   return Excuse::none;
 }
 

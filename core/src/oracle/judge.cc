@@ -71,8 +71,11 @@ detail::Decision decide(RowOracle& oracle, double allowed_at_first, const Oracle
       // The utilisation reported is that of the upper end: an enclosure as wide as the bound itself says little, which
       // sends f64 kernels on to double-double.
       const bool sharp = d.level == 3 || d.error - lower <= d.allowed * 0x1p-8;
-      if (sharp && d.error <= d.allowed * (1 - doubt)) return d.outcome = Outcome::held, d;
-      if (lower > d.allowed * (1 + doubt)) return d.outcome = Outcome::violated, d;
+      const bool held = sharp && d.error <= d.allowed * (1 - doubt);
+      if (held || lower > d.allowed * (1 + doubt)) {
+        d.outcome = held ? Outcome::held : Outcome::violated;
+        return d;
+      }
     }
     if (oracle.level() == 3 && oracle.precision() >= options.max_ball_precision) break;
     if (oracle.level() == 1 && oracle.evaluate_double_double()) continue;
