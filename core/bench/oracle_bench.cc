@@ -18,6 +18,7 @@
 namespace attest {
 namespace {
 
+// As many rows as one tile of a kernel; what is done once a head (decoding, packing, statistics) weighs little then.
 constexpr std::int64_t queries = 64, width = 64;
 constexpr std::int64_t key_counts[] = {256, 1024, 4096, 16384, 65536};
 constexpr std::int64_t rivals_keys = 1024;
@@ -166,8 +167,10 @@ void print_growth() {
   table("plain pass, ns per M N (dk + dv)", [](const Measured& m, double n) {
     return m.plain * 1e9 / (static_cast<double>(queries) * n * 2 * static_cast<double>(width));
   });
-  table("highest memory beyond inputs and outputs, bytes per key (one head in double is 1536: k, k packed, v)",
-        [](const Measured& m, double n) { return m.memory / n; });
+  table(
+      "highest memory beyond inputs and outputs, bytes per key (k, k packed and v: 1536 as doubles, 512 more as "
+      "floats)",
+      [](const Measured& m, double n) { return m.memory / n; });
 }
 
 void print_rivals() {
