@@ -85,6 +85,35 @@ TEST(BoundCorrections, C5_AConvertedMaskErrsRelativeToItself) {
   }
 }
 
+/// Scores in base 2, scale, score and bias each multiplied by log2(e) on their own.
+double base_2(const Case& c) {
+  const Soft f32(DType::f32, false, false);
+  const double scale = f32.round(c.scale), log2_e = f32.round(0x1.71547652b82fep0);
+  Numbers s;
+  for (std::int64_t j = 0; j < c.k().shape()[2]; ++j)
+    s.push_back(f32.add(f32.mul(f32.mul(f32.mul(c.q()[0], c.k()[j]), scale), log2_e), f32.mul(c.mask()[j], log2_e)));
+  const double m = *std::max_element(s.begin(), s.end());
+  double sum = 0, out = 0;
+  for (std::size_t j = 0; j < s.size(); ++j) {
+    const double w = f32.round(std::exp2(f32.sub(s[j], m)));
+    sum = f32.add(sum, w), out = f32.add(out, f32.mul(w, c.v()[static_cast<std::int64_t>(j)]));
+  }
+  return f32.div(out, sum);
+}
+
+TEST(BoundCorrections, C5_ABiasTimesLog2eErrsRelativeToItself) {
+  // The products are exact, and cancel the bias (found by a search).
+  Arithmetic a = plain(DType::f32);
+  a.base2 = true;
+  Case c = row_of(DType::f32, {1}, {{-0x1.6e6a3ep+13}, {-0x1.6e6844p+13}}, {1, -1}, {0x1.647cb2p+14, 0x1.647e2ep+14});
+  c.scale = 0x1.f227fe0dcc2cp+0;
+  const std::vector<bool> no_score_exact{false, false};
+  expect_as_written(c, a, no_score_exact);
+  Profile p = profile_for(c, a);
+  p.u_bc = 0;
+  expect_needed(c, base_2(c), a, written_bound(c, p, Without::nothing, no_score_exact));
+}
+
 TEST(BoundCorrections, C5_AMaskThatOverflowsItsFormatHidesTheKey) {
   Arithmetic a = plain(DType::f32);
   a.mask_format = DType::f16;
@@ -169,6 +198,24 @@ TEST(BoundCorrections, C6_ABiasInTheSumSwallowsProducts) {
   p.bias_in_sum = false;
   p.n_s = 256;
   expect_needed(c, bias_first(c), a, written_bound(c, p));
+}
+
+TEST(BoundCorrections, C7_AMergeRoundsTheFoldedMaximumOnceMore) {
+  // That rounding hides behind the one of the scaled product, which a folding kernel is allowed and does not make: what
+  // is shown are the terms.
+  Arithmetic a = plain(DType::f32);
+  a.block = 16;
+  a.base2 = a.folded_exp2 = true;
+  Case c = row_of(DType::f32, {1.5}, {{-1.5}, {0.7}}, {1, -1});
+  EXPECT_EQ(profile_for(c, a).c_m, 1);
+  EXPECT_EQ(profile_for(c, a).rescalings, 1);
+  a.split_merge = true;
+  EXPECT_EQ(profile_for(c, a).c_m, 2);
+  EXPECT_EQ(profile_for(c, a).rescalings, 3);
+  // Errors of log2(e) count over the whole exponent, which a part's own maximum no longer shortens.
+  Profile p = profile_for(c, a);
+  p.th_l2e = 1e-2;
+  expect_term(c, p, Without::centred_merge);
 }
 
 /// Kernels in f16 that fold the maximum into exp2. Of its multiples by log2(e) only a quarter at most is rounded off.

@@ -103,9 +103,9 @@ struct ElementBound {
   /// bound is vacuous is still violated when it exceeds it.
   ///
   /// Vacuous: accepting every convex combination of the visible values (B >= max|v - o|) because the scores are not
-  /// known well enough (S, the score part, is at least half of B), or an accumulation error as large as the largest
-  /// value. Where the values hardly differ, or there is one key, the score part is small and what is left is the error
-  /// of normalisation and output: sharp, and judged.
+  /// known well enough (S, the score part, is at least half of B), or what is left of B without S as large as the
+  /// largest value. Where the values hardly differ, or there is one key, the score part is small and what is left is
+  /// the error of normalisation and output: sharp, and judged.
   Excuse excuse = Excuse::none;
   /// false: NaN or Inf is excused although a finite answer is judged. A kernel that folds the maximum into exp2 may
   /// meet a block of nothing but keys masked by a huge finite number (-FLT_MAX/2) and lose the row; most get it right.

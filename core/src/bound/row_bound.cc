@@ -185,7 +185,8 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     e.finite_required =
         vanished * std::max(n, values.abs_sum[k]) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
 
-    const double noise = (N + size_o * terms.UD) * inverse + Uf * size_o;
+    // What is left of the bound however well the scores are known.
+    const double noise = B - (1 + Uf) * S * (1 + (terms.UD + terms.LD) * inverse);
     if (!terms.in_domain || !(range * values.abs_sum[k] <= p.H_a) || !(size_o + B <= p.H_o || B == infinity))
       e.excuse = Excuse::overflow;
     else if (!(B < infinity))

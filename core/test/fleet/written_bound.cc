@@ -107,7 +107,7 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
     if (p.fixed_shift) D = std::max(D, std::fabs(s[j]) + ap[j]);
     const Real Q = std::max(std::fabs(s[j]) + ap[j], Mabs) + (without(Without::lazy_residual) ? 0 : T);
     Real centred = tm[j], own = a[j] * (1 + th_l2e);
-    if (p.lse_merge)
+    if (p.lse_merge && !without(Without::centred_merge))
       centred = th_tau * (1 + th_l2e) * std::fabs(g[j] - g_mean) + th_l2e * std::max(std::fabs(s[j] - s_mean), D);
     if (without(Without::growing_constants)) own = a[j], centred -= th_tau * th_l2e * std::fabs(g[j] - g_mean);
     E[j] = own + centred + thE * D + p.c_m * p.u_e * (1 + thE) * Q + eps;
@@ -140,7 +140,8 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
     most_d = std::max(most_d, d), most_v = std::max(most_v, std::fabs(v[j]));
     const Real weight =
         without(Without::far_exponents) ? static_cast<Real>(std::exp(static_cast<double>(la[j] + E[j]))) : pp[j];
-    const bool gone = la[j] + E[j] < -700 && !without(Without::far_exponents);
+    const Real dead = p.least_score < 0x1p-200 ? -1490 : -745;
+    const bool gone = la[j] + E[j] < -700 && la[j] + E[j] > dead && !without(Without::far_exponents);
     Real cap = gone ? lam_e : 2 * weight;
     if (!p.exp_vanishes && !without(Without::clamped_exp)) cap = lam_e;
     lost += std::fabs(v[j]) * (std::min<Real>(p.lam_p, pp[j]) + std::min(lam_e, cap));

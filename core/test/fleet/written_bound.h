@@ -16,6 +16,7 @@ enum class Without {
   logarithms,           ///< C2: Z- is a sum of doubles, its quotients too
   lazy_underflow,       ///< C3: lam_e(2 + R)
   prescaled_underflow,  ///< C4: everything in e1 is multiplied by tau
+  centred_merge,        ///< C7: th_l2e|s - s_mean| alone where parts merge through their log-sum-exp
   size_of_scale,        ///< C12: tau instead of |tau|
   growing_constants,    ///< C15: no (1 + th_l2e) in E
   second_merge_error,   ///< C16: one eps_exp in the denominator of a merge
