@@ -20,6 +20,9 @@ struct OracleOptions {
   /// excused when a hidden key's score may overflow, or its value is not finite: score + (-inf) and 0 * value are then
   /// NaN.
   bool ignores_dead_values = false;
+  /// Not 0: the failure probability per element of the alarm of error_alarm.h, which judge_attention then raises beside
+  /// its verdict, for every finite bound, vacuous ones included; not for lse.
+  double alarm_probability = 0;
 };
 
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is

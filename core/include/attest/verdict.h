@@ -1,7 +1,9 @@
 // Verdict: what was found out about one case, and the statistics that merge.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +19,20 @@ enum class Outcome {
 };
 [[nodiscard]] std::string_view name_of(Outcome) noexcept;
 
+/// What the alarm (error_alarm.h) says of the elements of some outputs; merging is associative and commutative.
+struct Alarm {
+  std::int64_t elements = 0;   ///< held against the probabilistic bound
+  std::int64_t beyond = 0;     ///< of those, with an error above it for certain
+  std::int64_t uncovered = 0;  ///< further elements, of which the probabilistic bound says nothing
+  double worst = 0;            ///< largest error over the probabilistic bound; inf for NaN found or nothing allowed
+
+  void merge(const Alarm& other) {
+    elements += other.elements, beyond += other.beyond, uncovered += other.uncovered;
+    worst = std::max(worst, other.worst);
+  }
+  [[nodiscard]] bool operator==(const Alarm&) const = default;
+};
+
 /// Verdict of one property on one case.
 struct Verdict {
   Outcome outcome = Outcome::held;
@@ -26,6 +42,8 @@ struct Verdict {
   std::int64_t element = -1;  ///< flat row-major index into out of that element; -1: none
   int level = 0;              ///< deepest oracle level used: 0 none, 1 double, 2 double-double, 3 balls
   std::string reason{};       ///< one line for anything but held: index, found, interval that would have been accepted
+  /// Beside the verdict, which it never changes; nothing where none was asked for or the property raises none.
+  std::optional<Alarm> alarm{};
 };
 
 }  // namespace attest

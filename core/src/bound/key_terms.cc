@@ -95,7 +95,25 @@ void grow(std::vector<std::int64_t>& v, std::int64_t n) {
   if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
 }
 
+/// cD: roundings that a weight passes in its sum.
+double weight_roundings(const Profile& p, const RowKeys& row) {
+  return static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n)) + 2 * p.rescalings + p.extra;
+}
+
 }  // namespace
+
+Denominator denominator_of(const Profile& p, const RowKeys& row, const KeyTerms& terms, double sum_error) {
+  Denominator out;
+  out.UD = sum_error;
+  double lowest = std::max(1 - sum_error, std::exp(weight_roundings(p, row) * std::log1p(-p.u_a)));
+  if (p.lse_merge) {
+    out.UD = join(out.UD, std::expm1(terms.merge));
+    lowest *= std::exp(-terms.merge);
+  }
+  if (p.p_in_denom) out.UD = join(out.UD, p.u_p), lowest *= 1 - p.u_p;
+  out.least = lowest - terms.LD;
+  return out;
+}
 
 KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundScratch& w) {
   const std::int64_t n = row.n;
@@ -240,28 +258,22 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   const double folded_once = p.c_m > 0 ? p.u_e * (1 + thE) : 0.0;
   out.vanished_gain = std::exp(p.lazy + folded_once * most.vanished_Q);
   out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
-  const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
-  const double cD = h + 2 * R + p.extra;
-  double UD = pw(p.u_a, cD);
+  const double cD = weight_roundings(p, row);
+  out.sum_error = pw(p.u_a, cD);
   if (p.nearest) {
     const double chain = pw(p.u_a, count + 1 + 2 * R + p.extra);
-    UD = std::min(UD, (1 + chain) * ((2 * R + p.extra) * p.u_a + (1 + chain) * denominators));
+    out.sum_error = std::min(out.sum_error, (1 + chain) * ((2 * R + p.extra) * p.u_a + (1 + chain) * denominators));
   }
-  double lowest = std::max(1 - UD, std::exp(cD * std::log1p(-p.u_a)));
-  if (p.lse_merge) {
-    const double merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
-    UD = join(UD, std::expm1(merge));
-    lowest *= std::exp(-merge);
-  }
-  if (p.p_in_denom) UD = join(UD, p.u_p), lowest *= 1 - p.u_p;
+  if (p.lse_merge) out.merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
   // Underflow is relative to the sum of weights, at least 1/2 when the maximum is taken over the scores that enter exp,
   // e^{-2 max a}/2 when they were stored in between (C19), e^{max s} when nothing is subtracted (P7).
   double factor = p.stored ? 2 * std::exp(std::min(700.0, 2 * most.a)) : 2.0;
   if (p.fixed_shift && range.bottom > std::log(p.least_weight) + 1) factor *= std::exp(std::max(0.0, -range.bottom));
   out.factor = factor;
-  out.UD = UD;
   out.LD = factor * (count * out.lam_weight + (count + 2 * R) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0.0));
-  out.denominator = lowest - out.LD;
+  const Denominator denominator = denominator_of(p, row, out, out.sum_error);
+  out.UD = denominator.UD;
+  out.denominator = denominator.least;
 
   // log-sum-exp (1.6 with C25): the constants' errors are not common shifts here.
   if (row.want_lse) {
@@ -300,10 +312,11 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
     }
     const double delta = std::max(up_lse, down_lse);
     const double lse_size = std::fabs(row.lse);
-    const double spread = out.denominator > 0 ? std::max(-std::log(out.denominator), UD + out.LD)
+    const double spread = out.denominator > 0 ? std::max(-std::log(out.denominator), out.UD + out.LD)
                                               : std::numeric_limits<double>::infinity();
-    out.lse_allowed = (1 + 0x1p-20) * (delta + spread + p.eps_log * (L1 + UD) + std::max(1.0, p.c_m) * p.u_e * Mabs +
-                                       (pw(p.u_lse, 3) + 2 * p.th_l2e) * (lse_size + delta + L1 + Mabs));
+    out.lse_allowed =
+        (1 + 0x1p-20) * (delta + spread + p.eps_log * (L1 + out.UD) + std::max(1.0, p.c_m) * p.u_e * Mabs +
+                         (pw(p.u_lse, 3) + 2 * p.th_l2e) * (lse_size + delta + L1 + Mabs));
   }
 
   // Domain of definition (section 2 with C8-C11).

@@ -104,14 +104,14 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
   const double chain = pw(p.u_a, n + 1 + 2 * R + p.extra);
   const double local = (1 + 2 * R + p.extra + (p.norm_first ? p.c_div : 0.0)) * p.u_a;
   const double merges = (1 + chain) * static_cast<double>(terms.big) * p.u_a;
-  const double Uf = join(pw(p.u_a, p.c_div), p.u_o);
+  const Finish finish(p);
   const double lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
   const double range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
 
   const double inverse = 1 / terms.denominator;
   const double underflow_here = (n + 16) * 0x1p-1070;  // out of the loop: a subnormal product takes long to compute
   const double LN = terms.factor * (2 * n + 2 * R) * p.lam_a + p.lam_in;  // without what weights lose
-  const double per_lost = (1 + 0x1p-30) * (1 + Uf) * inverse * terms.factor;
+  const double per_lost = (1 + 0x1p-30) * (1 + finish.Uf) * inverse * terms.factor;
   bool known_lost = false;
   for (std::int64_t k = 0; k < values.dv; ++k) {
     const auto i = static_cast<std::size_t>(k);
@@ -166,11 +166,9 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     const double N = p.u_p * A + (1 + p.u_p) * sums;
     const double size_o = std::fabs(o[k]) + low + (r ? r[k] : e.certificate);
 
-    double B = infinity;
+    double B = infinity, lost = lam_keys * values.abs_sum[k];
     if (terms.denominator > 0) {
-      const double pre = S + (N + LN + (size_o + S) * (terms.UD + terms.LD)) * inverse;
-      B = (1 + 0x1p-30) * ((1 + Uf) * pre + Uf * size_o + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o));
-      double lost = lam_keys * values.abs_sum[k];
+      B = finish(S + (N + LN + (size_o + S) * (terms.UD + terms.LD)) * inverse, size_o);
       if (!(per_lost * lost <= B * 0x1p-24)) {
         if (!known_lost) underflow_sums(p, row, terms, values, w);
         known_lost = true;
@@ -178,6 +176,8 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
       }
       if (lost > 0) B += per_lost * lost;
     }
+    e.scores = S, e.radius = values.apart ? 0.0 : radius, e.values = A, e.sums = sums;
+    e.underflow = LN + terms.factor * lost, e.size = size_o;
     e.allowed = B;
     e.trusted = from_radius <= 0x1p-10 * B && std::isfinite(e.certificate);
 
@@ -186,7 +186,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
         vanished * std::max(n, values.abs_sum[k]) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
 
     // What is left of the bound however well the scores are known.
-    const double noise = B - (1 + Uf) * S * (1 + (terms.UD + terms.LD) * inverse);
+    const double noise = B - (1 + finish.Uf) * S * (1 + (terms.UD + terms.LD) * inverse);
     if (!terms.in_domain || !(range * values.abs_sum[k] <= p.H_a) || !(size_o + B <= p.H_o || B == infinity))
       e.excuse = Excuse::overflow;
     else if (!(B < infinity))

@@ -55,6 +55,8 @@ struct KeyTerms {
   double ratio_here = 0;     ///< at least every key's quotient of the two
   double reach = 0;          ///< sum of ph
   double UD = 0, LD = 0, denominator = 1;
+  double sum_error = 0;   ///< of the sum of weights by accumulation alone: UD without merges and rounded weights
+  double merge = 0;       ///< what merging through log-sum-exp adds to the logarithm of the sum
   double factor = 2;      ///< of underflow (P7)
   double lam_weight = 0;  ///< absolute error of a weight by underflow of exp
   double lse_allowed = 0;
@@ -64,6 +66,12 @@ struct KeyTerms {
   bool in_domain = true;            ///< D1, D1b, D2, D5
   std::int64_t big = 0, small = 0;  ///< keys by weight: above u_a, below; the rest carry none
 };
+
+/// UD and the least denominator 1 - UD - LD where the sum of weights errs by `sum_error` alone.
+struct Denominator {
+  double UD = 0, least = 1;
+};
+[[nodiscard]] Denominator denominator_of(const Profile& p, const RowKeys& row, const KeyTerms& terms, double sum_error);
 
 /// Reusable memory of one thread.
 struct BoundScratch {
@@ -84,6 +92,23 @@ struct ElementTerms {
   Excuse excuse = Excuse::none;
   bool finite_required = true;  ///< false: see ElementBound
   bool trusted = true;          ///< false: the bound owes more than 2^-10 of itself to r_k; evaluate with a smaller one
+  // What `allowed` is made of (error-bounds.md 1.1), from above.
+  double scores = 0;     ///< S
+  double radius = 0;     ///< what S has added to every |v_jk - o_k|
+  double values = 0;     ///< A+
+  double sums = 0;       ///< error of the sum of weights times values, by accumulation alone
+  double underflow = 0;  ///< LN
+  double size = 0;       ///< |o_k|
+};
+
+/// What normalisation, the output format and the evaluation in double make of an error `before` them.
+struct Finish {
+  explicit Finish(const Profile& p)
+      : Uf(join(pw(p.u_a, p.c_div), p.u_o)), lam((1 + Uf) * (p.c_div * p.lam_a + p.lam_o)) {}
+  [[nodiscard]] double operator()(double before, double size) const {
+    return (1 + 0x1p-30) * ((1 + Uf) * before + Uf * size + lam);
+  }
+  double Uf, lam;
 };
 
 /// B_k of each element. `o` are the values with radius `r` (nullptr: the certificate of the double pass, computed

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attest/error_alarm.h"
 #include "attest/oracle.h"
 #include "row_oracle.h"
 #include "tally.h"
@@ -92,6 +93,8 @@ detail::Decision decide(RowOracle& oracle, double allowed_at_first, const Oracle
 Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
                         const OracleOptions& options) {
   detail::CaseTally tally(c.out_shape());
+  const bool alarmed = options.alarm_probability > 0;
+  if (alarmed) tally.raise_alarms();
   const std::int64_t dv = c.v().shape()[3];
   RowOracle& oracle = workspace().oracle;
   const std::byte* const data = out.bytes().data();
@@ -102,6 +105,8 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                    tally.excuse(excuse, dv);
                    return;
                  }
+                 const bool row_alarmed = alarmed && oracle.certain();
+                 if (row_alarmed) oracle.evaluate_alarm(options.alarm_probability);
                  for (std::int64_t k = 0; k < dv; ++k) {
                    const std::int64_t at = r * dv + k;
                    const double found = load_element(data, dtype, at);
@@ -112,6 +117,7 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      tally.excuse(Excuse::overflow, 1);
                    } else if (!std::isfinite(found)) {
                      tally.not_finite(at, found, oracle.value(k), oracle.element(k).allowed, oracle.level());
+                     if (row_alarmed) tally.alarm(oracle.alarm(k), infinity, infinity);
                    } else if (why == Excuse::infinite) {
                      tally.excuse(why, 1);
                    } else {
@@ -120,6 +126,11 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                            oracle.distance(k, found, lower, upper);
                            return oracle.element(k).allowed;
                          });
+                     if (row_alarmed && d.outcome != Outcome::inconclusive) {
+                       double lower = 0, upper = 0;
+                       oracle.distance(k, found, lower, upper);
+                       tally.alarm(oracle.alarm(k), lower, upper);
+                     }
                      if (d.outcome == Outcome::held && oracle.element(k).excuse == Excuse::vacuous)
                        tally.excuse(Excuse::vacuous, 1);
                      else
@@ -171,6 +182,22 @@ AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bo
                  }
                });
   return bounds;
+}
+
+std::vector<ElementAlarm> alarm_bounds(const Case& c, const Arithmetic& arithmetic, double probability,
+                                       bool ignores_dead_values) {
+  std::vector<ElementAlarm> alarms;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  for_each_row(c, arithmetic, ignores_dead_values, false, options.max_ball_precision,
+               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
+                 const bool known = excuse == Excuse::none && oracle.certain();
+                 if (known) oracle.evaluate_alarm(probability);
+                 for (std::int64_t k = 0; k < dv; ++k)
+                   alarms.push_back(known ? oracle.alarm(k) : ElementAlarm{infinity, infinity, false});
+               });
+  return alarms;
 }
 
 std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithmetic) {

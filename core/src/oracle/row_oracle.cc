@@ -71,6 +71,13 @@ bool RowOracle::evaluate_balls(long bits, long max_precision) {
   return true;
 }
 
+void RowOracle::evaluate_alarm(double probability) {
+  alarms_.resize(static_cast<std::size_t>(head_->dv));
+  const double* const o = level_ == 1 ? row_.o.data() : level_ == 2 ? pairs_.o.data() : balls_.value.data();
+  row_alarm_.evaluate(*profile_, row_.keys, terms_, row_.values, row_.q, head_->k.data(), o, scratch_, elements_.data(),
+                      probability, alarms_.data());
+}
+
 double RowOracle::value(std::int64_t k) const {
   if (level_ == 2) return pairs_.o[static_cast<std::size_t>(k)];
   return level_ == 3 ? balls_.value[static_cast<std::size_t>(k)] : row_.o[static_cast<std::size_t>(k)];

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "../bound/row_alarm.h"
 #include "ball_row.h"
 #include "double_double_row.h"
 #include "head.h"
@@ -28,6 +29,9 @@ class RowOracle {
   /// Exact values in balls of at least `bits`, and the bound again from them. False when more than max_precision would
   /// be needed to be sure of the weights.
   bool evaluate_balls(long bits, long max_precision);
+  /// The probabilistic bounds of the row just started, of which the bound is certain; they stay when the level rises.
+  void evaluate_alarm(double probability);
+  [[nodiscard]] const ElementAlarm& alarm(std::int64_t k) const { return alarms_[static_cast<std::size_t>(k)]; }
   /// [lower, upper] of |exact - found| at the present level.
   void distance(std::int64_t k, double found, double& lower, double& upper) const;
   void lse_distance(double found, double& lower, double& upper) const;
@@ -66,6 +70,8 @@ class RowOracle {
   std::vector<ElementTerms> elements_;
   DoubleDoubleRow pairs_;
   std::vector<double> radius_;  ///< of the values at level 2
+  RowAlarm row_alarm_;
+  std::vector<ElementAlarm> alarms_;
 };
 
 }  // namespace attest::detail

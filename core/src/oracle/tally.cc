@@ -44,6 +44,16 @@ void CaseTally::add(std::int64_t element, double found, double exact, const Deci
   if (utilisation > worst->utilisation) *worst = {utilisation, element, found, exact, decision};
 }
 
+void CaseTally::alarm(const ElementAlarm& bound, double lower, double upper) {
+  if (!bound.covered) {
+    ++alarm_->uncovered;
+    return;
+  }
+  ++alarm_->elements;
+  if (lower > bound.allowed * (1 + 0x1p-20)) ++alarm_->beyond;
+  alarm_->worst = std::max(alarm_->worst, utilisation_of(upper, bound.allowed));
+}
+
 std::string CaseTally::place_of(std::int64_t element) const {
   const bool lse = element < 0;
   std::int64_t rest = lse ? -1 - element : element;
@@ -64,6 +74,7 @@ std::string CaseTally::place_of(std::int64_t element) const {
 Verdict CaseTally::verdict() const {
   Verdict v;
   v.level = level_;
+  v.alarm = alarm_;
   const auto describe = [&](const Worst& worst) {
     v.utilisation = std::max(0.0, worst.utilisation);
     v.error = worst.decision.error;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
+#include "attest/error_alarm.h"
 #include "attest/error_bound.h"
 #include "attest/tensor.h"
 #include "attest/verdict.h"
@@ -25,6 +27,10 @@ class CaseTally {
   void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
   void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
   void add(std::int64_t element, double found, double exact, const Decision& decision);
+  /// The alarm was asked for.
+  void raise_alarms() { alarm_.emplace(); }
+  /// An element whose error is at least `lower` and at most `upper`, to a relative 2^-20 of `bound`.
+  void alarm(const ElementAlarm& bound, double lower, double upper);
   [[nodiscard]] Verdict verdict() const;
 
  private:
@@ -40,6 +46,7 @@ class CaseTally {
   std::int64_t held_ = 0, violated_ = 0, inconclusive_ = 0;
   std::array<std::int64_t, 8> excused_{};
   int level_ = 0;
+  std::optional<Alarm> alarm_;
   Worst worst_held_, worst_violated_, worst_inconclusive_;
 };
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "attest/error_alarm.h"
 #include "attest/error_bound.h"
 
 namespace attest::fleet {
@@ -36,6 +37,23 @@ double check(Entry& entry, double found, const Known& known, const std::string& 
   return ratio;
 }
 
+/// Enters an error into the alarm of an entry. The certificate speaks for the kernel, as it does in a verdict.
+void alarm(Entry& entry, double found, const Known& known, const ElementAlarm& bound, const std::string& where) {
+  if (!bound.covered) {
+    ++entry.alarm.uncovered;
+    return;
+  }
+  ++entry.alarm.elements;
+  const double error = std::fabs(found - known.value);
+  const bool within = error - known.certificate <= bound.allowed * (1 + 0x1p-20);
+  entry.alarm.worst = std::max(entry.alarm.worst, error == 0 ? 0.0 : error / bound.allowed);
+  if (!within && entry.alarm.beyond++ == 0) {
+    entry.first_alarm =
+        fmt::format("{}: found {:a}, exact {:a} within {}, alarmed beyond {}, allowed {}, ratio {}", where, found,
+                    known.value, known.certificate, bound.allowed, known.allowed, error / bound.allowed);
+  }
+}
+
 }  // namespace
 
 void Entry::merge(const Entry& other) {
@@ -46,6 +64,8 @@ void Entry::merge(const Entry& other) {
   worst = std::max(worst, other.worst);
   worst_lse = std::max(worst_lse, other.worst_lse);
   for (std::size_t i = 0; i < octaves.size(); ++i) octaves[i] += other.octaves[i];
+  if (alarm.beyond == 0) first_alarm = other.first_alarm;
+  alarm.merge(other.alarm);
 }
 
 double Entry::tightness() const {
@@ -68,6 +88,9 @@ void Ledger::add(const std::string& kernel, Regime regime, std::uint64_t seed, c
   // The double level cannot see the errors of an f64 kernel: its exact numbers come from balls.
   const bool needs_balls = claim.accumulate == DType::f64;
   const std::vector<ElementFacts> facts = needs_balls ? exact_elements(c, claim) : std::vector<ElementFacts>{};
+  const std::vector<ElementAlarm> alarms =
+      alarm_probability_ > 0 ? alarm_bounds(c, claim, alarm_probability_, /*ignores_dead_values=*/true)
+                             : std::vector<ElementAlarm>{};
   const auto dv = static_cast<std::size_t>(c.v().shape()[3]);
   for (std::size_t i = 0; i < bounds.rows.size(); ++i) {
     const RowBound& row = bounds.rows[i];
@@ -85,6 +108,7 @@ void Ledger::add(const std::string& kernel, Regime regime, std::uint64_t seed, c
         known = {middle, fact.exact.upper - fact.exact.lower, fact.allowed};
       }
       const double ratio = check(entry, found, known, where("out", at));
+      if (!alarms.empty()) alarm(entry, found, known, alarms[at], where("out", at));
       entry.worst = std::max(entry.worst, ratio);
       const int octave = ratio > 0 ? static_cast<int>(std::clamp(std::floor(-std::log2(ratio)), 0.0, 39.0)) : 39;
       ++entry.octaves[static_cast<std::size_t>(octave)];
@@ -141,6 +165,27 @@ std::string Ledger::table() const {
   const Entry all = total();
   text += fmt::format("{} checks, {} excused, {} violations, worst {:.4g}, median tightness {:.3g}\n", all.checks,
                       all.excused, all.violations, all.worst, all.tightness());
+  return text;
+}
+
+std::string Ledger::alarm_table() const {
+  std::string text = fmt::format("{:28}", "largest error / alarm");
+  for (int r = 0; r < validated_regimes; ++r) text += fmt::format("{:>11}", name_of(static_cast<Regime>(r)));
+  text += fmt::format("{:>10}{:>11}{:>8}\n", "elements", "uncovered", "beyond");
+  const auto worst = [](const Entry& entry) {
+    if (entry.alarm.elements == 0) return std::string("-");
+    return fmt::format("{:.3g}{}", entry.alarm.worst, entry.alarm.beyond > 0 ? "!" : "");
+  };
+  for (const auto& [kernel, regimes] : entries_) {
+    text += fmt::format("{:28}", kernel);
+    Entry whole;
+    for (int r = 0; r < validated_regimes; ++r) {
+      const auto entry = regimes.find(static_cast<Regime>(r));
+      text += fmt::format("{:>11}", entry == regimes.end() ? "-" : worst(entry->second));
+    }
+    for (const auto& [regime, entry] : regimes) whole.merge(entry);
+    text += fmt::format("{:10}{:11}{:8}\n", whole.alarm.elements, whole.alarm.uncovered, whole.alarm.beyond);
+  }
   return text;
 }
 

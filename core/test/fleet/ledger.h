@@ -20,6 +20,8 @@ struct Entry {
   double worst = 0;             ///< largest error / bound over out
   double worst_lse = 0;         ///< the same over lse
   std::string first_violation;  ///< which element of which case
+  Alarm alarm;                  ///< of the checks of out, where the ledger keeps it
+  std::string first_alarm;      ///< which element of which case lies beyond the probabilistic bound
   /// How many elements of out had error / bound in [2^-(i+1), 2^-i); the last ones below 2^-39, 0 included.
   std::array<std::int64_t, 40> octaves{};
 
@@ -30,6 +32,10 @@ struct Entry {
 
 class Ledger {
  public:
+  Ledger() = default;
+  /// Holds every answer against the probabilistic bound too.
+  explicit Ledger(double alarm_probability) : alarm_probability_(alarm_probability) {}
+
   /// Judges one answer of a kernel that declares `claim`.
   void add(const std::string& kernel, Regime regime, std::uint64_t seed, const Case& c, const Arithmetic& claim,
            const Answer& answer);
@@ -38,8 +44,11 @@ class Ledger {
   [[nodiscard]] Entry total() const;
   /// Largest error / bound of every kernel on every regime, median tightness per kernel, and the totals.
   [[nodiscard]] std::string table() const;
+  /// Largest error / probabilistic bound of every kernel on every regime, elements judged, uncovered and beyond.
+  [[nodiscard]] std::string alarm_table() const;
 
  private:
+  double alarm_probability_ = 0;
   std::map<std::string, std::map<Regime, Entry>> entries_;
 };
 

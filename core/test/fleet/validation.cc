@@ -26,7 +26,7 @@ Ledger validate_bound(DType dtype, const Effort& effort) {
   }
   std::vector<std::unique_ptr<Kernel>> builtins;
   for (const KernelEntry& entry : builtin_kernels()) builtins.push_back(entry.make());
-  Ledger ledger;
+  Ledger ledger(effort.alarm_probability);
   for (int r = 0; r < validated_regimes; ++r) {
     const auto regime = static_cast<Regime>(r);
     for (std::uint64_t seed = effort.first_seed; seed < effort.first_seed + effort.seeds; ++seed) {

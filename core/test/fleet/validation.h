@@ -9,9 +9,10 @@ namespace attest::fleet {
 
 struct Effort {
   std::uint64_t first_seed = 0;
-  std::uint64_t seeds = 1;    ///< cases per kernel and regime
-  std::int64_t max_keys;      ///< N is log-uniform from 1
-  std::int64_t max_head_dim;  ///< dk likewise
+  std::uint64_t seeds = 1;       ///< cases per kernel and regime
+  std::int64_t max_keys;         ///< N is log-uniform from 1
+  std::int64_t max_head_dim;     ///< dk likewise
+  double alarm_probability = 0;  ///< not 0: the answers are held against the probabilistic bound too
 };
 /// Every kernel of the dtype on the same cases; a function of its arguments alone.
 [[nodiscard]] Ledger validate_bound(DType dtype, const Effort& effort);
