@@ -146,12 +146,12 @@ TEST(AlarmOfCorrectKernels, CountsClumpsOfSummandsInFull) {
 }
 
 TEST(AlarmOfCorrectKernels, CountsALooseCrowdInFull) {
-  // Weights spread over one and a half units of their sum: more additions err to one side than to the other, by little,
-  // but over 2^17 keys. A single value, so that only the sum of weights errs.
+  // Weights spread over two and a half units of their sum: more additions err to one side than to the other, by little,
+  // but over 2^18 keys. A single value, so that only the sum of weights errs.
   std::vector<double> scores, values;
-  for (std::uint32_t j = 0; j < 1U << 17; ++j) {
-    const std::uint32_t scrambled = j * 40503 % (1U << 17);
-    scores.push_back(-3 * 0x1p-25 * scrambled);
+  for (std::uint32_t j = 0; j < 1U << 18; ++j) {
+    const std::uint32_t scrambled = j * 40503 % (1U << 18);
+    scores.push_back(-5 * 0x1p-25 * scrambled);
     values.push_back(j == 0 ? 1 : 0);
   }
   const Alarm alarm = alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values));
@@ -294,7 +294,7 @@ TEST(AlarmOfRandomErrors, IsSharpForTheScores) {
   c[Slot::q] = Tensor(DType::f32, {1, 1, 1, dk}, std::vector<double>(dk, 1.1));
   c[Slot::k] = Tensor(DType::f32, {1, 1, n, dk}, k);
   c[Slot::v] = Tensor(DType::f32, {1, 1, n, 1}, v);
-  c.scale = 0.25;
+  c.scale = 0x1p-5;
   const RandomTrials trials = try_random_errors(c, 100);
   EXPECT_LE(trials.share, 0.05);
   EXPECT_LE(trials.worst, 1);

@@ -1,0 +1,45 @@
+// The probabilistic bound against the fleet at length. Minutes.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "attest/error_alarm.h"
+#include "fleet/validation.h"
+
+namespace attest::fleet {
+namespace {
+
+/// A dtype and how many elements its kernels are held against the bound in, at least; together more than 1e6.
+struct Share {
+  DType dtype;
+  std::int64_t elements;
+};
+
+class AlarmValidationLong : public testing::TestWithParam<Share> {};
+
+TEST_P(AlarmValidationLong, NoCorrectKernelRaisesIt) {
+  // Many small shapes, fewer large ones, where the probabilistic bound is far below the proved one.
+  Ledger ledger = validate_bound(
+      GetParam().dtype,
+      {.first_seed = 2000, .seeds = 130, .max_keys = 512, .max_head_dim = 64, .alarm_probability = alarm_probability});
+  ledger.merge(validate_bound(GetParam().dtype, {.first_seed = 6000,
+                                                 .seeds = 24,
+                                                 .max_keys = 4096,
+                                                 .max_head_dim = 256,
+                                                 .alarm_probability = alarm_probability}));
+  std::fputs(ledger.alarm_table().c_str(), stdout);
+  RecordProperty("elements", std::to_string(ledger.total().alarm.elements));
+  EXPECT_GE(ledger.total().alarm.elements, GetParam().elements);
+  for (const auto& [kernel, regimes] : ledger.entries())
+    for (const auto& [regime, entry] : regimes) EXPECT_EQ(entry.alarm.beyond, 0) << entry.first_alarm;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AlarmValidationLong,
+                         testing::Values(Share{DType::f64, 150'000}, Share{DType::f32, 400'000},
+                                         Share{DType::f16, 230'000}, Share{DType::bf16, 220'000}),
+                         [](const auto& share) { return std::string(name_of(share.param.dtype)); });
+
+}  // namespace
+}  // namespace attest::fleet
