@@ -37,8 +37,8 @@ TEST_P(AlarmValidationLong, NoCorrectKernelRaisesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AlarmValidationLong,
-                         testing::Values(Share{DType::f64, 150'000}, Share{DType::f32, 400'000},
-                                         Share{DType::f16, 230'000}, Share{DType::bf16, 220'000}),
+                         testing::Values(Share{DType::f64, 180'000}, Share{DType::f32, 420'000},
+                                         Share{DType::f16, 240'000}, Share{DType::bf16, 200'000}),
                          [](const auto& share) { return std::string(name_of(share.param.dtype)); });
 
 }  // namespace

@@ -160,6 +160,20 @@ TEST(AlarmOfCorrectKernels, CountsALooseCrowdInFull) {
   EXPECT_GT(alarm.worst, 0.02);
 }
 
+TEST(AlarmOfCorrectKernels, CountsWeightsAtTheEdgeOfTheRange) {
+  // All of the answer comes from a weight near the smallest normal number, whose error is that of its score.
+  double worst = 0;
+  for (int i = 0; i < 64; ++i) {
+    Case c = row_of(DType::f64, {0, -645 - 0.01 * i}, {0, 1e299});
+    c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector{1.1});
+    const Alarm alarm = alarm_of(two_pass(DType::f64), c);
+    ASSERT_EQ(alarm.elements, 1);
+    ASSERT_EQ(alarm.beyond, 0) << i;
+    worst = std::max(worst, alarm.worst);
+  }
+  EXPECT_GT(worst, 0.2);
+}
+
 TEST(AlarmOfCorrectKernels, CountsTheRoundingOfAScaledQueryInFull) {
   // q*scale is rounded once for all keys: an error of the temperature, which the values here follow.
   Emulation kernel = two_pass(DType::f16);

@@ -103,7 +103,8 @@ void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q,
     const auto i = static_cast<std::size_t>(j);
     plain_[i] = w.ph[i];
     dot_[i] = square_[i] = 0;
-    if (w.ph[i] > 0 && proved > 0 && !keys_[i].equal_dot) {
+    // Below 2^-960 a share of ph may underflow, and a value of f64 make it large again.
+    if (w.ph[i] > 0x1p-960 && proved > 0 && !keys_[i].equal_dot) {
       // ph is the weight times e^E - 1, of which q.k's share at first order is the part that averages out.
       const double reach = reach_of(p, row, j), per_error = w.ph[i] / std::expm1(w.E[i]);
       const double* const k = keys + (row.index ? row.index[j] : j) * p.of.dk;
@@ -113,9 +114,9 @@ void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q,
         const double product = tau * std::fabs(q[c] * k[c]);
         leaning += product < least ? std::min(product, most) : 0.0;
       }
-      dot_[i] = std::min(per_error * proved * reach, w.ph[i]);
+      dot_[i] = std::min(per_error * (proved * reach), w.ph[i]);
       plain_[i] = (w.ph[i] - dot_[i]) + per_error * growth * leaning;
-      square_[i] = per_error * std::sqrt(terms) * p.u_s * growth * reach;
+      square_[i] = per_error * (std::sqrt(terms) * p.u_s * growth * reach);
     }
     sum_plain_ += plain_[i], sum_dot_ += dot_[i], sum_square_ += square_[i] * square_[i];
   }
