@@ -71,9 +71,12 @@ Reply answer(Kernel& kernel, const Case& c) {
 
 Verdict worse_of(Verdict a, Verdict b) {
   const int level = std::max(a.level, b.level);
+  std::optional<Alarm> alarm = a.alarm ? a.alarm : b.alarm;
+  if (a.alarm && b.alarm) alarm->merge(*b.alarm);
   const int rank_a = badness(a.outcome), rank_b = badness(b.outcome);
   Verdict& worse = rank_a != rank_b ? (rank_a > rank_b ? a : b) : (b.utilisation > a.utilisation ? b : a);
   worse.level = level;
+  worse.alarm = alarm;
   return std::move(worse);
 }
 

@@ -19,7 +19,7 @@ struct NoAnswer {
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c);
 
 /// The worse of two verdicts: violated, inconclusive, held, excused, skipped; the larger utilisation among equals. The
-/// deepest oracle level of the two is kept.
+/// deepest oracle level of the two is kept, and the alarms of both.
 [[nodiscard]] Verdict worse_of(Verdict a, Verdict b);
 
 /// A violation that no bound measures: utilisation infinite.

@@ -24,12 +24,13 @@ Arithmetic with_output(Arithmetic arithmetic, DType output) {
 
 /// The output, in the input's dtype and in every other that the kernel offers, within its bound of the exact value: a
 /// wide output shows what a narrow one hides (accumulation faults, error-bounds.md 3.4 f).
-Verdict oracle(Kernel& kernel, const Case& c) {
+Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
   const Manifest& manifest = kernel.manifest();
   const Arithmetic& arithmetic = manifest.arithmetic_for(c.dtype());
   const auto judged = [&](DType output) {
     const Reply reply = answer(kernel, c, output, true);
-    return judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output));
+    return judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
+                           {.alarm_probability = probability});
   };
   Verdict worst = judged(c.dtype());
   const auto wider = manifest.out_dtypes.find(c.dtype());
@@ -38,6 +39,10 @@ Verdict oracle(Kernel& kernel, const Case& c) {
     if (output != c.dtype()) worst = worse_of(std::move(worst), judged(output));
   }
   return worst;
+}
+
+Verdict oracle(Kernel& kernel, const Case& c) {
+  return oracle_with_alarm(kernel, c, 0);
 }
 
 /// Every element of a row inside the domain of definition is finite.
@@ -105,7 +110,8 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .given = [](Draw& draw) -> Case { return draw.attention(); },
-     .check = oracle},
+     .check = oracle,
+     .check_with_alarm = oracle_with_alarm},
 };
 
 }  // namespace

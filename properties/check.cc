@@ -5,7 +5,7 @@
 
 namespace attest {
 
-Verdict check_case(const Property& property, Kernel& kernel, const Case& c) {
+Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability) {
   if (c.operation != property.operation) {
     return {.outcome = Outcome::skipped,
             .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
@@ -20,7 +20,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c) {
     }
   }
   try {
-    return property.check(kernel, c);
+    const bool alarmed = alarm_probability > 0 && property.check_with_alarm != nullptr;
+    return alarmed ? property.check_with_alarm(kernel, c, alarm_probability) : property.check(kernel, c);
   } catch (NoAnswer& none) {
     return std::move(none.verdict);
   }

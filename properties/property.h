@@ -33,6 +33,8 @@ struct Property {
   /// Runs the kernel on the case (as often as the theorem needs) and judges. The case is valid, supported and meets the
   /// hypotheses. May throw NoAnswer (answer.h), so it is called through check_case.
   Verdict (*check)(Kernel& kernel, const Case& c) = nullptr;
+  /// The same with the alarm of error_alarm.h beside the verdict. Null: the property raises none.
+  Verdict (*check_with_alarm)(Kernel& kernel, const Case& c, double probability) = nullptr;
 };
 
 /// The families of theorems.md: one file each.
@@ -59,8 +61,9 @@ struct Property {
 
 /// Checks one valid case: skipped with the reason where the manifest rules it out or a hypothesis is missed, else the
 /// property's verdict. A call that ends in anything but ok or unsupported is violated, with the status in `reason`;
-/// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row).
-[[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c);
+/// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row). Not 0:
+/// `alarm_probability` asks for the alarm where the property raises one.
+[[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability = 0);
 
 /// A smaller case that the kernel still violates by a margin (utilisation >= 2, or as far above 1 as the original):
 /// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` cases are checked. A crash stays a

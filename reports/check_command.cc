@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "attest/error_alarm.h"
 #include "attest/files.h"
 #include "attest/names.h"
 #include "commands.h"
@@ -103,6 +104,10 @@ Journal earlier_journal(const Options& options, const RunFolder& folder, const R
   if (journal.run->case_files != run.case_files) {
     throw UsageError(fmt::format("{} was run on other cases; resume it with the same --case files", where));
   }
+  if (journal.run->alarm != run.alarm) {
+    throw UsageError(fmt::format("{} was run {} --alarm; resume it the same way", where,
+                                 journal.run->alarm > 0 ? "with" : "without"));
+  }
   for (const BatchRecord& batch : journal.batches) {
     if (batch.first_k == batch.last_k || batch.shard == options.shard) continue;
     throw UsageError(fmt::format("{} was run with --shard {}/{}; resume it with the same", where, batch.shard.index,
@@ -195,7 +200,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<const Property*> properties = chosen_properties(options);
   std::vector<CapturedCase> captured = captured_cases(options);
-  RunRecord run{.seed = options.seed, .case_files = {}};
+  RunRecord run{.seed = options.seed, .case_files = {}, .alarm = options.alarm ? alarm_probability : 0.0};
   for (const CapturedCase& one : captured) run.case_files.push_back(one.file);
   const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume
                                       : options.overwrite ? RunFolder::Mode::overwrite
@@ -221,7 +226,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   writer.append(begin_record(options, plan.jobs, argc, argv));
   for (const KernelRecord& record : open.records) writer.append(record);
 
-  const Road road = properties_road();
+  const Road road = properties_road(run.alarm);
   Progress progress(folder, options.time, options.quiet);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
@@ -231,8 +236,8 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const Summary summary = write_results(engine, folder);
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), closing_line(summary, ending, seconds),
-               folder.path().string(), folder.report().string());
+    fmt::print("{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), alarm_text(summary),
+               closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());
   }
   return exit_status(summary, options.inconclusive_held);
 }

@@ -12,8 +12,12 @@
 
 namespace attest {
 
-Road properties_road() {
-  return {.generate = generate, .project = project, .check = check_case, .shrink = shrink};
+Road properties_road(double alarm_probability) {
+  return {.generate = generate,
+          .project = project,
+          .check = [alarm_probability](const Property& property, Kernel& kernel,
+                                       const Case& c) { return check_case(property, kernel, c, alarm_probability); },
+          .shrink = shrink};
 }
 
 namespace {
@@ -330,13 +334,19 @@ void Engine::fail(std::exception_ptr error) {
 }
 
 void Engine::save_worst(const BatchRecord& whole) const {
-  if (whole.tally.worst_k < 0) return;
+  const Tally& tally = whole.tally;
+  const bool alarmed = tally.alarm && tally.alarm->all.beyond > 0;
+  if (tally.worst_k < 0 && !alarmed) return;
   for (const Cell& cell : cells_) {
     for (const std::size_t index : cell.kernels) {
       const Kernel& kernel = *plan_.kernels[index];
       if (subject_of(cell, kernel) != whole.subject) continue;
-      save(arranged(case_of(cell, whole.tally.worst_k), kernel.manifest()), whole.subject, whole.tally.worst_k,
-           case_file_name(whole.subject, "worst"), whole.tally.worst_utilisation > 1.0 ? "violated" : "held");
+      const auto save_as = [&](std::int64_t k, const char* which, const char* expected) {
+        save(arranged(case_of(cell, k), kernel.manifest()), whole.subject, k, case_file_name(whole.subject, which),
+             expected);
+      };
+      if (tally.worst_k >= 0) save_as(tally.worst_k, "worst", tally.worst_utilisation > 1.0 ? "violated" : "held");
+      if (alarmed) save_as(tally.alarm->worst_k, "alarm", "held");
       return;
     }
   }

@@ -28,7 +28,8 @@ struct Road {
   std::function<Verdict(const Property&, Kernel&, const Case&)> check;
   std::function<Case(const Property&, Kernel&, const Case&, int budget)> shrink;
 };
-[[nodiscard]] Road properties_road();
+/// Not 0: with the alarm (error_alarm.h) of that failure probability per element.
+[[nodiscard]] Road properties_road(double alarm_probability = 0);
 
 /// A case from a file, and the file's name.
 struct CapturedCase {
@@ -85,7 +86,7 @@ class Engine {
   /// Cases to be run in all, over every subject; for progress. Those of finished batches count.
   [[nodiscard]] std::int64_t cases_planned() const;
 
-  /// Saves the worst case of a subject (worst_k of its tally) in the run's folder.
+  /// Saves the worst case of a subject (worst_k of its tally) in the run's folder, and that of its alarms, if any.
   void save_worst(const BatchRecord& whole) const;
 
  private:

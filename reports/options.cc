@@ -141,6 +141,10 @@ constexpr OptionRow rows[] = {
      set_inconclusive},
     {check, "--case", "FILE", Takes::several, "judge these captured cases (.safetensors) instead of generated ones",
      [](Options& o, Text t) { o.case_files.emplace_back(t); }},
+    {check | replay, "--alarm", "", Takes::nothing,
+     "count what lies beyond the probabilistic bound (rounding errors as random numbers), far below the proved one; "
+     "never changes a verdict or the exit status, and costs time",
+     [](Options& o, Text) { o.alarm = true; }},
     {check, "--quiet", "", Takes::nothing, "no progress and no table; findings and errors are still printed",
      [](Options& o, Text) { o.quiet = true; }},
     {list, "--kernels", "", Takes::nothing, "kernels that have a name",

@@ -38,6 +38,7 @@ struct Options {
   bool inconclusive_held = false;
   std::vector<std::filesystem::path> case_files;
   bool quiet = false;
+  bool alarm = false;  ///< raise the alarm beside the verdict
 
   bool list_kernels = false, list_properties = false, list_dtypes = false;
   bool json = false, markdown = false;

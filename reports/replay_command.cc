@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "attest/error_alarm.h"
 #include "attest/json_writer.h"
 #include "attest/names.h"
 #include "attest/oracle.h"
@@ -106,10 +107,15 @@ int replay_command(const Options& options) {
   const std::unique_ptr<Kernel> kernel = kernel_of(options, c);
   fmt::print("{} by {} in {}: q {}, k {}, v {}, scale {}\n", property.name, one_line(kernel->id()), name_of(c.dtype()),
              c.q().shape().to_string(), c.k().shape().to_string(), c.v().shape().to_string(), number_text(c.scale));
-  const Verdict verdict = check_case(property, *kernel, c);
+  const Verdict verdict = check_case(property, *kernel, c, options.alarm ? alarm_probability : 0.0);
   fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
   const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
   if (judged) fmt::print("utilisation {}\n", short_number(verdict.utilisation));
+  if (verdict.alarm) {
+    fmt::print("alarm: {} of {} elements beyond the probabilistic bound, worst {} times it; {} not covered\n",
+               verdict.alarm->beyond, verdict.alarm->elements, short_number(verdict.alarm->worst),
+               verdict.alarm->uncovered);
+  }
   if (verdict.outcome == Outcome::violated) print_elements(*kernel, c);
   const bool reproduced = verdict.outcome == Outcome::violated;
   fmt::print("{}\n", reproduced ? "reproduced" : "not reproduced");

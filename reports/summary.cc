@@ -97,9 +97,18 @@ std::int64_t Summary::cases() const {
   return count;
 }
 
+Alarm Summary::alarms() const {
+  Alarm all;
+  for (const KernelSummary& kernel : kernels)
+    for (const PropertySummary& property : kernel.properties)
+      if (property.tally.alarm) all.merge(property.tally.alarm->all);
+  return all;
+}
+
 Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   Summary summary;
   summary.seed = journal.run ? journal.run->seed : 1;
+  summary.alarm = journal.run ? journal.run->alarm : 0;
   summary.interrupted = journal.interrupted();
   summary.unfinished = !journal.meta.empty() && journal.unfinished();
   for (const KernelRecord& kernel : journal.kernels) {
@@ -130,6 +139,9 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       if (property.tally.worst_k >= 0 && !folder.empty() && std::filesystem::exists(folder / worst)) {
         property.worst_case = worst;
       }
+      const std::string alarm = case_file_name({name, id, dtype}, "alarm");
+      const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
+      if (alarmed && !folder.empty() && std::filesystem::exists(folder / alarm)) property.alarm_case = alarm;
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }
@@ -143,6 +155,12 @@ std::string to_json(const Summary& summary) {
   JsonWriter json;
   json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
   json.member("seed", summary.seed).member("interrupted", summary.interrupted);
+  if (summary.alarm > 0) {
+    const Alarm all = summary.alarms();
+    json.key("alarm").begin_object().member("p", summary.alarm).member("elements", all.elements);
+    json.member("beyond", all.beyond).member("uncovered", all.uncovered);
+    json.member("false_alarms_expected", summary.false_alarms_expected()).end_object();
+  }
   json.key("kernels").begin_array();
   for (const KernelSummary& kernel : summary.kernels) {
     json.begin_object().member("name", kernel.name).member("id", kernel.id).member("dtype", kernel.dtype);
@@ -163,6 +181,17 @@ std::string to_json(const Summary& summary) {
           .member("utilisation", tally.worst_utilisation)
           .member("case", property.worst_case);
       json.end_object().member("reason", property.reason);
+      if (tally.alarm) {
+        json.key("alarm")
+            .begin_object()
+            .member("elements", tally.alarm->all.elements)
+            .member("beyond", tally.alarm->all.beyond)
+            .member("uncovered", tally.alarm->all.uncovered)
+            .member("cases", tally.alarm->cases)
+            .member("worst", tally.alarm->all.worst)
+            .member("case", property.alarm_case)
+            .end_object();
+      }
       json.key("findings").begin_array();
       for (const FindingRecord& finding : property.findings) {
         json.begin_object().member("k", finding.k).member("class", finding.kind).member("case", finding.case_file);

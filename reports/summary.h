@@ -16,6 +16,7 @@ struct PropertySummary {
   std::string worst_case;  ///< file of the worst case, relative to the run's folder; empty where none is there
   std::string reason;      ///< why it is not held: the first finding's reason, or the commonest reason with its count
   std::vector<FindingRecord> findings;
+  std::string alarm_case;  ///< file of the case with the worst alarm, as worst_case
 };
 
 struct KernelSummary {
@@ -36,10 +37,15 @@ struct Summary {
   std::vector<KernelSummary> kernels;  ///< by id, f64 first
   std::vector<KernelRecord> not_started;
   std::uint64_t seed = 1;
+  double alarm = 0;  ///< failure probability per element of the alarm; 0: none was asked for
   bool interrupted = false;
   bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)
 
   [[nodiscard]] std::int64_t cases() const;
+  /// Alarms of all kernels.
+  [[nodiscard]] Alarm alarms() const;
+  /// Elements that correct kernels may be expected to have beyond the probabilistic bound, at most.
+  [[nodiscard]] double false_alarms_expected() const { return alarm * static_cast<double>(alarms().elements); }
 };
 
 /// Violated if one case is; else inconclusive if one is, or if none was held and not all were skipped; an empty tally

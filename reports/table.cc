@@ -52,6 +52,27 @@ std::string table_of(const Summary& summary) {
          first_lines(notes);
 }
 
+std::string alarm_text(const Summary& summary) {
+  if (!(summary.alarm > 0)) return {};
+  const Alarm all = summary.alarms();
+  std::vector<std::string> lines;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (!property.tally.alarm || property.tally.alarm->all.beyond == 0) continue;
+      const AlarmTally& alarm = *property.tally.alarm;
+      lines.push_back(fmt::format("alarm {} by {} in {}: {} of {} elements in {} cases, worst {} times the bound\n",
+                                  property.name, one_line(kernel.name), kernel.dtype, alarm.all.beyond,
+                                  alarm.all.elements, alarm.cases, short_number(alarm.all.worst)));
+    }
+  }
+  return fmt::format(
+             "\nalarm: {} of {} elements beyond the probabilistic bound (p = {}: at most {} expected of correct "
+             "kernels), {} not covered; no verdict\n",
+             all.beyond, all.elements, short_number(summary.alarm), short_number(summary.false_alarms_expected()),
+             all.uncovered) +
+         first_lines(lines);
+}
+
 std::string closing_line(const Summary& summary, Ending ending, double seconds) {
   std::string text =
       fmt::format("{}: {} cases in {}", name_of(summary.verdict), summary.cases(), duration_text(seconds));

@@ -154,6 +154,70 @@ TEST(Tally, MergesInAnyOrderToTheSame) {
   EXPECT_EQ(backwards, whole);
 }
 
+/// Alarms of which every seventh case raises one.
+Verdict alarmed_verdict_of(std::int64_t k) {
+  Verdict verdict = verdict_of(k);
+  if (k % 5 != 0) verdict.alarm = Alarm{k % 4, k % 7 == 3 ? 1 : 0, k % 3, static_cast<double>((k * 31) % 64) / 32};
+  return verdict;
+}
+
+TEST(AlarmTally, CountsTheWorstAndMergesInAnyOrderToTheSame) {
+  Tally tally;
+  tally.add(8, {.alarm = Alarm{4, 1, 0, 1.5}});
+  tally.add(6, {.alarm = Alarm{2, 1, 1, 1.5}});
+  tally.add(2, {.alarm = Alarm{3, 0, 2, 0.5}});
+  tally.add(1, {.alarm = Alarm{0, 0, 9, 0}});
+  // An excused case has its alarm too, and one without is not counted.
+  tally.add(3, {.outcome = Outcome::excused, .reason = "vacuous bound", .alarm = Alarm{1, 0, 0, 0.25}});
+  tally.add(0, {});
+  ASSERT_TRUE(tally.alarm.has_value());
+  EXPECT_EQ(tally.alarm->all, (Alarm{10, 2, 12, 1.5}));
+  EXPECT_EQ(tally.alarm->cases, 2);
+  EXPECT_EQ(tally.alarm->worst_k, 6);
+
+  Tally whole, forwards, backwards;
+  std::vector<Tally> parts(7);
+  for (std::int64_t k = 0; k < 300; ++k) {
+    parts[static_cast<std::size_t>(k % 7)].add(k, alarmed_verdict_of(k));
+    whole.add(k, alarmed_verdict_of(k));
+  }
+  for (const Tally& part : parts) forwards.merge(part);
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) backwards.merge(*part);
+  EXPECT_EQ(forwards, whole);
+  EXPECT_EQ(backwards, whole);
+  EXPECT_NE(whole.alarm->worst_k, -1);
+
+  Tally none;
+  none.merge(Tally{});
+  EXPECT_FALSE(none.alarm.has_value());
+  none.merge(tally);
+  EXPECT_EQ(none.alarm, tally.alarm);
+}
+
+TEST(Journal, KeepsAlarmsWhereTheyWereAskedFor) {
+  Journal journal = run_in_order({0, 1}, {}, 100);
+  EXPECT_EQ(to_text(journal).find("alarm"), std::string::npos);
+  const Journal silent = journal;
+  journal.run->alarm = 1e-9;
+  for (std::int64_t k = 0; k < 64; ++k) journal.batches[0].tally.add(k, alarmed_verdict_of(k));
+  const std::string text = to_text(journal);
+  const Journal read = parse_journal(text, "text");
+  EXPECT_EQ(to_text(read), text);
+  EXPECT_EQ(read.run, journal.run);
+  EXPECT_EQ(read.batches[0].tally.alarm, journal.batches[0].tally.alarm);
+  EXPECT_FALSE(read.batches[1].tally.alarm.has_value());
+  EXPECT_EQ(parse_journal(canonical_text({journal}), "text").run, journal.run);
+  // A run that was asked and one that was not are two runs, of the same cases.
+  EXPECT_NE(error_of([&] { (void)canonical_text({journal, silent}); }).find("--alarm"), std::string::npos);
+  for (const auto& [from, to] :
+       {std::pair{"\"alarm\":1e-09", "\"alarm\":0"}, std::pair{"\"alarm\":1e-09", "\"alarm\":\"nan\""},
+        std::pair{"\"beyond\":", "\"beyond\":-"}, std::pair{"\"uncovered\":", "\"covered\":"}}) {
+    std::string broken = text;
+    broken.replace(broken.find(from), std::string_view(from).size(), to);
+    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line"), std::string::npos) << to;
+  }
+}
+
 TEST(Journal, ReadsBackWhatItWrote) {
   Journal journal = run_in_order({0, 1}, {2, 3}, 100);
   journal.kernels = {{"builtin:flash", R"({"name":"flash","dtypes":["f32"]})", ""},

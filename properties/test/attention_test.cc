@@ -124,6 +124,25 @@ TEST(AttentionOracle, finds_wrong_kernels_soon) {
   }
 }
 
+TEST(AttentionOracle, raises_no_alarm_on_a_builtin_kernel_and_one_on_a_scale_that_is_a_little_off) {
+  const Property& property = the("attention.oracle");
+  const auto alarms = [&](Kernel& kernel) {
+    Alarm all;
+    for (std::int64_t k = 0; k < 400; ++k) {
+      const Case c = project(generate(property, DType::f32, 1, k), kernel.manifest());
+      const Verdict verdict = check_case(property, kernel, c, 1e-9);
+      EXPECT_EQ(verdict.outcome, check_case(property, kernel, c).outcome);
+      if (verdict.alarm) all.merge(*verdict.alarm);
+    }
+    return all;
+  };
+  const std::unique_ptr<Kernel> right = registered("builtin:two-pass");
+  EXPECT_EQ(alarms(*right).beyond, 0);
+  EXPECT_GT(alarms(*right).elements, 1000);
+  Tampered wrong(registered("builtin:two-pass"), [](Case& c) { c.scale *= 1 + 0x1p-20; });
+  EXPECT_GT(alarms(wrong).beyond, 0);
+}
+
 TEST(AttentionOracle, judges_the_log_sum_exp_where_it_is_offered) {
   Tampered kernel(
       registered("builtin:two-pass"), [](Case&) {},

@@ -133,5 +133,26 @@ TEST(WorseOf, orders_outcomes_then_utilisation) {
   EXPECT_EQ(worse_of(verdict(Outcome::violated, infinity, 0), verdict(Outcome::violated, 3, 0)).utilisation, infinity);
 }
 
+TEST(WorseOf, keeps_the_alarms_of_both) {
+  const Verdict held{.utilisation = 0.5, .alarm = Alarm{4, 1, 2, 1.5}};
+  const Verdict violated{.outcome = Outcome::violated, .utilisation = 3, .alarm = Alarm{8, 2, 0, 1.25}};
+  EXPECT_EQ(worse_of(held, violated).alarm, (Alarm{12, 3, 2, 1.5}));
+  EXPECT_EQ(worse_of(violated, Verdict{}).alarm, violated.alarm);
+  EXPECT_EQ(worse_of(Verdict{}, held).alarm, held.alarm);
+  EXPECT_EQ(worse_of(Verdict{}, Verdict{}).alarm, std::nullopt);
+}
+
+TEST(CheckCase, asks_for_the_alarm_only_where_the_property_raises_one) {
+  Property property = only_runs;
+  Ends kernel(CallStatus::ok);
+  const Case c = small_case();
+  EXPECT_FALSE(check_case(property, kernel, c, 1e-9).alarm.has_value());
+  property.check_with_alarm = [](Kernel&, const Case&, double probability) {
+    return Verdict{.alarm = Alarm{1, 0, 0, probability}};
+  };
+  EXPECT_FALSE(check_case(property, kernel, c).alarm.has_value());
+  EXPECT_EQ(check_case(property, kernel, c, 1e-9).alarm, (Alarm{1, 0, 0, 1e-9}));
+}
+
 }  // namespace
 }  // namespace attest

@@ -124,6 +124,31 @@ TEST(Engine, SavesTheFindingsOfSmallestKAndNoMore) {
   EXPECT_EQ(saved.metadata.at("kernel"), "fake:a");
 }
 
+TEST(Engine, SavesTheCaseOfTheWorstAlarm) {
+  const Folder folder;
+  Road road = fake::road();
+  road.check = [](const Property& property, Kernel&, const Case& c) {
+    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    Verdict verdict{.utilisation = 0.5};
+    if (&property == &fake::first_property) verdict.alarm = Alarm{10, k == 70 || k == 90 ? 2 : 0, 0, k == 90 ? 3. : 1.};
+    return verdict;
+  };
+  const Plan plan = plan_of(cases);
+  const RunFolder run(folder.path(), RunFolder::Mode::overwrite);
+  JournalWriter writer(run.journal());
+  CountingObserver observer;
+  Engine engine(plan, road, run, writer, {}, observer);
+  EXPECT_EQ(engine.run(), Ending::complete);
+  Tally tally;
+  tally.alarm = AlarmTally{{20, 4, 0, 3.0}, 2, 90};
+  engine.save_worst({{"fake.first", "fake:a", "f32"}, 0, 0, {}, tally});
+  EXPECT_EQ(load_case(folder / "cases/fake.first--fake-a--f32--alarm.safetensors").metadata.at("k"), "90");
+  EXPECT_FALSE(std::filesystem::exists(folder / "cases/fake.first--fake-a--f32--worst.safetensors"));
+  tally.alarm->all.beyond = 0;
+  engine.save_worst({{"fake.first", "fake:b", "f32"}, 0, 0, {}, tally});
+  EXPECT_FALSE(std::filesystem::exists(folder / "cases/fake.first--fake-b--f32--alarm.safetensors"));
+}
+
 TEST(Engine, StopsAtTheFirstViolation) {
   const Folder folder;
   Plan plan = plan_of(cases);

@@ -50,6 +50,7 @@ TEST(Options, ReadsEveryOptionOfCheck) {
                            "--timeout",
                            "500ms",
                            "--inconclusive=held",
+                           "--alarm",
                            "--quiet"});
   EXPECT_EQ(o.command, Command::check);
   EXPECT_EQ(o.kernels, (std::vector<std::string>{"builtin:*", "exec:python3 a.py --x"}));
@@ -59,7 +60,7 @@ TEST(Options, ReadsEveryOptionOfCheck) {
   EXPECT_EQ(o.seed, 18446744073709551615U);
   EXPECT_EQ(o.jobs, 3);
   EXPECT_EQ(o.out, "o");
-  EXPECT_TRUE(o.overwrite && o.fail_fast && o.quiet && o.inconclusive_held && !o.resume);
+  EXPECT_TRUE(o.overwrite && o.fail_fast && o.quiet && o.inconclusive_held && o.alarm && !o.resume);
   EXPECT_EQ(o.shard, (Shard{1, 4}));
   EXPECT_EQ(*o.time, std::chrono::milliseconds(90'000));
   EXPECT_EQ(o.timeout, std::chrono::milliseconds(500));

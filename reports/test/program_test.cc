@@ -175,6 +175,41 @@ TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
   EXPECT_EQ(shell(folder, "$attest merge seed -o seed.jsonl; cmp -s one.jsonl seed.jsonl").status, 1);
 }
 
+TEST(Program, RaisesAlarmsOnlyWhereAsked) {
+  const Folder folder;
+  const std::string check = "$attest check --kernel builtin:flash --dtype f32,f64 --cases 200 ";
+  const Result loud = shell(folder, check + "--alarm --jobs 1 --out one");
+  EXPECT_EQ(loud.status, 0) << loud.output;
+  EXPECT_NE(loud.output.find("alarm: 0 of "), std::string::npos) << loud.output;
+  const auto summary = summary_of(folder, "one");
+  EXPECT_EQ(summary["alarm"]["p"], 1e-9);
+  EXPECT_EQ(summary["alarm"]["beyond"], 0);
+  EXPECT_GT(summary["alarm"]["elements"], 1000);
+  EXPECT_EQ(shell(folder, check + "--alarm --jobs 2 --out two --quiet").status, 0);
+  EXPECT_EQ(shell(folder, check + "--alarm --shard 0/2 --out s0 --quiet").status, 0);
+  EXPECT_EQ(shell(folder, check + "--alarm --shard 1/2 --out s1 --quiet").status, 0);
+  const Result same = shell(folder,
+                            "$attest merge one -o a; $attest merge two -o b; $attest merge s1 s0 -o c; cmp a b && cmp "
+                            "a c && grep -q alarm a");
+  EXPECT_EQ(same.status, 0) << same.output;
+  // Without it not a word of it, and the same verdicts.
+  const Result calm = shell(folder, check + "--out calm");
+  EXPECT_EQ(calm.output.find("alarm"), std::string::npos);
+  EXPECT_EQ(shell(folder, "grep -ril alarm calm").status, 1);
+  auto kernels = summary["kernels"];
+  for (auto& kernel : kernels)
+    for (auto& property : kernel["properties"]) property.erase("alarm");
+  EXPECT_EQ(kernels, summary_of(folder, "calm")["kernels"]);
+  // The two are different runs.
+  EXPECT_EQ(shell(folder, "$attest merge one calm -o x").status, 2);
+  const Result resumed = shell(folder, check + "--alarm --out calm --resume");
+  EXPECT_EQ(resumed.status, 2);
+  EXPECT_NE(resumed.output.find("was run without --alarm; resume it the same way"), std::string::npos);
+  const Result replay = shell(folder, "$attest replay --alarm one/cases/attention.oracle--*--f32--worst.safetensors");
+  EXPECT_EQ(replay.status, 0) << replay.output;
+  EXPECT_NE(replay.output.find("alarm: 0 of "), std::string::npos) << replay.output;
+}
+
 TEST(Program, FindsAWrongKernelAndReplaysIt) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "wrong", "1.01");

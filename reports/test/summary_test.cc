@@ -128,6 +128,47 @@ TEST(Table, SaysWhatWasFoundInOneRowPerKernelAndDtype) {
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
 }
 
+TEST(Alarm, IsReportedBesideAVerdictThatItDoesNotChange) {
+  const fake::Folder folder;
+  const Subject loud{"attention.oracle", "builtin:<a>", "f32"}, calm{"attention.oracle", "builtin:b", "f32"};
+  Journal journal = journal_of({{loud, tally(3, 0, 0, 0, 0)}, {calm, tally(3, 0, 0, 0, 0)}});
+  const auto everything = [&] {
+    const Summary summary = summarise(journal, folder.path());
+    return table_of(summary) + alarm_text(summary) + to_json(summary) + html_page(summary, journal, "run");
+  };
+  for (const char* word : {"alarm", "Alarm"}) EXPECT_EQ(everything().find(word), std::string::npos) << word;
+
+  std::filesystem::create_directories(folder / "cases");
+  std::ofstream(folder / case_file_name(loud, "alarm")) << "a case";
+  journal.run->alarm = 1e-9;
+  journal.batches[0].tally.alarm = AlarmTally{{.elements = 3000, .beyond = 5, .uncovered = 7, .worst = 1.25}, 2, 1};
+  journal.batches[1].tally.alarm = AlarmTally{{.elements = 1000, .beyond = 0, .uncovered = 0, .worst = 0.5}, 0, 0};
+  const Summary summary = summarise(journal, folder.path());
+  EXPECT_EQ(summary.verdict, Outcome::held);
+  EXPECT_EQ(exit_status(summary, false), 0);
+  EXPECT_EQ(summary.alarms(), (Alarm{4000, 5, 7, 1.25}));
+  EXPECT_DOUBLE_EQ(summary.false_alarms_expected(), 4e-6);
+  const std::string text = alarm_text(summary);
+  EXPECT_NE(text.find("5 of 4000 elements beyond the probabilistic bound (p = 1e-09: at most 4e-06 expected"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("alarm attention.oracle by builtin:<a> in f32: 5 of 3000 elements in 2 cases, worst 1.25"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("builtin:b"), std::string::npos);
+  const auto json = nlohmann::json::parse(to_json(summary));
+  EXPECT_EQ(json["verdict"], "held");
+  EXPECT_EQ(json["alarm"]["p"], 1e-9);
+  EXPECT_EQ(json["alarm"]["elements"], 4000);
+  EXPECT_EQ(json["alarm"]["beyond"], 5);
+  EXPECT_EQ(json["kernels"][0]["properties"][0]["alarm"]["worst"], 1.25);
+  EXPECT_EQ(json["kernels"][0]["properties"][0]["alarm"]["case"], case_file_name(loud, "alarm"));
+  const std::string page = html_page(summary, journal, "run");
+  EXPECT_NE(page.find("5 of 4000 elements lie beyond"), std::string::npos);
+  EXPECT_NE(page.find(" --alarm</code>"), std::string::npos);
+  EXPECT_EQ(page.find("<a>"), std::string::npos);
+}
+
 TEST(Html, EscapesEveryForeignStringAndLoadsNothing) {
   const std::string evil = "<script>alert(\"x\")</script>'&";
   Journal journal = journal_of({{{evil, "exec:" + evil, evil}, tally(1, 2, 0, 0, 0)}});

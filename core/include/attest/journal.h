@@ -29,6 +29,17 @@ inline constexpr std::int64_t batch_cases = 64;
 /// Findings kept per (property, kernel, dtype): those with the smallest k. The rest is counted.
 inline constexpr std::size_t findings_kept = 3;
 
+/// Alarms (verdict.h) over a range of k.
+struct AlarmTally {
+  Alarm all;
+  std::int64_t cases = 0;     ///< with an element beyond the probabilistic bound
+  std::int64_t worst_k = -1;  ///< the smallest k that attains all.worst; -1: no element was held against that bound
+
+  void add(std::int64_t k, const Alarm& alarm);
+  void merge(const AlarmTally& other);
+  [[nodiscard]] bool operator==(const AlarmTally&) const = default;
+};
+
 /// Counts and the worst case over a range of k; merging is associative and commutative, and every figure is an integer,
 /// a maximum or a count, so that the order of merging cannot change a byte.
 struct Tally {
@@ -42,6 +53,7 @@ struct Tally {
   /// Why, for skipped, excused and inconclusive cases: "skipped: has N queries; the manifest's max_queries is 1" →
   /// count. Numbers before the first ';' (the case's own) read N, so that a reason is a class and not a case.
   std::map<std::string, std::int64_t> reasons;
+  std::optional<AlarmTally> alarm;  ///< nothing where no case had an alarm to raise, or none was asked for
 
   void add(std::int64_t k, const Verdict& verdict);
   /// `count` cases skipped for one reason.
@@ -66,10 +78,11 @@ struct Shard {
   [[nodiscard]] auto operator<=>(const Shard&) const = default;
 };
 
-/// What determines the cases of a run.
+/// What determines the cases of a run and what is asked of them.
 struct RunRecord {
   std::uint64_t seed = 1;
   std::vector<std::string> case_files;  ///< not empty: case k is the k-th of these files
+  double alarm = 0;                     ///< failure probability per element of the alarm; 0: none was asked for
   [[nodiscard]] bool operator==(const RunRecord&) const = default;
 };
 

@@ -150,6 +150,11 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!merged.run) merged.run = parts[i].run;
     if (!parts[i].run || *parts[i].run == *merged.run) continue;
+    if (parts[i].run->alarm != merged.run->alarm) {
+      throw UsageError(
+          fmt::format("{} and {} were not both run with --alarm; merge runs that were or runs that were not",
+                      sources[i], sources[0]));
+    }
     throw UsageError(
         parts[i].run->seed != merged.run->seed
             ? fmt::format("{} has the seed {} and {} has {}; merge runs of one seed", sources[i], parts[i].run->seed,

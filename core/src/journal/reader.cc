@@ -94,6 +94,10 @@ RunRecord run_of(Members& members) {
     throw BadLine(fmt::format("has the schema \"{}\"; this program reads attest-journal/1", schema));
   }
   RunRecord record{.seed = members.natural("seed"), .case_files = {}};
+  if (members.has("alarm")) {
+    record.alarm = members.number("alarm");
+    if (!(record.alarm > 0 && record.alarm < 1)) throw BadLine("\"alarm\" must be a probability between 0 and 1");
+  }
   if (members.has("case_files")) {
     for (const Json& file : members.array("case_files")) {
       if (!file.is_string()) throw BadLine("\"case_files\" must hold strings");
@@ -121,6 +125,19 @@ KernelRecord kernel_of(Members& members) {
   return record;
 }
 
+AlarmTally alarm_of(Members members) {
+  AlarmTally alarm;
+  alarm.all.elements = members.integer("elements");
+  alarm.all.beyond = members.integer("beyond");
+  alarm.all.uncovered = members.integer("uncovered");
+  alarm.cases = members.integer("cases");
+  alarm.all.worst = members.number("worst");
+  if (!(alarm.all.worst >= 0.0)) throw BadLine("\"worst\" must be at least 0");
+  alarm.worst_k = members.integer("worst_k", /*least=*/-1);
+  members.finish();
+  return alarm;
+}
+
 Tally take_tally(Members& members) {
   Tally tally;
   tally.held = members.integer("held");
@@ -144,6 +161,7 @@ Tally take_tally(Members& members) {
   for (const auto& [reason, count] : reasons.items()) {
     tally.reasons[reason] = Members::integer_of(count, "reasons");
   }
+  if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;
 }
 

@@ -35,6 +35,16 @@ void write_tally(JsonWriter& json, const Tally& tally) {
   json.end_array().key("reasons").begin_object();
   for (const auto& [reason, count] : tally.reasons) json.member(reason, count);
   json.end_object();
+  if (!tally.alarm) return;
+  json.key("alarm")
+      .begin_object()
+      .member("elements", tally.alarm->all.elements)
+      .member("beyond", tally.alarm->all.beyond)
+      .member("uncovered", tally.alarm->all.uncovered)
+      .member("cases", tally.alarm->cases)
+      .member("worst", tally.alarm->all.worst)
+      .member("worst_k", tally.alarm->worst_k)
+      .end_object();
 }
 
 void write_verdict(JsonWriter& json, const Verdict& verdict) {
@@ -59,6 +69,7 @@ std::string to_line(const RunRecord& record) {
     for (const std::string& file : record.case_files) json.value(file);
     json.end_array();
   }
+  if (record.alarm > 0) json.member("alarm", record.alarm);
   return finish(json);
 }
 

@@ -52,7 +52,22 @@ std::size_t bin_of(double utilisation) {
 
 }  // namespace
 
+void AlarmTally::add(std::int64_t k, const Alarm& alarm) {
+  merge({alarm, alarm.beyond > 0 ? 1 : 0, alarm.elements > 0 ? k : -1});
+}
+
+void AlarmTally::merge(const AlarmTally& other) {
+  const bool worse = other.all.worst > all.worst || (other.all.worst == all.worst && other.worst_k < worst_k);
+  if (other.worst_k >= 0 && (worst_k < 0 || worse)) worst_k = other.worst_k;
+  all.merge(other.all);
+  cases += other.cases;
+}
+
 void Tally::add(std::int64_t k, const Verdict& verdict) {
+  if (verdict.alarm) {
+    if (!alarm) alarm.emplace();
+    alarm->add(k, *verdict.alarm);
+  }
   switch (verdict.outcome) {
     case Outcome::held:
       ++held;
@@ -105,6 +120,9 @@ void Tally::merge(const Tally& other) {
   for (std::size_t i = 0; i < level.size(); ++i) level[i] += other.level[i];
   for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
   for (const auto& [reason, count] : other.reasons) reasons[reason] += count;
+  if (!other.alarm) return;
+  if (!alarm) alarm.emplace();
+  alarm->merge(*other.alarm);
 }
 
 double Tally::quantile(double fraction) const {
