@@ -114,6 +114,47 @@ TEST(BoundCorrections, C5_ABiasTimesLog2eErrsRelativeToItself) {
   expect_needed(c, base_2(c), a, written_bound(c, p, Without::nothing, no_score_exact));
 }
 
+TEST(BoundCorrections, C5_AMaskWiderThanTheScoresIsRoundedOnItsWayIn) {
+  Arithmetic a = plain(DType::f32);
+  const double mask = 8192 + 0x1p-11;  // half a last place of f32 beyond one of its numbers
+  const Case c = row_of(DType::f32, {1}, {{-8192}, {0}}, {1, -1}, {mask, 0}, DType::f64);
+  const Soft f32(DType::f32, false, false);
+  const double weight = f32.round(std::exp(f32.sub(f32.add(-8192, f32.round(mask)), 0)));
+  const double found = f32.div(f32.sub(weight, 1), f32.add(weight, 1));
+  Profile p = profile_for(c, a);
+  p.u_bc = 0;
+  p.th_scale = 0;  // the scale is 1, and products by it exact
+  expect_needed(c, found, a, written_bound(c, p, Without::nothing, {false, true}));
+}
+
+TEST(BoundCorrections, C5_AConvertedMaskUnderflows) {
+  // 2^-26 is 0 in f16; sums in f64 show it.
+  Arithmetic a = plain(DType::f64);
+  a.mask_format = DType::f16;
+  for (const MaskConvention convention : {MaskConvention::post_scale, MaskConvention::pre_scale}) {
+    Case c = row_of(DType::f64, {1}, {{0}, {0}}, {1, -1}, {0x1p-26, -0x1p-26}, DType::f64);
+    c.mask_convention = convention;
+    EXPECT_EQ(output_of(c, a), 0);
+    Profile p = profile_for(c, a);
+    p.u_bc = p.lam_bc = 0;
+    expect_needed(c, 0, a, written_bound(c, p));
+  }
+}
+
+TEST(BoundCorrections, C5_TermsOfABiasThatIsRoundedByItself) {
+  // Times the scale where the query carries it, and below the least normal number: both too small beside the roundings
+  // of the other terms for a kernel to show them.
+  Arithmetic a = plain(DType::f16);
+  a.score_sums = DType::f16;
+  Case c = row_of(DType::f16, {1}, {{1}}, {1}, {1}, DType::f16);
+  EXPECT_EQ(profile_for(c, a).lam_bc, 0x1p-25);
+  EXPECT_EQ(profile_for(c, a).u_bc, 0);
+  c.mask_convention = MaskConvention::pre_scale;
+  EXPECT_EQ(profile_for(c, a).u_bc, 0);
+  a.prescaled_q = DType::f16;
+  EXPECT_EQ(profile_for(c, a).u_bc, 0x1p-11);
+}
+
 TEST(BoundCorrections, C5_AMaskThatOverflowsItsFormatHidesTheKey) {
   Arithmetic a = plain(DType::f32);
   a.mask_format = DType::f16;
@@ -167,6 +208,18 @@ TEST(BoundCorrections, C6_AStoredScoreUnderflows) {
   expect_needed(c, 0, biased, written_bound(c, p));
 }
 
+TEST(BoundCorrections, C6_AScoreStoredBeforeAPreScaleBiasErrsRelativeToItself) {
+  // scale*q.k is stored, then scale*b added. A kernel that adds the bias first owes nothing of the kind.
+  Arithmetic a = plain(DType::f32);
+  a.stored_scaled = DType::bf16;
+  Case c = row_of(DType::f32, {1}, {{32.125}, {0}}, {1, -1}, {-32.125, 0});
+  c.mask_convention = MaskConvention::pre_scale;
+  const double weight = std::exp(round_to(DType::bf16, 32.125) - 32.125);
+  const double found = (weight - 1) / (weight + 1);
+  expect_needed(c, round_to(DType::f32, found), a, written_bound(c, profile_for(c, a)));
+  expect_as_written(c, plain(DType::f32), {false, false});
+}
+
 /// Scores are summed up from the bias on, f32 throughout; the weights are those of a plain kernel.
 double bias_first(const Case& c) {
   const Soft f32(DType::f32, false, false);
@@ -193,6 +246,7 @@ TEST(BoundCorrections, C6_ABiasInTheSumSwallowsProducts) {
   const Case c = row_of(DType::f32, Numbers(256, 0x1p-5), {Numbers(256, 0.99 * 0x1p-5), Numbers(256, 0)}, {1, -1},
                         {0x1p14, 0x1p14});
   EXPECT_EQ(bias_first(c), 0);
+  EXPECT_EQ(profile_for(c, a).n_s, 257) << "the bias is one more term";
   expect_as_written(c, a);
   Profile p = profile_for(c, a);
   p.bias_in_sum = false;
@@ -323,6 +377,14 @@ TEST(BoundCorrections, C12_TheSignOfTheScaleDoesNotMatter) {
   negative.scale = -0.3;
   EXPECT_EQ(attention_bounds(negative, a).elements.at(0).allowed, attention_bounds(positive, a).elements.at(0).allowed);
   expect_as_written(negative, a);
+  // So too where underflow and the query's own sums count: in f16.
+  Arithmetic flushing = all_in(DType::f16);
+  flushing.flushes_subnormals = flushing.flushes_inputs = true;
+  Case small = row_of(DType::f16, q, k, {1, -1}), turned = row_of(DType::f16, negated, k, {1, -1});
+  small.scale = 0.001;
+  turned.scale = -0.001;
+  EXPECT_EQ(attention_bounds(turned, flushing).elements.at(0).allowed,
+            attention_bounds(small, flushing).elements.at(0).allowed);
   expect_needed(negative, output_of(negative, a), a,
                 written_bound(negative, profile_for(negative, a), Without::size_of_scale));
 }

@@ -149,12 +149,19 @@ TEST(BoundProofGaps, P23_AnOutputProjectionUnderflowsInEveryProduct) {
   EXPECT_EQ(judge_multihead(c, Tensor(DType::f16, {1, 1, 1}, Numbers{-8 * exact}), a).outcome, Outcome::violated);
 }
 
-TEST(BoundProofGaps, P23_TermScoresAreRoundedWithTheirCommonShift) {
+TEST(BoundProofGaps, P23_TermScoresAreRoundedWithTheErrorsOfTheirInputs) {
   Profile p = profile_for(two_keys(), plain(DType::f32));
   p.th_scale = 0.125;
+  p.th_tau = 0.25;
   p.u_e = 0;
-  const Numbers alone = evaluated(two_keys(), p, 0x1p-40).E, shifted = evaluated(two_keys(), p, 0.5).E;
-  for (std::size_t j = 0; j < 2; ++j) EXPECT_NEAR(shifted[j] - alone[j], 0.125 * 0.5, 1e-6);
+  const Numbers none = evaluated(two_keys(), p).E, shared = evaluated(two_keys(), p, 0.5).E,
+                each = evaluated(two_keys(), p, 0, 0.5).E;
+  for (std::size_t j = 0; j < 2; ++j) {
+    // A shift of all scores is no error, what is rounded off it is; an error of one score acts on its constants too.
+    const double rounded = (1 + p.th_tau) * p.th_scale * 0.5;
+    EXPECT_NEAR(shared[j] - none[j], rounded, 1e-9);
+    EXPECT_NEAR(each[j] - none[j], rounded + 0.5 + p.th_tau * 0.5, 1e-9);
+  }
 }
 
 TEST(BoundProofGaps, P25_WhatUnderflowsIsMissingFromTheLogSumExp) {

@@ -75,7 +75,7 @@ TEST(BoundReference, TwoImplementationsOfOneTextAgree) {
   std::ifstream file(ATTEST_SOURCE_DIR "/core/test/golden/bound_reference.json");
   const json rows = json::parse(file).at("rows");
   ASSERT_GE(rows.size(), 60U);
-  int elements = 0;
+  int elements = 0, loose = 0;
   for (const json& row : rows) {
     SCOPED_TRACE(row.at("profile").get<std::string>() + ", " + row.at("regime").get<std::string>());
     const auto q = row.at("q").get<Numbers>();
@@ -150,11 +150,13 @@ TEST(BoundReference, TwoImplementationsOfOneTextAgree) {
     for (std::size_t c = 0; c < dv; ++c, ++elements) {
       const double expected = std::stod(row.at("bound").at(c).get<std::string>());
       // Never smaller than the formula. Larger by little: keys are parted into heavy and light ones by weight alone in
-      // the refined sums, and the pre-scale convention also covers a kernel that scales before it adds the bias.
+      // the refined sums, which shows where a weight lies just beside the partition.
       EXPECT_GE(found[c].allowed, expected * (1 - 0x1p-30)) << "element " << c;
       EXPECT_LE(found[c].allowed, expected * 1.02) << "element " << c;
+      loose += found[c].allowed > expected * (1 + 0x1p-20);
     }
   }
+  EXPECT_LE(loose, 2);
   EXPECT_GE(elements, 120);
 }
 

@@ -74,18 +74,19 @@ inline void expect_as_written(const Case& c, const Arithmetic& a, const std::vec
   EXPECT_LE(allowed, written * 1.03);
 }
 
-/// The implementation's terms for a profile of any kind: no mask, exact values from long double.
+/// The implementation's terms for a profile of any kind: no mask, exact values from long double. The two errors are
+/// those of projected inputs: common to all scores, and of each.
 struct Evaluated {
   detail::KeyTerms terms;
   detail::ElementTerms element;
   Numbers E;  ///< of each key
 };
-inline Evaluated evaluated(const Case& c, const Profile& p, double shift_error = 0) {
+inline Evaluated evaluated(const Case& c, const Profile& p, double shift_error = 0, double input_error = 0) {
   const auto n = static_cast<std::size_t>(c.k().shape()[2]), dk = static_cast<std::size_t>(c.k().shape()[3]);
   const std::size_t room = (n + 15) / 16 * 16;
   const Numbers q = c.q().to_doubles(), k = c.k().to_doubles(), v = c.v().to_doubles();
-  Numbers s(room), size(room), la(room), alpha(room), input(room), k1(room), values(4 * n), low(4), high(4), sums(4),
-      o(4), radius(4);
+  Numbers s(room), size(room), la(room), alpha(room), input(room, input_error), k1(room), values(4 * n), low(4),
+      high(4), sums(4), o(4), radius(4);
   long double top = -HUGE_VALL, total = 0, mean = 0;
   std::vector<long double> exact(n);
   for (std::size_t j = 0; j < n; ++j) {
@@ -113,7 +114,7 @@ inline Evaluated evaluated(const Case& c, const Profile& p, double shift_error =
   keys.s = keys.t = s.data(), keys.size = size.data(), keys.k1 = k1.data();
   keys.la = la.data(), keys.alpha = alpha.data();
   keys.shift_error = shift_error;
-  if (shift_error > 0) keys.input_error = input.data();
+  if (shift_error + input_error > 0) keys.input_error = input.data();
   keys.lse = static_cast<double>(top + std::log(total));
   keys.want_lse = true;
   for (const double e : q) keys.q1 += std::fabs(e);

@@ -52,7 +52,7 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   pre.on_b = both * (on_b + p.u_bc);
   pre.on_k1 = both * on_k1;
   pre.constant = both * (constant + tau * p.lam_bc) + p.lam_scale + p.lam_bias;
-  if (!p.prescaled && p.lam_scale == 0) return pre;
+  if (!p.prescaled && !p.declared.stored_scaled) return pre;
   // Scaled before the bias is added after all: tau*b is then rounded by itself, as in the other convention.
   return {std::max(pre.on_size, post.on_size), std::max(pre.on_t, post.on_t),   std::max(pre.on_s, post.on_s),
           std::max(pre.on_b, post.on_b),       std::max(pre.on_k1, post.on_k1), std::max(pre.constant, post.constant)};
