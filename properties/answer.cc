@@ -44,25 +44,21 @@ Verdict violated(std::string reason) {
           .reason = std::move(reason)};
 }
 
+void throw_without_output(const Manifest& manifest, const Case& c, CallStatus status, const std::string& message) {
+  if (status == CallStatus::unsupported)
+    throw NoAnswer{{.outcome = Outcome::skipped, .reason = fmt::format("unsupported: {}", message)}};
+  if (status == CallStatus::rejected) {
+    if (std::string why = may_reject(manifest, c); !why.empty())
+      throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
+    throw NoAnswer{violated(fmt::format("rejected: a valid case was refused: {}", message))};
+  }
+  throw NoAnswer{violated(fmt::format("{}: {}", name_of(status), message))};
+}
+
 Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse) {
   Reply reply = kernel.run(c, output, want_lse && kernel.manifest().lse);
-  switch (reply.status) {
-    case CallStatus::ok:
-      return reply;
-    case CallStatus::unsupported:
-      throw NoAnswer{{.outcome = Outcome::skipped, .reason = fmt::format("unsupported: {}", reply.message)}};
-    case CallStatus::rejected:
-      if (std::string why = may_reject(kernel.manifest(), c); !why.empty()) {
-        throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
-      }
-      throw NoAnswer{violated(fmt::format("rejected: a valid case was refused: {}", reply.message))};
-    case CallStatus::failed:
-    case CallStatus::died:
-    case CallStatus::timed_out:
-    case CallStatus::malformed:
-      break;
-  }
-  throw NoAnswer{violated(fmt::format("{}: {}", name_of(reply.status), reply.message))};
+  if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), c, reply.status, reply.message);
+  return reply;
 }
 
 Reply answer(Kernel& kernel, const Case& c) {
@@ -71,12 +67,15 @@ Reply answer(Kernel& kernel, const Case& c) {
 
 Verdict worse_of(Verdict a, Verdict b) {
   const int level = std::max(a.level, b.level);
+  const std::int64_t bits_agreed = a.bits_agreed + b.bits_agreed, bits_compared = a.bits_compared + b.bits_compared;
   std::optional<Alarm> alarm = a.alarm ? a.alarm : b.alarm;
   if (a.alarm && b.alarm) alarm->merge(*b.alarm);
   const int rank_a = badness(a.outcome), rank_b = badness(b.outcome);
   Verdict& worse = rank_a != rank_b ? (rank_a > rank_b ? a : b) : (b.utilisation > a.utilisation ? b : a);
   worse.level = level;
   worse.alarm = alarm;
+  worse.bits_agreed = bits_agreed;
+  worse.bits_compared = bits_compared;
   return std::move(worse);
 }
 

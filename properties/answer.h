@@ -18,6 +18,10 @@ struct NoAnswer {
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse);
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c);
 
+/// Throws the NoAnswer of a call that ended with a status other than ok, as above.
+[[noreturn]] void throw_without_output(const Manifest& manifest, const Case& c, CallStatus status,
+                                       const std::string& message);
+
 /// The worse of two verdicts: violated, inconclusive, held, excused, skipped; the larger utilisation among equals. The
 /// deepest oracle level of the two is kept, and the alarms of both.
 [[nodiscard]] Verdict worse_of(Verdict a, Verdict b);

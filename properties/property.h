@@ -39,6 +39,7 @@ struct Property {
 
 /// The families of theorems.md: one file each.
 [[nodiscard]] std::span<const Property> attention_properties();
+[[nodiscard]] std::span<const Property> attention_row_properties();
 [[nodiscard]] std::span<const Property> multihead_properties();
 
 /// Every property, in the order of theorems.md.

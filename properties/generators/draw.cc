@@ -1,5 +1,7 @@
 #include "generators/draw.h"
 
+#include <algorithm>
+
 #include "generators/recipes.h"
 
 namespace attest {
@@ -27,6 +29,57 @@ DrawnMultihead& DrawnMultihead::torch_case() {
   recipe_.output_projection = true;
   recipe_.scale = ScaleKind::inverse_root;
   recipe_.convention = MaskConvention::post_scale;
+  return *this;
+}
+
+namespace {
+
+void unmask(Recipe& r) {
+  r.mask = MaskKind::none;
+  r.causal = Causal::none;
+}
+
+/// A kind drawn from the recipe's own seed in the place of none, three times in four.
+void mask(Recipe& r) {
+  r.causal = Causal::none;
+  if (r.mask != MaskKind::none || r.seed % 4 == 0) return;
+  r.mask = static_cast<MaskKind>(1 + (r.seed >> 8) % (static_cast<std::uint64_t>(MaskKind::count) - 1));
+}
+
+void raise(Recipe& r, std::int32_t queries, std::int32_t keys) {
+  r.queries = std::max(r.queries, queries);
+  r.keys = std::max(r.keys, keys);
+}
+
+}  // namespace
+
+DrawnAttention& DrawnAttention::unmasked() {
+  unmask(recipe_);
+  return *this;
+}
+DrawnAttention& DrawnAttention::masked() {
+  mask(recipe_);
+  return *this;
+}
+DrawnAttention& DrawnAttention::at_least(std::int32_t queries, std::int32_t keys) {
+  raise(recipe_, queries, keys);
+  return *this;
+}
+
+DrawnMultihead& DrawnMultihead::unmasked() {
+  unmask(recipe_);
+  return *this;
+}
+DrawnMultihead& DrawnMultihead::masked() {
+  mask(recipe_);
+  return *this;
+}
+DrawnMultihead& DrawnMultihead::at_least(std::int32_t queries, std::int32_t keys) {
+  raise(recipe_, queries, keys);
+  return *this;
+}
+DrawnMultihead& DrawnMultihead::self_attention() {
+  recipe_.self_attention = true;
   return *this;
 }
 

@@ -15,6 +15,19 @@ class DrawnAttention {
  public:
   /// Half of the cases get scores and values near the edges of the domain of definition.
   DrawnAttention& near_the_edge();
+  /// No mask, no causal form: Attention(Q, K, V) of the documents.
+  DrawnAttention& unmasked();
+  /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four
+  /// has no mask, which masks nothing.
+  DrawnAttention& masked();
+  /// At least so many queries and keys.
+  DrawnAttention& at_least(std::int32_t queries, std::int32_t keys);
+  /// Whatever else a hypothesis needs of the recipe.
+  template <class Edit>
+  DrawnAttention& where(Edit&& edit) {
+    edit(recipe_);
+    return *this;
+  }
   // Implicit on purpose: a property's `given` returns the drawn thing, and a Case comes out.
   operator Case() const { return decode(recipe_); }
 
@@ -29,6 +42,18 @@ class DrawnMultihead {
  public:
   /// dk = dv = d/h, c_q = d_o = d, biases together or not at all, an output projection, scale 1/sqrt(dk).
   DrawnMultihead& torch_case();
+  /// No mask, no causal form.
+  DrawnMultihead& unmasked();
+  /// Masked but for the causal forms.
+  DrawnMultihead& masked();
+  DrawnMultihead& at_least(std::int32_t queries, std::int32_t keys);
+  /// q, k and v are the same tensor.
+  DrawnMultihead& self_attention();
+  template <class Edit>
+  DrawnMultihead& where(Edit&& edit) {
+    edit(recipe_);
+    return *this;
+  }
   operator Case() const { return decode(recipe_); }
 
  private:

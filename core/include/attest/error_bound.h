@@ -118,6 +118,10 @@ struct RowBound {
   double lse = 0;                ///< exact log-sum-exp, to within lse_certificate; -inf when fully masked
   double lse_certificate = 0;
   double lse_allowed = 0;  ///< section 1.6, for an lse rounded to the score format
+  /// Largest E_j over the keys that carry weight; of a multihead case the largest over the heads. While it is at most
+  /// 1/4 the bound of a kernel with every roundoff smaller by one factor is smaller by that factor, but for underflow
+  /// (section 5, scaling lemma: no cap is active then).
+  double most_E = 0;
 };
 
 /// Bounds of a whole attention case; elements as out, rows as lse, row-major.
@@ -129,6 +133,10 @@ struct AttentionBounds {
 /// Exact values and bounds of a valid attention case. For laws between runs: |lhs - rhs| <= allowed + allowed, each on
 /// its own inputs. `ignores_dead_values`: the kernel claims it, so hidden keys cannot excuse a row.
 [[nodiscard]] AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic,
+                                               bool ignores_dead_values = false);
+/// The same of a valid multihead case (error-bounds.md 1.5 as corrected by 1.7): rows are batch * M, elements as out;
+/// nothing is said of an lse.
+[[nodiscard]] AttentionBounds multihead_bounds(const Case& c, const Arithmetic& arithmetic,
                                                bool ignores_dead_values = false);
 
 }  // namespace attest

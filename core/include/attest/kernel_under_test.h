@@ -44,6 +44,8 @@ struct Reply {
   Tensor lse;
 };
 
+struct WideReply;  // wide.h
+
 /// Options of opening kernels.
 struct KernelOptions {
   std::chrono::milliseconds first_reply{60'000};
@@ -64,6 +66,10 @@ class Kernel {
   /// kernel does; a process that died or was killed has been started again when the next call needs it.
   [[nodiscard]] virtual Reply run(const Case& c, DType output, bool want_lse) = 0;
   [[nodiscard]] Reply run(const Case& c) { return run(c, c.dtype(), false); }
+  /// Whether the kernel computes on a scalar wider than every dtype, whose own numbers run_wide gives.
+  [[nodiscard]] virtual bool is_wide() const { return false; }
+  /// The output as the scalar itself, not rounded to a dtype. Only where is_wide().
+  [[nodiscard]] virtual WideReply run_wide(const Case& c);
   [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
 };
 

@@ -41,6 +41,9 @@ struct Verdict {
   double allowed = 0.0;       ///< the bound there
   std::int64_t element = -1;  ///< flat row-major index into out of that element; -1: none
   int level = 0;              ///< deepest oracle level used: 0 none, 1 double, 2 double-double, 3 balls
+  /// Elements whose bits agreed, and that were compared, where a law speaks of bits but the kernel claims none: reported,
+  /// never judged. Both 0 elsewhere.
+  std::int64_t bits_agreed = 0, bits_compared = 0;
   std::string reason{};       ///< one line for anything but held: index, found, interval that would have been accepted
   /// Beside the verdict, which it never changes; nothing where none was asked for or the property raises none.
   std::optional<Alarm> alarm{};

@@ -1,5 +1,7 @@
 // The generic core, on each of its scalars, as kernels under test: "core:float", "core:half", "core:mpfr", …
 
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -10,12 +12,13 @@
 #include "attest/scalars/half.h"
 #include "attest/scalars/mpfi.h"
 #include "attest/scalars/mpfr.h"
+#include "attest/wide.h"
 
 namespace attest {
 namespace {
 
-/// Decimal digits of core:mpfr and core:mpfi; the products of doubles are exact from 32 on.
-constexpr unsigned run_time_digits = 50;
+/// Decimal digits of core:mpfr and core:mpfi: about 200 bits. The products of doubles are exact from 32 digits on.
+constexpr unsigned run_time_digits = 61;
 
 /// Sets the precision of scalars that have one at run time, for the time of a call.
 template <class T>
@@ -90,9 +93,9 @@ MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, std::int3
   return MaskStack<T>::four_d(std::move(pages), t.shape[0], t.shape[1]);
 }
 
+/// The definition on T, a result per batch entry and head.
 template <class T>
-int run_attention(const attest_problem& p, attest_result& result, std::string& message) try {
-  [[maybe_unused]] const CallPrecision<T> precision;
+std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
   const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
   const auto pages = [&](const attest_tensor& t) {
     std::vector<Matrix<T>> all;
@@ -100,9 +103,15 @@ int run_attention(const attest_problem& p, attest_result& result, std::string& m
       for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
     return all;
   };
-  const std::vector<AttentionResult<T>> results =
-      grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads,
-                        ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads,
+                           ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+}
+
+template <class T>
+int run_attention(const attest_problem& p, attest_result& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  const Index batch = p.q.shape[0], heads = p.q.shape[1];
+  const std::vector<AttentionResult<T>> results = attention_results<T>(p);
   for (Index b = 0; b < batch; ++b) {
     for (Index h = 0; h < heads; ++h) {
       const AttentionResult<T>& page = results[static_cast<std::size_t>(b * heads + h)];
@@ -133,17 +142,22 @@ MultiheadWeights<T> weights_of(const attest_multihead_problem& p) {
   return w;
 }
 
+/// The definition on T, an output per batch entry.
 template <class T>
-int run_multihead(const attest_multihead_problem& p, attest_result& result, std::string& message) try {
-  [[maybe_unused]] const CallPrecision<T> precision;
+std::vector<Matrix<T>> multihead_outputs(const attest_multihead_problem& p) {
   const auto entries = [](const attest_tensor& t) {
     std::vector<Matrix<T>> all;
     for (Index b = 0; b < t.shape[0]; ++b) all.push_back(matrix_at<T>(t, b));
     return all;
   };
-  const std::vector<Matrix<T>> outputs =
-      mmhattn_batch(entries(p.q), entries(p.k), entries(p.v), weights_of<T>(p), ScalarTraits<T>::from_double(p.scale),
-                    masks_of<T>(p.mask, p.mask_convention, p.causal));
+  return mmhattn_batch(entries(p.q), entries(p.k), entries(p.v), weights_of<T>(p),
+                       ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+}
+
+template <class T>
+int run_multihead(const attest_multihead_problem& p, attest_result& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  const std::vector<Matrix<T>> outputs = multihead_outputs<T>(p);
   for (Index b = 0; b < static_cast<Index>(outputs.size()); ++b) {
     const Matrix<T>& out = outputs[static_cast<std::size_t>(b)];
     for (Index i = 0; i < out.rows(); ++i)
@@ -173,6 +187,94 @@ Arithmetic core_arithmetic(DType dtype, DType inner) {
   return a;
 }
 
+/// A number of a wide scalar as an interval, exact.
+WideInterval wide_interval(const Mpfr& x) {
+  Wide value;
+  mpfr_set(value.backend().data(), x.backend().data(), MPFR_RNDN);
+  return {value, value};
+}
+WideInterval wide_interval(const Interval& x) {
+  WideInterval ends;
+  mpfi_get_left(ends.lower.backend().data(), x.backend().data());
+  mpfi_get_right(ends.upper.backend().data(), x.backend().data());
+  return ends;
+}
+template <unsigned digits>
+WideInterval wide_interval(const boost::multiprecision::number<boost::multiprecision::cpp_bin_float<digits>,
+                                                               boost::multiprecision::et_off>& x) {
+  if (isnan(x)) {
+    const Wide nan = std::numeric_limits<double>::quiet_NaN();
+    return {nan, nan};
+  }
+  // Significant bits in pieces that a double holds.
+  Wide value = 0;
+  auto rest = x;
+  while (rest != 0) {
+    const double piece = rest.template convert_to<double>();
+    value += piece;
+    if (!std::isfinite(piece)) break;
+    rest -= piece;
+  }
+  return {value, value};
+}
+
+/// Unit roundoff of the operations of a scalar wider than double; 0 for intervals.
+template <class T>
+constexpr bool is_wide_scalar = false;
+template <>
+constexpr bool is_wide_scalar<BinFloat50> = true;
+template <>
+constexpr bool is_wide_scalar<BinFloat100> = true;
+template <>
+constexpr bool is_wide_scalar<Mpfr> = true;
+template <>
+constexpr bool is_wide_scalar<Interval> = true;
+
+template <class T>
+double unit_of() {
+  if constexpr (std::is_same_v<T, Interval>) return 0;
+  // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.
+  if constexpr (std::is_same_v<T, Mpfr>)
+    return std::ldexp(1.0, -static_cast<int>(mpfr_get_prec(Mpfr(0).backend().data())));
+  return static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+}
+
+/// A kernel on a wide scalar: rounded to a dtype as any other, or as it is.
+template <class T>
+class WideKernel final : public Kernel {
+ public:
+  explicit WideKernel(std::unique_ptr<Kernel> rounded) : rounded_(std::move(rounded)) {}
+  [[nodiscard]] const std::string& id() const override { return rounded_->id(); }
+  [[nodiscard]] const Manifest& manifest() const override { return rounded_->manifest(); }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+    return rounded_->run(c, output, want_lse);
+  }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<WideKernel<T>>(rounded_->clone());
+  }
+  [[nodiscard]] bool is_wide() const override { return true; }
+  [[nodiscard]] WideReply run_wide(const Case& c) override try {
+    [[maybe_unused]] const CallPrecision<T> precision;
+    WideReply reply;
+    reply.unit = unit_of<T>();
+    const auto keep = [&](const Matrix<T>& out) {
+      for (Index i = 0; i < out.rows(); ++i)
+        for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(wide_interval(out(i, k)));
+    };
+    if (c.operation == Operation::attention) {
+      for (const AttentionResult<T>& page : attention_results<T>(c.problem())) keep(page.out);
+    } else {
+      for (const Matrix<T>& out : multihead_outputs<T>(c.multihead_problem())) keep(out);
+    }
+    return reply;
+  } catch (const UsageError& error) {
+    return {.status = CallStatus::rejected, .message = error.what(), .out = {}};
+  }
+
+ private:
+  std::unique_ptr<Kernel> rounded_;
+};
+
 template <class T>
 KernelEntry entry(std::vector<DType> dtypes, DType inner, std::string summary) {
   std::string id = "core:" + std::string(ScalarTraits<T>::name);
@@ -190,7 +292,11 @@ KernelEntry entry(std::vector<DType> dtypes, DType inner, std::string summary) {
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;
-  auto make = [id, manifest] { return function_kernel(id, manifest, run_attention<T>, run_multihead<T>); };
+  auto make = [id, manifest]() -> std::unique_ptr<Kernel> {
+    std::unique_ptr<Kernel> rounded = function_kernel(id, manifest, run_attention<T>, run_multihead<T>);
+    if constexpr (is_wide_scalar<T>) return std::make_unique<WideKernel<T>>(std::move(rounded));
+    return rounded;
+  };
   return {.id = std::move(id), .summary = std::move(summary), .make = std::move(make)};
 }
 
@@ -205,7 +311,7 @@ std::vector<KernelEntry> core_kernels() {
       entry<Eigen::bfloat16>({DType::bf16}, DType::bf16, "the definition with every operation in bfloat16"),
       entry<BinFloat50>(wide, DType::f64, "the definition in 50 decimal digits, rounded once"),
       entry<BinFloat100>(wide, DType::f64, "the definition in 100 decimal digits, rounded once"),
-      entry<Mpfr>(wide, DType::f64, "the definition in MPFR with 50 decimal digits, rounded once"),
+      entry<Mpfr>(wide, DType::f64, "the definition in MPFR with 61 decimal digits, rounded once"),
       entry<Interval>(wide, DType::f64, "the definition in MPFI intervals, their midpoints rounded once"),
   };
 }

@@ -170,6 +170,7 @@ AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bo
                  row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
                  row.lse_certificate = known ? oracle.lse_certificate() : infinity;
                  row.lse_allowed = known ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
+                 row.most_E = known ? oracle.terms().most_E : infinity;
                  bounds.rows.push_back(row);
                  for (std::int64_t k = 0; k < dv; ++k) {
                    ElementBound e;

@@ -107,6 +107,7 @@ struct Entry {
   Balls y;                      ///< [M, d_o]
   std::vector<double> allowed;  ///< likewise
   std::vector<Excuse> excuse;
+  std::vector<double> most_E;  ///< [M], over the heads
   bool settled = true;
 };
 
@@ -153,8 +154,10 @@ class MultiheadEntry {
     entry.excuse.assign(static_cast<std::size_t>(M_ * d_o), Excuse::none);
     for (std::int64_t i = 0; i < M_; ++i) {
       Excuse row = Excuse::none;
+      most_E_ = 0;
       for (std::int64_t h = 0; h < heads_ && row == Excuse::none; ++h)
         row = head_row(batch, h, i, q, k, v, bits, o, error.data(), size.data(), why.data(), entry.settled);
+      entry.most_E.push_back(most_E_);
       if (row != Excuse::none) {
         std::fill_n(entry.excuse.begin() + i * d_o, d_o, row);
         continue;
@@ -271,6 +274,7 @@ class MultiheadEntry {
                              high.data(),      abs_sum.data(), nullptr, values_error.data()};
     row_.attach(keys, values);
     const detail::KeyTerms terms = detail::key_terms(profile_, keys, q_most.data(), scratch_);
+    most_E_ = std::max(most_E_, terms.most_E);
     if (!terms.in_domain) return Excuse::overflow;
     elements_.resize(static_cast<std::size_t>(dv_));
     detail::element_bounds(profile_, keys, terms, values, row_.value.data(), row_.radius.data(), scratch_,
@@ -339,6 +343,7 @@ class MultiheadEntry {
   bool ignores_dead_ = false, appended_ = false;
   std::int64_t M_ = 0, N_ = 0, heads_ = 1, dk_ = 1, dv_ = 1, keys_ = 0;
   std::vector<double> bias_k_, bias_v_;
+  double most_E_ = 0;
   Profile profile_;
   ProjectionProfile projections_;
   std::vector<std::int64_t> visible_;
@@ -404,6 +409,40 @@ Verdict judge_multihead(const Case& c, const Tensor& out, const Arithmetic& arit
     }
   }
   return tally.verdict();
+}
+
+AttentionBounds multihead_bounds(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+  AttentionBounds bounds;
+  const Shape shape = c.out_shape();
+  const std::int64_t rows = shape[1], columns = shape[2];
+  MultiheadEntry evaluation(c, arithmetic, ignores_dead_values);
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    Entry entry;
+    for (long bits = 128; bits <= OracleOptions{}.max_ball_precision; bits *= 2) {
+      entry = evaluation.evaluate(b, bits);
+      if (entry.settled) break;
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      RowBound row;
+      row.level = 3;
+      row.lse = std::nan("");
+      row.lse_certificate = row.lse_allowed = infinity;
+      row.most_E = entry.most_E[static_cast<std::size_t>(i)];
+      bounds.rows.push_back(row);
+      for (std::int64_t k = 0; k < columns; ++k) {
+        const auto at = static_cast<std::size_t>(i * columns + k);
+        ElementBound e;
+        e.excuse = entry.settled ? entry.excuse[at] : Excuse::infinite;
+        const bool known = e.excuse == Excuse::none || e.excuse == Excuse::vacuous;
+        e.value = known ? detail::middle(entry.y[static_cast<std::int64_t>(at)]) : std::nan("");
+        e.certificate = known ? detail::middle_error(entry.y[static_cast<std::int64_t>(at)]) : infinity;
+        e.allowed = known ? entry.allowed[at] * (1 + 0x1p-24) : infinity;
+        e.finite_required = known;
+        bounds.elements.push_back(e);
+      }
+    }
+  }
+  return bounds;
 }
 
 }  // namespace attest

@@ -1,0 +1,226 @@
+#include "agree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "answer.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+/// A bound is known to a relative 2^-20; what exceeds it by less is not called a violation.
+constexpr double sure = 1 + 0x1p-18;
+
+bool judged(Excuse excuse) {
+  return excuse == Excuse::none || excuse == Excuse::vacuous;
+}
+
+/// Counts and the worst of what was seen, as a verdict.
+class Comparison {
+ public:
+  void excuse(Excuse why) { ++excused_[static_cast<std::size_t>(why)]; }
+  template <class Describe>
+  void add(std::int64_t element, double error, double allowed, bool vague, Describe&& describe) {
+    const bool exceeds = !(error <= allowed * sure);
+    if (!exceeds && vague) return excuse(Excuse::vacuous);
+    ++judged_;
+    const double utilisation = error == 0 ? 0 : error / allowed >= 0 ? error / allowed : infinity;
+    if (exceeds) ++violations_;
+    if (element_ >= 0 && (exceeds == violated_ ? !(utilisation > utilisation_) : violated_)) return;
+    violated_ = exceeds;
+    utilisation_ = utilisation;
+    error_ = error, allowed_ = allowed, element_ = element;
+    if (exceeds) reason_ = describe();
+  }
+  [[nodiscard]] Verdict verdict() const {
+    Verdict v;
+    if (judged_ == 0) {
+      const auto most = std::max_element(excused_.begin(), excused_.end());
+      if (*most > 0)
+        return {.outcome = Outcome::excused,
+                .reason = std::string(name_of(static_cast<Excuse>(most - excused_.begin())))};
+      return v;  // no element at all: nothing disagrees
+    }
+    v.outcome = violated_ ? Outcome::violated : Outcome::held;
+    v.utilisation = utilisation_;
+    v.error = error_, v.allowed = allowed_, v.element = element_;
+    v.reason = reason_;
+    if (violations_ > 1) v.reason += fmt::format("; {} more elements disagree", violations_ - 1);
+    return v;
+  }
+
+ private:
+  std::array<std::int64_t, 8> excused_{};
+  std::int64_t judged_ = 0, violations_ = 0, element_ = -1;
+  bool violated_ = false;
+  double utilisation_ = 0, error_ = 0, allowed_ = 0;
+  std::string reason_;
+};
+
+/// How far two intervals are apart, and 2^-400 of their size for what Wide itself rounds.
+double gap(const WideInterval& a, const WideInterval& b) {
+  const Wide apart = std::max(Wide(a.lower - b.upper), Wide(b.lower - a.upper));
+  const Wide size = abs(a.lower) + abs(a.upper) + abs(b.lower) + abs(b.upper);
+  const Wide rest = apart - ldexp(size, -400);
+  return rest > 0 ? static_cast<double>(rest) : 0.0;
+}
+
+bool is_nan(const WideInterval& x) {
+  return isnan(x.lower) || isnan(x.upper);
+}
+
+/// An interval that reaches to infinity encloses, and says nothing.
+bool says_nothing(const Numbers& n, std::int64_t e) {
+  return n.is_wide() && n.wide(e).lower != n.wide(e).upper && !is_nan(n.wide(e)) &&
+         (isinf(n.wide(e).lower) || isinf(n.wide(e).upper));
+}
+
+WideInterval ends(const Numbers& n, std::int64_t e) {
+  if (n.is_wide()) return n.wide(e);
+  return {Wide(n.value(e)), Wide(n.value(e))};
+}
+
+bool same_element(const Result& left, const Result& right, std::int64_t e, Match match) {
+  const std::int64_t l = left.origin(e), r = right.origin(e);
+  if (left.run().is_wide()) {
+    const WideInterval& a = left.run().wide_out()[static_cast<std::size_t>(l)];
+    const WideInterval& b = right.run().wide_out()[static_cast<std::size_t>(r)];
+    return (is_nan(a) && is_nan(b)) || (a.lower == b.lower && a.upper == b.upper);
+  }
+  const Tensor& a = left.run().out();
+  const Tensor& b = right.run().out();
+  const double x = a[l], y = b[r];
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (match == Match::values) return x == y;
+  const std::size_t size = size_of(a.dtype());
+  return std::memcmp(a.bytes().data() + static_cast<std::size_t>(l) * size,
+                     b.bytes().data() + static_cast<std::size_t>(r) * size, size) == 0;
+}
+
+double value_at(const Result& result, std::int64_t e) {
+  const auto at = result.origin(e);
+  if (!result.run().is_wide()) return result.run().out()[at];
+  return static_cast<double>(result.run().wide_out()[static_cast<std::size_t>(at)].lower);
+}
+
+/// Judges one pair whose finiteness has been seen to.
+void compare(Comparison& comparison, const Numbers& left, const Numbers& right, std::int64_t e) {
+  const Excuse a = left.excuse(e), b = right.excuse(e);
+  if (!judged(a) || !judged(b)) return comparison.excuse(judged(a) ? b : a);
+  const double x = left.value(e), y = right.value(e), allowed = left.allowed(e) + right.allowed(e);
+  const bool wide = left.is_wide() || right.is_wide();
+  const bool finite = std::isfinite(x) && std::isfinite(y);
+  if (says_nothing(left, e) || says_nothing(right, e)) return comparison.excuse(Excuse::infinite);
+  if (!finite && !(left.finite_required(e) && right.finite_required(e))) return comparison.excuse(Excuse::overflow);
+  // Rounding of this difference: a relative 2^-53 of it.
+  const double error = !finite ? infinity
+                       : wide  ? gap(ends(left, e), ends(right, e))
+                               : std::fabs(x - y) * (1 - 0x1p-52);
+  comparison.add(e, error, allowed, a == Excuse::vacuous || b == Excuse::vacuous, [&] {
+    if (!finite) return fmt::format("element {}: {} on one side and {} on the other; both must be finite", e, x, y);
+    return fmt::format(
+        "element {}: {:.17g} on one side and {:.17g} on the other differ by {:.6g}; {:.6g} is allowed "
+        "({:.6g} + {:.6g})",
+        e, x, y, error, allowed, left.allowed(e), right.allowed(e));
+  });
+}
+
+}  // namespace
+
+Match bits_if(const Kernel& kernel, std::initializer_list<Claim> claims) {
+  const bool all = std::all_of(claims.begin(), claims.end(), [&](Claim c) { return kernel.manifest().claims_to(c); });
+  return all ? Match::bits : Match::bound;
+}
+
+bool is_core(const Kernel& kernel) {
+  return kernel.id().starts_with("core:");
+}
+
+Match bits_in_core(const Kernel& kernel) {
+  return is_core(kernel) ? Match::bits : Match::bound;
+}
+
+Verdict agree(const Result& left, const Result& right, Match match, bool about_bits) {
+  if (left.shape() != right.shape()) {
+    return violated(
+        fmt::format("one side has shape {}, the other {}", left.shape().to_string(), right.shape().to_string()));
+  }
+  std::int64_t same = 0, first = -1;
+  for (std::int64_t e = 0; e < left.elements(); ++e) {
+    const bool equal = same_element(left, right, e, match);
+    same += equal;
+    if (!equal && first < 0) first = e;
+  }
+  Verdict v;
+  if (match != Match::bound) {
+    if (first < 0) return v;
+    v = violated(fmt::format(
+        "not {}: element {} is {:.17g} on one side and {:.17g} on the other, where the kernel "
+        "claims the same{}",
+        match == Match::bits ? "bitwise equal" : "equal", first, value_at(left, first), value_at(right, first),
+        left.elements() - same > 1 ? fmt::format("; {} more elements differ", left.elements() - same - 1) : ""));
+    v.error = std::fabs(value_at(left, first) - value_at(right, first));
+    v.element = first;
+    return v;
+  }
+  // Equal numbers are within any bound. NaN on both sides is not agreement: it must have been excused.
+  bool numbers = first < 0;
+  for (std::int64_t e = 0; e < left.elements() && numbers; ++e) numbers = std::isfinite(value_at(left, e));
+  if (!numbers || left.elements() == 0) v = agree(Numbers(left), Numbers(right));
+  if (about_bits) v.bits_agreed = same, v.bits_compared = left.elements();
+  return v;
+}
+
+Verdict agree(const Numbers& left, const Numbers& right) {
+  if (left.elements() != right.elements()) {
+    return violated(
+        fmt::format("one side has shape {}, the other {}", left.shape().to_string(), right.shape().to_string()));
+  }
+  Comparison comparison;
+  for (std::int64_t e = 0; e < left.elements(); ++e) compare(comparison, left, right, e);
+  return comparison.verdict();
+}
+
+Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) {
+  Comparison comparison;
+  for (std::int64_t e = 0; e < numbers.elements(); ++e) {
+    const Excuse why = numbers.excuse(e);
+    if (!judged(why)) {
+      comparison.excuse(why);
+      continue;
+    }
+    const double x = numbers.value(e);
+    if (says_nothing(numbers, e)) {
+      comparison.excuse(Excuse::infinite);
+      continue;
+    }
+    if (!std::isfinite(x) && !numbers.finite_required(e)) {
+      comparison.excuse(Excuse::overflow);
+      continue;
+    }
+    const double least = low.value(e), most = high.value(e);
+    double error = infinity, allowed = numbers.allowed(e);
+    if (std::isfinite(x)) {
+      if (numbers.is_wide()) {
+        const Wide below = Wide(least) - numbers.wide(e).upper, above = numbers.wide(e).lower - Wide(most);
+        error = std::max(0.0, static_cast<double>(std::max(below, above)));
+      } else {
+        error = std::max({least - x, x - most, 0.0});
+      }
+      allowed += x < least ? low.allowed(e) : high.allowed(e);
+    }
+    comparison.add(e, error, allowed, why == Excuse::vacuous, [&] {
+      return fmt::format("element {} is {:.17g}; it must lie in [{:.17g}, {:.17g}] to within {:.6g}", e, x, least, most,
+                         allowed);
+    });
+  }
+  return comparison.verdict();
+}
+
+}  // namespace attest

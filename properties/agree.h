@@ -1,0 +1,35 @@
+// What must agree between the two sides of a law: bits where the kernel claims them, else the sum of the two bounds.
+#pragma once
+
+#include <initializer_list>
+
+#include "attest/kernel_under_test.h"
+#include "attest/verdict.h"
+#include "numbers.h"
+#include "result.h"
+
+namespace attest {
+
+/// bound: |left - right| <= allowed + allowed. bits: the same bits (any NaN equals any NaN). values: equal as numbers
+/// (+0 equals -0).
+enum class Match { bound, bits, values };
+
+/// bits where the kernel claims all of these, else bound.
+[[nodiscard]] Match bits_if(const Kernel& kernel, std::initializer_list<Claim> claims);
+/// bits for the core ("core:…"), bound for every other kernel (another code path).
+[[nodiscard]] Match bits_in_core(const Kernel& kernel);
+
+/// Is the kernel the generic core on one of its scalars?
+[[nodiscard]] bool is_core(const Kernel& kernel);
+
+/// Compares two results of one shape, element by element. An element that either side excuses (fully masked, outside
+/// the domain, without a bound) is not judged within the bound; all of them are where bits must agree. NaN or Inf is a
+/// violation where both sides must be finite. Excused when no element was judged. With Match::bound the verdict tells
+/// how many bits agreed all the same, where the law is about bits for kernels that claim it (`about_bits`).
+[[nodiscard]] Verdict agree(const Result& left, const Result& right, Match match, bool about_bits = false);
+[[nodiscard]] Verdict agree(const Numbers& left, const Numbers& right);
+
+/// Each element within [low, high] to within what it is allowed; NaN is a violation where finiteness is required.
+[[nodiscard]] Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high);
+
+}  // namespace attest

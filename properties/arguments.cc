@@ -1,0 +1,62 @@
+#include "arguments.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "generators/stream.h"
+
+namespace attest {
+namespace {
+
+/// FNV-1a.
+std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+/// What metadata "arguments" states of a name.
+std::optional<std::int64_t> stated(const Case& c, std::string_view name) {
+  const auto found = c.metadata.find("arguments");
+  if (found == c.metadata.end()) return std::nullopt;
+  std::string_view rest = found->second;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!word.starts_with(name) || !word.substr(name.size()).starts_with("=")) continue;
+    const std::string_view digits = word.substr(name.size() + 1);
+    std::int64_t value = 0;
+    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc() && last == digits.data() + digits.size() && value >= 0) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::uint64_t seed_argument(const Case& c, std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char* const key : {"property", "seed", "k"}) {
+    const auto found = c.metadata.find(key);
+    hash = mixed(hash, found == c.metadata.end() ? std::string_view() : std::string_view(found->second));
+    hash = mixed(hash, "|");
+  }
+  return Stream(mixed(hash, name)).next();
+}
+
+std::int64_t argument(const Case& c, std::string_view name, std::int64_t extent) {
+  if (const std::optional<std::int64_t> value = stated(c, name)) return *value % extent;
+  return static_cast<std::int64_t>(seed_argument(c, name) % static_cast<std::uint64_t>(extent));
+}
+
+Indices permutation_argument(const Case& c, std::string_view name, std::int64_t extent) {
+  Indices order = all_of(extent);
+  Stream stream(seed_argument(c, name));
+  for (std::int64_t i = extent - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(stream.below(i + 1))]);
+  if (extent >= 2 && order == all_of(extent)) std::swap(order[0], order[1]);
+  return order;
+}
+
+}  // namespace attest

@@ -1,0 +1,49 @@
+// Arrangements of cases: the other side of a theorem. Each returns a valid case of the same scalars and metadata.
+#pragma once
+
+#include <functional>
+
+#include "attest/case.h"
+#include "selection.h"
+#include "visibility.h"
+
+namespace attest {
+
+/// Rows, keys, batch entries at the indices, in their order; the mask follows. Of a case without a causal form (which
+/// counts rows and keys): misses_no_causal below.
+[[nodiscard]] Case with_queries(const Case& c, const Indices& rows);
+[[nodiscard]] Case with_keys(const Case& c, const Indices& keys);
+[[nodiscard]] Case with_batch(const Case& c, const Indices& entries);
+[[nodiscard]] Case with_heads(const Case& c, const Indices& heads);  ///< key-value heads that groups share are repeated
+[[nodiscard]] Case without_query(const Case& c, std::int64_t i);     ///< Q^(i), B^(i)
+[[nodiscard]] Case without_key(const Case& c, std::int64_t s);       ///< K^(s), V^(s), B^[s]
+
+/// The same problem without a mask, and without a causal form.
+[[nodiscard]] Case without_mask(Case c);
+/// The same problem with its mask written out: additive, in the case's dtype, [batch|1, heads|1, M, N], 0 where there
+/// was none; a boolean mask becomes 0 and -inf. The causal form stays.
+[[nodiscard]] Case with_additive_mask(Case c);
+/// The same problem with mask and causal form as one additive mask, and no causal form.
+[[nodiscard]] Case with_causal_written_out(Case c);
+/// Sets the mask entry (i, s) of every batch entry and head (of every row where i < 0); the mask is written out first.
+[[nodiscard]] Case with_mask_entry(Case c, std::int64_t i, std::int64_t s, double value);
+/// Key s hidden from row i, or from every row where i < 0: -inf.
+[[nodiscard]] Case with_hidden_key(Case c, std::int64_t i, std::int64_t s);
+
+/// Element by element: tensor[e] = value(e, old), rounded once to its dtype.
+[[nodiscard]] Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value);
+
+/// Hypotheses, as Property::misses has them: empty, or what the case misses.
+[[nodiscard]] std::string misses_unmasked(const Case& c);   ///< no mask and no causal form
+[[nodiscard]] std::string misses_no_causal(const Case& c);  ///< no causal form
+[[nodiscard]] std::string misses_two_queries(const Case& c);
+[[nodiscard]] std::string misses_two_keys(const Case& c);
+/// The first that is missed.
+template <class... Hypotheses>
+[[nodiscard]] std::string misses_any(const Case& c, Hypotheses... hypotheses) {
+  std::string missed;
+  ((missed = hypotheses(c), !missed.empty()) || ...);
+  return missed;
+}
+
+}  // namespace attest

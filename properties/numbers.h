@@ -1,0 +1,54 @@
+// Numbers: values of an expression over results (alpha V, a sum over heads), each with how far it may be from the
+// expression's exact value. In double with its own rounding errors added; on wide scalars in Wide.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "attest/error_bound.h"
+#include "attest/wide.h"
+#include "result.h"
+
+namespace attest {
+
+class Numbers {
+ public:
+  Numbers() = default;
+  /// The elements of a result with the bound of each.
+  explicit Numbers(const Result& result);
+  /// Exactly given numbers.
+  Numbers(const Shape& shape, std::span<const double> exact);
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(value_.size()); }
+  [[nodiscard]] double value(std::int64_t e) const { return value_[static_cast<std::size_t>(e)]; }
+  [[nodiscard]] double allowed(std::int64_t e) const { return allowed_[static_cast<std::size_t>(e)]; }
+  /// none and vacuous: judged; any other: there is nothing to hold the element to.
+  [[nodiscard]] Excuse excuse(std::int64_t e) const { return excuse_[static_cast<std::size_t>(e)]; }
+  /// NaN or Inf there is a violation; false: it is excused.
+  [[nodiscard]] bool finite_required(std::int64_t e) const { return required_[static_cast<std::size_t>(e)]; }
+  [[nodiscard]] bool is_wide() const { return !wide_.empty(); }
+  /// Where is_wide(): the values themselves.
+  [[nodiscard]] const WideInterval& wide(std::int64_t e) const { return wide_[static_cast<std::size_t>(e)]; }
+
+  /// c times each. c is exact.
+  [[nodiscard]] Numbers scaled(double c) const;
+  [[nodiscard]] Numbers plus(const Numbers& other) const;  ///< element by element; as many elements
+  /// For the last two axes as matrices: this [.., M, N] times the same exact b (rows x columns, row-major, rows = N)
+  /// for every one. [.., M, columns].
+  [[nodiscard]] Numbers times(std::span<const double> b, std::int64_t rows, std::int64_t columns) const;
+  /// `error` more is allowed to every element.
+  [[nodiscard]] Numbers loosened(double error) const;
+  [[nodiscard]] Numbers reshaped(const Shape& shape) const;
+  /// The chosen elements, in order.
+  [[nodiscard]] Numbers at(const Shape& shape, const Indices& elements) const;
+
+ private:
+  Shape shape_;
+  std::vector<double> value_, allowed_;
+  std::vector<Excuse> excuse_;
+  std::vector<bool> required_;
+  std::vector<WideInterval> wide_;
+};
+
+}  // namespace attest

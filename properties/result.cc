@@ -1,0 +1,105 @@
+#include "result.h"
+
+#include <cmath>
+#include <limits>
+
+#include "answer.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The arithmetic whose bound is scaled to a wide scalar: the definition in double, nothing rounded to a dtype.
+Arithmetic scaled_from(Arithmetic a) {
+  a.input = a.output = DType::f64;
+  a.exp_ulp = 8;  // Boost states no more of its own exp than that it is good to a few units in the last place.
+  return a;
+}
+
+}  // namespace
+
+Run::Run(Kernel& kernel, Case c) : case_(std::move(c)), arithmetic_(kernel.manifest().arithmetic_for(case_.dtype())) {
+  const Manifest& manifest = kernel.manifest();
+  if (std::string why = why_unsupported(manifest, case_); !why.empty())
+    throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
+  ignores_dead_values_ = manifest.claims_to(Claim::ignores_dead_values);
+  wide_ = kernel.is_wide();
+  if (!wide_) {
+    out_ = answer(kernel, case_).out;
+    return;
+  }
+  WideReply reply = kernel.run_wide(case_);
+  if (reply.status != CallStatus::ok) throw_without_output(manifest, case_, reply.status, reply.message);
+  wide_out_ = std::move(reply.out);
+  unit_ = reply.unit;
+  arithmetic_ = scaled_from(arithmetic_);
+}
+
+ElementBound Run::bound(std::int64_t element) const {
+  if (!bounds_) {
+    bounds_ = std::make_shared<const AttentionBounds>(case_.operation == Operation::attention
+                                                          ? attention_bounds(case_, arithmetic_, ignores_dead_values_)
+                                                          : multihead_bounds(case_, arithmetic_, ignores_dead_values_));
+  }
+  ElementBound b = bounds_->elements[static_cast<std::size_t>(element)];
+  if (!wide_ || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite) return b;
+  // A wide scalar neither overflows where double does nor has a bound that says nothing.
+  b.finite_required = true;
+  if (unit_ == 0) {
+    b.allowed = 0;
+    b.excuse = Excuse::none;
+    return b;
+  }
+  const Shape out = shape();
+  const double most_E = bounds_->rows[static_cast<std::size_t>(element / out[out.rank() - 1])].most_E;
+  const bool scales = most_E <= 0.25 && b.allowed < infinity && b.excuse != Excuse::overflow;
+  b.allowed = scales ? b.allowed * (unit_ * 0x1p53) * (1 + 0x1p-20) : infinity;
+  b.excuse = scales ? Excuse::none : Excuse::infinite;
+  return b;
+}
+
+Result::Result(std::shared_ptr<const Run> run) : run_(std::move(run)), shape_(run_->shape()) {
+  at_ = all_of(shape_.elements());
+}
+
+Result Result::along(int axis_from_end, const Indices& indices) const {
+  const int axis = shape_.rank() - axis_from_end;
+  std::int64_t outer = 1, inner = 1;
+  for (int a = 0; a < axis; ++a) outer *= shape_[a];
+  for (int a = axis + 1; a < shape_.rank(); ++a) inner *= shape_[a];
+  Result part = *this;
+  std::array<std::int64_t, 4> extents{};
+  for (int a = 0; a < shape_.rank(); ++a)
+    extents[static_cast<std::size_t>(a)] = a == axis ? static_cast<std::int64_t>(indices.size()) : shape_[a];
+  part.shape_ = Shape(std::span<const std::int64_t>(extents.data(), static_cast<std::size_t>(shape_.rank())));
+  part.at_.clear();
+  part.at_.reserve(static_cast<std::size_t>(part.shape_.elements()));
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (const std::int64_t i : indices)
+      for (std::int64_t e = 0; e < inner; ++e)
+        part.at_.push_back(at_[static_cast<std::size_t>((o * shape_[axis] + i) * inner + e)]);
+  return part;
+}
+
+Result Result::without_query(std::int64_t i) const {
+  return queries(all_but(shape_[shape_.rank() - 2], i));
+}
+
+Result Result::reshaped(const Shape& shape) const {
+  Result same = *this;
+  same.shape_ = shape;
+  return same;
+}
+
+Result run(Kernel& kernel, Case c) {
+  return Result(std::make_shared<const Run>(kernel, std::move(c)));
+}
+
+Indices all_but(std::int64_t extent, std::int64_t i) {
+  Indices rest = all_of(extent);
+  std::erase(rest, i);
+  return rest;
+}
+
+}  // namespace attest

@@ -1,0 +1,75 @@
+// Result: what a kernel answered, whatever its scalar, and the rearrangements that theorems make of it. Nothing is
+// copied: a result is a run and the elements of it that are meant, in order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attest/case.h"
+#include "attest/error_bound.h"
+#include "attest/kernel_under_test.h"
+#include "attest/wide.h"
+#include "selection.h"
+
+namespace attest {
+
+/// One run of a kernel. Its bound is computed when it is first asked for.
+class Run {
+ public:
+  Run(Kernel& kernel, Case c);
+  [[nodiscard]] const Case& problem() const { return case_; }
+  [[nodiscard]] Shape shape() const { return case_.out_shape(); }
+  [[nodiscard]] bool is_wide() const { return wide_; }
+  /// The output in its dtype; absent where is_wide().
+  [[nodiscard]] const Tensor& out() const { return out_; }
+  [[nodiscard]] const std::vector<WideInterval>& wide_out() const { return wide_out_; }
+  /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
+  /// scaled (RowBound::most_E), and 0 for intervals.
+  [[nodiscard]] ElementBound bound(std::int64_t element) const;
+
+ private:
+  Case case_;
+  Arithmetic arithmetic_;
+  bool ignores_dead_values_ = false, wide_ = false;
+  double unit_ = 0;
+  Tensor out_;
+  std::vector<WideInterval> wide_out_;
+  mutable std::shared_ptr<const AttentionBounds> bounds_;
+};
+
+class Result {
+ public:
+  /// All of a run, in the shape of its output: [batch, heads, M, dv], or [batch, M, d_o] of a multihead case.
+  explicit Result(std::shared_ptr<const Run> run);
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(at_.size()); }
+  [[nodiscard]] const Run& run() const { return *run_; }
+  /// Element of the run's output that is meant by element e of this.
+  [[nodiscard]] std::int64_t origin(std::int64_t e) const { return at_[static_cast<std::size_t>(e)]; }
+
+  /// The entries at `indices` of an axis, in their order; repeats and omissions allowed. axis counts from the end: 1
+  /// columns, 2 queries, 3 heads (attention) or batch (multihead), 4 batch (attention).
+  [[nodiscard]] Result along(int axis_from_end, const Indices& indices) const;
+  [[nodiscard]] Result columns(const Indices& indices) const { return along(1, indices); }
+  [[nodiscard]] Result queries(const Indices& indices) const { return along(2, indices); }
+  [[nodiscard]] Result heads(const Indices& indices) const { return along(3, indices); }  ///< of an attention case
+  [[nodiscard]] Result batch(const Indices& indices) const { return along(shape_.rank(), indices); }
+  /// Without query i: O^(i).
+  [[nodiscard]] Result without_query(std::int64_t i) const;
+  /// As many elements in the same order, as another shape.
+  [[nodiscard]] Result reshaped(const Shape& shape) const;
+
+ private:
+  std::shared_ptr<const Run> run_;
+  Shape shape_;
+  std::vector<std::int64_t> at_;
+};
+
+/// Runs the kernel on a case that the property arranged. Throws NoAnswer (answer.h) where the manifest rules it out
+/// (skipped, saying so) or no output came.
+[[nodiscard]] Result run(Kernel& kernel, Case c);
+
+/// 0 … extent - 1 without i.
+[[nodiscard]] Indices all_but(std::int64_t extent, std::int64_t i);
+
+}  // namespace attest
