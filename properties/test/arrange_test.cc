@@ -1,0 +1,78 @@
+#include "arrange.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace attest {
+namespace {
+
+constexpr double hidden_value = -std::numeric_limits<double>::infinity();
+
+Case masked_case() {
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector<double>{1, 2});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 3, 1}, std::vector<double>{3, 4, 5});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 3, 1}, std::vector<double>{6, 7, 8});
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 2, 3}, std::vector<double>{10, 11, 12, 13, 14, 15});
+  c.scale = 1;
+  return c;
+}
+
+TEST(Arrange, deletion_takes_the_mask_along) {
+  const Case row = without_query(masked_case(), 0), key = without_key(masked_case(), 1);
+  EXPECT_EQ(row.q().to_doubles(), (std::vector<double>{2}));
+  EXPECT_EQ(row.mask().to_doubles(), (std::vector<double>{13, 14, 15}));
+  EXPECT_EQ(key.k().to_doubles(), (std::vector<double>{3, 5}));
+  EXPECT_EQ(key.v().to_doubles(), (std::vector<double>{6, 8}));
+  EXPECT_EQ(key.mask().to_doubles(), (std::vector<double>{10, 12, 13, 15}));
+  validate(row), validate(key);
+}
+
+TEST(Arrange, masks_are_written_out) {
+  Case c = masked_case();
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 2, 3}, std::vector<double>{1, 0, 1, 1, 1, 1});
+  EXPECT_EQ(with_additive_mask(c).mask().to_doubles(), (std::vector<double>{0, hidden_value, 0, 0, 0, 0}));
+  c[Slot::mask] = Tensor();
+  EXPECT_EQ(with_additive_mask(c).mask().to_doubles(), std::vector<double>(6, 0.0));
+  c.causal = Causal::top_left;
+  const Case top_left = with_causal_written_out(c);
+  EXPECT_EQ(top_left.causal, Causal::none);
+  EXPECT_EQ(top_left.mask().to_doubles(), (std::vector<double>{0, hidden_value, hidden_value, 0, 0, hidden_value}));
+  c.causal = Causal::bottom_right;
+  const Case bottom_right = with_causal_written_out(c);
+  EXPECT_EQ(bottom_right.mask().to_doubles(), (std::vector<double>{0, 0, hidden_value, 0, 0, 0}));
+  for (std::int64_t i = 0; i < 2; ++i)
+    for (std::int64_t j = 0; j < 3; ++j) EXPECT_EQ(hidden(c, 0, 0, i, j), hidden(bottom_right, 0, 0, i, j));
+}
+
+TEST(Arrange, one_entry_or_a_column_is_hidden) {
+  EXPECT_EQ(with_hidden_key(masked_case(), 1, 2).mask().to_doubles(),
+            (std::vector<double>{10, 11, 12, 13, 14, hidden_value}));
+  EXPECT_EQ(with_hidden_key(masked_case(), -1, 0).mask().to_doubles(),
+            (std::vector<double>{hidden_value, 11, 12, hidden_value, 14, 15}));
+}
+
+TEST(Arrange, grouped_heads_keep_their_keys) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 4, 1, 1}, std::vector<double>{0, 1, 2, 3});
+  c[Slot::k] = c[Slot::v] = Tensor(DType::f32, {1, 2, 1, 1}, std::vector<double>{5, 6});
+  c.scale = 1;
+  const Case two = with_heads(c, {3, 1});
+  EXPECT_EQ(two.q().to_doubles(), (std::vector<double>{3, 1}));
+  EXPECT_EQ(two.k().to_doubles(), (std::vector<double>{6, 5}));
+  validate(two);
+}
+
+TEST(Arrange, hypotheses_are_named) {
+  Case c = masked_case();
+  EXPECT_NE(misses_unmasked(c).find("has a mask"), std::string::npos);
+  EXPECT_EQ(misses_unmasked(without_mask(c)), "");
+  c.causal = Causal::top_left;
+  EXPECT_NE(misses_any(c, misses_two_queries, misses_no_causal).find("top-left"), std::string::npos);
+  EXPECT_EQ(misses_two_queries(with_queries(c, {0})), "has 1 queries; the theorem needs at least 2");
+  EXPECT_EQ(misses_two_keys(with_keys(c, {0})), "has 1 keys; the theorem needs at least 2");
+}
+
+}  // namespace
+}  // namespace attest
