@@ -1,0 +1,178 @@
+// Problems as matrices of a core scalar, and its numbers as any reader's: what the core's kernels and its functions by
+// name share.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "attest/attention.h"
+#include "attest/multihead.h"
+#include "attest/scalars/bin_float.h"
+#include "attest/scalars/half.h"
+#include "attest/scalars/mpfi.h"
+#include "attest/scalars/mpfr.h"
+#include "attest/wide.h"
+
+namespace attest {
+
+/// Decimal digits of core:mpfr and core:mpfi: about 200 bits. The products of doubles are exact from 32 digits on.
+inline constexpr unsigned run_time_digits = 61;
+
+/// Sets the precision of scalars that have one at run time, for the time of a call.
+template <class T>
+struct CallPrecision {};
+template <>
+struct CallPrecision<Mpfr> {
+  PrecisionScope<Mpfr> numbers{run_time_digits};
+};
+template <>
+struct CallPrecision<Interval> {
+  PrecisionScope<Mpfr> middles{run_time_digits};
+  PrecisionScope<Interval> intervals{run_time_digits};
+};
+
+inline DType dtype_of(const attest_tensor& t) {
+  return static_cast<DType>(t.dtype);
+}
+
+template <class T>
+T load(const attest_tensor& t, std::int64_t offset) {
+  return ScalarTraits<T>::from_double(load_element(t.data, dtype_of(t), offset));
+}
+
+/// The last two axes of a tensor of rank 2 to 4, at indices a and b of those before them.
+template <class T>
+Matrix<T> matrix_at(const attest_tensor& t, std::int64_t a = 0, std::int64_t b = 0) {
+  const int row = t.rank - 2, column = t.rank - 1;
+  const std::int64_t start = offset_in(t, t.rank > 2 ? a : 0, t.rank > 3 ? b : 0);
+  Matrix<T> m(t.shape[row], t.shape[column]);
+  for (Index i = 0; i < m.rows(); ++i)
+    for (Index j = 0; j < m.cols(); ++j) m(i, j) = load<T>(t, start + i * t.stride[row] + j * t.stride[column]);
+  return m;
+}
+
+template <class T>
+std::optional<Vector<T>> vector_of(const attest_tensor& t) {
+  if (t.data == nullptr) return std::nullopt;
+  Vector<T> v(t.shape[0]);
+  for (Index i = 0; i < v.size(); ++i) v(i) = load<T>(t, i * t.stride[0]);
+  return v;
+}
+
+template <class T>
+MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, std::int32_t causal) {
+  Mask<T> common;
+  common.causal = static_cast<Causal>(causal);
+  common.convention = static_cast<MaskConvention>(convention);
+  if (t.data == nullptr) return MaskStack<T>::two_d(common);
+  std::vector<Mask<T>> pages;
+  for (std::int64_t b = 0; b < t.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < t.shape[1]; ++h) {
+      Mask<T> page = common;
+      if (dtype_of(t) == DType::boolean) {
+        page.allowed = matrix_at<double>(t, b, h).unaryExpr([](double x) { return x != 0.0; });
+      } else {
+        page.additive = matrix_at<T>(t, b, h);
+      }
+      pages.push_back(std::move(page));
+    }
+  }
+  return MaskStack<T>::four_d(std::move(pages), t.shape[0], t.shape[1]);
+}
+
+/// The definition on T, a result per batch entry and head.
+template <class T>
+std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
+  const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
+  const auto pages = [&](const attest_tensor& t) {
+    std::vector<Matrix<T>> all;
+    for (Index b = 0; b < t.shape[0]; ++b)
+      for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
+    return all;
+  };
+  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads,
+                           ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+}
+
+template <class T>
+MultiheadWeights<T> weights_of(const attest_multihead_problem& p) {
+  MultiheadWeights<T> w;
+  w.q = {.weight = matrix_at<T>(p.w_q), .bias = vector_of<T>(p.b_q)};
+  w.k = {.weight = matrix_at<T>(p.w_k), .bias = vector_of<T>(p.b_k)};
+  w.v = {.weight = matrix_at<T>(p.w_v), .bias = vector_of<T>(p.b_v)};
+  if (p.w_o.data != nullptr) w.w_o = matrix_at<T>(p.w_o);
+  w.b_o = vector_of<T>(p.b_o);
+  w.bias_k = vector_of<T>(p.bias_k);
+  w.bias_v = vector_of<T>(p.bias_v);
+  w.heads = p.heads;
+  return w;
+}
+
+/// The definition on T, an output per batch entry.
+template <class T>
+std::vector<Matrix<T>> multihead_outputs(const attest_multihead_problem& p) {
+  const auto entries = [](const attest_tensor& t) {
+    std::vector<Matrix<T>> all;
+    for (Index b = 0; b < t.shape[0]; ++b) all.push_back(matrix_at<T>(t, b));
+    return all;
+  };
+  return mmhattn_batch(entries(p.q), entries(p.k), entries(p.v), weights_of<T>(p),
+                       ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+}
+
+/// A number of a wide scalar as an interval, exact.
+inline WideInterval wide_interval(const Mpfr& x) {
+  Wide value;
+  mpfr_set(value.backend().data(), x.backend().data(), MPFR_RNDN);
+  return {value, value};
+}
+inline WideInterval wide_interval(const Interval& x) {
+  WideInterval ends;
+  mpfi_get_left(ends.lower.backend().data(), x.backend().data());
+  mpfi_get_right(ends.upper.backend().data(), x.backend().data());
+  return ends;
+}
+template <unsigned digits>
+WideInterval wide_interval(const boost::multiprecision::number<boost::multiprecision::cpp_bin_float<digits>,
+                                                               boost::multiprecision::et_off>& x) {
+  if (isnan(x)) {
+    const Wide nan = std::numeric_limits<double>::quiet_NaN();
+    return {nan, nan};
+  }
+  // Significant bits in pieces that a double holds.
+  Wide value = 0;
+  auto rest = x;
+  while (rest != 0) {
+    const double piece = rest.template convert_to<double>();
+    value += piece;
+    if (!std::isfinite(piece)) break;
+    rest -= piece;
+  }
+  return {value, value};
+}
+
+/// Unit roundoff of the operations of a scalar wider than double; 0 for intervals.
+template <class T>
+inline constexpr bool is_wide_scalar = false;
+template <>
+inline constexpr bool is_wide_scalar<BinFloat50> = true;
+template <>
+inline constexpr bool is_wide_scalar<BinFloat100> = true;
+template <>
+inline constexpr bool is_wide_scalar<Mpfr> = true;
+template <>
+inline constexpr bool is_wide_scalar<Interval> = true;
+
+template <class T>
+double unit_of() {
+  if constexpr (std::is_same_v<T, Interval>) return 0;
+  // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.
+  if constexpr (std::is_same_v<T, Mpfr>)
+    return std::ldexp(1.0, -static_cast<int>(mpfr_get_prec(Mpfr(0).backend().data())));
+  return static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+}
+
+}  // namespace attest
