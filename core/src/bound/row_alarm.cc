@@ -5,6 +5,7 @@
 #include "row_alarm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -35,34 +36,82 @@ double reach_of(const Profile& p, const RowKeys& row, std::int64_t j) {
   return std::fabs(p.of.scale) * row.size[j] + (p.bias_in_sum && row.b ? std::fabs(row.b[j]) : 0.0);
 }
 
+/// What a number shares with its multiples by -1 and powers of two, as bits; subnormal ones with themselves alone.
+std::uint64_t digits_of(double x) {
+  return x == 0 ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(x) & 0xfffffffffffffU;
+}
+
+/// Sum of the products |q_c k_c| below `least`, each `most` at the most.
+double leaning_products(const double* q, const double* k, std::int64_t dk, double least, double most) {
+  const auto part = [&](std::int64_t c) {
+    const double product = std::fabs(q[c] * k[c]), at_most = product < most ? product : most;
+    return product < least ? at_most : 0.0;
+  };
+  double parts[4] = {};
+  std::int64_t c = 0;
+  for (; c + 4 <= dk; c += 4)
+    for (std::int64_t lane = 0; lane < 4; ++lane) parts[lane] += part(c + lane);
+  for (; c < dk; ++c) parts[0] += part(c);
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
+/// One key's part in the sums per column.
+struct Part {
+  double plain, dot, square, weight;
+};
+struct ColumnSums {
+  double *plain, *dot, *square, *leaning;
+};
+
+/// `distance(k)`: |v_jk - o_k|. Summands below least[k] lean, by most[k] at the most.
+template <class Distance>
+void add_part(const Part& part, const double* v, const double* least, const double* most, std::int64_t dv,
+              const ColumnSums& to, Distance&& distance) {
+  double* __restrict plain = to.plain;
+  double* __restrict dot = to.dot;
+  double* __restrict square = to.square;
+  double* __restrict leaning = to.leaning;
+  for (std::int64_t k = 0; k < dv; ++k) {
+    const double d = distance(k), root = part.square * d, x = part.weight * std::fabs(v[k]);
+    plain[k] += part.plain * d;
+    dot[k] += part.dot * d;
+    square[k] += root * root;
+    const double at_most = x < most[k] ? x : most[k];
+    leaning[k] += x < least[k] ? at_most : 0.0;
+  }
+}
+
 }  // namespace
 
 bool RowAlarm::compare_keys(const Profile& p, const RowKeys& row, const BoundScratch& w) {
   keys_.assign(static_cast<std::size_t>(row.n), Key{});
-  const auto alive = [&](std::int64_t j) { return w.pp[static_cast<std::size_t>(j)] > 0; };
   bool apart = true;
-  const auto pair_up = [&](bool Key::* mark) {
-    std::sort(ranked_.begin(), ranked_.end());
-    for (std::size_t i = 1; i < ranked_.size(); ++i) {
-      if (ranked_[i].first != ranked_[i - 1].first) continue;
-      for (const std::int64_t j : {ranked_[i - 1].second, ranked_[i].second}) {
-        keys_[static_cast<std::size_t>(j)].*mark = true;
-        if (row.alpha[j] >= swallowed * p.u_a) apart = false;
-      }
+  const auto same = [&](bool Key::* mark, std::int64_t a, std::int64_t b) {
+    for (const std::int64_t j : {a, b}) {
+      keys_[static_cast<std::size_t>(j)].*mark = true;
+      if (row.alpha[j] >= swallowed * p.u_a) apart = false;
     }
   };
-  if (!row.exact_dots) {
-    ranked_.clear();
-    for (std::int64_t j = 0; j < row.n; ++j) {
-      int exponent = 0;
-      if (alive(j)) ranked_.emplace_back(std::frexp(std::fabs(row.t[j]), &exponent), j);
-    }
-    pair_up(&Key::equal_dot);
-  }
   ranked_.clear();
   for (std::int64_t j = 0; j < row.n; ++j)
-    if (alive(j)) ranked_.emplace_back(row.la[j], j);
-  pair_up(&Key::crowded);
+    if (w.pp[static_cast<std::size_t>(j)] > 0) ranked_.emplace_back(row.la[j], j);
+  if (!row.exact_dots) {
+    // Open addressing, half of it empty: a place holds a key, or -1.
+    const std::size_t places = std::bit_ceil(2 * ranked_.size());
+    table_.assign(places, -1);
+    for (const Ranked& key : ranked_) {
+      const std::uint64_t bits = digits_of(row.t[key.second]);
+      std::size_t at = (bits * 0x9e3779b97f4a7c15U) >> 20U & (places - 1);
+      while (table_[at] >= 0 && digits_of(row.t[table_[at]]) != bits) at = (at + 1) & (places - 1);
+      if (table_[at] < 0)
+        table_[at] = key.second;
+      else
+        same(&Key::equal_dot, table_[at], key.second);
+    }
+  }
+  std::sort(ranked_.begin(), ranked_.end());
+  for (std::size_t i = 1; i < ranked_.size(); ++i)
+    if (ranked_[i].first == ranked_[i - 1].first) same(&Key::crowded, ranked_[i - 1].second, ranked_[i].second);
   mark_crowds(p, row);
   return apart;
 }
@@ -96,6 +145,8 @@ void RowAlarm::mark_crowds(const Profile& p, const RowKeys& row) {
 void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q, const double* keys,
                           const BoundScratch& w) {
   for (auto* array : {&plain_, &dot_, &square_}) fit(*array, row.n);
+  fit(scaled_q_, p.of.dk);
+  for (std::int64_t c = 0; c < p.of.dk; ++c) scaled_q_[static_cast<std::size_t>(c)] = std::fabs(p.of.scale) * q[c];
   sum_plain_ = sum_dot_ = sum_square_ = 0;
   const auto terms = static_cast<double>(p.n_s);
   const double proved = row.exact_dots ? 0.0 : pw(p.u_s, terms), growth = 1 + pw(p.u_s, terms);
@@ -108,12 +159,8 @@ void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q,
       // ph is the weight times e^E - 1, of which q.k's share at first order is the part that averages out.
       const double reach = reach_of(p, row, j), per_error = w.ph[i] / std::expm1(w.E[i]);
       const double* const k = keys + (row.index ? row.index[j] : j) * p.of.dk;
-      const double tau = std::fabs(p.of.scale), least = swallowed * p.u_s * reach, most = p.u_s * reach;
-      double leaning = 0;
-      for (std::int64_t c = 0; c < p.of.dk; ++c) {
-        const double product = tau * std::fabs(q[c] * k[c]);
-        leaning += product < least ? std::min(product, most) : 0.0;
-      }
+      const double least = swallowed * p.u_s * reach, most = p.u_s * reach;
+      const double leaning = leaning_products(scaled_q_.data(), k, p.of.dk, least, most);
       dot_[i] = std::min(per_error * (proved * reach), w.ph[i]);
       plain_[i] = (w.ph[i] - dot_[i]) + per_error * growth * leaning;
       square_[i] = per_error * (std::sqrt(terms) * p.u_s * growth * reach);
@@ -126,24 +173,25 @@ void RowAlarm::sum_columns(const Profile& p, const RowKeys& row, const RowValues
                            const BoundScratch& w, const ElementTerms* elements) {
   for (auto* array : {&column_plain_, &column_dot_, &column_square_, &leaning_})
     array->assign(static_cast<std::size_t>(values.dv), 0.0);
-  double* const plain = column_plain_.data();
-  double* const dot = column_dot_.data();
-  double* const square = column_square_.data();
-  double* const leaning = leaning_.data();
+  const auto columns = static_cast<std::size_t>(values.dv);
+  least_.resize(columns), most_.resize(columns);
+  for (std::size_t k = 0; k < columns; ++k) {
+    most_[k] = p.u_a * elements[k].values;
+    least_[k] = swallowed * most_[k];
+  }
+  everything_.assign(columns, infinity);
+  const ColumnSums sums{column_plain_.data(), column_dot_.data(), column_square_.data(), leaning_.data()};
   for (std::int64_t j = 0; j < row.n; ++j) {
     const auto i = static_cast<std::size_t>(j);
-    const double on_plain = plain_[i], on_dot = dot_[i], on_square = square_[i], weight = w.pp[i];
-    if (!(weight > 0 || on_plain > 0)) continue;
+    const Part part{plain_[i], dot_[i], square_[i], w.pp[i]};
+    if (!(part.weight > 0 || part.plain > 0)) continue;
     const double* const v = values.v + (row.index ? row.index[j] : j) * values.stride;
-    const double* const known = values.apart ? values.apart + j * values.stride : nullptr;
-    const double at_most = keys_[i].crowded ? infinity : swallowed * p.u_a;
-    for (std::int64_t k = 0; k < values.dv; ++k) {
-      const double d = known ? known[k] : std::fabs(v[k] - o[k]);
-      plain[k] += on_plain * d;
-      dot[k] += on_dot * d;
-      square[k] += (on_square * d) * (on_square * d);
-      const double x = weight * std::fabs(v[k]), A = elements[k].values;
-      leaning[k] += x < at_most * A ? std::min(x, p.u_a * A) : 0.0;
+    const double* const least = keys_[i].crowded ? everything_.data() : least_.data();
+    if (values.apart) {
+      const double* const known = values.apart + j * values.stride;
+      add_part(part, v, least, most_.data(), values.dv, sums, [&](std::int64_t k) { return known[k]; });
+    } else {
+      add_part(part, v, least, most_.data(), values.dv, sums, [&](std::int64_t k) { return std::fabs(v[k] - o[k]); });
     }
   }
 }

@@ -39,12 +39,15 @@ class RowAlarm {
 
   std::vector<Ranked> ranked_;
   std::vector<Key> keys_;
+  std::vector<std::int64_t> table_;
+  std::vector<double> scaled_q_;
   // Per key, what multiplies |v_jk - o_k|: errors that are not random; q.k at its proved worst; its largest root of a
   // sum of squares.
   std::vector<double> plain_, dot_, square_;
   double sum_plain_ = 0, sum_dot_ = 0, sum_square_ = 0;  ///< the last of squares
   // Per column: the sums of those times |v_jk - o_k|, the last of squares, and what leans to one side.
   std::vector<double> column_plain_, column_dot_, column_square_, leaning_;
+  std::vector<double> least_, most_, everything_;
 };
 
 }  // namespace attest::detail
