@@ -344,6 +344,27 @@ TEST(AlarmBounds, AbstainWhereKeysAreEqual) {
   EXPECT_TRUE(only_element(f32, hidden).covered);
 }
 
+TEST(AlarmBounds, AbstainWhereOneOfManyKeysIsEqualToAnother) {
+  std::mt19937_64 random(13);
+  std::vector<double> scores, values;
+  for (int j = 0; j < 300; ++j) {
+    scores.push_back(std::uniform_real_distribution<double>(-2, 2)(random));
+    values.push_back(j);
+  }
+  const auto covered = [&] {
+    Case c = row_of(DType::f32, scores, values);
+    c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0.9});
+    return only_element(plain(DType::f32), c).covered;
+  };
+  EXPECT_TRUE(covered());
+  for (const std::size_t j : {0U, 1U, 150U, 298U}) {
+    const double own = scores[299];
+    scores[299] = j % 2 == 0 ? scores[j] : -scores[j] / 2;
+    EXPECT_FALSE(covered()) << j;
+    scores[299] = own;
+  }
+}
+
 TEST(AlarmBounds, AbstainWhereSumsAreTruncated) {
   Arithmetic truncates = plain(DType::f32);
   truncates.rounding = Rounding::toward_zero;
