@@ -59,20 +59,12 @@ double leaning_products(const double* q, const double* k, std::int64_t dk, doubl
 struct Part {
   double plain, dot, square, weight;
 };
-struct ColumnSums {
-  double *plain, *dot, *square, *leaning;
-};
-
-/// `distance(k)`: |v_jk - o_k|. Summands below least[k] lean, by most[k] at the most.
-template <class Distance>
-void add_part(const Part& part, const double* v, const double* least, const double* most, std::int64_t dv,
-              const ColumnSums& to, Distance&& distance) {
-  double* __restrict plain = to.plain;
-  double* __restrict dot = to.dot;
-  double* __restrict square = to.square;
-  double* __restrict leaning = to.leaning;
+/// Adds a key's part, |v_jk - o_k| being `apart`. Summands below least[k] lean, by most[k] at the most.
+void add_part(const Part& part, std::int64_t dv, const double* __restrict v, const double* __restrict apart,
+              const double* __restrict least, const double* __restrict most, double* __restrict plain,
+              double* __restrict dot, double* __restrict square, double* __restrict leaning) {
   for (std::int64_t k = 0; k < dv; ++k) {
-    const double d = distance(k), root = part.square * d, x = part.weight * std::fabs(v[k]);
+    const double d = apart[k], root = part.square * d, x = part.weight * std::fabs(v[k]);
     plain[k] += part.plain * d;
     dot[k] += part.dot * d;
     square[k] += root * root;
@@ -180,19 +172,17 @@ void RowAlarm::sum_columns(const Profile& p, const RowKeys& row, const RowValues
     least_[k] = swallowed * most_[k];
   }
   everything_.assign(columns, infinity);
-  const ColumnSums sums{column_plain_.data(), column_dot_.data(), column_square_.data(), leaning_.data()};
+  distance_.resize(columns);
   for (std::int64_t j = 0; j < row.n; ++j) {
     const auto i = static_cast<std::size_t>(j);
     const Part part{plain_[i], dot_[i], square_[i], w.pp[i]};
     if (!(part.weight > 0 || part.plain > 0)) continue;
     const double* const v = values.v + (row.index ? row.index[j] : j) * values.stride;
     const double* const least = keys_[i].crowded ? everything_.data() : least_.data();
-    if (values.apart) {
-      const double* const known = values.apart + j * values.stride;
-      add_part(part, v, least, most_.data(), values.dv, sums, [&](std::int64_t k) { return known[k]; });
-    } else {
-      add_part(part, v, least, most_.data(), values.dv, sums, [&](std::int64_t k) { return std::fabs(v[k] - o[k]); });
-    }
+    if (!values.apart)
+      for (std::size_t k = 0; k < columns; ++k) distance_[k] = std::fabs(v[k] - o[k]);
+    add_part(part, values.dv, v, values.apart ? values.apart + j * values.stride : distance_.data(), least,
+             most_.data(), column_plain_.data(), column_dot_.data(), column_square_.data(), leaning_.data());
   }
 }
 

@@ -47,7 +47,7 @@ class RowAlarm {
   double sum_plain_ = 0, sum_dot_ = 0, sum_square_ = 0;  ///< the last of squares
   // Per column: the sums of those times |v_jk - o_k|, the last of squares, and what leans to one side.
   std::vector<double> column_plain_, column_dot_, column_square_, leaning_;
-  std::vector<double> least_, most_, everything_;
+  std::vector<double> least_, most_, everything_, distance_;
 };
 
 }  // namespace attest::detail
