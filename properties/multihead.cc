@@ -32,7 +32,9 @@ std::string not_torch_case(const Case& c) {
 }
 
 Verdict torch_case(Kernel& kernel, const Case& c) {
-  return judge_multihead(c, answer(kernel, c).out, kernel.manifest().arithmetic_for(c.dtype()));
+  const Manifest& manifest = kernel.manifest();
+  return judge_multihead(c, answer(kernel, c).out, manifest.arithmetic_for(c.dtype()),
+                         {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)});
 }
 
 const Property family[] = {

@@ -199,5 +199,47 @@ TEST(judge, holds_and_violates_by_a_hair) {
   EXPECT_EQ(edge.level, 3);
 }
 
+/// Softmax over two keys with every intermediate tensor in bf16, the scale among them; exponentials and sums in float.
+double all_in_bf16(const Case& c, double scale) {
+  const auto bf16 = [](double x) { return round_to(DType::bf16, x); };
+  double s[2] = {};
+  for (std::int64_t j = 0; j < 2; ++j)
+    s[j] = bf16(bf16(bf16(c.q()[0] * bf16(scale)) * c.k()[j]) + (c.mask().present() ? c.mask()[j] : 0));
+  const float m = static_cast<float>(std::max(s[0], s[1]));
+  const float e[2] = {std::exp(static_cast<float>(s[0]) - m), std::exp(static_cast<float>(s[1]) - m)};
+  double o = 0;
+  for (std::int64_t j = 0; j < 2; ++j) o += bf16(static_cast<double>(e[j] / (e[0] + e[1]))) * c.v()[j];
+  return bf16(o);
+}
+
+TEST(judge, allows_a_scale_kept_in_the_narrow_format_of_a_scaled_query) {
+  // Of 1/sqrt(58) bf16 keeps 0.87 of the most it can lose, and every rounding after it goes the same way.
+  Arithmetic a = tight(DType::bf16);
+  a.weights = DType::bf16;
+  a.prescaled_q = a.stored_scaled = a.stored_biased = DType::bf16;
+  const double scale = inverse_root(58);
+  Case c = row_of(DType::bf16, 1.9921875, {31.875, 0}, {0, 1.03125}, {-0.031494140625, 0});
+  c.scale = scale;
+  const double found = all_in_bf16(c, scale);
+  const Verdict verdict = judge(c, found, a);
+  EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+  EXPECT_GT(verdict.utilisation, 0.5);
+  EXPECT_EQ(judge(c, all_in_bf16(c, 0.97 * scale), a).outcome, Outcome::violated);
+  // A power of two loses nothing, and nothing is allowed for it.
+  c.scale = 0.125;
+  const double exact_scale = attention_bounds(c, a).elements[0].allowed / attention_bounds(c, a).elements[0].value;
+  c.scale = 0.1250001;
+  const double rounded = attention_bounds(c, a).elements[0].allowed / attention_bounds(c, a).elements[0].value;
+  EXPECT_GT(rounded, 1.2 * exact_scale);
+  // In f16 a scale below the normal numbers may be anything.
+  a = tight(DType::f16);
+  a.prescaled_q = DType::f16;
+  Case tiny = row_of(DType::f16, 1000, {2, 1}, {0, 1});
+  tiny.scale = 0x1.5p-16;
+  EXPECT_EQ(judge(tiny, 0.5, a).reason, "outside the domain");
+  a.prescaled_q = std::nullopt;
+  EXPECT_EQ(judge(tiny, 0.1, a).outcome, Outcome::violated);
+}
+
 }  // namespace
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <vector>
 
 #include "attest/oracle.h"
 
@@ -133,6 +134,119 @@ TEST(multihead_oracle, excuses_rows_that_see_nothing) {
   c[Slot::mask] = mask;
   EXPECT_EQ(judge_multihead(c, multihead<float>(c), universal_arithmetic(DType::f32, DType::f32)).outcome,
             Outcome::excused);
+}
+
+/// One batch entry and query; the identity where nothing else is said. Query, keys and values of two numbers per head.
+struct Plain {
+  std::int64_t heads = 1, keys = 3;
+  std::vector<double> q, k, v, w_o;
+
+  explicit Plain(std::int64_t n_heads, std::int64_t n_keys)
+      : heads(n_heads),
+        keys(n_keys),
+        q(size(1), 1.0),
+        k(size(n_keys), 0.5),
+        v(size(n_keys), 1.0),
+        w_o(size(1) * size(1), 0.0) {
+    for (std::size_t l = 0; l < size(1); ++l) w_o[l * size(1) + l] = 1;
+  }
+  [[nodiscard]] std::size_t size(std::int64_t rows) const { return static_cast<std::size_t>(rows * 2 * heads); }
+  [[nodiscard]] Case make(DType dtype = DType::f32) const {
+    const std::int64_t d = 2 * heads;
+    std::vector<double> one(size(1) * size(1), 0.0);
+    for (std::size_t l = 0; l < size(1); ++l) one[l * size(1) + l] = 1;
+    Case c;
+    c.operation = Operation::multihead;
+    c.heads = static_cast<std::int32_t>(heads);
+    c[Slot::q] = Tensor(dtype, {1, 1, d}, q);
+    c[Slot::k] = Tensor(dtype, {1, keys, d}, k);
+    c[Slot::v] = Tensor(dtype, {1, keys, d}, v);
+    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(dtype, {d, d}, one);
+    c[Slot::w_o] = Tensor(dtype, {d, d}, w_o);
+    validate(c);
+    return c;
+  }
+};
+
+/// Of a kernel that renormalises whatever it merges: a partial sum's own maximum is no part of its error.
+Verdict judged(const Case& c, const std::vector<double>& found) {
+  Arithmetic a = universal_arithmetic(c.dtype(), c.dtype());
+  a.split_merge = a.folded_exp2 = a.base2 = false;
+  return judge_multihead(c, Tensor(c.dtype(), c.out_shape(), found), a);
+}
+
+TEST(multihead_oracle, judges_one_key_and_constant_values_whatever_the_scores) {
+  for (const double q : {1.0, 1e3, 1e6, 1e9}) {
+    Plain one(1, 1);
+    one.q = {q, -q / 3};
+    one.k = {0.3, 0.7};
+    one.v = {3, -5};
+    EXPECT_EQ(judged(one.make(), {3, -5}).outcome, Outcome::held) << q;
+    EXPECT_EQ(judged(one.make(), {3.0001, -5}).outcome, Outcome::violated) << q;
+    Plain constant(2, 3);
+    for (std::size_t e = 0; e < constant.k.size(); ++e) {
+      constant.k[e] = std::sin(static_cast<double>(e));
+      constant.v[e] = static_cast<double>(e % 4) - 1.5;
+    }
+    for (double& x : constant.q) x = q;
+    EXPECT_EQ(judged(constant.make(), {-1.5, -0.5, 0.5, 1.5}).outcome, Outcome::held) << q;
+    EXPECT_EQ(judged(constant.make(), {-1.5, -0.5, 0.5, 1.5001}).outcome, Outcome::violated) << q;
+  }
+}
+
+/// Products of 1e9 that cancel in the first head: in f32 nothing is known of its scores. Those of the second are 0.
+Plain unknown_scores() {
+  Plain p(2, 2);
+  p.q = {16777215 * 64.0, 16777213 * 64.0, 0, 0};
+  p.k = {1, -1, 0, 0, -1, 1, 0, 0};
+  p.v = {0, 0, 1, 2, 1, 1, 3, 4};
+  return p;
+}
+
+TEST(multihead_oracle, excuses_an_output_that_unknown_scores_may_put_anywhere) {
+  // Exactly: the first head reads its second key or its first, by a score of 2^27 times sqrt(1/2) or so.
+  const Plain p = unknown_scores();
+  Case c = p.make();
+  c.scale = 1e-9;
+  const auto element = [&](std::int64_t of, double found) {
+    std::vector<double> out{0.5, 0.5, 2, 3};
+    out[static_cast<std::size_t>(of)] = found;
+    return judged(c, out);
+  };
+  EXPECT_EQ(element(0, 0.5).outcome, Outcome::held) << "the second head's own columns are known well";
+  EXPECT_EQ(element(2, 2.0001).outcome, Outcome::violated);
+  c.scale = 1;
+  EXPECT_EQ(element(0, 0.5).outcome, Outcome::held) << "of the case: the second head was judged";
+  EXPECT_EQ(element(0, 0.9).outcome, Outcome::held) << "unknown";
+  EXPECT_EQ(element(0, 1.5).outcome, Outcome::violated) << "farther than any mean of the values";
+  EXPECT_EQ(element(2, 2.0001).outcome, Outcome::violated) << "the second head is known";
+  Plain first = p;  // every output is of the first head
+  first.w_o = {1, 1, 1, 1, 1, -1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0};
+  c = first.make();
+  EXPECT_EQ(judged(c, {1, 0.2, 1, 1.5}).outcome, Outcome::excused);
+  EXPECT_EQ(judged(c, {1, 0.2, 1, 1.5}).reason, "vacuous bound");
+  EXPECT_EQ(judged(c, {1, 5, 1, 1.5}).outcome, Outcome::violated);
+  Plain second = p;  // and of the second, with next to nothing of the first
+  second.w_o = {0, 0, 0, 0, 1e-12, 0, 0, 0, 1, 1, 1, 1, 1, -1, 2, 0};
+  c = second.make();
+  EXPECT_EQ(judged(c, {5, -1, 8, 2}).outcome, Outcome::held) << judged(c, {5, -1, 8, 2}).reason;
+  EXPECT_EQ(judged(c, {5, -1, 8, 2.0001}).outcome, Outcome::violated);
+}
+
+TEST(multihead_oracle, excuses_sums_whose_rounding_may_be_all_of_them) {
+  // 300 additions in bf16: an accumulation error as large as what is summed.
+  Plain p(1, 2);
+  Case c = p.make(DType::bf16);
+  c[Slot::q] = Tensor(DType::bf16, {1, 1, 300}, std::vector<double>(300, 0.0));
+  c[Slot::k] = c[Slot::v] = Tensor(DType::bf16, {1, 2, 300}, std::vector<double>(600, 1.0));
+  for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v})
+    c[slot] = Tensor(DType::bf16, {300, 2}, std::vector<double>(600, 0.0078125));
+  validate(c);
+  Arithmetic a = universal_arithmetic(DType::bf16, DType::bf16);
+  const Tensor out(DType::bf16, c.out_shape(), std::vector<double>{2.34375, 2.34375});
+  EXPECT_EQ(judge_multihead(c, out, a).outcome, Outcome::held) << "summed in f32";
+  a.score_sums = a.accumulate = DType::bf16;
+  EXPECT_EQ(judge_multihead(c, out, a).reason, "vacuous bound");
 }
 
 }  // namespace

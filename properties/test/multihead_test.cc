@@ -1,9 +1,12 @@
 // multihead.torch-case on the core, which must hold, and on wrong kernels, which must be found.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "property.h"
 #include "selection.h"
 #include "tampered.h"
+#include "visibility.h"
 
 namespace attest {
 namespace {
@@ -76,6 +79,52 @@ TEST(MultiheadTorchCase, says_which_hypothesis_a_case_misses) {
     c[Slot::b_o] = Tensor(DType::f32, {extents_of(c).d_o});
   }
   EXPECT_NE(torch_case().misses(c).find("bias"), std::string::npos);
+}
+
+// NaN in a key and a value that the mask hides from every row and head, where a property would place it.
+TEST(MultiheadTorchCase, asks_for_an_answer_beside_hidden_poison_of_kernels_that_claim_to_ignore_it) {
+  Case c = generate(torch_case(), DType::f32, 1, 0);
+  for (std::int64_t k = 1; keys_of(c) < 3 || queries_of(c) < 1 || c[Slot::bias_k].present(); ++k) {
+    c = generate(torch_case(), DType::f32, 1, k);
+  }
+  c.causal = Causal::none;
+  const std::int64_t M = queries_of(c), N = keys_of(c);
+  Tensor mask(DType::boolean, {1, 1, M, N});
+  for (std::int64_t e = 0; e < M * N; ++e) mask.set(e, e % N != 1);
+  c[Slot::mask] = mask;
+  c.metadata["non_finite"] = "yes";
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    const std::int64_t width = c[slot].shape()[2];
+    for (std::int64_t b = 0; b < batch_of(c); ++b) {
+      for (std::int64_t e = 0; e < width; ++e) c[slot].set((b * N + 1) * width + e, NAN);
+    }
+  }
+  validate(c);
+  const auto poisoned = [](Reply& reply) { reply.out.set(0, NAN); };
+  for (const bool claimed : {true, false}) {
+    Tampered right(registered("core:float"), [](Case&) {}), wrong(registered("core:float"), [](Case&) {}, poisoned);
+    for (Tampered* kernel : {&right, &wrong}) {
+      if (!claimed) std::erase(kernel->manifest().claims, Claim::ignores_dead_values);
+      ASSERT_EQ(kernel->manifest().claims_to(Claim::ignores_dead_values), claimed);
+    }
+    const Verdict good = check_case(torch_case(), right, c), bad = check_case(torch_case(), wrong, c);
+    EXPECT_EQ(good.outcome, claimed ? Outcome::held : Outcome::excused) << good.reason;
+    EXPECT_EQ(bad.outcome, claimed ? Outcome::violated : Outcome::excused) << bad.reason;
+  }
+}
+
+// What the bound excuses as vacuous is rare where scores are ordinary: one key and constant values are judged.
+TEST(MultiheadTorchCase, excuses_next_to_nothing_but_rows_without_keys) {
+  const auto kernel = registered("core:float");
+  int vacuous = 0, single = 0;
+  for (std::int64_t k = 0; k < 300; ++k) {
+    const Case c = project(generate(torch_case(), DType::f32, /*run_seed=*/1, k), kernel->manifest());
+    const Verdict verdict = check_case(torch_case(), *kernel, c);
+    vacuous += verdict.outcome == Outcome::excused && verdict.reason == "vacuous bound";
+    single += keys_of(c) == 1 && verdict.outcome == Outcome::held;
+  }
+  EXPECT_LE(vacuous, 3);
+  EXPECT_GE(single, 5);
 }
 
 }  // namespace

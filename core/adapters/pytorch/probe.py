@@ -92,17 +92,48 @@ def _():
     return sdpa(q.abs() * 100, k, v, mask)[0].isnan().all()
 
 
-@fact("q is divided by sqrt(dk), rounded to q's dtype first")
+@fact("sdpa multiplies q by 1/sqrt(dk), itself rounded to q's dtype")
 def _():
-    q, root = torch.randn(10000), math.sqrt(7)
-    short, short_root = q.bfloat16(), torch.tensor(root).bfloat16().float()
-    return (torch.equal(q / root, q / torch.tensor(root)) and not torch.equal(q / root, q * (1 / root))
-            and torch.equal(short / root, (short.float() / short_root).bfloat16()))
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        q, k, v = qkv(d=7, dtype=dtype)
+        q_scaled = q * torch.tensor(1 / math.sqrt(7), dtype=torch.float64).to(dtype)
+        weights = torch.softmax(torch.bmm(q_scaled[0], k[0].transpose(1, 2)), -1)
+        if not torch.equal(sdpa(q, k, v, None, 0.0, True)[1][0], weights):
+            return False
+    return True
 
 
-@fact("bf16: sums of scores are carried in more than bf16")
+def one_product(terms):
+    """q.k of ones, as sdpa multiplies."""
+    ones = torch.ones(1, 1, terms).bfloat16()
+    return torch.bmm(ones, ones.transpose(1, 2)).item()
+
+
+@fact("bf16: q.k is summed in bf16 where a product has fewer than 400 multiplications, else in more (ones: 256, 400)")
 def _():
-    return torch.bmm(torch.ones(1, 1, 512).bfloat16(), torch.ones(1, 3, 512).bfloat16().transpose(1, 2))[0, 0, 0] == 512
+    return one_product(399) == 256 and one_product(400) == 400
+
+
+def summed_in_bf16(weights, values):
+    """weights @ values with every product and every partial sum rounded to bf16."""
+    total = torch.zeros(weights.shape[0], values.shape[1]).bfloat16()
+    for j in range(weights.shape[1]):
+        total = total + weights[:, j:j + 1] * values[j:j + 1]
+    return total
+
+
+@fact("bf16: sums over keys have every product and every partial sum rounded to bf16, in products of any size")
+def _():
+    return all(torch.equal(torch.bmm(w[None], v[None])[0], summed_in_bf16(w, v)) for w, v in
+               ((torch.rand(m, n).bfloat16(), torch.randn(n, d).bfloat16()) for m, n, d in ((1, 3, 2), (20, 30, 40))))
+
+
+@fact("bf16: products below the normal numbers are rounded, not flushed")
+def _():
+    least = 2.0**-133
+    half = torch.full((1, 1, 1), 0.5).bfloat16()
+    found = [torch.bmm(half, torch.tensor([[[n * least]]]).bfloat16()).item() / least for n in (1, 3, 5, 6)]
+    return found == [0, 2, 2, 3]
 
 
 @fact("bf16: sums over keys are carried in bf16 (2048 ones on one half, q = 0: 0.125 where 0.5 is right)")

@@ -18,7 +18,8 @@ try:
 except Exception as error:  # a broken installation raises other things than ImportError
     attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
 
-# q is divided by sqrt(dk) before the product (prescaled_q); softmax takes the row's maximum, exponentiates with SLEEF
+# q is scaled before the product (prescaled_q): divided by sqrt(dk) in Python code, multiplied by 1/sqrt(dk), itself
+# rounded to q's dtype, in sdpa's own. softmax takes the row's maximum, exponentiates with SLEEF
 # (1.0 ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; no base 2, no parts.
 _WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True, "block": 0,
          "division_roundings": 2, "bias_in_sum": False}
@@ -26,7 +27,8 @@ _F32 = {**_WIDE, "prescaled_q": "f32"}
 _F64 = {**_WIDE, "prescaled_q": "f64"}
 # The slow path hands the mask to baddbmm, which begins its sums with it.
 _MHA = {"f64": {**_F64, "bias_in_sum": True}, "f32": {**_F32, "bias_in_sum": True}}
-# Every intermediate result is a bf16 tensor; softmax works in f32 inside.
+# Every intermediate result is a bf16 tensor; softmax works in f32 inside. That its products do not sum in f32 (probe.py
+# has the particulars) is what a check of sdpa in bf16 is to find.
 _BF16 = {**_WIDE, "prescaled_q": "bf16", "stored": {"scaled": "bf16", "biased": "bf16"}, "weights": "bf16",
          "score_sums": "f32", "accumulate": "f32"}
 

@@ -42,8 +42,9 @@ struct Arithmetic {
   std::optional<DType> stored_raw;      ///< q.k written to memory in this format
   std::optional<DType> stored_scaled;   ///< scale*q.k written to memory
   std::optional<DType> stored_biased;   ///< the score after mask and scale written to memory ("scores")
-  std::optional<DType> prescaled_q;     ///< q*scale is rounded to this format before the product; absent: it is not
-  std::optional<DType> mask_format;     ///< the mask is converted to this format first; what overflows counts as -inf
+  /// q*scale is rounded to this format before the product, and the scale itself may be; absent: q is not scaled first.
+  std::optional<DType> prescaled_q;
+  std::optional<DType> mask_format;  ///< the mask is converted to this format first; what overflows counts as -inf
   Rounding rounding =
       Rounding::nearest;  ///< of the sums q.k and of weights times values (toward_zero: 2u, no refinement)
   /// Error of exp in ulp of the score format (glibc: 1), also where its result is subnormal, and 0 below that. 0: not

@@ -69,6 +69,7 @@ struct Profile {
   double lam_in = 0;            ///< subnormal inputs read as zero
   double H_s = 0, u_range = 0;  ///< narrowest format of a score, and its unit roundoff
   double H_a = 0, H_p = 0, H_o = 0, H_q = 0;
+  double least_scale = 0;  ///< smallest scale that is a normal number in every format it may be kept in
   double least_score = 0, least_weight = 0;  ///< smallest normal of the score and of the accumulating format
   bool base2 = false, folded = false;
   double score_precision = 24;  ///< bits p of the accumulator of q.k, for the exactness rule

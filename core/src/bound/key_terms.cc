@@ -343,7 +343,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
     if (inverted && !(range.top + std::log(count) <= -std::log(p.least_weight))) out.in_domain = false;
   }
   const double tau_folded = p.base2 ? tau * log2_e : tau;
-  if (!(tau >= p.least_score && std::max(tau, tau_folded) <= format_of(p.score_format).largest)) out.in_domain = false;
+  if (!(tau >= p.least_scale && std::max(tau, tau_folded) <= format_of(p.score_format).largest)) out.in_domain = false;
   if (p.prescaled) {
     double most_q = 0;
     for (std::int64_t i = 0; i < p.of.dk; ++i) most_q = std::max(most_q, std::fabs(q[i]));

@@ -118,6 +118,15 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   } else if (!power_of_two) {
     p.th_tau = join(pw(u, 2), 0x1p-52);
   }
+  // What scales q in a narrow format has the scale in that format too, or may. It is then the constant of q.k alone:
+  // one for all keys, but for a bias that is scaled beside it by another.
+  p.least_scale = score.min_normal;
+  if (a.prescaled_q && (a.base2 || !power_of_two) && format_of(*a.prescaled_q).unit > u) {
+    const Format& kept = format_of(*a.prescaled_q);
+    double& error = inputs.bias && pre_scale ? p.u_qpre : p.th_tau;
+    error = join(error, kept.unit);
+    p.least_scale = std::max(p.least_scale, kept.min_normal);
+  }
 
   p.u_e = u;
   p.c_e = a.base2 ? 3 : 1;

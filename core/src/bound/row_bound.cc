@@ -158,6 +158,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     const double from_radius = values.apart ? 0.0 : terms.reach * radius;
     const double cap = apart + (r ? r[k] : radius);
     S = S <= cap && !terms.capped ? S : cap;
+    e.score = S;
     S += std::min(weighted_in, most_in);
 
     double sums = plain * A;

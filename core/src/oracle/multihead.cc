@@ -45,6 +45,7 @@ struct Projected {
   std::int64_t rows = 0, columns = 0;
   Balls exact;
   std::vector<double> middle, error;
+  std::vector<double> size;  ///< (|X||W| + |b|)
   std::vector<bool> usable;  ///< per row: finite, and inside the range of the formats
 
   [[nodiscard]] arb_srcptr row(std::int64_t i) const { return exact[i * columns]; }
@@ -61,6 +62,7 @@ Projected project_rows(const Tensor& x, std::int64_t first, std::int64_t rows, c
   out.exact = Balls(cells);
   out.middle.assign(static_cast<std::size_t>(cells), 0.0);
   out.error.assign(static_cast<std::size_t>(cells), 0.0);
+  out.size.assign(static_cast<std::size_t>(cells), 0.0);
   out.usable.assign(static_cast<std::size_t>(out.rows), true);
   const std::vector<double> weights = w.to_doubles();
   const std::vector<double> bias = b.present() ? b.to_doubles() : std::vector<double>();
@@ -90,6 +92,7 @@ Projected project_rows(const Tensor& x, std::int64_t first, std::int64_t rows, c
         }
       }
       out.middle[cell] = detail::middle(exact);
+      out.size[cell] = size;
       if (!appended) {
         const double d = chain * size + 2 * static_cast<double>(inner + 1) * g.lam_g;
         out.error[cell] = d + g.u_st * (std::fabs(out.middle[cell]) + d) + g.lam_st;
@@ -101,6 +104,22 @@ Projected project_rows(const Tensor& x, std::int64_t first, std::int64_t rows, c
   }
   return out;
 }
+
+/// What the heads say about one row of a batch entry, columns side by side: all of it but `values` per column.
+struct HeadsRow {
+  Balls o;                         ///< exact
+  std::vector<double> size;        ///< |O| from above
+  std::vector<double> error;       ///< dO
+  std::vector<double> score;       ///< the part of it that the errors of the scores make up
+  std::vector<double> most_value;  ///< largest |X||W_v| + |b_v| of a visible key
+  std::vector<Excuse> why;
+  std::vector<std::vector<double>> apart;  ///< per head: V_j - O for its visible keys, [keys][dv]
+
+  HeadsRow(std::int64_t heads, std::int64_t dv) : o(heads * dv), why(static_cast<std::size_t>(heads * dv)) {
+    for (auto* column : {&size, &error, &score, &most_value}) column->resize(static_cast<std::size_t>(heads * dv));
+    apart.resize(static_cast<std::size_t>(heads));
+  }
+};
 
 /// One batch entry at one precision: exact outputs and their bounds.
 struct Entry {
@@ -145,9 +164,7 @@ class MultiheadEntry {
                                      appended_ ? bias_v_.data() : nullptr, projections_, bits);
     const std::int64_t width = heads_ * dv_;
     Entry entry;
-    Balls o(width);
-    std::vector<double> error(static_cast<std::size_t>(width)), size(static_cast<std::size_t>(width));
-    std::vector<Excuse> why(static_cast<std::size_t>(width));
+    HeadsRow heads(heads_, dv_);
     const std::int64_t d_o = c_[Slot::w_o].present() ? c_[Slot::w_o].shape()[1] : width;
     entry.y = Balls(M_ * d_o);
     entry.allowed.assign(static_cast<std::size_t>(M_ * d_o), infinity);
@@ -156,22 +173,21 @@ class MultiheadEntry {
       Excuse row = Excuse::none;
       most_E_ = 0;
       for (std::int64_t h = 0; h < heads_ && row == Excuse::none; ++h)
-        row = head_row(batch, h, i, q, k, v, bits, o, error.data(), size.data(), why.data(), entry.settled);
+        row = head_row(batch, h, i, q, k, v, bits, heads, entry.settled);
       entry.most_E.push_back(most_E_);
       if (row != Excuse::none) {
         std::fill_n(entry.excuse.begin() + i * d_o, d_o, row);
         continue;
       }
-      output(i, d_o, o, error, size, why, bits, entry);
+      output(i, d_o, heads, bits, entry);
     }
     return entry;
   }
 
  private:
-  /// O of one head and row, its error bound, |O| from above and the excuse of each element.
+  /// One head's part of a row.
   Excuse head_row(std::int64_t batch, std::int64_t h, std::int64_t i, const Projected& q, const Projected& k,
-                  const Projected& v, long bits, const Balls& o, double* error, double* size, Excuse* why,
-                  bool& settled) {
+                  const Projected& v, long bits, HeadsRow& out, bool& settled) {
     if (!q.usable[static_cast<std::size_t>(i)]) return Excuse::overflow;
     visible_.clear();
     bias_.clear();
@@ -279,39 +295,56 @@ class MultiheadEntry {
     elements_.resize(static_cast<std::size_t>(dv_));
     detail::element_bounds(profile_, keys, terms, values, row_.value.data(), row_.radius.data(), scratch_,
                            elements_.data());
+    std::vector<double>& apart = out.apart[static_cast<std::size_t>(h)];
+    apart.clear();
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t c = 0; c < dv_; ++c)
+        apart.push_back(v.middle[cell(v, j, h * dv_ + c)] - row_.value[static_cast<std::size_t>(c)]);
     for (std::int64_t c = 0; c < dv_; ++c) {
       const auto at = static_cast<std::size_t>(h * dv_ + c);
-      arb_set(o[h * dv_ + c], row_.o[c]);
-      error[at] = elements_[static_cast<std::size_t>(c)].allowed;
-      size[at] = detail::upper_size(row_.o[c]);
-      why[at] = elements_[static_cast<std::size_t>(c)].excuse;
+      const detail::ElementTerms& element = elements_[static_cast<std::size_t>(c)];
+      arb_set(out.o[h * dv_ + c], row_.o[c]);
+      out.size[at] = detail::upper_size(row_.o[c]);
+      out.error[at] = element.allowed;
+      out.score[at] = element.score;
+      out.why[at] = element.excuse;
+      out.most_value[at] = 0;
+      for (std::int64_t j = 0; j < n; ++j)
+        out.most_value[at] = std::max(out.most_value[at], v.size[cell(v, j, h * dv_ + c)]);
     }
     return Excuse::none;
   }
 
   /// Y of row i from the heads' outputs.
-  void output(std::int64_t i, std::int64_t d_o, const Balls& o, const std::vector<double>& error,
-              const std::vector<double>& size, const std::vector<Excuse>& why, long bits, Entry& entry) const {
+  ///
+  /// Vacuous, of an element of Y (ElementBound): whatever weights each head gave its keys, Y would stay within reach =
+  /// sum_h max_j |sum_c W_hc (V_jhc - O_hc)| of the exact one. A bound that accepts all of that because the scores are
+  /// not known (they make up half of it or more) tells nothing; nor does one whose other part is as large as the
+  /// numbers that Y is summed from. One key, or values that hardly differ, leave the scores no part in the bound.
+  void output(std::int64_t i, std::int64_t d_o, const HeadsRow& heads, long bits, Entry& entry) const {
     const Tensor& w_o = c_[Slot::w_o];
     const Tensor& b_o = c_[Slot::b_o];
     const std::int64_t width = heads_ * dv_;
     Ball weight;
+    std::vector<double> factors(static_cast<std::size_t>(width));
     for (std::int64_t k = 0; k < d_o; ++k) {
       const auto at = static_cast<std::size_t>(i * d_o + k);
       arb_ptr y = entry.y[i * d_o + k];
-      double carried = 0, sizes = 0, vague = 0;
+      double carried = 0, sizes = 0, score = 0, most = 0;
       Excuse excuse = Excuse::none;
-      for (std::int64_t l = w_o.present() ? 0 : k; l < (w_o.present() ? width : k + 1); ++l) {
+      for (std::int64_t l = 0; l < width; ++l) {
         const auto from = static_cast<std::size_t>(l);
-        const double factor = w_o.present() ? w_o[l * d_o + k] : 1.0;
-        if (factor == 0 && std::isfinite(error[from]) && why[from] != Excuse::overflow) continue;
+        const double factor = w_o.present() ? w_o[l * d_o + k] : l == k ? 1.0 : 0.0;
+        factors[from] = factor;
+        if (!w_o.present() && l != k) continue;
+        if (factor == 0 && std::isfinite(heads.error[from]) && heads.why[from] != Excuse::overflow) continue;
         arb_set_d(weight, factor);
-        arb_addmul(y, weight, o[l], bits);
-        const double part = std::fabs(factor) * error[from];
-        carried += part;
-        sizes += std::fabs(factor) * size[from];
-        if (why[from] == Excuse::vacuous) vague += part;
-        if (why[from] == Excuse::overflow) excuse = Excuse::overflow;
+        arb_addmul(y, weight, heads.o[l], bits);
+        carried += std::fabs(factor) * heads.error[from];
+        sizes += std::fabs(factor) * heads.size[from];
+        score += std::fabs(factor) * heads.score[from];
+        most += std::fabs(factor) * heads.most_value[from];
+        if (heads.why[from] == Excuse::overflow) excuse = Excuse::overflow;
       }
       double own_bias = 0;
       if (b_o.present()) {
@@ -327,11 +360,31 @@ class MultiheadEntry {
       }
       B *= 1 + 0x1p-30;
       entry.allowed[at] = B;
+      most += own_bias;
       if (!(2 * (sizes + carried + own_bias) <= projections_.largest_y)) excuse = Excuse::overflow;
       if (excuse == Excuse::none && !(B < infinity)) excuse = Excuse::infinite;
-      if (excuse == Excuse::none && vague > 0 && 2 * vague >= B) excuse = Excuse::vacuous;
+      if (excuse == Excuse::none &&
+          ((score > 0 && 2 * score >= B && B >= reach(heads, factors)) || (most > 0 && B - score >= most)))
+        excuse = Excuse::vacuous;
       entry.excuse[at] = excuse;
     }
+  }
+
+  /// How far the element with these factors may move when every head weighs its keys as it likes.
+  [[nodiscard]] double reach(const HeadsRow& heads, const std::vector<double>& factors) const {
+    double sum = 0;
+    for (std::size_t h = 0; h < heads.apart.size(); ++h) {
+      const std::vector<double>& apart = heads.apart[h];
+      const auto dv = static_cast<std::size_t>(dv_);
+      double most = 0;
+      for (std::size_t j = 0; j < apart.size(); j += dv) {
+        double moved = 0;
+        for (std::size_t c = 0; c < dv; ++c) moved += factors[h * dv + c] * apart[j + c];
+        most = std::max(most, std::fabs(moved));
+      }
+      sum += most;
+    }
+    return sum;
   }
 
   [[nodiscard]] std::size_t cell(const Projected& p, std::int64_t j, std::int64_t column) const {

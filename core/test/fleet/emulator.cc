@@ -98,9 +98,10 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
       for (double& x : *values) x = std::fabs(x) < least ? 0.0 : x;
     }
   }
-  // q*scale in its own format; the scale is then done with.
+  // q*scale in its own format, the scale with it; it is then done with.
   if (a_.prescaled_q) {
-    for (double& x : q_) x = Soft(*a_.prescaled_q, false, a_.flushes_subnormals).round(x * scale_);
+    const Soft kept(*a_.prescaled_q, false, a_.flushes_subnormals);
+    for (double& x : q_) x = kept.round(x * kept.round(scale_));
   }
   folds_scale_ =
       a_.folded_exp2 && !a_.prescaled_q && !a_.stored_scaled && !a_.stored_biased && (!has_bias_ || pre_scale_);
