@@ -225,12 +225,17 @@ TEST(judge, allows_a_scale_kept_in_the_narrow_format_of_a_scaled_query) {
   EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
   EXPECT_GT(verdict.utilisation, 0.5);
   EXPECT_EQ(judge(c, all_in_bf16(c, 0.97 * scale), a).outcome, Outcome::violated);
-  // A power of two loses nothing, and nothing is allowed for it.
-  c.scale = 0.125;
-  const double exact_scale = attention_bounds(c, a).elements[0].allowed / attention_bounds(c, a).elements[0].value;
-  c.scale = 0.1250001;
-  const double rounded = attention_bounds(c, a).elements[0].allowed / attention_bounds(c, a).elements[0].value;
-  EXPECT_GT(rounded, 1.2 * exact_scale);
+  // A power of two loses nothing, unless log2(e) is folded in; before the scale a bias has a constant of its own.
+  const auto profile = [&](double by, bool base2 = false, MaskConvention convention = MaskConvention::post_scale) {
+    Arithmetic other = a;
+    other.base2 = base2;
+    return profile_of(other, {.keys = 2, .dk = 58, .scale = by, .bias = true, .convention = convention});
+  };
+  EXPECT_EQ(profile(0.125).th_tau, 0);
+  EXPECT_GE(profile(0.3).th_tau, 0x1p-8);
+  EXPECT_GE(profile(0.125, /*base2=*/true).th_tau, 0x1p-8);
+  EXPECT_LT(profile(0.3).u_qpre, 0x1.1p-8);
+  EXPECT_GE(profile(0.3, false, MaskConvention::pre_scale).u_qpre, 0x1p-7);
   // In f16 a scale below the normal numbers may be anything.
   a = tight(DType::f16);
   a.prescaled_q = DType::f16;

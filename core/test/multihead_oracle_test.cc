@@ -151,17 +151,23 @@ struct Plain {
     for (std::size_t l = 0; l < size(1); ++l) w_o[l * size(1) + l] = 1;
   }
   [[nodiscard]] std::size_t size(std::int64_t rows) const { return static_cast<std::size_t>(rows * 2 * heads); }
+  /// Behind each number stand 31 zeros that the projections add: values of which a kernel knows less than of scores.
   [[nodiscard]] Case make(DType dtype = DType::f32) const {
-    const std::int64_t d = 2 * heads;
-    std::vector<double> one(size(1) * size(1), 0.0);
-    for (std::size_t l = 0; l < size(1); ++l) one[l * size(1) + l] = 1;
+    const std::int64_t d = 2 * heads, c_in = 32 * d;
+    std::vector<double> projection(size(1) * 32 * size(1), 0.0);
+    for (std::size_t l = 0; l < size(1); ++l) projection[l * size(1) + l] = 1;
+    const auto padded = [&](const std::vector<double>& rows) {
+      std::vector<double> wide(32 * rows.size(), 0.0);
+      for (std::size_t e = 0; e < rows.size(); ++e) wide[e / size(1) * 32 * size(1) + e % size(1)] = rows[e];
+      return wide;
+    };
     Case c;
     c.operation = Operation::multihead;
     c.heads = static_cast<std::int32_t>(heads);
-    c[Slot::q] = Tensor(dtype, {1, 1, d}, q);
-    c[Slot::k] = Tensor(dtype, {1, keys, d}, k);
-    c[Slot::v] = Tensor(dtype, {1, keys, d}, v);
-    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(dtype, {d, d}, one);
+    c[Slot::q] = Tensor(dtype, {1, 1, c_in}, padded(q));
+    c[Slot::k] = Tensor(dtype, {1, keys, c_in}, padded(k));
+    c[Slot::v] = Tensor(dtype, {1, keys, c_in}, padded(v));
+    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(dtype, {c_in, d}, projection);
     c[Slot::w_o] = Tensor(dtype, {d, d}, w_o);
     validate(c);
     return c;
@@ -227,10 +233,23 @@ TEST(multihead_oracle, excuses_an_output_that_unknown_scores_may_put_anywhere) {
   EXPECT_EQ(judged(c, {1, 0.2, 1, 1.5}).reason, "vacuous bound");
   EXPECT_EQ(judged(c, {1, 5, 1, 1.5}).outcome, Outcome::violated);
   Plain second = p;  // and of the second, with next to nothing of the first
-  second.w_o = {0, 0, 0, 0, 1e-12, 0, 0, 0, 1, 1, 1, 1, 1, -1, 2, 0};
+  second.v = {0, 0, 1, 2, 1, 1, 1, 2};
+  second.w_o = {0, 0, 0, 0, 1e-12, 1e-12, 1e-12, 1e-12, 1, 1, 1, 1, 1, -1, 2, 0};
   c = second.make();
-  EXPECT_EQ(judged(c, {5, -1, 8, 2}).outcome, Outcome::held) << judged(c, {5, -1, 8, 2}).reason;
-  EXPECT_EQ(judged(c, {5, -1, 8, 2.0001}).outcome, Outcome::violated);
+  EXPECT_EQ(judged(c, {3, -1, 5, 1}).outcome, Outcome::held) << judged(c, {3, -1, 5, 1}).reason;
+  EXPECT_EQ(judged(c, {3, -1, 5, 1.0001}).outcome, Outcome::violated);
+}
+
+TEST(multihead_oracle, judges_outputs_whose_error_is_mostly_that_of_the_scores) {
+  Plain p(1, 2);
+  p.q = {100.3, 0};
+  p.k = {0.3, 0, 0.3000001, 0};
+  p.v = {0, 1, 2, 4};
+  const Case c = p.make();
+  const double score = static_cast<double>(100.3F) * (static_cast<double>(0.3000001F) - static_cast<double>(0.3F));
+  const double second = 1 / (1 + std::exp(-score));
+  EXPECT_EQ(judged(c, {2 * second, 1 + 3 * second}).outcome, Outcome::held);
+  EXPECT_EQ(judged(c, {2 * second, 1 + 3 * second + 0.01}).outcome, Outcome::violated);
 }
 
 TEST(multihead_oracle, excuses_sums_whose_rounding_may_be_all_of_them) {
