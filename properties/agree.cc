@@ -47,7 +47,10 @@ class Comparison {
                 .reason = std::string(name_of(static_cast<Excuse>(most - excused_.begin())))};
       return v;  // no element at all: nothing disagrees
     }
-    v.outcome = violated_ ? Outcome::violated : Outcome::held;
+    if (violated_) {
+      v.outcome = Outcome::violated;
+      v.violation = std::isfinite(error_) ? Violation::bound : Violation::not_finite;
+    }
     v.utilisation = utilisation_;
     v.error = error_, v.allowed = allowed_, v.element = element_;
     v.reason = reason_;
@@ -148,8 +151,8 @@ Match bits_in_core(const Kernel& kernel) {
 
 Verdict agree(const Result& left, const Result& right, Match match, bool about_bits) {
   if (left.shape() != right.shape()) {
-    return violated(
-        fmt::format("one side has shape {}, the other {}", left.shape().to_string(), right.shape().to_string()));
+    return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
+                                                  right.shape().to_string()));
   }
   std::int64_t same = 0, first = -1;
   for (std::int64_t e = 0; e < left.elements(); ++e) {
@@ -160,11 +163,13 @@ Verdict agree(const Result& left, const Result& right, Match match, bool about_b
   Verdict v;
   if (match != Match::bound) {
     if (first < 0) return v;
-    v = violated(fmt::format(
-        "not {}: element {} is {:.17g} on one side and {:.17g} on the other, where the kernel "
-        "claims the same{}",
-        match == Match::bits ? "bitwise equal" : "equal", first, value_at(left, first), value_at(right, first),
-        left.elements() - same > 1 ? fmt::format("; {} more elements differ", left.elements() - same - 1) : ""));
+    v = violated(
+        Violation::bits,
+        fmt::format(
+            "not {}: element {} is {:.17g} on one side and {:.17g} on the other, where the kernel "
+            "claims the same{}",
+            match == Match::bits ? "bitwise equal" : "equal", first, value_at(left, first), value_at(right, first),
+            left.elements() - same > 1 ? fmt::format("; {} more elements differ", left.elements() - same - 1) : ""));
     v.error = std::fabs(value_at(left, first) - value_at(right, first));
     v.element = first;
     return v;
@@ -179,8 +184,8 @@ Verdict agree(const Result& left, const Result& right, Match match, bool about_b
 
 Verdict agree(const Numbers& left, const Numbers& right) {
   if (left.elements() != right.elements()) {
-    return violated(
-        fmt::format("one side has shape {}, the other {}", left.shape().to_string(), right.shape().to_string()));
+    return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
+                                                  right.shape().to_string()));
   }
   Comparison comparison;
   for (std::int64_t e = 0; e < left.elements(); ++e) compare(comparison, left, right, e);

@@ -19,6 +19,25 @@ std::string may_reject(const Manifest& manifest, const Case& c) {
   return {};
 }
 
+Violation violation_of(CallStatus status) {
+  switch (status) {
+    case CallStatus::ok:
+    case CallStatus::unsupported:
+      break;
+    case CallStatus::rejected:
+      return Violation::rejected;
+    case CallStatus::failed:
+      return Violation::failed;
+    case CallStatus::died:
+      return Violation::died;
+    case CallStatus::timed_out:
+      return Violation::timed_out;
+    case CallStatus::malformed:
+      return Violation::malformed;
+  }
+  return Violation::none;
+}
+
 int badness(Outcome outcome) {
   switch (outcome) {
     case Outcome::violated:
@@ -37,8 +56,9 @@ int badness(Outcome outcome) {
 
 }  // namespace
 
-Verdict violated(std::string reason) {
+Verdict violated(Violation violation, std::string reason) {
   return {.outcome = Outcome::violated,
+          .violation = violation,
           .utilisation = std::numeric_limits<double>::infinity(),
           .error = std::numeric_limits<double>::infinity(),
           .reason = std::move(reason)};
@@ -50,9 +70,9 @@ void throw_without_output(const Manifest& manifest, const Case& c, CallStatus st
   if (status == CallStatus::rejected) {
     if (std::string why = may_reject(manifest, c); !why.empty())
       throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
-    throw NoAnswer{violated(fmt::format("rejected: a valid case was refused: {}", message))};
+    throw NoAnswer{violated(Violation::rejected, fmt::format("rejected: a valid case was refused: {}", message))};
   }
-  throw NoAnswer{violated(fmt::format("{}: {}", name_of(status), message))};
+  throw NoAnswer{violated(violation_of(status), fmt::format("{}: {}", name_of(status), message))};
 }
 
 Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse) {

@@ -27,6 +27,6 @@ struct NoAnswer {
 [[nodiscard]] Verdict worse_of(Verdict a, Verdict b);
 
 /// A violation that no bound measures: utilisation infinite.
-[[nodiscard]] Verdict violated(std::string reason);
+[[nodiscard]] Verdict violated(Violation violation, std::string reason);
 
 }  // namespace attest

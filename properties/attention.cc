@@ -58,6 +58,7 @@ Verdict finite(Kernel& kernel, const Case& c) {
       const std::int64_t element = static_cast<std::int64_t>(row) * width + column;
       if (std::isfinite(reply.out[element])) continue;
       Verdict verdict = violated(
+          Violation::not_finite,
           fmt::format("non-finite: element {} is {}; a finite value is required", element, reply.out[element]));
       verdict.element = element;
       return verdict;
@@ -75,6 +76,7 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
     std::int64_t element = 0;
     while (element + 1 < first.out.elements() && same_bits(first.out, second.out, element)) ++element;
     Verdict verdict = violated(
+        Violation::bits,
         fmt::format("not-repeatable: element {} is {} at first and {} the second time; the kernel claims to be "
                     "deterministic",
                     element, first.out[element], second.out[element]));

@@ -68,8 +68,9 @@ struct Property {
 
 /// A smaller case that the kernel still violates by a margin (utilisation >= 2, or as far above 1 as the original):
 /// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` cases are checked. A crash stays a
-/// crash: a case that ends in another way (another status, a finite answer for a NaN) is not taken. Deterministic for a
-/// deterministic kernel. A case that is not violated comes back unchanged. The result's metadata says "shrunk": "yes".
+/// crash: a case that is violated in another way (Verdict::violation, or a finite error for an infinite one) is not
+/// taken. Deterministic for a deterministic kernel. A case that is not violated comes back unchanged. The result's
+/// metadata says "shrunk": "yes".
 [[nodiscard]] Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget = 1000);
 
 }  // namespace attest

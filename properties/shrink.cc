@@ -11,16 +11,6 @@
 namespace attest {
 namespace {
 
-/// The status of a call without an output, empty for an output that was judged.
-std::string_view status_in(const Verdict& verdict) {
-  for (const CallStatus status :
-       {CallStatus::rejected, CallStatus::failed, CallStatus::died, CallStatus::timed_out, CallStatus::malformed}) {
-    const std::string_view name = name_of(status);
-    if (verdict.reason.starts_with(name) && verdict.reason.substr(name.size()).starts_with(":")) return name;
-  }
-  return {};
-}
-
 /// Greedy descent: a candidate that still shows the violation replaces the current case.
 class Shrinker {
  public:
@@ -30,7 +20,7 @@ class Shrinker {
         current_(std::move(start)),
         element_(verdict.element),
         budget_(budget),
-        status_(status_in(verdict)),
+        violation_(verdict.violation),
         least_utilisation_(std::min(2.0, verdict.utilisation)),
         infinite_(std::isinf(verdict.utilisation)) {}
 
@@ -49,7 +39,7 @@ class Shrinker {
     if (budget_ <= 0) return false;
     --budget_;
     const Verdict verdict = check_case(property_, kernel_, candidate);
-    if (verdict.outcome != Outcome::violated || status_in(verdict) != status_) return false;
+    if (verdict.outcome != Outcome::violated || verdict.violation != violation_) return false;
     if (!(verdict.utilisation >= least_utilisation_) || (infinite_ && !std::isinf(verdict.utilisation))) return false;
     current_ = std::move(candidate);
     return true;
@@ -221,7 +211,7 @@ class Shrinker {
   Case current_;
   std::int64_t element_;
   int budget_;
-  std::string status_;
+  Violation violation_;
   double least_utilisation_;
   bool infinite_;
 };

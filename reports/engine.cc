@@ -36,37 +36,16 @@ bool is_for(const CapturedCase& captured, const Property& property, DType dtype)
 }
 
 /// Runs that shrinking may cost. A hang costs a whole time limit each, a death the start of a process.
-int shrink_budget(CallStatus ended) {
-  switch (ended) {
-    case CallStatus::timed_out:
+int shrink_budget(Violation violation) {
+  switch (violation) {
+    case Violation::timed_out:
       return 0;
-    case CallStatus::died:
-    case CallStatus::malformed:
+    case Violation::died:
+    case Violation::malformed:
       return 24;
     default:
       return 1000;
   }
-}
-
-/// The class of a finding, as journals have it.
-std::string kind_of(CallStatus ended, const Verdict& verdict) {
-  switch (ended) {
-    case CallStatus::rejected:
-      return "rejected";
-    case CallStatus::failed:
-      return "failed";
-    case CallStatus::died:
-      return "died";
-    case CallStatus::timed_out:
-      return "timed-out";
-    case CallStatus::malformed:
-      return "malformed";
-    case CallStatus::ok:
-    case CallStatus::unsupported:
-      break;
-  }
-  if (!std::isfinite(verdict.error)) return "non-finite";
-  return verdict.error > 0.0 || verdict.utilisation > 0.0 ? "bound" : "bits";
 }
 
 Subject subject_of(const Cell& cell, const Kernel& kernel) {
@@ -155,15 +134,14 @@ class Engine::Job {
       std::optional<Case>& made = cases[static_cast<std::size_t>(k - unit.first_k)];
       if (!made) made = engine_.case_of(cell, k);
       const Case arranged = engine_.arranged(*made, kernel.manifest());
-      watched.forget();
       const Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
       batch.tally.add(k, verdict);
-      if (verdict.outcome != Outcome::violated) continue;
-      const bool last = engine_.plan_.fail_fast;
-      if (engine_.wants_finding(batch.subject, k)) {
+      const bool violated = verdict.outcome == Outcome::violated;
+      if (!violated && verdict.outcome != Outcome::inconclusive) continue;
+      if (engine_.wants_finding(batch.subject, verdict.outcome, k)) {
         findings.push_back(finding(cell, watched, batch.subject, k, arranged, verdict));
       }
-      if (!last) continue;
+      if (!violated || !engine_.plan_.fail_fast) continue;
       batch.last_k = k + 1;
       break;
     }
@@ -172,21 +150,19 @@ class Engine::Job {
 
   FindingRecord finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
                         const Verdict& verdict) {
-    FindingRecord record{subject, k, kind_of(kernel.ended(), verdict), case_file_name(subject, fmt::format("k{}", k)),
-                         verdict};
+    FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
     Case saved = c;
-    if (const int budget = shrink_budget(kernel.ended()); budget > 0) {
+    const int budget = verdict.outcome == Outcome::violated ? shrink_budget(verdict.violation) : 0;
+    if (budget > 0) {
       Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
-      kernel.forget();
       const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
       // A kernel that answers differently each time may not fail again: then the case as it was found is what is known.
       if (again.outcome == Outcome::violated) {
         saved = std::move(smaller);
         record.verdict = again;
-        record.kind = kind_of(kernel.ended(), again);
       }
     }
-    engine_.save(std::move(saved), subject, k, record.case_file, "violated");
+    engine_.save(std::move(saved), subject, k, record.case_file, std::string(name_of(verdict.outcome)));
     return record;
   }
 
@@ -206,7 +182,9 @@ Engine::Engine(const Plan& plan, const Road& road, const RunFolder& folder, Jour
   for (const BatchRecord& batch : done.batches) {
     if (batch.first_k < batch.last_k) done_[batch.subject].emplace(batch.first_k, batch.last_k);
   }
-  for (const FindingRecord& finding : done.findings) found_[finding.subject].push_back(finding.k);
+  for (const FindingRecord& finding : done.findings) {
+    found_[{finding.subject, finding.verdict.outcome}].push_back(finding.k);
+  }
   for (auto& [subject, ks] : found_) std::ranges::sort(ks);
 }
 
@@ -302,9 +280,9 @@ std::int64_t Engine::first_open(const Subject& subject, std::int64_t first_k, st
   return first_k;
 }
 
-bool Engine::wants_finding(const Subject& subject, std::int64_t k) {
+bool Engine::wants_finding(const Subject& subject, Outcome outcome, std::int64_t k) {
   const std::lock_guard lock(mutex_);
-  std::vector<std::int64_t>& ks = found_[subject];
+  std::vector<std::int64_t>& ks = found_[{subject, outcome}];
   const auto place = std::ranges::lower_bound(ks, k);
   if (place != ks.end() && *place == k) return false;
   // Batches end in any order; the smallest k are kept whatever the order was.

@@ -102,7 +102,7 @@ class Engine {
   [[nodiscard]] Case arranged(const Case& c, const Manifest& manifest) const;
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
-  [[nodiscard]] bool wants_finding(const Subject& subject, std::int64_t k);
+  [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
   void write(const std::vector<FindingRecord>& findings, const BatchRecord& batch);
   void fail(std::exception_ptr error);
 
@@ -117,7 +117,7 @@ class Engine {
 
   std::mutex mutex_;  ///< guards all below, the journal and the observer
   std::int64_t next_ = 0;
-  std::map<Subject, std::vector<std::int64_t>> found_;  ///< k of saved findings, sorted
+  std::map<std::pair<Subject, Outcome>, std::vector<std::int64_t>> found_;  ///< k of saved findings, sorted
   std::exception_ptr error_;
   std::atomic<bool> stop_ = false;
   bool out_of_time_ = false, failed_fast_ = false;

@@ -117,7 +117,10 @@ int replay_command(const Options& options) {
                verdict.alarm->uncovered);
   }
   if (verdict.outcome == Outcome::violated) print_elements(*kernel, c);
-  const bool reproduced = verdict.outcome == Outcome::violated;
+  const auto expected = c.metadata.find("expected");
+  const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);
+  const bool reproduced =
+      verdict.outcome == Outcome::violated || (undecided && verdict.outcome == Outcome::inconclusive);
   fmt::print("{}\n", reproduced ? "reproduced" : "not reproduced");
   return reproduced ? 1 : 0;
 }

@@ -30,7 +30,9 @@ int rank_of(Outcome outcome) {
 std::string reason_of(const PropertySummary& property) {
   if (property.verdict == Outcome::held) return {};
   if (property.verdict == Outcome::violated) {
-    return property.findings.empty() ? "violated" : property.findings.front().verdict.reason;
+    // Violated ones come first.
+    const bool saved = !property.findings.empty() && property.findings.front().verdict.outcome == Outcome::violated;
+    return saved ? property.findings.front().verdict.reason : "violated";
   }
   if (property.tally.cases() == 0) return "no case was reached";
   const bool undecided = property.tally.inconclusive > 0;
@@ -127,7 +129,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     // A finding whose batch was not finished is not counted, so it is not shown.
     if (kernel == by_kernel.end() || !kernel->second.contains(subject.property)) continue;
     PropertySummary& property = kernel->second[subject.property];
-    if (property.tally.violated > 0) property.findings.push_back(finding);
+    const bool violated = finding.verdict.outcome == Outcome::violated;
+    if ((violated ? property.tally.violated : property.tally.inconclusive) > 0) property.findings.push_back(finding);
   }
   for (auto& [key, properties] : by_kernel) {
     const auto& [id, rank, dtype] = key;
@@ -194,7 +197,7 @@ std::string to_json(const Summary& summary) {
       }
       json.key("findings").begin_array();
       for (const FindingRecord& finding : property.findings) {
-        json.begin_object().member("k", finding.k).member("class", finding.kind).member("case", finding.case_file);
+        json.begin_object().member("k", finding.k).member("class", finding.kind()).member("case", finding.case_file);
         json.member("utilisation", finding.verdict.utilisation).member("reason", finding.verdict.reason).end_object();
       }
       json.end_array().end_object();

@@ -1,4 +1,4 @@
-// A kernel whose calls are watched: how they ended, and whether the run is to end before the next.
+// A kernel whose calls are watched: whether the run is to end before the next.
 #pragma once
 
 #include <functional>
@@ -18,20 +18,13 @@ class WatchedKernel final : public Kernel {
   [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
   [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
     if (stop_()) throw Abandoned();
-    Reply reply = kernel_.run(c, output, want_lse);
-    if (reply.status != CallStatus::ok) ended_ = reply.status;
-    return reply;
+    return kernel_.run(c, output, want_lse);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
-
-  /// How the last call that was not ok since forget() ended; ok where there was none.
-  [[nodiscard]] CallStatus ended() const { return ended_; }
-  void forget() { ended_ = CallStatus::ok; }
 
  private:
   Kernel& kernel_;
   std::function<bool()> stop_;
-  CallStatus ended_ = CallStatus::ok;
 };
 
 }  // namespace attest

@@ -41,7 +41,12 @@ Verdict verdict_of(std::int64_t k) {
   verdict.utilisation = static_cast<double>((k * 7919) % 1000) / 1500.0;
   verdict.level = static_cast<int>(k % 3) + 1;
   if (k % 11 == 0) verdict = {.outcome = Outcome::skipped, .reason = fmt::format("has {} keys; max_keys is 4", k)};
-  if (k % 97 == 5) verdict = {.outcome = Outcome::violated, .utilisation = 2.0 + static_cast<double>(k)};
+  if (k % 97 == 5) {
+    verdict = {.outcome = Outcome::violated,
+               .violation = k % 2 == 0 ? Violation::bound : Violation::died,
+               .utilisation = 2.0 + static_cast<double>(k)};
+  }
+  if (k % 89 == 4) verdict = {.outcome = Outcome::inconclusive, .reason = "undecided"};
   return verdict;
 }
 
@@ -60,8 +65,9 @@ Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard
       for (std::int64_t k = batch.first_k; k < batch.last_k; ++k) {
         if (!shard.takes(k)) continue;
         batch.tally.add(k, verdict_of(k));
-        if (verdict_of(k).outcome == Outcome::violated) {
-          journal.findings.push_back({subject_of(i), k, "bound", fmt::format("cases/{}", k), verdict_of(k)});
+        if (const Outcome outcome = verdict_of(k).outcome;
+            outcome == Outcome::violated || outcome == Outcome::inconclusive) {
+          journal.findings.push_back({subject_of(i), k, fmt::format("cases/{}", k), verdict_of(k)});
         }
       }
       journal.batches.push_back(batch);
@@ -229,6 +235,19 @@ TEST(Journal, ReadsBackWhatItWrote) {
   EXPECT_EQ(to_text(read), text);
   EXPECT_EQ(read.kernels, journal.kernels);
   EXPECT_TRUE(std::isnan(read.findings[0].verdict.error));
+  ASSERT_EQ(read.findings.size(), journal.findings.size());
+  for (std::size_t i = 0; i < read.findings.size(); ++i) {
+    EXPECT_EQ(read.findings[i].verdict.violation, journal.findings[i].verdict.violation);
+    EXPECT_EQ(read.findings[i].kind(), journal.findings[i].kind());
+  }
+  const Violation first = journal.findings[0].verdict.violation;
+  const std::string known = fmt::format("\"class\":\"{}\"", name_of(first));
+  std::string other = text;
+  ASSERT_NE(other.find(known), std::string::npos);
+  other.replace(other.find(known), known.size(), R"("class":"tired")");
+  ASSERT_NE(other, text);
+  EXPECT_NE(error_of([&] { (void)parse_journal(other, "text"); }).find("no class of violation \"tired\""),
+            std::string::npos);
   EXPECT_FALSE(read.torn);
 }
 
@@ -291,7 +310,8 @@ TEST(Journal, KeepsTheFindingsOfSmallestK) {
   for (const FindingRecord& finding : journal.findings) {
     if (finding.subject == subject_of(0)) ks.push_back(finding.k);
   }
-  EXPECT_EQ(ks, (std::vector<std::int64_t>{5, 102, 199}));
+  // Three that are violated, then three that are inconclusive.
+  EXPECT_EQ(ks, (std::vector<std::int64_t>{5, 102, 199, 4, 93, 182}));
 }
 
 TEST(Journal, RefusesToMergeWhatIsNotOneRun) {

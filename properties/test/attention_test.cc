@@ -176,6 +176,7 @@ TEST(AttentionFinite, finds_a_nan_in_a_row_that_must_be_finite) {
   const std::int64_t k = first_violation(finite, kernel, DType::f32, 100);
   ASSERT_GE(k, 0);
   const Verdict verdict = verdict_on(finite, kernel, DType::f32, k);
+  EXPECT_EQ(verdict.violation, Violation::not_finite);
   EXPECT_TRUE(verdict.reason.starts_with("non-finite: element ")) << verdict.reason;
   EXPECT_TRUE(std::isinf(verdict.utilisation));
   EXPECT_GE(verdict.element, 0);
@@ -198,6 +199,7 @@ TEST(AttentionRepeatable, holds_a_kernel_to_what_it_claims_and_no_more) {
   ASSERT_TRUE(kernel.manifest().claims_to(Claim::deterministic));
   const Verdict verdict = verdict_on(repeatable, kernel, DType::f32, 0);
   EXPECT_EQ(verdict.outcome, Outcome::violated);
+  EXPECT_EQ(verdict.violation, Violation::bits);
   EXPECT_TRUE(verdict.reason.starts_with("not-repeatable: element ")) << verdict.reason;
   std::erase(kernel.manifest().claims, Claim::deterministic);
   int held = 0;

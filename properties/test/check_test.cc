@@ -40,14 +40,23 @@ const Property only_runs{.name = "test.only-runs", .check = [](Kernel& kernel, c
 
 TEST(CheckCase, maps_every_status) {
   const Case c = small_case();
-  for (const auto& [status, outcome] :
-       {std::pair{CallStatus::ok, Outcome::held}, std::pair{CallStatus::unsupported, Outcome::skipped},
-        std::pair{CallStatus::rejected, Outcome::violated}, std::pair{CallStatus::failed, Outcome::violated},
-        std::pair{CallStatus::died, Outcome::violated}, std::pair{CallStatus::timed_out, Outcome::violated},
-        std::pair{CallStatus::malformed, Outcome::violated}}) {
+  struct Row {
+    CallStatus status;
+    Outcome outcome;
+    Violation violation;
+  };
+  for (const auto& [status, outcome, violation] :
+       {Row{CallStatus::ok, Outcome::held, Violation::none},
+        Row{CallStatus::unsupported, Outcome::skipped, Violation::none},
+        Row{CallStatus::rejected, Outcome::violated, Violation::rejected},
+        Row{CallStatus::failed, Outcome::violated, Violation::failed},
+        Row{CallStatus::died, Outcome::violated, Violation::died},
+        Row{CallStatus::timed_out, Outcome::violated, Violation::timed_out},
+        Row{CallStatus::malformed, Outcome::violated, Violation::malformed}}) {
     Ends kernel(status);
     const Verdict verdict = check_case(only_runs, kernel, c);
     EXPECT_EQ(verdict.outcome, outcome) << name_of(status);
+    EXPECT_EQ(verdict.violation, violation) << name_of(status);
     EXPECT_EQ(std::isinf(verdict.utilisation), outcome == Outcome::violated);
     if (status != CallStatus::ok) {
       EXPECT_TRUE(verdict.reason.starts_with(name_of(status))) << verdict.reason;

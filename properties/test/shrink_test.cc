@@ -146,8 +146,18 @@ TEST(Shrink, keeps_a_margin) {
 
 TEST(Shrink, does_not_slip_from_one_kind_of_violation_to_another) {
   EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? INFINITY : 100); }), 3);
-  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated(keys_of(c) >= 3 ? "died: x" : "failed: x"); }), 3);
-  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated(keys_of(c) >= 3 ? "died: x" : "died: y"); }), 1);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) {
+              return violated(keys_of(c) >= 3 ? Violation::died : Violation::failed, "x");
+            }),
+            3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated(Violation::died, keys_of(c) >= 3 ? "x" : "y"); }),
+            1);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) {
+              Verdict verdict = violated_by(100);
+              verdict.violation = keys_of(c) >= 3 ? Violation::lse : Violation::bound;
+              return verdict;
+            }),
+            3);
 }
 
 TEST(Shrink, keeps_the_hypotheses_of_the_property) {

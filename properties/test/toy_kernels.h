@@ -131,6 +131,7 @@ inline Verdict toy_check(Kernel& kernel, const Case& c) {
       if (!(verdict.error <= verdict.allowed)) {
         if (std::isnan(found)) verdict.utilisation = INFINITY;
         verdict.outcome = Outcome::violated;
+        verdict.violation = std::isfinite(found) ? Violation::bound : Violation::not_finite;
         verdict.reason = fmt::format("element {}", verdict.element);
       }
       worst = worse_of(worst, verdict);

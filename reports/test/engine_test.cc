@@ -114,7 +114,7 @@ TEST(Engine, SavesTheFindingsOfSmallestKAndNoMore) {
   std::vector<std::int64_t> ks;
   const Subject subject{"fake.first", "fake:a", "f32"};
   for (const FindingRecord& finding : ran.journal.findings) {
-    if (finding.subject == subject) ks.push_back(finding.k);
+    if (finding.subject == subject && finding.verdict.outcome == Outcome::violated) ks.push_back(finding.k);
   }
   EXPECT_EQ(ks, (std::vector<std::int64_t>{7, 57, 107}));
   const Case saved = load_case(folder / "cases/fake.first--fake-a--f32--k57.safetensors");
@@ -200,23 +200,27 @@ TEST(Engine, NamesHowACallEndedAndDoesNotShrinkAHang) {
     plan.kernels.push_back(std::make_unique<FakeKernel>("fake:a", status));
     const Ran ran = run_in(folder.path(), plan);
     ASSERT_FALSE(ran.journal.findings.empty());
-    EXPECT_EQ(ran.journal.findings[0].kind, kind);
+    EXPECT_EQ(ran.journal.findings[0].kind(), kind);
     const Case saved = load_case(folder / ran.journal.findings[0].case_file);
     EXPECT_EQ(saved.metadata.contains("shrunk"), shrunk) << kind;
   }
 }
 
-TEST(Engine, NamesWhatIsNotFinite) {
+TEST(Engine, SavesWhatCouldNotBeDecided) {
   const Folder folder;
-  Road road = fake::road();
-  road.check = [](const Property&, Kernel&, const Case&) {
-    return Verdict{.outcome = Outcome::violated,
-                   .utilisation = std::numeric_limits<double>::infinity(),
-                   .error = std::numeric_limits<double>::quiet_NaN(),
-                   .reason = "found nan"};
-  };
-  const Ran ran = run_in(folder.path(), plan_of(1), road);
-  EXPECT_EQ(ran.journal.findings.at(0).kind, "non-finite");
+  const Ran ran = run_in(folder.path(), plan_of(cases));
+  const Subject subject{"fake.first", "fake:a", "f32"};
+  std::vector<std::int64_t> ks;
+  for (const FindingRecord& finding : ran.journal.findings) {
+    if (finding.subject != subject || finding.verdict.outcome != Outcome::inconclusive) continue;
+    EXPECT_EQ(finding.kind(), "inconclusive");
+    ks.push_back(finding.k);
+  }
+  EXPECT_EQ(ks, (std::vector<std::int64_t>{9, 110, 211}));
+  const Case saved = load_case(folder / "cases/fake.first--fake-a--f32--k110.safetensors");
+  EXPECT_EQ(saved.metadata.at("expected"), "inconclusive");
+  EXPECT_EQ(saved.metadata.at("property"), "fake.first");
+  EXPECT_FALSE(saved.metadata.contains("shrunk"));
 }
 
 TEST(Engine, KeepsTheCaseAsFoundWhenTheShrunkOneHolds) {

@@ -249,7 +249,7 @@ TEST(Program, TakesADeathForAFinding) {
   EXPECT_EQ(result.status, 1) << result.output;
   const Journal journal = read_journal(folder / "run");
   ASSERT_EQ(journal.findings.size(), 1U);
-  EXPECT_EQ(journal.findings[0].kind, "died");
+  EXPECT_EQ(journal.findings[0].kind(), "died");
   EXPECT_FALSE(journal.unfinished());
 }
 

@@ -86,7 +86,10 @@ TEST(Summary, WritesTheContractsJson) {
       {{subject, tally(3, 2, 1, 1, 0)}, {{"attention.oracle", "builtin:flash", "f16"}, tally(4, 0, 0, 0, 0)}});
   journal.kernels = {{"exec:python3 mine.py", R"({"name":"my flash kernel"})", ""}, {"pytorch:*", "", "no torch"}};
   journal.findings.push_back(
-      {subject, 3, "non-finite", "cases/x.safetensors", {.outcome = Outcome::violated, .reason = "found nan"}});
+      {subject,
+       3,
+       "cases/x.safetensors",
+       {.outcome = Outcome::violated, .violation = Violation::not_finite, .reason = "found nan"}});
   const auto json = nlohmann::json::parse(to_json(summarise(journal, folder.path())));
   EXPECT_EQ(json["schema"], "attest-summary/1");
   EXPECT_EQ(json["verdict"], "violated");
@@ -104,6 +107,7 @@ TEST(Summary, WritesTheContractsJson) {
   EXPECT_EQ(property["worst"]["utilisation"], "inf");
   EXPECT_EQ(property["worst"]["case"], case_file_name(subject, "worst"));
   EXPECT_EQ(property["reason"], "found nan");
+  EXPECT_EQ(property["findings"][0]["class"], "non-finite");
   EXPECT_EQ(json["not_started"][0]["id"], "pytorch:*");
 }
 
@@ -174,8 +178,7 @@ TEST(Html, EscapesEveryForeignStringAndLoadsNothing) {
   Journal journal = journal_of({{{evil, "exec:" + evil, evil}, tally(1, 2, 0, 0, 0)}});
   journal.batches[0].tally.reasons[evil] = 2;
   journal.kernels = {{"exec:" + evil, nlohmann::json{{"name", evil}}.dump(), ""}, {evil, "", evil}};
-  journal.findings.push_back(
-      {journal.batches[0].subject, 1, evil, evil, {.outcome = Outcome::violated, .reason = evil}});
+  journal.findings.push_back({journal.batches[0].subject, 1, evil, {.outcome = Outcome::violated, .reason = evil}});
   journal.meta.front().facts[evil] = evil;
   journal.run->case_files = {evil};
   const std::string page = html_page(summarise(journal, ""), journal, evil);
@@ -187,13 +190,35 @@ TEST(Html, EscapesEveryForeignStringAndLoadsNothing) {
     EXPECT_EQ(page.find(load), std::string::npos) << load;
 }
 
+TEST(Summary, ListsWhatCouldNotBeDecidedBesideWhatIsViolated) {
+  const Subject undecided{"p", "k", "f32"}, both{"q", "k", "f32"};
+  Journal journal = journal_of({{undecided, tally(3, 0, 0, 0, 1)}, {both, tally(3, 1, 0, 0, 1)}});
+  const Verdict open{.outcome = Outcome::inconclusive, .reason = "within rounding"};
+  journal.findings = {
+      {both, 2, "cases/b.safetensors", {.outcome = Outcome::violated, .violation = Violation::died, .reason = "off"}},
+      {both, 1, "cases/c.safetensors", open},
+      {undecided, 4, "cases/a.safetensors", open}};
+  const Summary summary = summarise(journal, "");
+  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto& properties = json["kernels"][0]["properties"];
+  EXPECT_EQ(properties[0]["verdict"], "inconclusive");
+  EXPECT_EQ(properties[0]["findings"][0]["class"], "inconclusive");
+  EXPECT_EQ(properties[0]["findings"][0]["case"], "cases/a.safetensors");
+  EXPECT_EQ(properties[1]["verdict"], "violated");
+  EXPECT_EQ(properties[1]["reason"], "off");
+  EXPECT_EQ(properties[1]["findings"].size(), 2U);
+  const std::string page = html_page(summary, journal, "run");
+  EXPECT_NE(page.find("is undecided for p"), std::string::npos);
+  EXPECT_NE(page.find("attest replay run/cases/a.safetensors"), std::string::npos);
+}
+
 TEST(Html, ShowsFindingsWithTheirReplayLine) {
   Journal journal = journal_of({{{"p", "builtin:a", "f32"}, tally(1, 2, 0, 0, 0)}}, /*interrupted=*/true);
-  journal.findings.push_back({journal.batches[0].subject,
-                              1,
-                              "bound",
-                              "cases/c.safetensors",
-                              {.outcome = Outcome::violated, .utilisation = 3, .reason = "off"}});
+  journal.findings.push_back(
+      {journal.batches[0].subject,
+       1,
+       "cases/c.safetensors",
+       {.outcome = Outcome::violated, .violation = Violation::bound, .utilisation = 3, .reason = "off"}});
   const std::string page = html_page(summarise(journal, ""), journal, "my run");
   EXPECT_NE(page.find("attest replay &#39;my run/cases/c.safetensors&#39;"), std::string::npos);
   EXPECT_NE(page.find("This run was interrupted"), std::string::npos);

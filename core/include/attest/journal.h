@@ -4,7 +4,7 @@
 //   run      what determines the cases: seed, or the case files
 //   meta     times, host, versions, arguments: everything that may differ between two runs of the same thing
 //   kernel   a kernel with its manifest, or why it did not start
-//   finding  a violated case, shrunk and saved
+//   finding  a violated case, shrunk and saved, or an inconclusive one, saved as it is
 //   batch    the tally of a finished range of cases
 // Findings of a batch stand before its batch line, so a batch that is there is there whole. A last line without its
 // newline is what a killed writer left: readers ignore it, and a writer that resumes cuts it off.
@@ -26,7 +26,7 @@ namespace attest {
 
 /// Cases of one batch: batch r holds k in [r * batch_cases, (r + 1) * batch_cases), for any number of jobs and shards.
 inline constexpr std::int64_t batch_cases = 64;
-/// Findings kept per (property, kernel, dtype): those with the smallest k. The rest is counted.
+/// Findings kept per (property, kernel, dtype) and outcome: those with the smallest k. The rest is counted.
 inline constexpr std::size_t findings_kept = 3;
 
 /// Alarms (verdict.h) over a range of k.
@@ -114,13 +114,15 @@ struct BatchRecord {
   Tally tally;
 };
 
-/// A violated verdict with its shrunk case.
+/// A violated verdict with its shrunk case, or an inconclusive one with its case.
 struct FindingRecord {
   Subject subject;
   std::int64_t k = 0;
-  std::string kind;       ///< "bound", "bits", "non-finite", "died", "timed-out", "malformed", "rejected", "failed"
   std::string case_file;  ///< relative to the run's folder
-  Verdict verdict;        ///< of the shrunk case
+  Verdict verdict;        ///< of the saved case
+
+  /// What findings are sorted by: the name of the violation, or "inconclusive".
+  [[nodiscard]] std::string_view kind() const;
 };
 
 /// Everything a journal holds, in the order it was written.
@@ -152,8 +154,9 @@ struct Journal {
 
 /// The canonical form of one run given by any number of journals of its parts: meta dropped, everything sorted, each
 /// finished batch once, shards that complete each other joined, neighbouring ranges joined, and the findings_kept
-/// findings of smallest k per subject. Byte-equal for any jobs, shards, interruptions and order. Throws UsageError
-/// where the parts are not of one run (another seed, other case files, overlapping ranges); `sources` names them.
+/// findings of smallest k per subject and outcome, violated ones first. Byte-equal for any jobs, shards, interruptions
+/// and order. Throws UsageError where the parts are not of one run (another seed, other case files, overlapping
+/// ranges); `sources` names them.
 [[nodiscard]] Journal canonical(std::span<const Journal> parts, std::span<const std::string> sources);
 /// The text of a journal: run, kernels, findings, batches (no meta).
 [[nodiscard]] std::string to_text(const Journal& journal);

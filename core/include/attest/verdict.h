@@ -33,18 +33,37 @@ struct Alarm {
   [[nodiscard]] bool operator==(const Alarm&) const = default;
 };
 
+/// How a kernel violated what was asked of it. Shrinking keeps it, and findings are sorted by it.
+enum class Violation {
+  none,        ///< the verdict is another than violated
+  bound,       ///< an element of out farther from the exact value than its bound allows
+  not_finite,  ///< NaN or Inf for an element that must be finite
+  lse,         ///< a log-sum-exp beyond its bound, or not finite
+  bits,        ///< other bits where the kernel claims the same
+  shape,       ///< outputs of different shapes where a law wants the same
+  rejected,    ///< a valid case was refused
+  failed,      ///< the kernel reported an error or threw, left elements unwritten or wrote beside them
+  died,        ///< its process ended
+  timed_out,   ///< no reply within the time limit
+  malformed    ///< a reply of another shape or dtype, or none at all
+};
+/// "none" "bound" "non-finite" "lse" "bits" "shape" "rejected" "failed" "died" "timed-out" "malformed".
+[[nodiscard]] std::string_view name_of(Violation) noexcept;
+[[nodiscard]] std::optional<Violation> violation_named(std::string_view) noexcept;
+
 /// Verdict of one property on one case.
 struct Verdict {
   Outcome outcome = Outcome::held;
+  Violation violation = Violation::none;
   double utilisation = 0.0;   ///< worst error / allowed over the judged elements; 0 when both are 0; inf for NaN found
   double error = 0.0;         ///< absolute error at that element, an upper end of its enclosure
   double allowed = 0.0;       ///< the bound there
   std::int64_t element = -1;  ///< flat row-major index into out of that element; -1: none
   int level = 0;              ///< deepest oracle level used: 0 none, 1 double, 2 double-double, 3 balls
-  /// Elements whose bits agreed, and that were compared, where a law speaks of bits but the kernel claims none: reported,
-  /// never judged. Both 0 elsewhere.
+  /// Elements whose bits agreed, and that were compared, where a law speaks of bits but the kernel claims none:
+  /// reported, never judged. Both 0 elsewhere.
   std::int64_t bits_agreed = 0, bits_compared = 0;
-  std::string reason{};       ///< one line for anything but held: index, found, interval that would have been accepted
+  std::string reason{};  ///< one line for anything but held: index, found, interval that would have been accepted
   /// Beside the verdict, which it never changes; nothing where none was asked for or the property raises none.
   std::optional<Alarm> alarm{};
 };

@@ -129,9 +129,12 @@ std::vector<KernelRecord> canonical_kernels(std::span<const Journal> parts) {
 }
 
 std::vector<FindingRecord> canonical_findings(std::span<const Journal> parts) {
-  std::map<Subject, std::map<std::int64_t, FindingRecord>> subjects;
+  std::map<std::pair<Subject, bool>, std::map<std::int64_t, FindingRecord>> subjects;
   for (const Journal& part : parts) {
-    for (const FindingRecord& finding : part.findings) subjects[finding.subject].try_emplace(finding.k, finding);
+    for (const FindingRecord& finding : part.findings) {
+      const bool undecided = finding.verdict.outcome != Outcome::violated;
+      subjects[{finding.subject, undecided}].try_emplace(finding.k, finding);
+    }
   }
   std::vector<FindingRecord> findings;
   for (auto& [subject, by_k] : subjects) {

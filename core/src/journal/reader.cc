@@ -194,10 +194,15 @@ FindingRecord finding_of(Members& members) {
   FindingRecord record;
   record.subject = take_subject(members);
   record.k = members.integer("k");
-  record.kind = members.text("class");
+  const std::string kind = members.text("class");
   record.case_file = members.text("case");
   Members verdict(members.object("verdict"));
   record.verdict.outcome = outcome_named(verdict.text("outcome"));
+  if (record.verdict.outcome == Outcome::violated) {
+    const std::optional<Violation> violation = violation_named(kind);
+    if (!violation) throw BadLine(fmt::format("has no class of violation \"{}\"", kind));
+    record.verdict.violation = *violation;
+  }
   record.verdict.utilisation = verdict.number("utilisation");
   record.verdict.error = verdict.number("error");
   record.verdict.allowed = verdict.number("allowed");

@@ -61,6 +61,10 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) {
 
 }  // namespace
 
+std::string_view FindingRecord::kind() const {
+  return verdict.outcome == Outcome::violated ? name_of(verdict.violation) : name_of(verdict.outcome);
+}
+
 std::string to_line(const RunRecord& record) {
   JsonWriter json = begin("run");
   json.member("schema", "attest-journal/1").member("seed", record.seed);
@@ -102,7 +106,7 @@ std::string to_line(const BatchRecord& record) {
 std::string to_line(const FindingRecord& record) {
   JsonWriter json = begin("finding");
   write_subject(json, record.subject);
-  json.member("k", record.k).member("class", record.kind).member("case", record.case_file).key("verdict");
+  json.member("k", record.k).member("class", record.kind()).member("case", record.case_file).key("verdict");
   write_verdict(json, record.verdict);
   return finish(json);
 }

@@ -84,6 +84,9 @@ Verdict CaseTally::verdict() const {
   if (violated_ > 0) {
     const Worst& worst = worst_violated_;
     v.outcome = Outcome::violated;
+    v.violation = worst.element < 0            ? Violation::lse
+                  : std::isfinite(worst.found) ? Violation::bound
+                                               : Violation::not_finite;
     describe(worst);
     v.reason =
         fmt::format("{} = {:.17g}; accepted is [{:.17g}, {:.17g}] (exact {:.17g}, bound {:.6g}, utilisation {:.6g}){}",
