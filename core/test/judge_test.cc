@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "attest/error_bound.h"
 #include "attest/oracle.h"
@@ -244,6 +245,18 @@ TEST(judge, allows_a_scale_kept_in_the_narrow_format_of_a_scaled_query) {
   EXPECT_EQ(judge(tiny, 0.5, a).reason, "outside the domain");
   a.prescaled_q = std::nullopt;
   EXPECT_EQ(judge(tiny, 0.1, a).outcome, Outcome::violated);
+}
+
+// What FLINT caches for a thread goes with the thread, so that the sanitized build sees every number that is lost.
+TEST(judge, leaves_nothing_behind_in_a_thread_that_ends) {
+  for (int threads = 0; threads < 3; ++threads) {
+    std::thread([] {
+      const Case c = row_of(DType::f64, 1e3, {0.5, 0.25, -1}, {1, 3, 1e6}, {-1e300, -1e300, -1e300});
+      for (const int level : {1, 2, 3})
+        EXPECT_EQ(judge(c, 7e6, tight(DType::f64), {.first_level = level}).outcome, Outcome::violated);
+      (void)exact_elements(c, tight(DType::f64));
+    }).join();
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "attest/oracle.h"
@@ -266,6 +267,10 @@ TEST(multihead_oracle, excuses_sums_whose_rounding_may_be_all_of_them) {
   EXPECT_EQ(judge_multihead(c, out, a).outcome, Outcome::held) << "summed in f32";
   a.score_sums = a.accumulate = DType::bf16;
   EXPECT_EQ(judge_multihead(c, out, a).reason, "vacuous bound");
+}
+
+TEST(multihead_oracle, leaves_nothing_behind_in_a_thread_that_ends) {
+  std::thread([] { EXPECT_EQ(judged(Plain(2, 3).make(), {1, 1, 1, 1.5}).outcome, Outcome::violated); }).join();
 }
 
 }  // namespace

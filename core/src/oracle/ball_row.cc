@@ -6,6 +6,10 @@
 namespace attest::detail {
 namespace {
 
+struct FlintCaches {
+  ~FlintCaches() { flint_cleanup(); }
+};
+
 double end_of(const arb_t x, bool upper, bool size) {
   arf_t end;
   arf_init(end);
@@ -20,6 +24,10 @@ double end_of(const arb_t x, bool upper, bool size) {
 }
 
 }  // namespace
+
+void free_flint_caches_at_thread_end() {
+  thread_local FlintCaches caches;
+}
 
 double lower_end(const arb_t x) {
   return end_of(x, false, false);

@@ -25,6 +25,7 @@ struct Workspace {
   RowOracle oracle;
 };
 Workspace& workspace() {
+  detail::free_flint_caches_at_thread_end();
   thread_local Workspace w;
   return w;
 }
