@@ -54,12 +54,15 @@ TEST(judge, refuses_what_is_not_finite_at_every_level) {
     for (const double found : {nan_value, -nan_value, infinity, -infinity}) {
       const Verdict v = judge(c, found, tight(DType::f32), {.first_level = level});
       EXPECT_EQ(v.outcome, Outcome::violated);
+      EXPECT_EQ(v.violation, Violation::not_finite);
       EXPECT_EQ(v.utilisation, infinity);
       EXPECT_EQ(v.element, 0);
       EXPECT_FALSE(v.reason.empty());
     }
   EXPECT_EQ(judge(c, 2).outcome, Outcome::held);
+  EXPECT_EQ(judge(c, 2).violation, Violation::none);
   EXPECT_EQ(judge(c, -2).outcome, Outcome::violated);
+  EXPECT_EQ(judge(c, -2).violation, Violation::bound);
   EXPECT_EQ(judge(c, 2.00001).outcome, Outcome::violated);
 }
 
@@ -175,7 +178,7 @@ TEST(judge, holds_the_log_sum_exp_to_its_own_bound) {
   EXPECT_EQ(with(lse).outcome, Outcome::held);
   EXPECT_EQ(with(static_cast<double>(static_cast<float>(lse))).outcome, Outcome::held);
   for (const double wrong : {lse + 1e-4, lse / std::log(2.0), nan_value, infinity, -infinity}) {
-    EXPECT_EQ(with(wrong).outcome, Outcome::violated) << wrong;
+    EXPECT_EQ(with(wrong).violation, Violation::lse) << wrong;
     EXPECT_EQ(with(wrong).element, -1);
   }
 }

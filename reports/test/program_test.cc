@@ -1,4 +1,5 @@
 // The program as a user runs it: a process, its output, its exit status and what it leaves.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "attest/case.h"
 #include "attest/files.h"
 #include "attest/journal.h"
+#include "attest/oracle.h"
 #include "attest/safetensors.h"
 #include "fakes.h"
 
@@ -251,6 +253,33 @@ TEST(Program, TakesADeathForAFinding) {
   ASSERT_EQ(journal.findings.size(), 1U);
   EXPECT_EQ(journal.findings[0].kind(), "died");
   EXPECT_FALSE(journal.unfinished());
+}
+
+// Two opposite values of equal weight: exactly 0, and the kernel returns the bound itself.
+TEST(Program, SavesAndReplaysWhatCannotBeDecided) {
+  const Folder folder;
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1});
+  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1});
+  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{1, -1});
+  save_case(c, folder / "edge.safetensors");
+  const Tensor far(DType::f64, c.out_shape(), std::vector<double>{1});
+  const Verdict verdict = judge_attention(c, far, {}, universal_arithmetic(DType::f64, DType::f64), {.first_level = 3});
+  const std::string kernel = python_kernel(
+      folder, "edge",
+      fmt::format("1.0)\n    return numpy.full(q.shape, float.fromhex('{:a}'))\n    (1.0", verdict.allowed));
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  const Result result = shell(
+      folder, "$attest check --case edge.safetensors --kernel " + kernel + " --property attention.oracle --out run");
+  EXPECT_EQ(result.status, 4) << result.output;
+  EXPECT_NE(result.output.find("INCONCLUSIVE attention.oracle"), std::string::npos) << result.output;
+  const Journal journal = read_journal(folder / "run");
+  ASSERT_EQ(journal.findings.size(), 1U);
+  EXPECT_EQ(journal.findings[0].kind(), "inconclusive");
+  const Result replayed = shell(folder, "$attest replay run/" + journal.findings[0].case_file);
+  EXPECT_EQ(replayed.status, 1) << replayed.output;
+  EXPECT_NE(replayed.output.find("inconclusive: "), std::string::npos) << replayed.output;
+  EXPECT_TRUE(replayed.output.ends_with("\nreproduced\n")) << replayed.output;
 }
 
 TEST(Program, GivesTheContractsExitStatus) {
