@@ -172,7 +172,7 @@ TEST(AlarmOfCorrectKernels, CountsWeightsAtTheEdgeOfTheRange) {
 }
 
 TEST(AlarmOfCorrectKernels, CountsTheRoundingOfAScaledQueryInFull) {
-  // q*scale is rounded once for all keys: an error of the temperature, which the values here follow.
+  // The scale and q*scale are rounded once for all keys: errors of the temperature, which the values here follow.
   Emulation kernel = two_pass(DType::f16);
   kernel.arithmetic.prescaled_q = DType::f16;
   kernel.arithmetic.output = DType::f32;
@@ -183,7 +183,8 @@ TEST(AlarmOfCorrectKernels, CountsTheRoundingOfAScaledQueryInFull) {
     values.push_back(side);
   }
   Case c = row_of(DType::f16, scores, values);
-  c.scale = 1 + 0.49 * 0x1p-10;  // in f16 it is 1
+  c.scale = 1 + 25.49 * 0x1p-10;  // f16 keeps 25 of the 25.49, and of the 25.488 that q makes of them 25 again
+  c[Slot::q] = Tensor(DType::f16, c.q().shape(), std::vector<double>{1 + 20 * 0x1p-10});
   const Alarm alarm = alarm_of(kernel, c);
   EXPECT_EQ(alarm.elements, 1);
   EXPECT_EQ(alarm.beyond, 0);
