@@ -205,6 +205,22 @@ TEST(BoundProofGaps, P25_TermTheLogSumExpIsRoundedAtItsSize) {
   EXPECT_NEAR(allowed() - exact, 1e-2, 1e-4);
 }
 
+TEST(BoundProofGaps, P25_TermConstantsShiftTheLogSumExp) {
+  const Case c = row_of(DType::f32, {3}, {{100}}, {1});
+  Profile p = profile_for(c, plain(DType::f32));
+  p.u_e = 0;
+  const double exact = evaluated(c, p).terms.lse_allowed;
+  p.th_tau = 1e-3;
+  EXPECT_NEAR(evaluated(c, p).terms.lse_allowed - exact, 1e-3 * 300, 1e-3);
+  p.th_tau = 0, p.th_l2e = 1e-3;
+  EXPECT_GE(evaluated(c, p).terms.lse_allowed - exact, 1e-3 * 300);
+}
+
+TEST(BoundProofGaps, P25_AVanishingKeyDoesNotHideTheLogSumExpOfTheOthers) {
+  const Case c = row_of(DType::f32, {1}, {{0}, {1}, {3}}, {1, 1, 1}, {0, 0, -1e30});
+  EXPECT_LT(attention_bounds(c, plain(DType::f32)).rows.at(0).lse_allowed, 1e-5);
+}
+
 TEST(BoundProofGaps, P26_UnderflowIsLargerBesideSmallWeightsOnlyWithoutAMaximum) {
   // e^-80 for the largest weight: of what is e^-24 of it, nothing is left.
   Arithmetic a = plain(DType::f32);
@@ -229,6 +245,19 @@ TEST(BoundProofGaps, P26_ValuesReadAsZeroAreLost) {
   EXPECT_EQ(judged(c, 4 * subnormal, a).outcome, Outcome::violated);
   a.flushes_inputs = false;
   EXPECT_EQ(judged(c, 0, a).outcome, Outcome::violated);
+}
+
+TEST(BoundProofGaps, P26_TermWithoutAMaximumTheLargestWeightIsAsUncertainAsItsScore) {
+  Case c = row_of(DType::f32, {1}, {{-10}, {-11}}, {1, 1});
+  Profile p = profile_for(c, plain(DType::f32));
+  p.fixed_shift = p.takes_no_maximum = true;
+  p.u_s = 0.1;
+  p.lam_e = 1e-9;
+  p.lam_a = 1e-9;
+  const double allowed = evaluated(c, p).element.allowed, written = written_bound(c, p);
+  EXPECT_NEAR(allowed, written, 1e-6 * written);
+  p.lam_a = p.lam_e = 0;
+  EXPECT_LT(evaluated(c, p).element.allowed, 0.5 * allowed);
 }
 
 TEST(BoundProofGaps, P27_TheScaleIsConvertedToTheScoreFormat) {
@@ -257,6 +286,22 @@ TEST(BoundProofGaps, P27_ADeclaredDepthCountsTheMergesOfBlocks) {
   one_block.blocked_sums = std::nullopt;
   one_block.summation_depth = 1;
   expect_needed(c, output_of(c, a), a, written_bound(c, profile_for(c, one_block)));
+}
+
+TEST(BoundProofGaps, WeightsThatAreRoundedInBothSumsMayVanishFromTheLower) {
+  // P5, p_in_denom: 210 weights of e^-7.3 are 0 in e4m3, together a seventh of the first.
+  Arithmetic a = plain(DType::f32);
+  a.weights = DType::f8_e4m3;
+  a.weights_in_denominator = true;
+  std::vector<Numbers> keys(211, Numbers{-7.3125});
+  keys[0] = {0};
+  Numbers v(211, 0);
+  v[0] = 1;
+  const Case c = row_of(DType::f32, {1}, keys, v);
+  EXPECT_EQ(output_of(c, a), 1);
+  Profile p = profile_for(c, a);
+  p.lam_p = 0;
+  expect_needed(c, 1, a, written_bound(c, p));
 }
 
 TEST(BoundProofGaps, P28_AWeightBelowTheDoublesMeetsTheLargestValues) {

@@ -118,5 +118,45 @@ TEST(FoldedMaximum, TheUsualFiniteMasksLoseNothing) {
   }
 }
 
+TEST(FoldedMaximum, OneMaximumForAllKeysLosesNothing) {
+  for (const std::int64_t block : {0, 4, 64}) {
+    Emulation folded{"folded", plain(DType::f32), {}, {}};
+    folded.arithmetic.base2 = folded.arithmetic.folded_exp2 = true;
+    folded.arithmetic.block = block;
+    for (const double sink : {-2e9, -1e30, -0x1p126, -0x1.fffffep127}) {
+      const Case c = sinks_first(sink);
+      EXPECT_TRUE(finite_required(c, folded.arithmetic).at(0)) << sink;
+      const Verdict verdict = judge_attention(c, emulate(folded, c).out, {}, folded.arithmetic);
+      EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+      Arithmetic split = folded.arithmetic;
+      split.split_merge = true;
+      EXPECT_FALSE(finite_required(c, split).at(0)) << "a split may see sinks alone";
+    }
+  }
+}
+
+// D2: the weight of the maximal key itself is 2 to the residual of m c.
+TEST(FoldedMaximum, ALargeScoreMayLoseTheRow) {
+  Emulation folded{"folded", plain(DType::f32), {}, {}};
+  folded.arithmetic.base2 = folded.arithmetic.folded_exp2 = true;
+  const Arithmetic subtracted = plain(DType::f32);
+  int lost = 0;
+  for (int i = 0; i < 64; ++i) {
+    Case c = sinks_first(0);
+    c[Slot::mask] = Tensor();
+    c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0x1.199998p+0 + i * 0x1p-20});
+    c.scale = 0x1p32 * (1 + i / 64.0);
+    const Tensor out = emulate(folded, c).out;
+    if (!std::isfinite(out[0])) ++lost;
+    EXPECT_EQ(judge_attention(c, out, {}, folded.arithmetic).outcome, Outcome::excused);
+    EXPECT_FALSE(finite_required(c, folded.arithmetic).at(0));
+    EXPECT_TRUE(finite_required(c, subtracted).at(0));
+    EXPECT_TRUE(std::isfinite(emulate({"plain", subtracted, {}, {}}, c).out[0]));
+    c.scale = 0x1p18;
+    EXPECT_TRUE(finite_required(c, folded.arithmetic).at(0));
+  }
+  EXPECT_GT(lost, 0);
+}
+
 }  // namespace
 }  // namespace attest::fleet

@@ -108,8 +108,9 @@ struct ElementBound {
   /// largest value. Where the values hardly differ, or there is one key, the score part is small and what is left is
   /// the error of normalisation and output: sharp, and judged.
   Excuse excuse = Excuse::none;
-  /// false: NaN or Inf is excused although a finite answer is judged. A kernel that folds the maximum into exp2 may
-  /// meet a block of nothing but keys masked by a huge finite number (-FLT_MAX/2) and lose the row; most get it right.
+  /// false: NaN or Inf is excused although a finite answer is judged. A kernel that folds the maximum into exp2, and
+  /// parts the keys into blocks or splits, may meet one of nothing but keys masked by a huge finite number (beyond
+  /// -1.4e9 in f32) and lose the row; most get it right.
   bool finite_required = true;
 };
 

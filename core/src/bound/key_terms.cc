@@ -254,8 +254,11 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   // A block, or a split, of nothing but keys that vanish in the end is summed up against a maximum of its own. Its
   // rescaling by exp(-huge) = 0 makes it vanish only if that sum is a number: folded, its largest weight is not 1 but
   // e to the residual u|m c|, infinite (or 0, and the part's mean 0/0) for masks such as -FLT_MAX/2. The second
-  // residual that c_m counts with a merge (C7) enters the merge alone, where exp(-huge) = 0 whatever it is.
-  const double folded_once = p.c_m > 0 ? p.u_e * (1 + thE) : 0.0;
+  // residual that c_m counts with a merge (C7) enters the merge alone, where exp(-huge) = 0 whatever it is. Where all
+  // keys share one maximum, it is that of a key that stays.
+  const Arithmetic& declared = p.declared;
+  const bool one_maximum = !declared.split_merge && (declared.block == 0 || declared.block >= p.of.keys);
+  const double folded_once = p.c_m > 0 && !one_maximum ? p.u_e * (1 + thE) : 0.0;
   out.vanished_gain = std::exp(p.lazy + folded_once * most.vanished_Q);
   out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
   const double cD = weight_roundings(p, row);
