@@ -134,19 +134,20 @@ TEST(BoundProofGaps, P23_AnOutputProjectionUnderflowsInEveryProduct) {
   for (const Slot slot : {Slot::w_q, Slot::w_k}) c[slot] = Tensor(DType::f16, {1, 1}, Numbers{1});
   c[Slot::w_v] = Tensor(DType::f16, {1, 64}, Numbers(64, 0x1p-12));
   c[Slot::w_o] = Tensor(DType::f16, {64, 1}, Numbers(64, round_to(DType::f16, 0.98 * 0x1p-13)));
+  c[Slot::b_o] = Tensor(DType::f16, {1}, Numbers{0x1p-17});
   validate(c);
   EXPECT_EQ(round_to(DType::f16, 0x1p-12 * c[Slot::w_o][0]), 0);
-  const double exact = 64 * 0x1p-12 * c[Slot::w_o][0];
-  const Verdict verdict = judge_multihead(c, Tensor(DType::f16, {1, 1, 1}, Numbers{0}), a);
+  const double lost = 64 * 0x1p-12 * c[Slot::w_o][0];
+  const Verdict verdict = judge_multihead(c, Tensor(DType::f16, {1, 1, 1}, Numbers{0x1p-17}), a);
   EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
   // Carried: each value's own bound, a few units and subnormals. Then the sum's roundings, without its underflow.
   const double each = 16 * 0x1p-11 * 0x1p-12 + 16 * 0x1p-24;
   const double carried = 64 * c[Slot::w_o][0] * each;
-  const double without = carried + pw(0x1p-11, 65) * (exact + carried) + 0x1p-24;
-  EXPECT_GT(exact, without);
-  EXPECT_LE(exact, verdict.allowed);
+  const double without = carried + pw(0x1p-11, 65) * (lost + carried + 0x1p-17) + 0x1p-24;
+  EXPECT_GT(lost, without);
+  EXPECT_LE(lost, verdict.allowed);
   EXPECT_LE(verdict.allowed, without + 2 * 65 * 0x1p-24);
-  EXPECT_EQ(judge_multihead(c, Tensor(DType::f16, {1, 1, 1}, Numbers{-8 * exact}), a).outcome, Outcome::violated);
+  EXPECT_EQ(judge_multihead(c, Tensor(DType::f16, {1, 1, 1}, Numbers{-8 * lost}), a).outcome, Outcome::violated);
 }
 
 TEST(BoundProofGaps, P23_TermScoresAreRoundedWithTheErrorsOfTheirInputs) {
