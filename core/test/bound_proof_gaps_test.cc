@@ -44,6 +44,20 @@ TEST(BoundProofGaps, P18_TermALaggingMaximumIsFarther) {
   expect_term(two_keys(), p, Without::lazy_residual);
 }
 
+TEST(BoundProofGaps, P19_TheFirstMaximumMayBeTooFarFromAStoredScore) {
+  // Both scores are nearly 2^33, and bf16 keeps them to within 2^24: against the maximum of the scores as they were the
+  // largest weight may be Inf, or 0, and the answer Inf / Inf or 0 / 0.
+  Arithmetic a = plain(DType::f32);
+  a.stored_biased = DType::bf16;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Case huge = row_of(DType::f32, {0x1.fffep32}, {{1}, {1}}, {1, 2}),
+             small = row_of(DType::f32, {8}, {{1}, {1}}, {1, 2});
+  EXPECT_EQ(judged(huge, nan, a).outcome, Outcome::excused);
+  EXPECT_EQ(judged(small, nan, a).outcome, Outcome::violated);
+  a.stored_biased.reset();
+  EXPECT_EQ(judged(huge, nan, a).outcome, Outcome::violated) << "of a kernel that stores no score";
+}
+
 TEST(BoundProofGaps, P19_AMaximumFromBeforeTheScoresWereStored) {
   // 8223 is the maximum, 8192 the score that bf16 keeps: the largest weight is e^-31, 0 in f16. Whatever comes back is
   // beyond judgement, but no mistake.
@@ -163,6 +177,19 @@ TEST(BoundProofGaps, P23_TermScoresAreRoundedWithTheErrorsOfTheirInputs) {
     EXPECT_NEAR(shared[j] - none[j], rounded, 1e-9);
     EXPECT_NEAR(each[j] - none[j], rounded + 0.5 + p.th_tau * 0.5, 1e-9);
   }
+}
+
+TEST(BoundProofGaps, P23_TermAMergeForgetsNoErrorOfTheInputs) {
+  Profile p = profile_for(two_keys(), plain(DType::f32));
+  p.th_tau = 0.25;
+  p.th_l2e = 0.125;
+  const auto added = [&](bool merge) {
+    p.lse_merge = merge;
+    const Numbers without = evaluated(two_keys(), p).E, with = evaluated(two_keys(), p, 0, 0.5).E;
+    return Numbers{with[0] - without[0], with[1] - without[1]};
+  };
+  const Numbers alone = added(false), merged = added(true);
+  for (std::size_t j = 0; j < 2; ++j) EXPECT_GE(merged[j], alone[j] * (1 - 1e-9));
 }
 
 TEST(BoundProofGaps, P25_WhatUnderflowsIsMissingFromTheLogSumExp) {

@@ -259,7 +259,10 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   const Arithmetic& declared = p.declared;
   const bool one_maximum = !declared.split_merge && (declared.block == 0 || declared.block >= p.of.keys);
   const double folded_once = p.c_m > 0 && !one_maximum ? p.u_e * (1 + thE) : 0.0;
-  out.vanished_gain = std::exp(p.lazy + folded_once * most.vanished_Q);
+  // Where the maximum may have been taken before the scores were stored (C19), the largest weight is not 1 but as far
+  // from it as a stored score from the score: Inf over Inf, or 0 over 0.
+  const double before_storing = p.stored ? 2 * most.a : 0.0;
+  out.vanished_gain = std::exp(p.lazy + std::max(folded_once * most.vanished_Q, before_storing));
   out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
   const double cD = weight_roundings(p, row);
   out.sum_error = pw(p.u_a, cD);

@@ -61,7 +61,8 @@ struct KeyTerms {
   double lam_weight = 0;  ///< absolute error of a weight by underflow of exp
   double lse_allowed = 0;
   double weight_gain = 1;           ///< e^{T + residual}: no weight exceeds it
-  double vanished_gain = 1;         ///< the same for keys that carry no weight, in a block of nothing else
+  double vanished_gain = 1;         ///< the same for keys that carry no weight, in a block of nothing else, and for
+                                    ///< scores stored after their maximum was taken
   bool capped = false;              ///< a score is unknown by more than 2^20: S is its cap
   bool in_domain = true;            ///< D1, D1b, D2, D5
   std::int64_t big = 0, small = 0;  ///< keys by weight: above u_a, below; the rest carry none
