@@ -17,7 +17,7 @@ struct KernelLine {
 
 std::vector<KernelLine> kernel_lines() {
   std::map<std::string, std::string> summaries;
-  for (const std::vector<KernelEntry>& entries : {builtin_kernels(), core_kernels()}) {
+  for (const std::vector<KernelEntry>& entries : {builtin_kernels(), core_kernels(), document_kernels()}) {
     for (const KernelEntry& entry : entries) summaries[entry.id] = entry.summary;
   }
   std::vector<KernelLine> lines;

@@ -87,8 +87,8 @@ using MultiheadFunction = std::function<int(const attest_multihead_problem&, att
 /// UsageError for a name that matches nothing (with the nearest name), KernelLoadError for one that cannot start.
 [[nodiscard]] std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options);
 
-/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "pytorch:…", in order,
-/// for `attest list`. Starts nothing.
+/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "document:…",
+/// "pytorch:…", in order, for `attest list`. Starts nothing.
 [[nodiscard]] std::vector<std::string> known_kernels();
 
 /// Registration: each built-in family provides one of these; src/kernels/registry.cc lists them.
@@ -99,5 +99,8 @@ struct KernelEntry {
 };
 [[nodiscard]] std::vector<KernelEntry> builtin_kernels();  ///< src/kernels
 [[nodiscard]] std::vector<KernelEntry> core_kernels();     ///< the generic core per scalar, src/kernels/core_kernel.cc
+/// The modules of the source documents as they stand, mistakes included, src/kernels/documents. No run takes them
+/// unless it is told to.
+[[nodiscard]] std::vector<KernelEntry> document_kernels();
 
 }  // namespace attest

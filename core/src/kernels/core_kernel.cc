@@ -6,17 +6,6 @@
 namespace attest {
 namespace {
 
-/// One rounding from T to the tensor's format: f32 not by way of double, the 16-bit formats only from scalars that
-/// double holds exactly (no manifest below pairs another scalar with them).
-template <class T>
-void store(const attest_tensor& t, std::int64_t offset, const T& x) {
-  if (dtype_of(t) == DType::f32) {
-    static_cast<float*>(t.data)[offset] = ScalarTraits<T>::to_float(x);
-  } else {
-    store_element(t.data, dtype_of(t), offset, ScalarTraits<T>::to_double(x));
-  }
-}
-
 template <class T>
 int run_attention(const attest_problem& p, attest_result& result, std::string& message) try {
   [[maybe_unused]] const CallPrecision<T> precision;
@@ -41,12 +30,7 @@ int run_attention(const attest_problem& p, attest_result& result, std::string& m
 template <class T>
 int run_multihead(const attest_multihead_problem& p, attest_result& result, std::string& message) try {
   [[maybe_unused]] const CallPrecision<T> precision;
-  const std::vector<Matrix<T>> outputs = multihead_outputs<T>(p);
-  for (Index b = 0; b < static_cast<Index>(outputs.size()); ++b) {
-    const Matrix<T>& out = outputs[static_cast<std::size_t>(b)];
-    for (Index i = 0; i < out.rows(); ++i)
-      for (Index c = 0; c < out.cols(); ++c) store(result.out, offset_in(result.out, b, i, c), out(i, c));
-  }
+  store_entries(multihead_outputs<T>(p), result.out);
   return ATTEST_OK;
 } catch (const UsageError& error) {
   message = error.what();

@@ -43,6 +43,17 @@ T load(const attest_tensor& t, std::int64_t offset) {
   return ScalarTraits<T>::from_double(load_element(t.data, dtype_of(t), offset));
 }
 
+/// One rounding from T to the tensor's format: f32 not by way of double, the 16-bit formats only from scalars that
+/// double holds exactly (no kernel pairs another scalar with them).
+template <class T>
+void store(const attest_tensor& t, std::int64_t offset, const T& x) {
+  if (dtype_of(t) == DType::f32) {
+    static_cast<float*>(t.data)[offset] = ScalarTraits<T>::to_float(x);
+  } else {
+    store_element(t.data, dtype_of(t), offset, ScalarTraits<T>::to_double(x));
+  }
+}
+
 /// The last two axes of a tensor of rank 2 to 4, at indices a and b of those before them.
 template <class T>
 Matrix<T> matrix_at(const attest_tensor& t, std::int64_t a = 0, std::int64_t b = 0) {
@@ -111,15 +122,28 @@ MultiheadWeights<T> weights_of(const attest_multihead_problem& p) {
   return w;
 }
 
+/// The batch entries of a tensor [batch, rows, columns].
+template <class T>
+std::vector<Matrix<T>> entries_at(const attest_tensor& t) {
+  std::vector<Matrix<T>> all;
+  for (Index b = 0; b < t.shape[0]; ++b) all.push_back(matrix_at<T>(t, b));
+  return all;
+}
+
+/// Writes an output per batch entry, [batch, M, d_o].
+template <class T>
+void store_entries(const std::vector<Matrix<T>>& outputs, const attest_tensor& out) {
+  for (Index b = 0; b < static_cast<Index>(outputs.size()); ++b) {
+    const Matrix<T>& entry = outputs[static_cast<std::size_t>(b)];
+    for (Index i = 0; i < entry.rows(); ++i)
+      for (Index c = 0; c < entry.cols(); ++c) store(out, offset_in(out, b, i, c), entry(i, c));
+  }
+}
+
 /// The definition on T, an output per batch entry.
 template <class T>
 std::vector<Matrix<T>> multihead_outputs(const attest_multihead_problem& p) {
-  const auto entries = [](const attest_tensor& t) {
-    std::vector<Matrix<T>> all;
-    for (Index b = 0; b < t.shape[0]; ++b) all.push_back(matrix_at<T>(t, b));
-    return all;
-  };
-  return mmhattn_batch(entries(p.q), entries(p.k), entries(p.v), weights_of<T>(p),
+  return mmhattn_batch(entries_at<T>(p.q), entries_at<T>(p.k), entries_at<T>(p.v), weights_of<T>(p),
                        ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
 }
 

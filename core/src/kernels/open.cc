@@ -24,8 +24,7 @@ constexpr std::string_view no_pytorch = "PyTorch cannot be imported";
 
 std::vector<KernelEntry> entries() {
   auto all = builtin_kernels();
-  auto core = core_kernels();
-  all.insert(all.end(), std::make_move_iterator(core.begin()), std::make_move_iterator(core.end()));
+  for (auto& family : {core_kernels(), document_kernels()}) all.insert(all.end(), family.begin(), family.end());
   return all;
 }
 

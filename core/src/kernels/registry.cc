@@ -1,4 +1,5 @@
 #include "builtin.h"
+#include "documents/module.h"
 
 namespace attest {
 
@@ -10,6 +11,14 @@ std::vector<BuiltinKernel> all_builtins() {
 std::vector<KernelEntry> builtin_kernels() {
   std::vector<KernelEntry> entries;
   for (const BuiltinKernel& kernel : all_builtins()) entries.push_back(entry_of(kernel));
+  return entries;
+}
+
+std::vector<KernelEntry> document_kernels() {
+  std::vector<KernelEntry> entries;
+  for (auto family : {modules_of_000, modules_of_001, modules_of_003}) {
+    for (const DocumentModule& module : family()) entries.push_back(entry_of(module));
+  }
   return entries;
 }
 

@@ -1,0 +1,90 @@
+// 001: the multi-head SelfAttention with one fused QKV projection, its causal mask and its external one.
+#include <fmt/format.h>
+
+#include "attest/layout.h"
+#include "module.h"
+
+namespace attest {
+namespace {
+
+/// What the external mask is when it reaches the module: 1 where a key may be attended and 0 elsewhere, as numbers or
+/// as truth values.
+enum class External { numbers, booleans };
+
+/// Entry [b, h] of mask[:, None].masked_fill(mask == 0, -inf). The first is (B,1,N,N) and the second (B,N,N), so that
+/// the condition's batch axis lies along the heads: hidden is what mask[h] hides, and elsewhere stands the number of
+/// mask[b]. B = 1 serves every batch entry and head. Of truth values -inf is true, so nothing is hidden and 1 is added.
+template <Scalar T>
+Matrix<T> filled(const std::vector<Matrix<T>>& mask, External external, Index b, Index h) {
+  const bool one = mask.size() == 1;
+  const Matrix<T>& number = mask[one ? 0 : static_cast<std::size_t>(b)];
+  const Matrix<T>& condition = mask[one ? 0 : static_cast<std::size_t>(h)];
+  const T nothing = ScalarTraits<T>::from_double(0.0), yes = ScalarTraits<T>::from_double(1.0);
+  return Matrix<T>::NullaryExpr(number.rows(), number.cols(), [&](Index i, Index j) {
+    if (external == External::booleans) return yes;
+    return condition(i, j) == nothing ? ScalarTraits<T>::minus_infinity() : number(i, j);
+  });
+}
+
+template <Scalar T, External external>
+std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
+  if (p.bias_k.data != nullptr) throw NoPlace("has bias_k and bias_v; the module has no such rows");
+  if (p.mask.data != nullptr && p.mask.shape[1] != 1)
+    throw NoPlace("has a mask per head; the module takes one per batch entry");
+  const MultiheadWeights<T> w = weights_of<T>(p);
+  const Index batch = p.q.shape[0], heads = w.heads, d = w.q.weight.cols();
+  std::vector<Matrix<T>> mask;
+  for (Index b = 0; p.mask.data != nullptr && b < p.mask.shape[0]; ++b) mask.push_back(matrix_at<T>(p.mask, b));
+  if (mask.size() > 1 && static_cast<Index>(mask.size()) != heads) {
+    throw UsageError(
+        fmt::format("masks of shape ({0},1,N,N) and ({0},N,N) make ({0},{0},N,N), which does not fit {1} "
+                    "heads",
+                    mask.size(), heads));
+  }
+
+  // One matrix [Q | K | V]; its product with X is split again.
+  const Matrix<T> packed =
+      pack_qkv(Fused<T>{.q = w.q.weight, .k = w.k.weight, .v = w.v.weight}, heads, Packing::blocks);
+  const T scale = ScalarTraits<T>::from_double(p.scale);
+  std::vector<Matrix<T>> outputs;
+  for (Index b = 0; b < batch; ++b) {
+    const Fused<T> qkv =
+        unpack_qkv(product(matrix_at<T>(p.q, b), packed), heads, d / heads, d / heads, Packing::blocks);
+    const auto biased = [&](const Matrix<T>& x, const Projection<T>& of) {
+      return split_columns(join_heads<T>({x}, std::nullopt, of.bias), heads);
+    };
+    const auto q = biased(qkv.q, w.q), k = biased(qkv.k, w.k), v = biased(qkv.v, w.v);
+    std::vector<Matrix<T>> head_outputs;
+    for (Index h = 0; h < heads; ++h) {
+      Mask<T> added;
+      added.causal = static_cast<Causal>(p.causal);
+      if (!mask.empty()) added.additive = filled(mask, external, b, h);
+      const auto at = static_cast<std::size_t>(h);
+      head_outputs.push_back(mattn(q[at], k[at], v[at], scale, added));
+    }
+    outputs.push_back(join_heads(head_outputs, w.w_o, w.b_o));
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<DocumentModule> modules_of_001() {
+  Manifest manifest = module_manifest();
+  manifest.bool_masks = true;
+  manifest.causal = {Causal::top_left};
+  manifest.value_dim_equals_head_dim = true;
+  manifest.self_attention_only = true;
+  return {{.name = "001.self-attention",
+           .summary = "001's SelfAttention, its external mask given as numbers 0 and 1",
+           .manifest = manifest,
+           .f64 = self_attention<double, External::numbers>,
+           .f32 = self_attention<float, External::numbers>},
+          {.name = "001.self-attention-boolean",
+           .summary = "001's SelfAttention, its external mask given as truth values",
+           .manifest = manifest,
+           .f64 = self_attention<double, External::booleans>,
+           .f32 = self_attention<float, External::booleans>}};
+}
+
+}  // namespace attest
