@@ -1,0 +1,235 @@
+// The documents' modules as kernels: each is the module as it stands, mistakes included.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "attest/kernel_under_test.h"
+
+namespace attest {
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+std::unique_ptr<Kernel> module_named(const std::string& name) {
+  for (const KernelEntry& entry : document_kernels())
+    if (entry.id == "document:" + name) return entry.make();
+  throw std::invalid_argument("no module " + name);
+}
+std::unique_ptr<Kernel> core_double() {
+  for (const KernelEntry& entry : core_kernels())
+    if (entry.id == "core:double") return entry.make();
+  throw std::invalid_argument("no core:double");
+}
+
+/// Numbers with a fraction, no two alike within a period of 97.
+Tensor numbers(const Shape& shape, std::int64_t salt) {
+  Tensor t(DType::f64, shape);
+  for (std::int64_t at = 0; at < t.elements(); ++at)
+    t.set(at, static_cast<double>((at * 41 + salt * 29) % 97) / 32.0 - 1.5);
+  return t;
+}
+
+/// Self-attention of `batch` entries of `tokens` tokens, `heads` heads of width d, c = d_o = heads*d.
+Case self_case(std::int64_t batch, std::int64_t tokens, std::int32_t heads, std::int64_t d) {
+  const std::int64_t c = heads * d;
+  Case problem;
+  problem.operation = Operation::multihead;
+  problem.heads = heads;
+  problem.scale = inverse_root(d);
+  problem[Slot::q] = problem[Slot::k] = problem[Slot::v] = numbers({batch, tokens, c}, 1);
+  problem[Slot::w_q] = numbers({c, c}, 2);
+  problem[Slot::w_k] = numbers({c, c}, 3);
+  problem[Slot::w_v] = numbers({c, c}, 4);
+  return problem;
+}
+Case with_output(Case c) {
+  const std::int64_t width = c[Slot::w_v].shape()[1];
+  c[Slot::w_o] = numbers({width, width}, 5);
+  c[Slot::b_o] = numbers({width}, 6);
+  return c;
+}
+Case with_bias_kv(Case c) {
+  const std::int64_t width = c[Slot::w_k].shape()[1];
+  c[Slot::bias_k] = numbers({width}, 7);
+  c[Slot::bias_v] = numbers({width}, 8);
+  return c;
+}
+Tensor mask_of(DType dtype, const Shape& shape, const std::vector<double>& entries) {
+  return {dtype, shape, entries};
+}
+
+Reply ran(Kernel& kernel, const Case& c) {
+  validate(c);
+  Reply reply = kernel.run(c);
+  EXPECT_EQ(reply.status, CallStatus::ok) << reply.message;
+  return reply;
+}
+/// Largest difference; inf where one side is not finite.
+double difference(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.shape(), b.shape());
+  double most = 0;
+  for (std::int64_t at = 0; at < a.elements(); ++at) {
+    const double gap = std::abs(a[at] - b[at]);
+    most = gap <= most ? most : std::isnan(gap) ? inf : gap;
+  }
+  return most;
+}
+double from_definition(const std::string& module, const Case& c) {
+  return difference(ran(*module_named(module), c).out, ran(*core_double(), c).out);
+}
+constexpr double same = 1e-13;
+/// Differences of these problems that come from a mistake are of the order of the numbers themselves.
+constexpr double other = 1e-3;
+
+using nlohmann::json;
+Tensor stored(const json& rows, bool transpose, bool batched = false) {
+  const auto m = static_cast<std::int64_t>(rows.size()), n = static_cast<std::int64_t>(rows.at(0).size());
+  Tensor t(DType::f32, transpose ? Shape{n, m} : Shape{m, n});
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      t.set(transpose ? j * m + i : i * n + j, rows.at(static_cast<std::size_t>(i)).at(static_cast<std::size_t>(j)));
+  return batched ? t.reshaped({1, m, n}) : t;
+}
+
+TEST(DocumentKernels, the_last_module_prints_what_the_notebook_prints) {
+  const json file = json::parse(std::ifstream(ATTEST_SOURCE_DIR "/core/test/golden/notebook.json"));
+  const json& module = file.at("modules").at("MultiHeadAttention");
+  Case c;
+  c.operation = Operation::multihead;
+  c.heads = 2;
+  c.scale = inverse_root(3);
+  c.causal = Causal::top_left;
+  c[Slot::q] = c[Slot::k] = c[Slot::v] = stored(module.at("input"), false, true);
+  c[Slot::w_q] = stored(module.at("W_q"), true);
+  c[Slot::w_k] = stored(module.at("W_k"), true);
+  c[Slot::w_v] = stored(module.at("W_v"), true);
+  c[Slot::w_o] = stored(module.at("W_o.weight"), true);
+  c[Slot::b_o] = stored(module.at("W_o.bias"), false).reshaped({c[Slot::w_o].shape()[1]});
+  const Tensor found = ran(*module_named("003.multihead"), c).out;
+  const Tensor printed = stored(file.at("printed").at("MultiHeadAttention").at("output"), false, true);
+  // Four printed digits.
+  EXPECT_LE(difference(found, printed), 0.5e-4 + 1e-6);
+  const Tensor correct = stored(file.at("printed").at("MultiHeadAttention").at("output_if_correct"), false, true);
+  EXPECT_GT(difference(found, correct), 1e-2);
+}
+
+TEST(DocumentKernels, the_last_module_is_right_for_one_token) {
+  EXPECT_LE(from_definition("003.multihead", with_output(self_case(2, 1, 2, 3))), same);
+  EXPECT_GT(from_definition("003.multihead", with_output(self_case(2, 2, 2, 3))), other);
+}
+
+TEST(DocumentKernels, mhattn_wants_h_to_divide_the_dk_of_one_head) {
+  EXPECT_LE(from_definition("000.mhattn", with_output(self_case(2, 3, 2, 4))), same);
+  const Reply refused = module_named("000.mhattn")->run(self_case(1, 3, 2, 3));
+  EXPECT_EQ(refused.status, CallStatus::rejected);
+  EXPECT_EQ(refused.message, "dk is 3 and h is 2; h must divide dk");
+}
+
+TEST(DocumentKernels, mhattn_takes_no_mask_beside_the_appended_key) {
+  Case c = self_case(1, 2, 1, 2);
+  c.mask_convention = MaskConvention::pre_scale;
+  c[Slot::mask] = mask_of(DType::f64, {1, 1, 2, 2}, {0, -inf, 0, 1});
+  EXPECT_LE(from_definition("000.mhattn", c), same);
+  EXPECT_EQ(module_named("000.mhattn")->run(with_bias_kv(c)).status, CallStatus::rejected);
+  c[Slot::mask] = {};
+  EXPECT_LE(from_definition("000.mhattn", with_bias_kv(c)), same);
+}
+
+TEST(DocumentKernels, mhattn_ignores_the_mask_of_one_key_beside_the_appended_one) {
+  Case c = with_bias_kv(self_case(1, 1, 1, 2));
+  c.mask_convention = MaskConvention::pre_scale;
+  const Reply unmasked = ran(*module_named("000.mhattn"), c);
+  c[Slot::mask] = mask_of(DType::f64, {1, 1, 1, 1}, {2});
+  EXPECT_LE(difference(ran(*module_named("000.mhattn"), c).out, unmasked.out), same);
+  EXPECT_GT(from_definition("000.mhattn", c), other);
+}
+
+TEST(DocumentKernels, one_external_mask_adds_one_where_it_allows) {
+  Case c = with_output(self_case(2, 3, 2, 2));
+  EXPECT_LE(from_definition("001.self-attention", c), same);
+  c[Slot::mask] = mask_of(DType::boolean, {1, 1, 3, 3}, {1, 0, 1, 1, 1, 0, 0, 1, 1});
+  EXPECT_LE(from_definition("001.self-attention", c), same);
+  c.causal = Causal::top_left;
+  c[Slot::mask] = mask_of(DType::boolean, {1, 1, 3, 3}, {1, 0, 1, 1, 0, 0, 0, 1, 1});
+  EXPECT_LE(from_definition("001.self-attention", c), same);
+}
+
+// h = B = 2: head h of every entry is masked where entry h is, and adds the 0 or 1 of its own entry elsewhere.
+TEST(DocumentKernels, external_masks_of_a_batch_reach_the_heads) {
+  Case c = with_output(self_case(2, 2, 2, 2));
+  const std::vector<double> first{1, 0, 1, 1}, second{1, 1, 0, 1};
+  std::vector<double> masks = first, crossed;
+  masks.insert(masks.end(), second.begin(), second.end());
+  c[Slot::mask] = mask_of(DType::boolean, {2, 1, 2, 2}, masks);
+  EXPECT_GT(from_definition("001.self-attention", c), other);
+  for (const auto& number : {first, second}) {
+    for (const auto& condition : {first, second}) {
+      for (std::size_t at = 0; at < 4; ++at) crossed.push_back(condition[at] == 0 ? -inf : number[at]);
+    }
+  }
+  Case as_it_acts = c;
+  as_it_acts[Slot::mask] = mask_of(DType::f64, {2, 2, 2, 2}, crossed);
+  EXPECT_LE(difference(ran(*module_named("001.self-attention"), c).out, ran(*core_double(), as_it_acts).out), same);
+}
+
+TEST(DocumentKernels, external_masks_of_a_batch_raise_unless_there_are_as_many_heads) {
+  Case c = self_case(2, 2, 1, 2);
+  c[Slot::mask] = Tensor(DType::boolean, {2, 1, 2, 2});
+  EXPECT_EQ(module_named("001.self-attention")->run(c).status, CallStatus::rejected);
+}
+
+TEST(DocumentKernels, a_boolean_external_mask_hides_nothing) {
+  Case c = self_case(1, 2, 2, 2);
+  const Reply unmasked = ran(*module_named("001.self-attention-boolean"), c);
+  c[Slot::mask] = mask_of(DType::boolean, {1, 1, 2, 2}, {1, 0, 0, 1});
+  EXPECT_LE(difference(ran(*module_named("001.self-attention-boolean"), c).out, unmasked.out), same);
+  EXPECT_GT(from_definition("001.self-attention-boolean", c), other);
+}
+
+TEST(DocumentKernels, the_ladder_is_the_definition_where_it_has_no_positions) {
+  Case c = self_case(2, 4, 1, 3);
+  EXPECT_LE(from_definition("003.scaled", c), same);
+  c.scale = 1;
+  EXPECT_LE(from_definition("003.unscaled", c), same);
+  c[Slot::w_k] = c[Slot::w_v] = c[Slot::w_q];
+  EXPECT_LE(from_definition("003.shared-projection", c), same);
+  const Tensor identity(DType::f64, {3, 3}, std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1});
+  c[Slot::w_q] = c[Slot::w_k] = c[Slot::w_v] = identity;
+  EXPECT_LE(from_definition("003.parameter-free", c), same);
+}
+
+TEST(DocumentKernels, positions_move_the_answer) {
+  Case c = self_case(1, 4, 1, 3);
+  EXPECT_GT(from_definition("003.positions", c), other);
+  c.causal = Causal::top_left;
+  EXPECT_GT(from_definition("003.causal", c), other);
+  EXPECT_GT(from_definition("003.multihead-v1", with_output(c)), other);
+}
+
+TEST(DocumentKernels, the_first_multihead_class_wants_d_in_to_be_d_out) {
+  Case c = self_case(1, 4, 2, 3);
+  c.causal = Causal::top_left;
+  EXPECT_EQ(module_named("003.multihead-v1")->run(c).status, CallStatus::rejected);
+  c[Slot::q] = c[Slot::k] = c[Slot::v] = numbers({1, 4, 3}, 1);
+  for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = numbers({3, 6}, 2);
+  EXPECT_EQ(module_named("003.multihead-v1")->run(c).status, CallStatus::ok);
+}
+
+TEST(DocumentKernels, say_what_they_have_no_place_for) {
+  const Case c = self_case(1, 4, 1, 3);
+  const std::pair<const char*, Case> questions[] = {
+      {"003.scaled", with_output(c)}, {"003.scaled", with_bias_kv(c)},    {"003.unscaled", c},
+      {"003.shared-projection", c},   {"003.parameter-free", c},          {"003.causal", c},
+      {"003.multihead-v1", c},        {"003.multihead", with_bias_kv(c)}, {"001.self-attention", with_bias_kv(c)}};
+  for (const auto& [name, question] : questions) {
+    const Reply reply = module_named(name)->run(question);
+    EXPECT_EQ(reply.status, CallStatus::unsupported) << name;
+    EXPECT_FALSE(reply.message.empty()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace attest

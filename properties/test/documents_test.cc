@@ -1,0 +1,89 @@
+// Which properties each of the documents' modules breaks, as theorems.md says in "The documents' own slips".
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "property.h"
+#include "selection.h"
+
+namespace attest {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+/// Everything that a module breaks within the first cases of the default run; a module that is not named breaks
+/// nothing.
+const std::map<std::string, Names, std::less<>> broken{
+    // h must divide the dk of one head; a mask beside add_bias_kv raises.
+    {"document:000.mhattn", {"multihead.torch-case"}},
+    // The external mask of one batch entry reaches the heads of all.
+    {"document:001.self-attention", {"multihead.torch-case"}},
+    // As truth values it hides nothing.
+    {"document:001.self-attention-boolean", {"multihead.torch-case"}},
+    // W_o sized by d_in, and positions that the definition does not have.
+    {"document:003.multihead-v1", {"multihead.torch-case"}},
+    // The wrong transpose mixes tokens.
+    {"document:003.multihead", {"multihead.torch-case"}}};
+
+constexpr std::int64_t cases = 200;
+
+/// The first of them that the kernel violates.
+std::optional<Case> first_violation(const Property& property, Kernel& kernel) {
+  for (std::int64_t k = 0; k < cases; ++k) {
+    Case c = project(generate(property, DType::f64, /*run_seed=*/1, k), kernel.manifest());
+    if (check_case(property, kernel, c).outcome == Outcome::violated) return c;
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Kernel> module_with_id(const std::string& id) {
+  for (const KernelEntry& entry : document_kernels())
+    if (entry.id == id) return entry.make();
+  throw std::invalid_argument(id);
+}
+std::vector<std::string> module_ids() {
+  std::vector<std::string> ids;
+  for (const KernelEntry& entry : document_kernels()) ids.push_back(entry.id);
+  return ids;
+}
+
+class EveryModule : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryModule, breaks_what_its_document_got_wrong_and_nothing_else) {
+  const std::unique_ptr<Kernel> kernel = module_with_id(GetParam());
+  Names found;
+  for (const Property* property : catalogue()) {
+    const bool offered =
+        property->operation == Operation::attention ? kernel->manifest().attention : kernel->manifest().multihead;
+    if (offered && first_violation(*property, *kernel)) found.emplace(property->name);
+  }
+  const auto expected = broken.find(kernel->id());
+  EXPECT_EQ(found, expected == broken.end() ? Names() : expected->second);
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& id) {
+  std::string name = id.param.substr(id.param.find(':') + 1);
+  for (char& c : name) c = c == '.' || c == '-' ? '_' : c;
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Document, EveryModule, testing::ValuesIn(module_ids()), test_name);
+
+TEST(LastModule, is_caught_with_a_case_to_read) {
+  const std::unique_ptr<Kernel> kernel = module_with_id("document:003.multihead");
+  const Property& property = *properties_matching("multihead.torch-case").at(0);
+  const std::optional<Case> violating = first_violation(property, *kernel);
+  ASSERT_TRUE(violating);
+  const Case smallest = shrink(property, *kernel, *violating);
+  EXPECT_EQ(check_case(property, *kernel, smallest).outcome, Outcome::violated);
+  const Extents e = extents_of(smallest);
+  EXPECT_EQ(e.batch, 1);
+  EXPECT_LE(e.queries, 2);
+  EXPECT_LE(e.heads, 2);
+  EXPECT_LE(e.dk, 2);
+}
+
+}  // namespace
+}  // namespace attest
