@@ -80,6 +80,7 @@ OpenKernels open_chosen_kernels(const Options& options, const RunFolder& folder)
   kernel_options.reply = options.timeout;
   kernel_options.first_reply = std::max(kernel_options.first_reply, options.timeout);
   kernel_options.log_folder = folder.logs();
+  kernel_options.interrupt = interrupt_descriptor();
   OpenKernels open;
   for (const std::string& spec : options.kernels) add_kernels(open, open_kernels(spec, kernel_options));
   if (!options.kernels.empty()) return open;
@@ -206,12 +207,16 @@ int check_command(const Options& options, int argc, const char* const* argv) {
                                       : options.overwrite ? RunFolder::Mode::overwrite
                                                           : RunFolder::Mode::fresh);
   const Journal earlier = earlier_journal(options, folder, run);
+  handle_signals();
   OpenKernels open;
   try {
     open = open_chosen_kernels(options, folder);
+    if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(earlier, open);
   } catch (...) {
     folder.discard_if_empty();
+    // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
     throw;
   }
   for (const KernelRecord& record : open.records) {
@@ -219,7 +224,6 @@ int check_command(const Options& options, int argc, const char* const* argv) {
       fmt::print(stderr, "skipped {}: {}\n", record.id, one_line(record.not_started));
   }
 
-  handle_signals();
   const Plan plan = make_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
   JournalWriter writer(folder.journal());
   if (!options.resume) writer.append(run);

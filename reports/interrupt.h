@@ -7,6 +7,8 @@ namespace attest {
 
 /// Handles SIGINT and SIGTERM from now on. A broken pipe and a file-size limit become errors of the write instead.
 void handle_signals();
+/// Readable once a signal has asked the run to end (KernelOptions::interrupt); -1 before handle_signals().
+[[nodiscard]] int interrupt_descriptor() noexcept;
 /// A signal has asked the run to end. Safe from any thread.
 [[nodiscard]] bool interrupt_requested() noexcept;
 

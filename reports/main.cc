@@ -9,6 +9,7 @@
 #include "attest/kernel_under_test.h"
 #include "attest/worker.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "text.h"
 #include "version.h"
 
@@ -62,6 +63,8 @@ int main(int argc, char** argv) {
       return complain(fmt::format("standard output cannot be written: {}", std::strerror(errno)), 2);
     }
     return status;
+  } catch (const Abandoned&) {
+    return complain("interrupted before there was a verdict", 130);
   } catch (const UsageError& error) {
     return complain(error.what(), 2);
   } catch (const KernelLoadError& error) {

@@ -9,8 +9,10 @@
 #include "attest/names.h"
 #include "attest/oracle.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "property.h"
 #include "text.h"
+#include "watched_kernel.h"
 
 namespace attest {
 namespace {
@@ -41,7 +43,15 @@ std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
   KernelOptions kernel_options;
   kernel_options.reply = options.timeout;
   kernel_options.first_reply = std::max(kernel_options.first_reply, options.timeout);
-  std::vector<std::unique_ptr<Kernel>> kernels = open_kernels(spec, kernel_options);
+  kernel_options.interrupt = interrupt_descriptor();
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  try {
+    kernels = open_kernels(spec, kernel_options);
+  } catch (const KernelLoadError&) {
+    // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
+    throw;
+  }
   if (kernels.size() != 1) {
     throw UsageError(fmt::format("--kernel {} matches {} kernels; replay runs one", in_quotes(spec), kernels.size()));
   }
@@ -104,7 +114,10 @@ int replay_command(const Options& options) {
   const std::filesystem::path& file = options.inputs.front();
   const Case c = load_case(file);
   const Property& property = property_of(c, file);
-  const std::unique_ptr<Kernel> kernel = kernel_of(options, c);
+  handle_signals();
+  const std::unique_ptr<Kernel> opened = kernel_of(options, c);
+  WatchedKernel watched(*opened, interrupt_requested);
+  Kernel* const kernel = &watched;
   fmt::print("{} by {} in {}: q {}, k {}, v {}, scale {}\n", property.name, one_line(kernel->id()), name_of(c.dtype()),
              c.q().shape().to_string(), c.k().shape().to_string(), c.v().shape().to_string(), number_text(c.scale));
   const Verdict verdict = check_case(property, *kernel, c, options.alarm ? alarm_probability : 0.0);

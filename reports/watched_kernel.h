@@ -9,7 +9,8 @@
 
 namespace attest {
 
-/// Forwards to another kernel. run() throws Abandoned once `stop` says so.
+/// Forwards to another kernel. run() throws Abandoned once `stop` says so, before a call or after one that came to
+/// nothing: an interrupt cuts a wait short, which is nothing that the kernel did.
 class WatchedKernel final : public Kernel {
  public:
   WatchedKernel(Kernel& kernel, std::function<bool()> stop) : kernel_(kernel), stop_(std::move(stop)) {}
@@ -18,7 +19,9 @@ class WatchedKernel final : public Kernel {
   [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
   [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
     if (stop_()) throw Abandoned();
-    return kernel_.run(c, output, want_lse);
+    Reply reply = kernel_.run(c, output, want_lse);
+    if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
+    return reply;
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
 

@@ -327,6 +327,44 @@ TEST(Program, IsInterruptedWithItsJournalComplete) {
   EXPECT_EQ(summary_of(folder, "run")["interrupted"], true);
 }
 
+/// Starts `command`, interrupts it once the file `hung` is there, and gives its exit status; 137 where it had to be
+/// killed because the interrupt did not end it.
+Result interrupted_when_hung(const Folder& folder, const std::string& command) {
+  return shell(folder, command +
+                           " & pid=$!; { sleep 60; kill -9 $pid; } >/dev/null 2>&1 & dog=$!; "
+                           "until [ -e hung ]; do sleep 0.05; done; kill -INT $pid; wait $pid; status=$?; "
+                           "kill $dog; (exit $status)");
+}
+
+TEST(Program, IsInterruptedWhileAKernelHangs) {
+  const Folder folder;
+  const std::string kernel = python_kernel(
+      folder, "hangs", "1.0 if q.shape[2] < 3 else __import__('time').sleep(open('hung', 'w').write('3600'))");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  const Result check = interrupted_when_hung(
+      folder, "$attest check --kernel " + kernel + " --property attention.oracle --timeout 1h --jobs 1 --out run");
+  EXPECT_EQ(check.status, 130) << check.output;
+  const Journal journal = read_journal(folder / "run");
+  EXPECT_TRUE(journal.interrupted());
+  // That the kernel was cut short is nothing found about it.
+  EXPECT_TRUE(journal.findings.empty());
+  EXPECT_EQ(summary_of(folder, "run")["interrupted"], true);
+  write_case(folder / "mine.safetensors", 1.0);
+  std::filesystem::remove(folder / "hung");
+  const Result replay = interrupted_when_hung(
+      folder, "$attest replay mine.safetensors --timeout 1h --kernel 'exec:touch hung; sleep 3600'");
+  EXPECT_EQ(replay.status, 130) << replay.output;
+}
+
+TEST(Program, IsInterruptedWhileAKernelStarts) {
+  const Folder folder;
+  const Result result =
+      interrupted_when_hung(folder, "$attest check --kernel 'exec:touch hung; exec sleep 3600' --timeout 1h --out run");
+  EXPECT_EQ(result.status, 130) << result.output;
+  EXPECT_EQ(result.output, "attest: interrupted before there was a verdict\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/run.jsonl"));
+}
+
 TEST(Program, ResumesAfterAKill) {
   const Folder folder;
   const std::string check =

@@ -53,6 +53,9 @@ struct KernelOptions {
   std::filesystem::path log_folder;  ///< where a process's standard error is kept; empty: in memory, the newest part
   /// The program that serves shared libraries as `PROGRAM worker LIBRARY` (see worker.h); empty: the running one.
   std::filesystem::path worker_program;
+  /// A descriptor that becomes readable when the run is to end: every wait for a process's reply then ends at once as
+  /// if its time were over, and the process is killed. -1: none.
+  int interrupt = -1;
 };
 
 /// A kernel under test. One thread at a time; clone() gives another job its own.

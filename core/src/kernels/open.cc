@@ -67,7 +67,8 @@ std::unique_ptr<Worker> pytorch_worker(const std::string& id, const char* python
   }
   const auto script = folder / "pytorch" / "pytorch_kernels.py";
   const std::string name = id.substr(id.find(':') + 1);
-  return std::make_unique<Worker>(id, process::program_starter({python, script.string(), name}), options);
+  return std::make_unique<Worker>(id, process::program_starter({python, script.string(), name}, options.interrupt),
+                                  options);
 }
 
 /// PyTorch takes a second to import, so all the processes are started before the first is waited for.
@@ -114,7 +115,7 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
     if (command.find_first_not_of(" \t\n") == std::string::npos) {
       throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
     }
-    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command), options));
+    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command, options.interrupt), options));
     return kernels;
   }
 
@@ -146,7 +147,8 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   if (!std::filesystem::exists(path, error)) {
     throw KernelLoadError(fmt::format("{}: there is no such file; build the library first or correct --kernel", spec));
   }
-  kernels.push_back(open_worker(std::string(spec), process::library_starter(options.worker_program, path), options));
+  kernels.push_back(open_worker(std::string(spec),
+                                process::library_starter(options.worker_program, path, options.interrupt), options));
   return kernels;
 }
 

@@ -131,8 +131,8 @@ class ExecCarrier final : public Carrier {
 
 }  // namespace
 
-Starter program_starter(std::vector<std::string> argv) {
-  return [argv = std::move(argv)](const Log& log) -> std::unique_ptr<Carrier> {
+Starter program_starter(std::vector<std::string> argv, int interrupt) {
+  return [argv = std::move(argv), interrupt](const Log& log) -> std::unique_ptr<Carrier> {
     Pair input = make_pipe();
     Pair output = make_pipe();
     Launch launch;
@@ -142,12 +142,12 @@ Starter program_starter(std::vector<std::string> argv) {
     launch.standard_error = log.descriptor();
     Child child(launch);
     return std::make_unique<ExecCarrier>(std::move(child),
-                                         FrameChannel(std::move(input.write), std::move(output.read)));
+                                         FrameChannel(std::move(input.write), std::move(output.read), interrupt));
   };
 }
 
-Starter exec_starter(std::string command) {
-  return program_starter({"/bin/sh", "-c", std::move(command)});
+Starter exec_starter(std::string command, int interrupt) {
+  return program_starter({"/bin/sh", "-c", std::move(command)}, interrupt);
 }
 
 }  // namespace attest::process

@@ -81,8 +81,8 @@ std::string not_a_frame(std::string_view what, std::string_view bytes) {
 
 }  // namespace
 
-FrameChannel::FrameChannel(Descriptor to_child, Descriptor from_child)
-    : to_child_(std::move(to_child)), from_child_(std::move(from_child)) {
+FrameChannel::FrameChannel(Descriptor to_child, Descriptor from_child, int interrupt)
+    : to_child_(std::move(to_child)), from_child_(std::move(from_child)), interrupt_(interrupt) {
   for (const int fd : {to_child_.get(), from_child_.get()}) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
@@ -92,10 +92,12 @@ Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until) 
   const std::size_t total = prefix.size() + body.size();
   std::size_t sent = 0;
   for (;;) {
-    std::array<pollfd, 2> ready{{{from_child_.get(), POLLIN, 0}, {sent < total ? to_child_.get() : -1, POLLOUT, 0}}};
+    // poll passes over a descriptor of -1.
+    std::array<pollfd, 3> ready{
+        {{from_child_.get(), POLLIN, 0}, {sent < total ? to_child_.get() : -1, POLLOUT, 0}, {interrupt_, POLLIN, 0}}};
     const int count = ::poll(ready.data(), ready.size(), milliseconds_until(until));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
+    if (count <= 0 || ready[2].revents != 0) {
       if (received_.empty()) return {CallStatus::timed_out, {}, ""};
       return {
           CallStatus::timed_out,

@@ -26,8 +26,8 @@ struct Exchange {
 /// Our ends of a program's standard input and output. One thread at a time.
 class FrameChannel {
  public:
-  /// Makes both descriptors non-blocking.
-  FrameChannel(Descriptor to_child, Descriptor from_child);
+  /// Makes both descriptors non-blocking. `interrupt` is KernelOptions'.
+  FrameChannel(Descriptor to_child, Descriptor from_child, int interrupt);
   /// Sends one frame and waits for one until `until`. Reading goes on while writing, so a program that answers before
   /// it has read all of its input blocks nobody. After anything but ok the stream is out of step: close it, kill the
   /// child.
@@ -42,6 +42,7 @@ class FrameChannel {
   void write_some(std::string_view prefix, std::string_view body, std::size_t& sent);
 
   Descriptor to_child_, from_child_;
+  int interrupt_;
   std::string received_;                                               // bytes of the current reply, prefix included
   std::vector<char> chunk_ = std::vector<char>(std::size_t{1} << 16);  // what one read may bring
 };

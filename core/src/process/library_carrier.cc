@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -33,8 +34,11 @@ SharedTensor place(DType dtype, const Shape& shape, std::uint64_t& end) {
 
 class LibraryCarrier final : public Carrier {
  public:
-  LibraryCarrier(Child child, Descriptor control, Descriptor memory_file)
-      : child_(std::move(child)), control_(std::move(control)), memory_file_(std::move(memory_file)) {}
+  LibraryCarrier(Child child, Descriptor control, Descriptor memory_file, int interrupt)
+      : child_(std::move(child)),
+        control_(std::move(control)),
+        memory_file_(std::move(memory_file)),
+        interrupt_(interrupt) {}
 
   [[nodiscard]] Exchange manifest(Clock::time_point until) override {
     Answer answer = ask(SharedRequest{}, until);
@@ -91,11 +95,13 @@ class LibraryCarrier final : public Carrier {
       if (errno != EINTR) return {CallStatus::died, {}};
     }
     for (;;) {
-      pollfd ready{control_.get(), POLLIN, 0};
+      // poll passes over a descriptor of -1.
+      std::array<pollfd, 2> ready{{{control_.get(), POLLIN, 0}, {interrupt_, POLLIN, 0}}};
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-      const int count = ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000)));
+      const int count =
+          ::poll(ready.data(), ready.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000)));
       if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return {CallStatus::timed_out, {}};
+      if (count <= 0 || ready[1].revents != 0) return {CallStatus::timed_out, {}};
       const ssize_t got = ::recv(control_.get(), packet_.data(), packet_.size(), 0);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return {CallStatus::died, {}};
@@ -145,6 +151,7 @@ class LibraryCarrier final : public Carrier {
 
   Child child_;
   Descriptor control_, memory_file_;
+  int interrupt_;
   SharedMemory memory_;
   std::vector<char> packet_ = std::vector<char>(sizeof(SharedReply) + max_text + 1024);
 };
@@ -156,9 +163,10 @@ std::filesystem::path running_program() {
 
 }  // namespace
 
-Starter library_starter(std::filesystem::path program, std::filesystem::path library) {
+Starter library_starter(std::filesystem::path program, std::filesystem::path library, int interrupt) {
   if (program.empty()) program = running_program();
-  return [program = std::move(program), library = std::move(library)](const Log& log) -> std::unique_ptr<Carrier> {
+  return [program = std::move(program), library = std::move(library),
+          interrupt](const Log& log) -> std::unique_ptr<Carrier> {
     Pair control = make_socket_pair();
     Descriptor memory_file = make_memory_file("attest-tensors");
     // A kernel that cuts the file off must not take us with it.
@@ -168,7 +176,8 @@ Starter library_starter(std::filesystem::path program, std::filesystem::path lib
     launch.standard_error = log.descriptor();
     launch.further = {control.write.get(), memory_file.get()};
     Child child(launch);
-    return std::make_unique<LibraryCarrier>(std::move(child), std::move(control.read), std::move(memory_file));
+    return std::make_unique<LibraryCarrier>(std::move(child), std::move(control.read), std::move(memory_file),
+                                            interrupt);
   };
 }
 

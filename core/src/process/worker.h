@@ -68,11 +68,12 @@ class Worker {
 /// The Kernel over a worker. `worker` has delivered its first manifest.
 [[nodiscard]] std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest manifest);
 
+// `interrupt` is KernelOptions'.
 /// exec:COMMAND, run by /bin/sh -c.
-[[nodiscard]] Starter exec_starter(std::string command);
+[[nodiscard]] Starter exec_starter(std::string command, int interrupt);
 /// PROGRAM ARGUMENTS… without a shell, over frames.
-[[nodiscard]] Starter program_starter(std::vector<std::string> argv);
+[[nodiscard]] Starter program_starter(std::vector<std::string> argv, int interrupt);
 /// A shared library, served by `program worker LIBRARY`.
-[[nodiscard]] Starter library_starter(std::filesystem::path program, std::filesystem::path library);
+[[nodiscard]] Starter library_starter(std::filesystem::path program, std::filesystem::path library, int interrupt);
 
 }  // namespace attest::process

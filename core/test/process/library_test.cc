@@ -133,6 +133,19 @@ TEST(Library, kills_a_kernel_that_hangs) {
   EXPECT_THAT(reply.message, HasSubstr("no reply within 0.5 s"));
 }
 
+TEST(Library, ends_a_wait_when_the_run_is_interrupted) {
+  int wake[2];
+  ASSERT_EQ(::pipe(wake), 0);
+  KernelOptions options{.reply = 1h, .log_folder = {}, .worker_program = {}, .interrupt = wake[0]};
+  const auto kernel = std::move(open_kernels(library("hangs"), options).front());
+  const Case c = attention_case(DType::f64, {});
+  EXPECT_EQ(kernel->run(c).status, CallStatus::ok);
+  ASSERT_EQ(::write(wake[1], "", 1), 1);
+  EXPECT_EQ(kernel->run(c).status, CallStatus::timed_out);
+  ::close(wake[0]);
+  ::close(wake[1]);
+}
+
 TEST(Library, lets_a_kernel_print) {
   const auto folder = std::filesystem::path(testing::TempDir()) / ("attest-print-" + std::to_string(::getpid()));
   {
