@@ -8,6 +8,7 @@
 #include "attest/kernel_under_test.h"
 #include "attest/multihead.h"
 #include "attest/oracle.h"
+#include "attest/wide.h"
 #include "test_scalars.h"
 
 namespace attest {
@@ -258,6 +259,21 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
       "core:float", "core:double", "core:half", "core:bfloat16", "core:cpp_bin_float_50", "core:cpp_bin_float_100",
       "core:mpfr",  "core:mpfi"};
   EXPECT_EQ(ids, wanted);
+}
+
+// A weight of e^-700 of the smallest value is about 1e-628: no double is that near to zero without being zero.
+TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
+  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, -700});
+  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, 0x1p-1074});
+  const WideReply exact = core_kernel("core:mpfr")->run_wide(c);
+  for (const char* id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfi"}) {
+    const WideReply reply = core_kernel(id)->run_wide(c);
+    ASSERT_EQ(reply.out.size(), 1U) << id;
+    EXPECT_GT(reply.out[0].lower, 0) << id;
+    EXPECT_LE(abs(reply.out[0].lower - exact.out[0].lower), exact.out[0].lower * 1e-45) << id;
+  }
 }
 
 }  // namespace

@@ -166,15 +166,20 @@ WideInterval wide_interval(const boost::multiprecision::number<boost::multipreci
     const Wide nan = std::numeric_limits<double>::quiet_NaN();
     return {nan, nan};
   }
-  // Significant bits in pieces that a double holds.
+  if (!isfinite(x)) {
+    const Wide infinite = x.template convert_to<double>();
+    return {infinite, infinite};
+  }
+  // The significand in pieces that a double holds: x itself may lie below every double.
+  int exponent = 0;
+  auto rest = frexp(x, &exponent);
   Wide value = 0;
-  auto rest = x;
   while (rest != 0) {
     const double piece = rest.template convert_to<double>();
     value += piece;
-    if (!std::isfinite(piece)) break;
     rest -= piece;
   }
+  value = ldexp(value, exponent);
   return {value, value};
 }
 
