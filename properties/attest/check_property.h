@@ -1,0 +1,33 @@
+// One property on one kernel in one dtype: what a test framework asks of the catalogue.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attest/kernel_under_test.h"
+#include "attest/verdict.h"
+
+namespace attest {
+
+/// The names of all properties, in the order of theorems.md.
+[[nodiscard]] std::vector<std::string> property_names();
+
+/// How the cases of one property on one kernel in one dtype ended.
+struct PropertyReport {
+  /// violated if a case is; else held if one is; else inconclusive if one is; else skipped.
+  Outcome outcome = Outcome::skipped;
+  std::int64_t held = 0, skipped = 0, excused = 0, inconclusive = 0;  ///< cases up to the first violated one
+  /// held: nothing. violated: the reason, then the shrunk case with all of its numbers, then the line that finds it
+  /// again. Otherwise each reason with how many cases gave it, the commonest first, on one line.
+  std::string text;
+};
+
+/// Runs cases 0 to cases - 1 of the property, which `attest check` with this seed runs too, brought to the manifest's
+/// limits of shape, up to the first that is violated, which is shrunk. `kernel_option` is what --kernel would be told,
+/// for the line in `text`; empty: that line is left out. Throws UsageError for a name that is no property.
+[[nodiscard]] PropertyReport check_property(std::string_view property, Kernel& kernel, DType dtype, std::int64_t cases,
+                                            std::uint64_t seed = 1, std::string_view kernel_option = {});
+
+}  // namespace attest
