@@ -276,5 +276,19 @@ TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
   }
 }
 
+// Scores of 1e153 in 61 digits leave exponentials between 0 and infinity: no number to give, though every one of the
+// enclosure's is allowed.
+TEST(CoreKernels, AnEnclosureThatSaysNothingIsNotRounded) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{1, 1});
+  c[Slot::k] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{-0x1.3p511, 1});
+  c[Slot::v] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
+  EXPECT_EQ(core_kernel("core:mpfi")->run(c).status, CallStatus::unsupported);
+  c[Slot::k].set(0, -3.0);
+  const Reply reply = core_kernel("core:mpfi")->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(reply.out[0], 1.0);
+}
+
 }  // namespace
 }  // namespace attest

@@ -15,8 +15,10 @@ int run_attention(const attest_problem& p, attest_result& result, std::string& m
     for (Index h = 0; h < heads; ++h) {
       const AttentionResult<T>& page = results[static_cast<std::size_t>(b * heads + h)];
       for (Index i = 0; i < page.out.rows(); ++i) {
-        for (Index c = 0; c < page.out.cols(); ++c)
+        for (Index c = 0; c < page.out.cols(); ++c) {
+          refuse_loose(page.out(i, c));
           store(result.out, offset_in(result.out, b, h, i, c), page.out(i, c));
+        }
         if (result.lse.data != nullptr) store(result.lse, offset_in(result.lse, b, h, i), page.lse(i));
       }
     }
@@ -25,6 +27,9 @@ int run_attention(const attest_problem& p, attest_result& result, std::string& m
 } catch (const UsageError& error) {
   message = error.what();
   return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
 }
 
 template <class T>
@@ -35,6 +40,9 @@ int run_multihead(const attest_multihead_problem& p, attest_result& result, std:
 } catch (const UsageError& error) {
   message = error.what();
   return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
 }
 
 /// `inner` is the format every operation of the scalar rounds to, or f64 where the scalar is wider than that: then one

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -41,6 +42,27 @@ inline DType dtype_of(const attest_tensor& t) {
 template <class T>
 T load(const attest_tensor& t, std::int64_t offset) {
   return ScalarTraits<T>::from_double(load_element(t.data, dtype_of(t), offset));
+}
+
+/// An enclosure so loose that its midpoint says nothing of the number in it.
+class LooseEnclosure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws LooseEnclosure where an interval is wider than 2^-55 of its largest number: huge scores, whose exponentials
+/// run-time precision cannot hold. One without endpoints is NaN and passes; so does every number of another scalar.
+template <class T>
+void refuse_loose([[maybe_unused]] const T& x) {
+  if constexpr (std::is_same_v<T, Interval>) {
+    mpfr_srcptr left = &x.backend().data()->left, right = &x.backend().data()->right;
+    if (mpfr_nan_p(left) != 0 || mpfr_nan_p(right) != 0 || mpfr_equal_p(left, right) != 0) return;
+    Mpfr width, largest;
+    mpfi_diam_abs(width.backend().data(), x.backend().data());
+    mpfi_mag(largest.backend().data(), x.backend().data());
+    if (!isfinite(width) || width > ldexp(largest, -55))
+      throw LooseEnclosure("the enclosure of an output is too loose to be rounded to one number");
+  }
 }
 
 /// One rounding from T to the tensor's format: f32 not by way of double, the 16-bit formats only from scalars that
@@ -130,13 +152,16 @@ std::vector<Matrix<T>> entries_at(const attest_tensor& t) {
   return all;
 }
 
-/// Writes an output per batch entry, [batch, M, d_o].
+/// Writes an output per batch entry, [batch, M, d_o]. Throws as refuse_loose.
 template <class T>
 void store_entries(const std::vector<Matrix<T>>& outputs, const attest_tensor& out) {
   for (Index b = 0; b < static_cast<Index>(outputs.size()); ++b) {
     const Matrix<T>& entry = outputs[static_cast<std::size_t>(b)];
     for (Index i = 0; i < entry.rows(); ++i)
-      for (Index c = 0; c < entry.cols(); ++c) store(out, offset_in(out, b, i, c), entry(i, c));
+      for (Index c = 0; c < entry.cols(); ++c) {
+        refuse_loose(entry(i, c));
+        store(out, offset_in(out, b, i, c), entry(i, c));
+      }
   }
 }
 
