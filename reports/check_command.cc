@@ -22,8 +22,13 @@
 namespace attest {
 namespace {
 
-/// Cases per property, kernel and dtype where neither --cases nor --time is given.
-constexpr std::int64_t default_cases = 8000;
+/// Cases per property, kernel and dtype where neither --cases nor --time is given: 8000, and with more than eight
+/// properties a share of as many in all, so that a run without options ends in minutes however many there are.
+std::int64_t default_cases(std::size_t properties) {
+  constexpr std::int64_t most = 8000;
+  return std::clamp<std::int64_t>(8 * most / static_cast<std::int64_t>(std::max<std::size_t>(properties, 1)), 500,
+                                  most);
+}
 /// With --time and no --cases: more than any time allows.
 constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
 
@@ -35,8 +40,8 @@ std::vector<const Property*> chosen_properties(const Options& options) {
     if (found.empty()) {
       std::vector<std::string_view> names;
       for (const Property* property : catalogue()) names.push_back(property->name);
-      throw UsageError(
-          fmt::format("no property is named {}{}", in_quotes(glob), suggestion(glob, names, /*list_up_to=*/6)));
+      throw UsageError(fmt::format("no property is named {}{}; attest list --properties shows all", in_quotes(glob),
+                                   suggestion(glob, names, /*list_up_to=*/0)));
     }
     matching.insert(matching.end(), found.begin(), found.end());
   }
@@ -134,7 +139,7 @@ Plan make_plan(const Options& options, std::vector<const Property*> properties, 
   plan.kernels = std::move(kernels);
   plan.dtypes = options.dtypes;
   plan.seed = options.seed;
-  plan.cases = options.cases.value_or(options.time ? endless_cases : default_cases);
+  plan.cases = options.cases.value_or(options.time ? endless_cases : default_cases(plan.properties.size()));
   plan.shard = options.shard;
   plan.captured = std::move(captured);
   plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -48,7 +48,8 @@ int run(int argc, char** argv) {
 
 int complain(std::string_view what, int status) {
   std::fflush(stdout);
-  fmt::print(stderr, "attest: {}\n", one_line(what));
+  // fmt::print throws where nobody reads any more.
+  std::fputs(fmt::format("attest: {}\n", one_line(what)).c_str(), stderr);
   return status;
 }
 
@@ -72,6 +73,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain("not enough memory; fewer --jobs or smaller cases need less", 2);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0)
+      return complain(fmt::format("standard output cannot be written: {}", error.what()), 2);
     return complain(fmt::format("a mistake in attest itself: {}", error.what()), 2);
   }
 }

@@ -1,6 +1,6 @@
+#include "attest/files.h"
 #include "commands.h"
 #include "html.h"
-#include "output.h"
 #include "summary.h"
 
 namespace attest {
@@ -32,14 +32,14 @@ Merged merge(const Options& options) {
 }  // namespace
 
 int merge_command(const Options& options) {
-  write_output(options.output, to_text(merge(options).journal));
+  write_file_atomically(options.output, to_text(merge(options).journal));
   return 0;
 }
 
 int report_command(const Options& options) {
   const Merged merged = merge(options);
   const Summary summary = summarise(merged.journal, merged.folder);
-  write_output(options.output, html_page(summary, merged.journal, merged.folder.string()));
+  write_file_atomically(options.output, html_page(summary, merged.journal, merged.folder.string()));
   return 0;
 }
 

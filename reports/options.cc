@@ -52,7 +52,8 @@ std::chrono::milliseconds duration(std::string_view option, Text text) {
 
 void add_dtypes(Options& options, Text text) {
   static constexpr std::array known{DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
-  for (const auto part : std::views::split(text, ',')) {
+  const std::string listed = text.empty() ? "," : text;  // split makes no word of an empty text; this makes empty ones
+  for (const auto part : std::views::split(listed, ',')) {
     const std::string word(part.begin(), part.end());
     const std::optional<DType> dtype = dtype_named(word);
     if (!dtype || *dtype == DType::boolean) {
@@ -113,7 +114,8 @@ constexpr OptionRow rows[] = {
     {check, "--dtype", "DTYPE", Takes::one, "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
      [](Options& o, Text t) { add_dtypes(o, t); }, true},
     {check, "--cases", "N", Takes::one,
-     "cases per property, kernel and dtype (default: 8000; with --time: until it ends)",
+     "cases per property, kernel and dtype (default: 8000, fewer where there are more than eight properties; with "
+     "--time: until it ends)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
     {check, "--seed", "N", Takes::one, "run seed; case k of a property in a dtype follows from it alone (default: 1)",
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},

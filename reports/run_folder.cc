@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "attest/case.h"
 #include "attest/names.h"
@@ -70,6 +71,9 @@ RunFolder::RunFolder(const fs::path& path, Mode mode) : path_(path.empty() ? nex
 
 void RunFolder::discard_if_empty() const {
   std::error_code ignored;
+  for (const auto& log : fs::directory_iterator(logs(), ignored)) {
+    if (fs::file_size(log.path(), ignored) == 0) fs::remove(log.path(), ignored);
+  }
   // remove takes away a folder only when it is empty.
   for (const fs::path& folder : {logs(), path_ / "cases", path_}) fs::remove(folder, ignored);
 }
@@ -97,6 +101,11 @@ std::string shell_quoted(const std::string& word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+std::string command_name() {
+  const char* const launcher = std::getenv("ATTEST_COMMAND");
+  return launcher == nullptr || *launcher == '\0' ? "attest" : shell_quoted(launcher);
 }
 
 }  // namespace attest

@@ -16,7 +16,7 @@ class RunFolder {
   /// cannot be made or written, holds a run without resume or overwrite, or holds none to resume.
   RunFolder(const std::filesystem::path& path, Mode mode);
 
-  /// Removes what the constructor made, where nothing has been put into it.
+  /// Removes what the constructor made, where nothing but empty logs has been put into it.
   void discard_if_empty() const;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -36,5 +36,8 @@ class RunFolder {
 
 /// The word quoted for a POSIX shell where it needs it.
 [[nodiscard]] std::string shell_quoted(const std::string& word);
+
+/// How the user starts this program, quoted: $ATTEST_COMMAND, by which the launcher names itself, or "attest".
+[[nodiscard]] std::string command_name();
 
 }  // namespace attest

@@ -52,6 +52,20 @@ class Files : public testing::Test {
   fs::path folder_;
 };
 
+TEST_F(Files, AreWrittenIntoALinkAndNotInItsPlace) {
+  const fs::path target = folder_ / "target";
+  const fs::path link = folder_ / "link";
+  write_file_atomically(target, "longer than what follows");
+  fs::create_symlink("target", link);
+  write_file_atomically(link, "new");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(read_file(target), "new");
+  fs::remove(link);
+  fs::create_symlink("/dev/full", link);
+  EXPECT_THROW(write_file_atomically(link, "new"), UsageError);
+  EXPECT_TRUE(fs::is_symlink(link));
+}
+
 TEST_F(Files, AreReplacedWhole) {
   const fs::path file = folder_ / "a";
   const std::string bytes = std::string("x\0y\n", 4) + std::string(100'000, 'z');

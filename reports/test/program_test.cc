@@ -100,7 +100,10 @@ TEST(Program, RefusesACommandLineInOneLine) {
   expect_refused("check --property attention.orcale", "did you mean \"attention.oracle\"?");
   expect_refused("check --kernel builtin:flsh", "did you mean \"builtin:flash\"?");
   expect_refused("check --kernel nothing", "nothing");
+  expect_refused("check --kernel builtin:flsh", "did you mean \"builtin:flash\"?\n");
   expect_refused("check --dtype f31", "did you mean \"f32\"?");
+  expect_refused("check --dtype ''", "unknown dtype \"\"");
+  expect_refused("check --property 'nothing.*'", "attest list --properties");
   expect_refused("check --out /dev/full", "/dev/full");
   expect_refused("check --out /proc/none", "/proc/none");
   expect_refused("check --case absent.safetensors", "absent.safetensors");
@@ -282,10 +285,44 @@ TEST(Program, SavesAndReplaysWhatCannotBeDecided) {
   EXPECT_TRUE(replayed.output.ends_with("\nreproduced\n")) << replayed.output;
 }
 
+TEST(Program, OutlivesItsReader) {
+  const Folder folder;
+  const std::string kernel = python_kernel(folder, "wrong", "1.01");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  // Both outputs lead into a pipe that nobody reads any more, as behind `2>&1 | head -1`.
+  const Result result = shell(folder, "{ $attest check --kernel " + kernel +
+                                          " --property attention.oracle --cases 200 --out run 2>&1; echo $? > status; "
+                                          "} | true; cat status");
+  EXPECT_EQ(result.output, "2\n");
+  const Journal journal = read_journal(folder / "run");
+  EXPECT_FALSE(journal.unfinished());
+  EXPECT_FALSE(journal.findings.empty());
+  EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
+}
+
+TEST(Program, NamesTheLauncherInLinesToCopy) {
+  const Folder folder;
+  const std::string kernel = python_kernel(folder, "wrong", "1.01");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  const Result result = shell(folder, "ATTEST_COMMAND=./attest $attest check --kernel " + kernel +
+                                          " --property attention.oracle --cases 20 --out run");
+  EXPECT_NE(result.output.find("replay: ./attest replay run/cases/"), std::string::npos) << result.output;
+}
+
+TEST(Program, HoldsTheKernelOfTheReadme) {
+  const Folder folder;
+  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
+  const Result result = shell(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR
+                                      "/README.md > mine.py && test -s mine.py && "
+                                      "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+
 TEST(Program, GivesTheContractsExitStatus) {
   const Folder folder;
   // 3: nothing could be started, or nothing could be checked.
   const Result dead = shell(folder, "$attest check --kernel exec:true --cases 1");
+  EXPECT_FALSE(std::filesystem::exists(folder / "attest-run-001")) << "a run that never began leaves nothing";
   EXPECT_EQ(dead.status, 3) << dead.output;
   EXPECT_EQ(lines_in(dead.output), 1) << dead.output;
   EXPECT_EQ(shell(folder, "$attest check --kernel builtin:flash --dtype f8_e4m3 --cases 1").status, 3);

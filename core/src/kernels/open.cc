@@ -135,10 +135,11 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
 
   const bool is_path = spec.find('/') != std::string_view::npos || spec.ends_with(".so");
   if (!is_path) {
-    throw UsageError(
-        fmt::format("--kernel is {}, which is no kernel{}; a shared library's path contains a '/' or ends in .so, "
-                    "and a program is written exec:COMMAND",
-                    in_quotes(spec), suggestion(spec, known_kernels())));
+    const std::string nearest = suggestion(spec, known_kernels());
+    throw UsageError(fmt::format("--kernel is {}, which is no kernel{}", in_quotes(spec),
+                                 !nearest.empty() ? nearest
+                                                  : "; a shared library's path contains a '/' or ends in .so, and a "
+                                                    "program is written exec:COMMAND"));
   }
   // dlopen searches the system's folders for a name without a slash; a file of the user's is meant.
   const std::filesystem::path path =

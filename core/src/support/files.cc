@@ -88,6 +88,15 @@ int read_all(int number, std::string& bytes) {
   return 0;
 }
 
+/// Writes to what stands at `file` already.
+void write_into(const std::filesystem::path& file, std::string_view bytes) {
+  Descriptor descriptor(open_again(file.c_str(), O_WRONLY | O_TRUNC));
+  if (descriptor.number() < 0) cannot("write", file, errno);
+  int error = write_all(descriptor.number(), bytes);
+  if (const int late = descriptor.close(); error == 0) error = late;
+  if (error != 0) cannot("write", file, error);
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file) {
@@ -113,6 +122,11 @@ std::string read_file(const std::filesystem::path& file) {
 }
 
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes) {
+  struct stat standing{};
+  if (::lstat(file.c_str(), &standing) == 0 && !S_ISREG(standing.st_mode)) {
+    write_into(file, bytes);
+    return;
+  }
   static std::atomic<unsigned> serial{0};
   const std::string name = file.native();
   const std::string temporary = fmt::format("{}.{}-{}.tmp", name, ::getpid(), serial++);
