@@ -10,7 +10,7 @@ const std::vector<const Property*>& catalogue() {
   static const std::vector<const Property*> all = [] {
     std::vector<const Property*> joined;
     for (const std::span<const Property> family :
-         {attention_row_properties(), attention_properties(), multihead_properties()}) {
+         {softmax_properties(), attention_row_properties(), attention_properties(), multihead_properties()}) {
       std::transform(family.begin(), family.end(), std::back_inserter(joined), [](const Property& p) { return &p; });
     }
     return joined;

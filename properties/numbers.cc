@@ -135,6 +135,18 @@ Numbers Numbers::loosened(double error) const {
   return out;
 }
 
+Numbers Numbers::loosened(std::span<const double> errors) const {
+  Numbers out = *this;
+  for (std::size_t e = 0; e < out.allowed_.size(); ++e) out.allowed_[e] += errors[e];
+  return out;
+}
+
+Numbers Numbers::widened() const {
+  Numbers out = *this;
+  for (const double value : value_) out.wide_.push_back({Wide(value), Wide(value)});
+  return out;
+}
+
 Numbers Numbers::reshaped(const Shape& shape) const {
   Numbers same = *this;
   same.shape_ = shape;

@@ -37,8 +37,11 @@ class Numbers {
   /// For the last two axes as matrices: this [.., M, N] times the same exact b (rows x columns, row-major, rows = N)
   /// for every one. [.., M, columns].
   [[nodiscard]] Numbers times(std::span<const double> b, std::int64_t rows, std::int64_t columns) const;
-  /// `error` more is allowed to every element.
+  /// `error` more is allowed to every element, or errors[e] to element e.
   [[nodiscard]] Numbers loosened(double error) const;
+  [[nodiscard]] Numbers loosened(std::span<const double> errors) const;
+  /// The same values as wide ones, so that sums and products of exact numbers stay exact. Of numbers in double.
+  [[nodiscard]] Numbers widened() const;
   [[nodiscard]] Numbers reshaped(const Shape& shape) const;
   /// The chosen elements, in order.
   [[nodiscard]] Numbers at(const Shape& shape, const Indices& elements) const;

@@ -38,6 +38,7 @@ struct Property {
 };
 
 /// The families of theorems.md: one file each.
+[[nodiscard]] std::span<const Property> softmax_properties();
 [[nodiscard]] std::span<const Property> attention_properties();
 [[nodiscard]] std::span<const Property> attention_row_properties();
 [[nodiscard]] std::span<const Property> multihead_properties();

@@ -19,14 +19,17 @@ Arithmetic scaled_from(Arithmetic a) {
 
 }  // namespace
 
-Run::Run(Kernel& kernel, Case c) : case_(std::move(c)), arithmetic_(kernel.manifest().arithmetic_for(case_.dtype())) {
+Run::Run(Kernel& kernel, Case c, bool want_lse)
+    : case_(std::move(c)), arithmetic_(kernel.manifest().arithmetic_for(case_.dtype())) {
   const Manifest& manifest = kernel.manifest();
   if (std::string why = why_unsupported(manifest, case_); !why.empty())
     throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
   ignores_dead_values_ = manifest.claims_to(Claim::ignores_dead_values);
   wide_ = kernel.is_wide();
   if (!wide_) {
-    out_ = answer(kernel, case_).out;
+    Reply reply = answer(kernel, case_, case_.dtype(), want_lse);
+    out_ = std::move(reply.out);
+    lse_ = std::move(reply.lse);
     return;
   }
   WideReply reply = kernel.run_wide(case_);
@@ -36,13 +39,21 @@ Run::Run(Kernel& kernel, Case c) : case_(std::move(c)), arithmetic_(kernel.manif
   arithmetic_ = scaled_from(arithmetic_);
 }
 
-ElementBound Run::bound(std::int64_t element) const {
+const AttentionBounds& Run::bounds() const {
   if (!bounds_) {
     bounds_ = std::make_shared<const AttentionBounds>(case_.operation == Operation::attention
                                                           ? attention_bounds(case_, arithmetic_, ignores_dead_values_)
                                                           : multihead_bounds(case_, arithmetic_, ignores_dead_values_));
   }
-  ElementBound b = bounds_->elements[static_cast<std::size_t>(element)];
+  return *bounds_;
+}
+
+const RowBound& Run::row_bound(std::int64_t row) const {
+  return bounds().rows[static_cast<std::size_t>(row)];
+}
+
+ElementBound Run::bound(std::int64_t element) const {
+  ElementBound b = bounds().elements[static_cast<std::size_t>(element)];
   if (!wide_ || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite) return b;
   // A wide scalar neither overflows where double does nor has a bound that says nothing.
   b.finite_required = true;
@@ -52,7 +63,7 @@ ElementBound Run::bound(std::int64_t element) const {
     return b;
   }
   const Shape out = shape();
-  const double most_E = bounds_->rows[static_cast<std::size_t>(element / out[out.rank() - 1])].most_E;
+  const double most_E = bounds().rows[static_cast<std::size_t>(element / out[out.rank() - 1])].most_E;
   const bool scales = most_E <= 0.25 && b.allowed < infinity && b.excuse != Excuse::overflow;
   b.allowed = scales ? b.allowed * (unit_ * 0x1p53) * (1 + 0x1p-20) : infinity;
   b.excuse = scales ? Excuse::none : Excuse::infinite;
@@ -86,6 +97,15 @@ Result Result::without_query(std::int64_t i) const {
   return queries(all_but(shape_[shape_.rank() - 2], i));
 }
 
+Result Result::at(const Shape& shape, const Indices& elements) const {
+  Result part = *this;
+  part.shape_ = shape;
+  part.at_.clear();
+  part.at_.reserve(elements.size());
+  for (const std::int64_t e : elements) part.at_.push_back(origin(e));
+  return part;
+}
+
 Result Result::reshaped(const Shape& shape) const {
   Result same = *this;
   same.shape_ = shape;
@@ -94,6 +114,10 @@ Result Result::reshaped(const Shape& shape) const {
 
 Result run(Kernel& kernel, Case c) {
   return Result(std::make_shared<const Run>(kernel, std::move(c)));
+}
+
+Result run_with_lse(Kernel& kernel, Case c) {
+  return Result(std::make_shared<const Run>(kernel, std::move(c), /*want_lse=*/true));
 }
 
 Indices all_but(std::int64_t extent, std::int64_t i) {

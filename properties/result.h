@@ -16,23 +16,29 @@ namespace attest {
 /// One run of a kernel. Its bound is computed when it is first asked for.
 class Run {
  public:
-  Run(Kernel& kernel, Case c);
+  /// `want_lse`: lse() too, where the manifest offers one.
+  Run(Kernel& kernel, Case c, bool want_lse = false);
   [[nodiscard]] const Case& problem() const { return case_; }
   [[nodiscard]] Shape shape() const { return case_.out_shape(); }
   [[nodiscard]] bool is_wide() const { return wide_; }
   /// The output in its dtype; absent where is_wide().
   [[nodiscard]] const Tensor& out() const { return out_; }
   [[nodiscard]] const std::vector<WideInterval>& wide_out() const { return wide_out_; }
+  /// [batch, heads, M]; absent where none was wanted or is offered, and of a wide scalar.
+  [[nodiscard]] const Tensor& lse() const { return lse_; }
   /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
   /// scaled (RowBound::most_E), and 0 for intervals.
   [[nodiscard]] ElementBound bound(std::int64_t element) const;
+  /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double.
+  [[nodiscard]] const RowBound& row_bound(std::int64_t row) const;
 
  private:
+  [[nodiscard]] const AttentionBounds& bounds() const;
   Case case_;
   Arithmetic arithmetic_;
   bool ignores_dead_values_ = false, wide_ = false;
   double unit_ = 0;
-  Tensor out_;
+  Tensor out_, lse_;
   std::vector<WideInterval> wide_out_;
   mutable std::shared_ptr<const AttentionBounds> bounds_;
 };
@@ -56,6 +62,8 @@ class Result {
   [[nodiscard]] Result batch(const Indices& indices) const { return along(shape_.rank(), indices); }
   /// Without query i: O^(i).
   [[nodiscard]] Result without_query(std::int64_t i) const;
+  /// The chosen elements, in order.
+  [[nodiscard]] Result at(const Shape& shape, const Indices& elements) const;
   /// As many elements in the same order, as another shape.
   [[nodiscard]] Result reshaped(const Shape& shape) const;
 
@@ -68,6 +76,8 @@ class Result {
 /// Runs the kernel on a case that the property arranged. Throws NoAnswer (answer.h) where the manifest rules it out
 /// (skipped, saying so) or no output came.
 [[nodiscard]] Result run(Kernel& kernel, Case c);
+/// The same with the run's lse where the manifest offers one.
+[[nodiscard]] Result run_with_lse(Kernel& kernel, Case c);
 
 /// 0 … extent - 1 without i.
 [[nodiscard]] Indices all_but(std::int64_t extent, std::int64_t i);
