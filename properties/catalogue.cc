@@ -10,7 +10,10 @@ const std::vector<const Property*>& catalogue() {
   static const std::vector<const Property*> all = [] {
     std::vector<const Property*> joined;
     for (const std::span<const Property> family :
-         {softmax_properties(), attention_row_properties(), attention_properties(), multihead_properties()}) {
+         {softmax_properties(), attention_row_properties(), attention_expectation_properties(),
+          attention_form_properties(), attention_value_properties(), attention_key_properties(),
+          attention_scaling_properties(), attention_split_properties(), attention_layout_properties(),
+          attention_properties(), attention_length_properties(), multihead_properties()}) {
       std::transform(family.begin(), family.end(), std::back_inserter(joined), [](const Property& p) { return &p; });
     }
     return joined;

@@ -27,11 +27,17 @@ Excuse joined(Excuse a, Excuse b) {
 
 }  // namespace
 
-Numbers::Numbers(const Result& result) : shape_(result.shape()) {
+Numbers::Numbers(const Result& result) : Numbers(result, &Run::bound) {}
+
+Numbers Numbers::in_hull(const Result& result) {
+  return {result, &Run::hull};
+}
+
+Numbers::Numbers(const Result& result, ElementBound (Run::*bound_of)(std::int64_t) const) : shape_(result.shape()) {
   const Run& run = result.run();
   for (std::int64_t e = 0; e < result.elements(); ++e) {
     const std::int64_t at = result.origin(e);
-    const ElementBound bound = run.bound(at);
+    const ElementBound bound = (run.*bound_of)(at);
     if (run.is_wide()) {
       wide_.push_back(run.wide_out()[static_cast<std::size_t>(at)]);
       value_.push_back(middle(wide_.back()));

@@ -16,6 +16,8 @@ class Numbers {
   Numbers() = default;
   /// The elements of a result with the bound of each.
   explicit Numbers(const Result& result);
+  /// The elements of a result of an attention case, each with how far it may leave the range of the visible values.
+  [[nodiscard]] static Numbers in_hull(const Result& result);
   /// Exactly given numbers.
   Numbers(const Shape& shape, std::span<const double> exact);
 
@@ -47,6 +49,9 @@ class Numbers {
   [[nodiscard]] Numbers at(const Shape& shape, const Indices& elements) const;
 
  private:
+  /// The elements of a result with the bound that `bound` gives each.
+  Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
+
   Shape shape_;
   std::vector<double> value_, allowed_;
   std::vector<Excuse> excuse_;

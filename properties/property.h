@@ -41,6 +41,14 @@ struct Property {
 [[nodiscard]] std::span<const Property> softmax_properties();
 [[nodiscard]] std::span<const Property> attention_properties();
 [[nodiscard]] std::span<const Property> attention_row_properties();
+[[nodiscard]] std::span<const Property> attention_expectation_properties();
+[[nodiscard]] std::span<const Property> attention_form_properties();
+[[nodiscard]] std::span<const Property> attention_value_properties();
+[[nodiscard]] std::span<const Property> attention_key_properties();
+[[nodiscard]] std::span<const Property> attention_scaling_properties();
+[[nodiscard]] std::span<const Property> attention_split_properties();
+[[nodiscard]] std::span<const Property> attention_layout_properties();
+[[nodiscard]] std::span<const Property> attention_length_properties();
 [[nodiscard]] std::span<const Property> multihead_properties();
 
 /// Every property, in the order of theorems.md.

@@ -53,7 +53,18 @@ const RowBound& Run::row_bound(std::int64_t row) const {
 }
 
 ElementBound Run::bound(std::int64_t element) const {
+  return scaled(bounds().elements[static_cast<std::size_t>(element)], element);
+}
+
+ElementBound Run::hull(std::int64_t element) const {
   ElementBound b = bounds().elements[static_cast<std::size_t>(element)];
+  b.allowed = b.hull;
+  if (b.excuse == Excuse::vacuous || b.excuse == Excuse::infinite) b.excuse = Excuse::none;
+  if (b.excuse == Excuse::none && !(b.hull < infinity)) b.excuse = Excuse::infinite;
+  return scaled(b, element);
+}
+
+ElementBound Run::scaled(ElementBound b, std::int64_t element) const {
   if (!wide_ || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite) return b;
   // A wide scalar neither overflows where double does nor has a bound that says nothing.
   b.finite_required = true;

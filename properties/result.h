@@ -29,11 +29,14 @@ class Run {
   /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
   /// scaled (RowBound::most_E), and 0 for intervals.
   [[nodiscard]] ElementBound bound(std::int64_t element) const;
+  /// The same with how far an element may leave the range of the visible values in the place of its error.
+  [[nodiscard]] ElementBound hull(std::int64_t element) const;
   /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double.
   [[nodiscard]] const RowBound& row_bound(std::int64_t row) const;
 
  private:
   [[nodiscard]] const AttentionBounds& bounds() const;
+  [[nodiscard]] ElementBound scaled(ElementBound b, std::int64_t element) const;
   Case case_;
   Arithmetic arithmetic_;
   bool ignores_dead_values_ = false, wide_ = false;

@@ -72,7 +72,8 @@ Verdict nonnegative(Kernel& kernel, const Case& c) {
       excused = true;
       continue;
     }
-    Verdict verdict = violated(fmt::format("weight {} is {}; it must be at least 0, and a number", e, found));
+    Verdict verdict = violated(std::isnan(found) ? Violation::not_finite : Violation::bound,
+                               fmt::format("weight {} is {}; it must be at least 0, and a number", e, found));
     verdict.element = e;
     return verdict;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "attest/kernel_under_test.h"
+#include "attest/wide.h"
 #include "interrupt.h"
 
 namespace attest {
@@ -22,6 +23,11 @@ class WatchedKernel final : public Kernel {
     Reply reply = kernel_.run(c, output, want_lse);
     if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
     return reply;
+  }
+  [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
+  [[nodiscard]] WideReply run_wide(const Case& c) override {
+    if (stop_()) throw Abandoned();
+    return kernel_.run_wide(c);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -100,6 +101,10 @@ struct ElementBound {
   double value = 0;        ///< the exact answer, to within `certificate`
   double certificate = 0;  ///< proved: |exact - value| <= certificate
   double allowed = 0;      ///< B: proved of every kernel of the declared arithmetic; inf: none
+  /// Proved: no kernel of the declared arithmetic leaves the range of the visible values of the column by more (B with
+  /// S = 0 and |o|, A+ -> max|v|; error-bounds.md, section 4). Scores do not enter, so it is small where B is vacuous.
+  /// inf: as large as the values, or nothing is proved; always of a multihead case.
+  double hull = std::numeric_limits<double>::infinity();
   /// none, or why a finite answer is not required, or why passing the bound is not counted as held. An element whose
   /// bound is vacuous is still violated when it exceeds it.
   ///

@@ -161,14 +161,22 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     e.score = S;
     S += std::min(weighted_in, most_in);
 
-    double sums = plain * A;
-    if (p.nearest)
-      sums = std::min(sums, (1 + chain) * (local * A + (1 + chain) * (merges * A + w.A_small[i] + A_in_small)));
+    const auto sums_of = [&](double most) {
+      const double any = plain * most;
+      if (!p.nearest) return any;
+      return std::min(any, (1 + chain) * (local * most + (1 + chain) * (merges * most + w.A_small[i] + A_in_small)));
+    };
+    const double sums = sums_of(A);
     const double N = p.u_p * A + (1 + p.u_p) * sums;
     const double size_o = std::fabs(o[k]) + low + (r ? r[k] : e.certificate);
 
     double B = infinity, lost = lam_keys * values.abs_sum[k];
+    e.hull = infinity;
     if (terms.denominator > 0) {
+      // P4 about o', a convex combination of the values, in the place of o: |o'| and sum p|v| are at most max|v|.
+      const double N_hull = p.u_p * most_v + (1 + p.u_p) * sums_of(most_v);
+      const double hull = finish((N_hull + LN + most_v * (terms.UD + terms.LD)) * inverse, most_v) + per_lost * lost;
+      if (hull < most_v || most_v == 0) e.hull = hull;
       B = finish(S + (N + LN + (size_o + S) * (terms.UD + terms.LD)) * inverse, size_o);
       if (!(per_lost * lost <= B * 0x1p-24)) {
         if (!known_lost) underflow_sums(p, row, terms, values, w);

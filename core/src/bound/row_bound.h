@@ -89,6 +89,7 @@ struct BoundScratch {
 
 struct ElementTerms {
   double allowed = 0;
+  double hull = 0;         ///< see ElementBound
   double certificate = 0;  ///< of the evaluation, when RowKeys::unit > 0; else the r_k given
   double score = 0;        ///< S without the errors of the values: what not knowing the scores may move the answer by
   Excuse excuse = Excuse::none;

@@ -178,6 +178,7 @@ AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bo
                    e.value = known ? oracle.value(k) : std::nan("");
                    e.certificate = known ? oracle.certificate(k) : infinity;
                    e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+                   if (known) e.hull = oracle.element(k).hull * (1 + oracle.doubt());
                    e.excuse = known ? oracle.element(k).excuse : row.excuse;
                    e.finite_required = known && oracle.element(k).finite_required;
                    bounds.elements.push_back(e);
