@@ -1,0 +1,41 @@
+// One property on one kernel: what tests of families ask of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "attest/names.h"
+#include "property.h"
+#include "tampered.h"
+
+namespace attest {
+
+inline const Property& property_named(std::string_view name) {
+  return *properties_matching(name).at(0);
+}
+
+inline Verdict verdict_on(const Property& property, Kernel& kernel, DType dtype, std::int64_t k) {
+  return check_case(property, kernel, project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest()));
+}
+
+/// How often each outcome came among the first cases, and the first violated one (-1: none).
+struct Tried {
+  int held = 0, excused = 0, skipped = 0, violated = 0;
+  std::int64_t first_violated = -1;
+  std::string reason;
+};
+inline Tried tried(std::string_view name, Kernel& kernel, DType dtype, std::int64_t cases) {
+  Tried t;
+  for (std::int64_t k = 0; k < cases; ++k) {
+    const Verdict verdict = verdict_on(property_named(name), kernel, dtype, k);
+    t.held += verdict.outcome == Outcome::held;
+    t.excused += verdict.outcome == Outcome::excused;
+    t.skipped += verdict.outcome == Outcome::skipped;
+    if (verdict.outcome != Outcome::violated && verdict.outcome != Outcome::inconclusive) continue;
+    if (t.violated++ == 0) t.first_violated = k, t.reason = verdict.reason;
+  }
+  return t;
+}
+
+}  // namespace attest
