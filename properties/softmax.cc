@@ -188,8 +188,9 @@ Verdict monotone(Kernel& kernel, const Case& c) {
   }
   const Numbers weights(alpha);
   const Shape pairs{static_cast<std::int64_t>(larger.size())};
-  const Numbers most = filled(pairs, std::numeric_limits<double>::infinity());
-  return within(weights.at(pairs, larger), weights.at(pairs, smaller), most);
+  // The difference of the two, so that wide numbers lose nothing.
+  const Numbers rise = weights.at(pairs, larger).plus(weights.at(pairs, smaller).scaled(-1));
+  return within(rise, filled(pairs, 0), filled(pairs, std::numeric_limits<double>::infinity()));
 }
 
 /// Scores of every kind as a matrix A: those of an attention case, M x N, with the scale taken out again.
