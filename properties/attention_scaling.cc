@@ -142,6 +142,13 @@ bool is_scaled(const Result& left, const Result& right, std::int64_t e, double f
   return x.lower == low * factor && x.upper == high * factor;
 }
 
+/// Size of an element of the output, for what underflows: a wide scalar's never does, so 1 there; NaN stays NaN.
+double size_of_element(const Result& result, std::int64_t e) {
+  if (!result.run().is_wide()) return std::fabs(result.run().out()[result.origin(e)]);
+  const WideInterval& x = result.run().wide_out()[static_cast<std::size_t>(result.origin(e))];
+  return isnan(x.lower) || isnan(x.upper) ? std::numeric_limits<double>::quiet_NaN() : 1.0;
+}
+
 // +: V -> cV => O -> cO, c = ±2^k.
 Verdict value_scaling(Kernel& kernel, const Case& c) {
   const int k = static_cast<int>(argument(c, "k", 9)) - 4;
@@ -159,8 +166,7 @@ Verdict value_scaling(Kernel& kernel, const Case& c) {
   bool all = true;
   for (std::int64_t e = 0; e < left.elements(); ++e) {
     const bool equal = is_scaled(left, right, e, factor);
-    const double x = left.run().is_wide() ? 1.0 : std::fabs(left.run().out()[left.origin(e)]);
-    const double y = left.run().is_wide() ? 1.0 : std::fabs(right.run().out()[right.origin(e)]);
+    const double x = size_of_element(left, e), y = size_of_element(right, e);
     all = all && equal;
     // An output below the normal numbers has lost bits that the larger one keeps.
     if (!same || (factor != -1 && (x < normal || y < normal)) || std::isnan(x) || std::isnan(y)) continue;
