@@ -84,6 +84,13 @@ bool says_nothing(const Numbers& n, std::int64_t e) {
          (isinf(n.wide(e).lower) || isinf(n.wide(e).upper));
 }
 
+/// Of a wide scalar a number beyond the range of double is one too.
+bool is_finite(const Numbers& n, std::int64_t e) {
+  if (!n.is_wide()) return std::isfinite(n.value(e));
+  const WideInterval& x = n.wide(e);
+  return !is_nan(x) && !isinf(x.lower) && !isinf(x.upper);
+}
+
 WideInterval ends(const Numbers& n, std::int64_t e) {
   if (n.is_wide()) return n.wide(e);
   return {Wide(n.value(e)), Wide(n.value(e))};
@@ -118,7 +125,7 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   if (!judged(a) || !judged(b)) return comparison.excuse(judged(a) ? b : a);
   const double x = left.value(e), y = right.value(e), allowed = left.allowed(e) + right.allowed(e);
   const bool wide = left.is_wide() || right.is_wide();
-  const bool finite = std::isfinite(x) && std::isfinite(y);
+  const bool finite = is_finite(left, e) && is_finite(right, e);
   if (says_nothing(left, e) || says_nothing(right, e)) return comparison.excuse(Excuse::infinite);
   if (!finite && !(left.finite_required(e) && right.finite_required(e))) return comparison.excuse(Excuse::overflow);
   // Rounding of this difference: a relative 2^-53 of it.

@@ -13,7 +13,9 @@ const std::vector<const Property*>& catalogue() {
          {softmax_properties(), attention_row_properties(), attention_expectation_properties(),
           attention_form_properties(), attention_value_properties(), attention_key_properties(),
           attention_scaling_properties(), attention_split_properties(), attention_layout_properties(),
-          attention_properties(), attention_length_properties(), multihead_properties()}) {
+          attention_properties(), attention_length_properties(), masked_properties(), masked_form_properties(),
+          masked_law_properties(), causal_properties(), multihead_properties(), batch_properties(),
+          layout_properties()}) {
       std::transform(family.begin(), family.end(), std::back_inserter(joined), [](const Property& p) { return &p; });
     }
     return joined;

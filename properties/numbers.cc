@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace attest {
 namespace {
 
 /// Of a sum or product in double, rounded up a little; underflow beside it.
 constexpr double unit = 0x1.0001p-53, underflow = 0x1p-1074;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double middle(const WideInterval& x) {
   return static_cast<double>(Wide((x.lower + x.upper) / 2));
@@ -88,6 +91,31 @@ Numbers Numbers::plus(const Numbers& other) const {
       out.wide_[e] = sum;
     } else {
       out.allowed_[e] += unit * std::fabs(out.value_[e]);
+    }
+  }
+  return out;
+}
+
+Numbers Numbers::times(const Numbers& other) const {
+  Numbers out = *this;
+  for (std::size_t e = 0; e < value_.size(); ++e) {
+    const double x = value_[e], y = other.value_[e], a = allowed_[e], b = other.allowed_[e];
+    out.value_[e] = x * y;
+    // (x + a)(y + b) - xy for errors up to a and b. 0 times what has no bound has none either.
+    out.allowed_[e] = (std::fabs(x) * b + std::fabs(y) * a + a * b) * (1 + 4 * unit);
+    out.excuse_[e] = joined(excuse_[e], other.excuse_[e]);
+    out.required_[e] = required_[e] && other.required_[e];
+    if (is_wide()) {
+      const WideInterval &p = wide_[e], &q = other.wide_[e];
+      const std::array<Wide, 4> corners{p.lower * q.lower, p.lower * q.upper, p.upper * q.lower, p.upper * q.upper};
+      const auto [least, most] = std::minmax_element(corners.begin(), corners.end());
+      out.wide_[e] = {*least, *most};
+      // 0 times an interval that reaches to infinity: it may be anything.
+      const bool numbers = !isnan(p.lower) && !isnan(p.upper) && !isnan(q.lower) && !isnan(q.upper);
+      if (numbers && std::any_of(corners.begin(), corners.end(), [](const Wide& corner) { return isnan(corner); }))
+        out.wide_[e] = {Wide(-infinity), Wide(infinity)};
+    } else {
+      out.allowed_[e] += unit * std::fabs(out.value_[e]) + underflow;
     }
   }
   return out;

@@ -36,6 +36,8 @@ class Numbers {
   /// c times each. c is exact.
   [[nodiscard]] Numbers scaled(double c) const;
   [[nodiscard]] Numbers plus(const Numbers& other) const;  ///< element by element; as many elements
+  /// Element by element; as many elements.
+  [[nodiscard]] Numbers times(const Numbers& other) const;
   /// For the last two axes as matrices: this [.., M, N] times the same exact b (rows x columns, row-major, rows = N)
   /// for every one. [.., M, columns].
   [[nodiscard]] Numbers times(std::span<const double> b, std::int64_t rows, std::int64_t columns) const;

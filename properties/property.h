@@ -49,7 +49,13 @@ struct Property {
 [[nodiscard]] std::span<const Property> attention_split_properties();
 [[nodiscard]] std::span<const Property> attention_layout_properties();
 [[nodiscard]] std::span<const Property> attention_length_properties();
+[[nodiscard]] std::span<const Property> masked_properties();
+[[nodiscard]] std::span<const Property> masked_form_properties();
+[[nodiscard]] std::span<const Property> masked_law_properties();
+[[nodiscard]] std::span<const Property> causal_properties();
 [[nodiscard]] std::span<const Property> multihead_properties();
+[[nodiscard]] std::span<const Property> batch_properties();
+[[nodiscard]] std::span<const Property> layout_properties();
 
 /// Every property, in the order of theorems.md.
 [[nodiscard]] const std::vector<const Property*>& catalogue();

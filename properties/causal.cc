@@ -1,0 +1,227 @@
+// causal: what lies ahead of a row does not reach it (001, 002, 003), and where the triangle starts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "agree.h"
+#include "answer.h"
+#include "arguments.h"
+#include "arrange.h"
+#include "core_laws.h"
+#include "domain.h"
+#include "generators/draw.h"
+#include "masks.h"
+#include "property.h"
+
+namespace attest {
+namespace {
+
+/// Of every row the last key that it sees in some batch entry and head, or -1.
+Indices last_visible(const Case& c) {
+  Indices last(static_cast<std::size_t>(queries_of(c)), -1);
+  for (std::int64_t i = 0; i < queries_of(c); ++i) {
+    std::int64_t& found = last[static_cast<std::size_t>(i)];
+    for (std::int64_t b = 0; b < batch_of(c); ++b) {
+      for (std::int64_t h = 0; h < heads_of(c); ++h) {
+        std::int64_t j = keys_of(c) - 1;
+        while (j > found && hidden(c, b, h, i, j)) --j;
+        found = std::max(found, j);
+      }
+    }
+  }
+  return last;
+}
+
+// 001, 003: o_i is independent of k_j and v_j for j > i, and of x_j: with "x" the later queries change too. Keys that
+// no row sees may hold NaN.
+Verdict no_leak(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  const std::int64_t M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
+  const Indices last = last_visible(c);
+  const std::int64_t least = std::max<std::int64_t>(1, *std::min_element(last.begin(), last.end()) + 1);
+  if (least >= N) return {.outcome = Outcome::excused, .reason = "every row sees the last key"};
+  // Keys from t on change; judged are the rows that see none of them.
+  const std::int64_t t = least + argument(c, "t", N - least);
+  Indices rows;
+  for (std::int64_t i = 0; i < M; ++i)
+    if (last[static_cast<std::size_t>(i)] < t) rows.push_back(i);
+  const bool dead = std::cmp_equal(rows.size(), M) && argument(c, "poison", 2) == 1;
+  const bool queries_too = argument(c, "x", 2) == 1, large = argument(c, "large", 2) == 1;
+  const double most = format_of(c.dtype()).largest / 4 / static_cast<double>(N);
+  Case changed = c;
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    const std::int64_t width = c[slot].shape()[3];
+    changed[slot] = mapped(c[slot], [&](std::int64_t e, double old) {
+      if (e / width % N < t) return old;
+      if (dead) return std::numeric_limits<double>::quiet_NaN();
+      return slot == Slot::v && large ? most : -old;
+    });
+  }
+  if (dead) changed.metadata["non_finite"] = "yes";
+  if (queries_too) {
+    changed[Slot::q] = mapped(c.q(), [&](std::int64_t e, double old) {
+      return std::binary_search(rows.begin(), rows.end(), e / dk % M) ? old : -old;
+    });
+  }
+  Match match = bits_if(kernel, {Claim::deterministic});
+  if (queries_too && bits_if(kernel, {Claim::batch_invariant}) == Match::bound) match = Match::bound;
+  if (dead && bits_if(kernel, {Claim::ignores_dead_values}) == Match::bound) match = Match::bound;
+  return agree_in_domain(run(kernel, changed).queries(rows), run(kernel, c).queries(rows), match);
+}
+
+// Top-left, or M = N: the first row sees the first key alone, o_1 = v_1.
+Verdict first_row(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  if (keys_of(c) == 0) return {.outcome = Outcome::excused, .reason = "N = 0: there is no first key"};
+  const Shape& v = c.v().shape();
+  const std::int64_t heads = heads_of(c), group = heads / v[1];
+  std::vector<double> first;
+  for (std::int64_t b = 0; b < v[0]; ++b)
+    for (std::int64_t h = 0; h < heads; ++h)
+      for (std::int64_t x = 0; x < v[3]; ++x) first.push_back(c.v()[((b * v[1] + h / group) * v[2]) * v[3] + x]);
+  return agree(Numbers(run(kernel, c).queries({0})), Numbers({v[0], heads, 1, v[3]}, first));
+}
+
+// 002's M_ij = 1 iff i <= j on columns is 001's tau' <= tau on rows.
+Verdict column_form_of(Kernel& kernel, const Case& c) {
+  return on_core(kernel, c, column_form);
+}
+
+// Top-left, or M = N: the first t rows are what attention over the first t queries and keys gives.
+Verdict prefix(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  const std::int64_t t = 1 + argument(c, "t", queries_of(c));
+  const Case shorter = with_keys(with_queries(c, all_of(t)), all_of(std::min(t, keys_of(c))));
+  return agree_in_domain(run(kernel, c).queries(all_of(t)), run(kernel, shorter),
+                         bits_if(kernel, {Claim::batch_invariant, Claim::padding_invariant}));
+}
+
+// M != N: key j is visible to row i iff j <= i (top-left), j <= i + N - M (bottom-right); written out as a mask.
+Verdict alignment(Kernel& kernel, const Case& c) {
+  const bool boolean = argument(c, "boolean", 2) == 1 || !kernel.manifest().additive_masks;
+  return agree(run(kernel, c), run(kernel, with_causal_as_mask(c, boolean)), Match::bound);
+}
+
+std::string misses_causal_form(const Case& c) {
+  return c.causal != Causal::none ? "" : "has no causal form; the theorem is about one";
+}
+
+/// Nothing after the diagonal is visible, by the causal form or by the mask.
+std::string misses_causal(const Case& c) {
+  const std::int64_t M = queries_of(c), N = keys_of(c), shift = std::max<std::int64_t>(0, N - M);
+  for (std::int64_t b = 0; b < batch_of(c); ++b)
+    for (std::int64_t h = 0; h < heads_of(c); ++h)
+      for (std::int64_t i = 0; i < M; ++i)
+        for (std::int64_t j = i + shift + 1; j < N; ++j)
+          if (!hidden(c, b, h, i, j))
+            return fmt::format("row {} sees key {}; the theorem is about the causal mask", i, j);
+  return misses_two_keys(c);
+}
+
+std::string misses_from_the_start(const Case& c) {
+  if (c.causal == Causal::bottom_right && queries_of(c) != keys_of(c)) {
+    return fmt::format("is bottom-right with {} queries and {} keys; the theorem needs top-left or as many of both",
+                       queries_of(c), keys_of(c));
+  }
+  return misses_causal_form(c);
+}
+
+std::string misses_first_row(const Case& c) {
+  for (std::int64_t b = 0; queries_of(c) > 0 && keys_of(c) > 0 && b < batch_of(c); ++b)
+    for (std::int64_t h = 0; h < heads_of(c); ++h)
+      if (hidden(c, b, h, 0, 0)) return "hides the first key from the first row";
+  return misses_from_the_start(c);
+}
+
+std::string misses_column_form(const Case& c) {
+  if (c.mask().present() || c.causal != Causal::top_left || queries_of(c) != keys_of(c))
+    return "is not top-left causal attention with M = N and no other mask";
+  return {};
+}
+
+std::string misses_alignment(const Case& c) {
+  if (queries_of(c) == keys_of(c)) return "has M = N, where both alignments are the same";
+  return misses_any(c, misses_causal_form, misses_hiding);
+}
+
+void causal_form(Recipe& r) {
+  r.causal = r.seed % 2 == 0 ? Causal::top_left : Causal::bottom_right;
+}
+/// A causal form on top of the mask, or the triangle as the mask.
+void causal_somehow(Recipe& r) {
+  causal_form(r);
+  if (r.causal == Causal::bottom_right) r.queries = std::max(r.queries, 2);
+  if (r.seed / 2 % 3 != 0) return;
+  r.queries = std::max(r.queries, 2);
+  r.mask = MaskKind::causal;
+  r.causal = Causal::none;
+}
+void from_the_start(Recipe& r) {
+  causal_form(r);
+  if (r.causal == Causal::bottom_right) r.keys = r.queries;
+}
+void only_bias(Recipe& r) {
+  if (r.mask != MaskKind::bias && r.mask != MaskKind::alibi) r.mask = MaskKind::none;
+}
+
+const Property family[] = {
+    {.name = "causal.no-leak",
+     .statement = "with the causal mask o_i is independent of k_j, v_j (and x_j) for j > i",
+     .source = "001 003",
+     .needs = "attention",
+     .floating_point = "bitwise independence",
+     .given = [](Draw& draw) -> Case { return draw.attention().at_least(0, 2).where(causal_somehow); },
+     .misses = misses_causal,
+     .check = no_leak},
+    {.name = "causal.first-row",
+     .statement = "top-left (or M = N): o_1 = v_1",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bound",
+     .given = [](Draw& draw) -> Case { return draw.attention().where(from_the_start).where(only_bias); },
+     .misses = misses_first_row,
+     .check = first_row},
+    {.name = "causal.column-form",
+     .statement = "002's M_ij = 1 iff i ≤ j (columns) is 001's τ' ≤ τ (rows)",
+     .source = "002 001",
+     .needs = "core",
+     .floating_point = "bitwise",
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().unmasked().where([](Recipe& r) {
+         r.keys = r.queries;
+         r.causal = Causal::top_left;
+       });
+     },
+     .misses = misses_column_form,
+     .check = column_form_of},
+    {.name = "causal.prefix",
+     .statement = "top-left (or M = N): causal attention of a prefix is the prefix of causal attention (what a KV "
+                  "cache relies on)",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bitwise if batch- and padding-invariant",
+     .given = [](Draw& draw) -> Case { return draw.attention().where(from_the_start); },
+     .misses = misses_from_the_start,
+     .check = prefix},
+    {.name = "causal.alignment",
+     .statement = "for M ≠ N the alignment (top-left or bottom-right) is the declared one",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bound",
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().where(causal_form).where([](Recipe& r) {
+         if (r.keys == r.queries) ++r.keys;
+       });
+     },
+     .misses = misses_alignment,
+     .check = alignment},
+};
+
+}  // namespace
+
+std::span<const Property> causal_properties() {
+  return family;
+}
+
+}  // namespace attest

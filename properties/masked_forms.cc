@@ -1,0 +1,179 @@
+// masked: the forms of a mask and what they are to each other (000, 002, 003; pre-scale and post-scale).
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "agree.h"
+#include "answer.h"
+#include "arguments.h"
+#include "arrange.h"
+#include "core_laws.h"
+#include "generators/draw.h"
+#include "generators/stream.h"
+#include "masks.h"
+#include "property.h"
+#include "refute.h"
+
+namespace attest {
+namespace {
+
+Verdict fixed_length_of(Kernel& kernel, const Case& c) {
+  return on_core(kernel, c, fixed_length);
+}
+
+// B = 0, or M = 1 everywhere => MAttn_B = Attention.
+Verdict zero_mask(Kernel& kernel, const Case& c) {
+  const bool boolean = argument(c, "boolean", 2) == 1, full = argument(c, "full", 2) == 1;
+  const Shape shape{full ? batch_of(c) : 1, full ? heads_of(c) : 1, queries_of(c), keys_of(c)};
+  Case masked = c;
+  masked[Slot::mask] = Tensor(boolean ? DType::boolean : c.dtype(), shape);
+  masked[Slot::mask] = mapped(masked.mask(), [&](std::int64_t, double) { return boolean ? 1.0 : 0.0; });
+  return agree(run(kernel, masked), run(kernel, c), bits_in_core(kernel), /*about_bits=*/true);
+}
+
+// 002's mask_M (M = 0 becomes -inf) = the additive 0/-inf mask of 000.
+Verdict boolean_is_additive(Kernel& kernel, const Case& c) {
+  return agree(run(kernel, c), run(kernel, with_additive_mask(c)), bits_in_core(kernel), /*about_bits=*/true);
+}
+
+Case with_convention(Case c, MaskConvention convention) {
+  c.mask_convention = convention;
+  return c;
+}
+
+// softmax((QK^T + B)/sqrt(dk)) = softmax(QK^T/sqrt(dk) + B) for B of 0 and -inf.
+Verdict conventions_agree(Kernel& kernel, const Case& c) {
+  return agree(run(kernel, with_convention(c, MaskConvention::pre_scale)),
+               run(kernel, with_convention(c, MaskConvention::post_scale)), bits_in_core(kernel), /*about_bits=*/true);
+}
+
+// Refuted: they agree for every finite B. One row, two keys, B = (t, 0); first Q = K = 0, then small whole numbers.
+Verdict conventions_differ(Kernel& kernel, const Case& c) {
+  const Case small = with_batch(with_keys(with_queries(without_mask(c), {0}), {0, 1}), {0});
+  return refuted(/*budget=*/24, [&](int n) {
+    const double entries[] = {1, -1, 2, -2, 4, -4};
+    const double t = entries[n % 6];
+    Stream stream(seed_argument(c, "attempt") + static_cast<std::uint64_t>(n));
+    const auto whole = [&](std::int64_t, double) { return n < 6 ? 0.0 : static_cast<double>(stream.below(5) - 2); };
+    Case tried = small;
+    for (const Slot slot : {Slot::q, Slot::k}) tried[slot] = mapped(tried[slot], whole);
+    const std::int64_t dv = c.v().shape()[3];
+    tried[Slot::v] = mapped(tried.v(), [&](std::int64_t e, double) { return e / dv % 2 == 0 ? 1.0 : 0.0; });
+    tried[Slot::mask] = Tensor(c.dtype(), {1, 1, 1, 2}, std::vector<double>{t, 0.0});
+    return Attempt{run(kernel, with_convention(tried, MaskConvention::pre_scale)),
+                   run(kernel, with_convention(tried, MaskConvention::post_scale)),
+                   fmt::format("one query and two keys, dk = {}, Q and K {}, V = (1, 0), B = ({}, 0)", c.q().shape()[3],
+                               n < 6 ? "zero" : "whole numbers", t)};
+  });
+}
+
+// 003: masking = setting the unmasked weights to 0 and renormalising. With Z the sum of the weights that stay, read
+// with values of 1 where visible and 0 where hidden: Z o_i = sum over visible j of alpha_ij v_j, alpha unmasked.
+// V serves every row, so the keys hidden are those of one row of the mask, from all rows.
+Verdict renormalisation(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  const std::int64_t N = keys_of(c), dv = c.v().shape()[3], i = argument(c, "i", queries_of(c));
+  const Case unmasked = without_mask(c);
+  Case masked = unmasked, rest = unmasked, ones = unmasked;
+  std::vector<bool> hides(static_cast<std::size_t>(N));
+  for (std::int64_t j = 0; j < N; ++j) {
+    hides[static_cast<std::size_t>(j)] = hidden(c, 0, 0, i, j);
+    if (hides[static_cast<std::size_t>(j)]) masked = hide(std::move(masked), -1, j);
+  }
+  const auto visible = [&](std::int64_t e) { return !hides[static_cast<std::size_t>(e / dv % N)]; };
+  rest[Slot::v] = mapped(c.v(), [&](std::int64_t e, double old) { return visible(e) ? old : 0.0; });
+  ones[Slot::v] = mapped(c.v(), [&](std::int64_t e, double) { return visible(e) ? 1.0 : 0.0; });
+  const Numbers o(run(kernel, masked)), Z(run(kernel, ones)), sum(run(kernel, rest));
+  return agree(Z.times(o), sum);
+}
+
+std::string misses_zero_mask(const Case& c) {
+  return misses_unmasked(c);
+}
+std::string misses_conventions_differ(const Case& c) {
+  if (c.q().shape()[3] < 2) return fmt::format("has dk = {}; the conventions differ from dk = 2 on", c.q().shape()[3]);
+  if (!is_inverse_root(c.scale, c.q().shape()[3]))
+    return fmt::format("has the scale {}; the conventions are those of 1/sqrt(dk)", c.scale);
+  if (queries_of(c) < 1) return "has no query";
+  return misses_two_keys(c);
+}
+std::string misses_renormalisation(const Case& c) {
+  return misses_any(c, misses_no_causal, misses_hiding);
+}
+
+/// A kind of mask that hides and adds nothing; causal forms stay.
+void hide_only(Recipe& r) {
+  if (r.mask == MaskKind::none || r.mask == MaskKind::bias || r.mask == MaskKind::alibi ||
+      r.mask == MaskKind::finite_sentinel) {
+    const MaskKind kinds[] = {MaskKind::random,     MaskKind::first_block, MaskKind::middle_block,
+                              MaskKind::last_block, MaskKind::padding,     MaskKind::causal};
+    r.mask = kinds[(r.seed >> 16) % 6];
+  }
+}
+
+const Property family[] = {
+    {.name = "masked.fixed-length",
+     .statement = "B ties MAttn_B to one M and N: another shape is an error that names both",
+     .source = "000 (notes)",
+     .needs = "core",
+     .floating_point = "required",
+     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .check = fixed_length_of},
+    {.name = "masked.zero-mask",
+     .statement = "B = 0, or M = 1 everywhere, ⇒ MAttn_B = Attention",
+     .source = "000 002",
+     .needs = "attention",
+     .floating_point = "bitwise in the core, bound for a kernel (another code path)",
+     .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
+     .misses = misses_zero_mask,
+     .check = zero_mask},
+    {.name = "masked.boolean-is-additive",
+     .statement = "002's mask_M (M=0 ↦ −∞) equals the additive 0/−∞ mask",
+     .source = "002 000",
+     .needs = "attention",
+     .floating_point = "bitwise in the core, bound for a kernel",
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().where(hide_only).where([](Recipe& r) { r.boolean_mask = true; });
+     },
+     .misses = misses_boolean_mask,
+     .check = boolean_is_additive},
+    {.name = "masked.conventions-agree",
+     .statement = "pre-scale and post-scale agree when B ∈ {0,−∞}",
+     .source = "000 001",
+     .needs = "attention",
+     .floating_point = "bitwise in the core, bound for a kernel",
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().where(hide_only).where([](Recipe& r) { r.boolean_mask = false; });
+     },
+     .misses = misses_additive_hiding_mask,
+     .check = conventions_agree},
+    {.name = "masked.conventions-differ",
+     .statement = "pre-scale and post-scale agree for every finite B",
+     .source = "000 vs 001",
+     .needs = "attention",
+     .floating_point = "counterexample",
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().unmasked().at_least(1, 2).where([](Recipe& r) {
+         r.dk = std::max(r.dk, 2);
+         r.scale = ScaleKind::inverse_root;
+       });
+     },
+     .misses = misses_conventions_differ,
+     .check = conventions_differ},
+    {.name = "masked.renormalisation",
+     .statement = "masking = setting the unmasked weights to 0 and renormalising",
+     .source = "003",
+     .needs = "attention",
+     .floating_point = "bound",
+     .given = [](Draw& draw) -> Case { return draw.attention().masked().where(hide_only); },
+     .misses = misses_renormalisation,
+     .check = renormalisation},
+};
+
+}  // namespace
+
+std::span<const Property> masked_form_properties() {
+  return family;
+}
+
+}  // namespace attest

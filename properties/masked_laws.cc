@@ -1,0 +1,195 @@
+// masked: rearrangements with a mask, shifts of it, and rows that see nothing.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "agree.h"
+#include "answer.h"
+#include "arguments.h"
+#include "arrange.h"
+#include "generators/draw.h"
+#include "generators/stream.h"
+#include "masks.h"
+#include "property.h"
+#include "refute.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Refuted: MAttn_B(R_pi Q, K, V) = R_pi MAttn_B(Q, K, V) for every B. Two rows and keys, the first row kept from the
+// second key (or held back by t); first Q = K = 0, then small whole numbers. V = (0, 1).
+Verdict breaks_equivariance(Kernel& kernel, const Case& c) {
+  const Case small = with_batch(with_keys(with_queries(c, {0, 1}), {0, 1}), {0});
+  const bool boolean = c.mask().dtype() == DType::boolean;
+  return refuted(/*budget=*/24, [&](int n) {
+    const double entries[] = {-2, -4, -1, 2, 4, -8};
+    const double t = entries[n % 6];
+    Stream stream(seed_argument(c, "attempt") + static_cast<std::uint64_t>(n));
+    const auto whole = [&](std::int64_t, double) { return n < 6 ? 0.0 : static_cast<double>(stream.below(5) - 2); };
+    Case tried = small;
+    for (const Slot slot : {Slot::q, Slot::k}) tried[slot] = mapped(tried[slot], whole);
+    const std::int64_t dv = c.v().shape()[3];
+    tried[Slot::v] = mapped(tried.v(), [&](std::int64_t e, double) { return e / dv % 2 == 0 ? 0.0 : 1.0; });
+    tried[Slot::mask] = Tensor(c.mask().dtype(), {1, 1, 2, 2},
+                               boolean ? std::vector<double>{1, 0, 1, 1} : std::vector<double>{0, t, 0, 0});
+    Case exchanged = tried;
+    exchanged[Slot::q] = with_queries(tried, {1, 0}).q();
+    return Attempt{
+        run(kernel, exchanged), run(kernel, tried).queries({1, 0}),
+        fmt::format("two queries exchanged, Q and K {}, V = (0, 1), B = {}", n < 6 ? "zero" : "whole numbers",
+                    boolean ? "((visible, hidden), (visible, visible))" : fmt::format("((0, {}), (0, 0))", t))};
+  });
+}
+
+// MAttn_{R_pi B R_sigma^T}(R_pi Q, R_sigma K, R_sigma V) = R_pi MAttn_B(Q,K,V).
+Verdict equivariance_with_mask(Kernel& kernel, const Case& c) {
+  const Indices pi = permutation_argument(c, "pi", queries_of(c)), sigma = permutation_argument(c, "sigma", keys_of(c));
+  return agree(run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi), Match::bound);
+}
+
+// Adding a constant to a row of B changes nothing: sum_l e^{s_il + t} = e^t sum_l e^{s_il}. B is first brought to a
+// grid on which B and B + t are exact: multiples of 1/4 up to `most`, 2^p of which the dtype's precision p tells apart.
+Verdict row_shift(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  const std::int64_t i = argument(c, "i", queries_of(c)), M = queries_of(c), N = keys_of(c);
+  const bool hiding_only = only_hides(c);
+  const double most = std::ldexp(0.125, std::min(format_of(c.dtype()).precision, 10));
+  Case grid = with_additive_mask(c);
+  grid[Slot::mask] = mapped(grid.mask(), [&](std::int64_t, double old) {
+    return old == -infinity ? old : std::clamp(std::round(4 * old) / 4, -most, most);
+  });
+  // Where B is 0 wherever it is finite, 0 + t is exact for every t.
+  const double small[] = {most, -most, most / 2, -most / 4}, large[] = {1, -8, 64, -256};
+  const double t = hiding_only ? large[argument(c, "t", 4)] : small[argument(c, "t", 4)];
+  Case shifted = grid;
+  shifted[Slot::mask] = mapped(grid.mask(), [&](std::int64_t e, double old) { return e / N % M == i ? old + t : old; });
+  return agree(run(kernel, shifted), run(kernel, grid), Match::bound);
+}
+
+/// What the declared policy makes of row i, which sees no key.
+Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int64_t i) {
+  const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
+  const Result row = o.queries({i});
+  Numbers uniform;
+  if (policy == FullyMaskedRow::uniform) {
+    // The mean of V is attention with equal scores: its exact value, and what that may cost.
+    if (keys_of(masked) == 0) return {};
+    Case equal = without_mask(masked);
+    equal[Slot::q] = mapped(equal.q(), [](std::int64_t, double) { return 0.0; });
+    const Result mean = run(kernel, equal).queries({i});
+    std::vector<double> exact, allowed;
+    for (std::int64_t e = 0; e < mean.elements(); ++e) {
+      const ElementBound bound = mean.run().bound(mean.origin(e));
+      exact.push_back(bound.value);
+      const bool judged = bound.excuse == Excuse::none || bound.excuse == Excuse::vacuous;
+      allowed.push_back(judged ? bound.allowed + bound.certificate : infinity);
+    }
+    uniform = Numbers(mean.shape(), exact).loosened(allowed);
+  }
+  for (std::int64_t e = 0; e < row.elements(); ++e) {
+    const auto at = row.origin(e);
+    const double x = o.run().is_wide() ? static_cast<double>(o.run().wide_out()[static_cast<std::size_t>(at)].lower)
+                                       : o.run().out()[at];
+    const bool obeys = policy == FullyMaskedRow::nan    ? std::isnan(x)
+                       : policy == FullyMaskedRow::zero ? x == 0
+                       : policy == FullyMaskedRow::uniform
+                           ? uniform.allowed(e) == infinity || std::fabs(x - uniform.value(e)) <= uniform.allowed(e)
+                           : true;
+    if (!obeys) {
+      Verdict v = violated(
+          fmt::format("element {} of a fully masked row is {}; the manifest declares {}", at, x, name_of(policy)));
+      v.element = at;
+      return v;
+    }
+  }
+  return {};
+}
+
+// All of row i masked: the declared policy; the other rows are as they were.
+Verdict fully_masked_row(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  const std::int64_t i = argument(c, "i", queries_of(c));
+  const Case before = with_some_mask(c);
+  Case masked = before;
+  for (std::int64_t j = 0; j < keys_of(c); ++j) masked = hide(std::move(masked), i, j);
+  if (kernel.manifest().fully_masked_row == FullyMaskedRow::error) {
+    const Reply reply = kernel.run(masked);
+    if (reply.status == CallStatus::rejected) return {};
+    if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), masked, reply.status, reply.message);
+    return violated("a fully masked row was answered; the manifest declares error");
+  }
+  const Result o = run(kernel, masked);
+  const Verdict policy = row_policy(kernel, masked, o, i);
+  if (queries_of(c) == 1) {
+    if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
+    return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};
+  }
+  const Verdict others =
+      agree(o.without_query(i), run(kernel, before).without_query(i), bits_if(kernel, {Claim::batch_invariant}), true);
+  return worse_of(policy, others);
+}
+
+std::string misses_equivariance(const Case& c) {
+  if (!c.mask().present()) return "has no mask; the statement is about one";
+  return misses_any(c, misses_no_causal, misses_two_queries, misses_two_keys);
+}
+std::string misses_full_row(const Case& c) {
+  return misses_any(c, misses_no_causal, misses_hiding);
+}
+std::string misses_additive(const Case& c) {
+  if (c.dtype() == DType::f8_e4m3 && c.mask().present() && c.mask().dtype() == DType::boolean)
+    return "is in f8_e4m3, which has no infinity for an additive mask that hides";
+  return misses_no_causal(c);
+}
+
+/// Some mask.
+void any_mask(Recipe& r) {
+  if (r.mask == MaskKind::none) r.mask = r.seed % 2 == 0 ? MaskKind::random : MaskKind::bias;
+}
+
+const Property family[] = {
+    {.name = "masked.breaks-equivariance",
+     .statement = "MAttn_B is permutation equivariant for every B",
+     .source = "000 note",
+     .needs = "attention",
+     .floating_point = "counterexample",
+     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 2).where(any_mask); },
+     .misses = misses_equivariance,
+     .check = breaks_equivariance},
+    {.name = "masked.equivariance-with-mask",
+     .statement = "MAttn_{R_π B R_σᵀ}(R_πQ,R_σK,R_σV) = R_π MAttn_B(Q,K,V)",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bound",
+     .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
+     .misses = misses_no_causal,
+     .check = equivariance_with_mask},
+    {.name = "masked.row-shift",
+     .statement = "adding a constant to a row of B changes nothing",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bound",
+     .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
+     .misses = misses_additive,
+     .check = row_shift},
+    {.name = "masked.fully-masked-row",
+     .statement = "all of row i masked: undefined by the documents; the kernel's declared policy (`nan`, `zero`, "
+                  "`uniform`, `error`) is checked, and other rows must be unaffected",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "`nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
+     .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
+     .misses = misses_full_row,
+     .check = fully_masked_row},
+};
+
+}  // namespace
+
+std::span<const Property> masked_law_properties() {
+  return family;
+}
+
+}  // namespace attest

@@ -1,0 +1,22 @@
+// Refutations: rows of theorems.md that are false. Such a row holds for a kernel when a counterexample is found.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "attest/verdict.h"
+#include "result.h"
+
+namespace attest {
+
+/// Both sides of the false statement on one problem, and the problem in words.
+struct Attempt {
+  Result left, right;
+  std::string problem;
+};
+
+/// Tries attempt(0), attempt(1), … attempt(budget - 1), the smallest first. Held with the first one whose sides differ
+/// by certainly more than both bounds, which `reason` shows; violated when there is none.
+[[nodiscard]] Verdict refuted(int budget, const std::function<Attempt(int)>& attempt);
+
+}  // namespace attest

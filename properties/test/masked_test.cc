@@ -1,0 +1,300 @@
+// Each theorem about masks holds for right kernels and goes red for a kernel that breaks it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "arrange.h"
+#include "masks.h"
+#include "spoilt.h"
+
+namespace attest {
+namespace {
+
+const char* const names[] = {
+    "masked.query-deletion",      "masked.suppression",         "masked.suppression-limit",
+    "masked.key-value-deletion",  "masked.tail-padding",        "masked.zero-mask",
+    "masked.boolean-is-additive", "masked.conventions-agree",   "masked.conventions-differ",
+    "masked.renormalisation",     "masked.breaks-equivariance", "masked.equivariance-with-mask",
+    "masked.row-shift",           "masked.fully-masked-row"};
+
+double entry(const attest_problem& p, std::int64_t row, std::int64_t j) {
+  return element(p.mask, 0, 0, row, j);
+}
+bool is_hidden(const attest_problem& p, std::int64_t row, std::int64_t j) {
+  const double x = entry(p, row, j);
+  return p.mask.dtype == ATTEST_BOOL ? x == 0 : x == -INFINITY;
+}
+
+bool hidden_entry(const Tensor& mask, std::int64_t e) {
+  return mask.dtype() == DType::boolean ? mask[e] == 0 : mask[e] == -INFINITY;
+}
+
+using Tamper = std::function<void(const attest_problem&, attest_result&)>;
+std::unique_ptr<Kernel> spoilt(Tamper tamper, Manifest manifest = claiming_manifest()) {
+  return function_kernel("toy", std::move(manifest),
+                         [tamper = std::move(tamper)](const attest_problem& p, attest_result& r, std::string& m) {
+                           const int status = toy_attention(Bug::none, p, r, m);
+                           tamper(p, r);
+                           return status;
+                         });
+}
+
+/// Every element of row i of the output: value(i, old).
+void each(attest_result& r, const std::function<double(std::int64_t i, double old)>& value) {
+  const std::int64_t M = r.out.shape[2], dv = r.out.shape[3], cells = r.out.shape[0] * r.out.shape[1] * M * dv;
+  const auto dtype = static_cast<DType>(r.out.dtype);
+  for (std::int64_t e = 0; e < cells; ++e)
+    store_element(r.out.data, dtype, e, value(e / dv % M, load_element(r.out.data, dtype, e)));
+}
+
+TEST(Masked, holds_for_right_kernels) {
+  for (const char* const id : {"builtin:two-pass", "builtin:flash", "builtin:lazy", "core:double", "core:mpfi"}) {
+    const auto kernel = registered(id);
+    for (const char* const name : names) {
+      const Tally n = tally_of(name, *kernel, 100, kernel->manifest().dtypes.front());
+      EXPECT_EQ(n.violated, 0) << id << ' ' << name << ": " << n.reason;
+      EXPECT_GE(n.held, 60) << id << ' ' << name << ": " << n.excused << " excused, " << n.skipped << " skipped";
+    }
+  }
+}
+
+TEST(Masked, sees_a_row_that_depends_on_the_number_of_rows) {
+  const auto kernel = spoilt([](const attest_problem& p, attest_result& r) {
+    each(r, [&](std::int64_t, double old) { return old * (1 + 1e-3 * static_cast<double>(p.q.shape[2])); });
+  });
+  EXPECT_GT(tally_of("masked.query-deletion", *kernel).violated, 120);
+}
+
+TEST(Masked, sees_hidden_keys_and_values_that_matter) {
+  // 0 times a hidden value: nothing for a finite one, NaN for NaN.
+  const auto poisoned = spoilt([](const attest_problem& p, attest_result& r) {
+    double all = 0;
+    for (std::int64_t j = 0; j < p.v.shape[2]; ++j) all += 0 * element(p.v, 0, 0, j, 0);
+    each(r, [&](std::int64_t, double old) { return old + all; });
+  });
+  EXPECT_GT(tally_of("masked.suppression", *poisoned).violated, 50);
+  Manifest unclaimed = claiming_manifest();
+  std::erase(unclaimed.claims, Claim::ignores_dead_values);
+  const auto honest = spoilt(
+      [](const attest_problem& p, attest_result& r) {
+        double all = 0;
+        for (std::int64_t j = 0; j < p.v.shape[2]; ++j) all += 0 * element(p.v, 0, 0, j, 0);
+        each(r, [&](std::int64_t, double old) { return old + all; });
+      },
+      unclaimed);
+  EXPECT_EQ(tally_of("masked.suppression", *honest).violated, 0) << "what is not claimed is not held against it";
+  // A hidden key that still carries a little of its value.
+  const auto leaking = spoilt([](const attest_problem& p, attest_result& r) {
+    each(r, [&](std::int64_t i, double old) {
+      double leak = 0;
+      for (std::int64_t j = 0; j < p.v.shape[2]; ++j)
+        if (is_hidden(p, i, j) && std::isfinite(element(p.v, 0, 0, j, 0))) leak += 1e-4 * element(p.v, 0, 0, j, 0);
+      return old + leak;
+    });
+  });
+  EXPECT_GT(tally_of("masked.suppression", *leaking).violated, 50);
+  EXPECT_GT(tally_of("masked.key-value-deletion", *leaking).violated, 50);
+  EXPECT_GT(tally_of("masked.tail-padding", *leaking).violated, 50);
+}
+
+TEST(Masked, sees_a_finite_bias_that_weighs_too_much) {
+  Tampered kernel = asked_otherwise([](Case& c) {
+    if (c.mask().present() && c.mask().dtype() != DType::boolean)
+      c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return std::isfinite(old) ? 0.0 : old; });
+  });
+  EXPECT_GT(tally_of("masked.suppression-limit", kernel).violated, 80);
+  EXPECT_EQ(tally_of("masked.suppression", kernel).violated, 0);
+}
+
+TEST(Masked, sees_padding_that_moves_the_last_bit_where_none_may_move) {
+  const Tamper tamper = [](const attest_problem& p, attest_result& r) {
+    if (p.k.shape[2] % 2 == 0) each(r, [](std::int64_t, double old) { return std::nextafter(old, 1e300); });
+  };
+  Manifest unclaimed = claiming_manifest();
+  std::erase(unclaimed.claims, Claim::padding_invariant);
+  const auto claimed = spoilt(tamper), other = spoilt(tamper, unclaimed);
+  EXPECT_GT(tally_of("masked.tail-padding", *claimed).violated, 60);
+  EXPECT_EQ(tally_of("masked.tail-padding", *other).violated, 0);
+}
+
+TEST(Masked, sees_wrong_forms_of_a_mask) {
+  // Any mask at all makes the answer a little wrong.
+  const auto masked_only = spoilt([](const attest_problem& p, attest_result& r) {
+    if (p.mask.data != nullptr) each(r, [](std::int64_t, double old) { return old * 1.001; });
+  });
+  EXPECT_GT(tally_of("masked.zero-mask", *masked_only).violated, 100);
+  EXPECT_GT(tally_of("masked.renormalisation", *masked_only).violated, 60);
+  // A boolean mask read the other way round.
+  Tampered inverted = asked_otherwise([](Case& c) {
+    if (c.mask().present() && c.mask().dtype() == DType::boolean)
+      c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return 1 - old; });
+  });
+  EXPECT_GT(tally_of("masked.boolean-is-additive", inverted).violated, 60);
+  // The pre-scale convention with another scale.
+  Tampered rescaled = asked_otherwise([](Case& c) {
+    if (c.mask_convention == MaskConvention::pre_scale) c.scale *= 1.5;
+  });
+  EXPECT_GT(tally_of("masked.conventions-agree", rescaled).violated, 40);
+}
+
+TEST(Masked, a_kernel_with_one_convention_for_both_has_no_counterexample) {
+  Tampered kernel = asked_otherwise([](Case& c) { c.mask_convention = MaskConvention::post_scale; });
+  const Tally n = tally_of("masked.conventions-differ", kernel);
+  EXPECT_EQ(n.held, 0);
+  EXPECT_GT(n.violated, 150);
+  EXPECT_NE(n.reason.find("no counterexample in 24 attempts"), std::string::npos) << n.reason;
+}
+
+TEST(Masked, a_kernel_that_ignores_masks_has_no_counterexample) {
+  Tampered kernel = asked_otherwise([](Case& c) { c[Slot::mask] = Tensor(); });
+  const Tally n = tally_of("masked.breaks-equivariance", kernel);
+  EXPECT_EQ(n.held, 0);
+  EXPECT_GT(n.violated, 150);
+  const auto right = registered("builtin:two-pass");
+  const Property& property = *properties_matching("masked.breaks-equivariance").at(0);
+  const Verdict verdict = check_case(property, *right, generate(property, DType::f32, 1, 0));
+  EXPECT_TRUE(verdict.reason.starts_with("counterexample: two queries exchanged, Q and K zero, V = (0, 1), B = "))
+      << verdict.reason;
+}
+
+TEST(Masked, a_nan_is_no_counterexample) {
+  const auto kernel =
+      spoilt([](const attest_problem&, attest_result& r) { each(r, [](std::int64_t, double) { return NAN; }); });
+  EXPECT_EQ(tally_of("masked.breaks-equivariance", *kernel, 20).held, 0);
+  EXPECT_EQ(tally_of("masked.conventions-differ", *kernel, 20).held, 0);
+}
+
+TEST(Masked, sees_a_mask_that_stays_behind_when_rows_move) {
+  // Row 0 is answered under the mask of no row.
+  const auto kernel = spoilt([](const attest_problem& p, attest_result& r) {
+    if (p.mask.data == nullptr || p.k.shape[2] == 0) return;
+    each(r, [&](std::int64_t i, double old) { return i == 0 ? element(p.v, 0, 0, 0, 0) : old; });
+  });
+  EXPECT_GT(tally_of("masked.equivariance-with-mask", *kernel).violated, 60);
+}
+
+TEST(Masked, sees_a_bias_that_shifts_the_weights) {
+  // A term e^0 too many in the denominator: "softmax off by one".
+  const auto kernel = spoilt([](const attest_problem& p, attest_result& r) {
+    if (p.mask.data == nullptr || p.mask.dtype == ATTEST_BOOL) return;
+    each(r, [&](std::int64_t i, double old) {
+      double largest = -INFINITY;
+      for (std::int64_t j = 0; j < p.k.shape[2]; ++j) largest = std::max(largest, entry(p, i, j));
+      return old / (1 + std::exp(-largest));
+    });
+  });
+  EXPECT_GT(tally_of("masked.row-shift", *kernel).violated, 100);
+}
+
+TEST(Masked, holds_fully_masked_rows_to_what_is_declared) {
+  const auto fully_masked = [](const attest_problem& p, std::int64_t i) {
+    for (std::int64_t j = 0; j < p.k.shape[2]; ++j)
+      if (!is_hidden(p, i, j)) return false;
+    return true;
+  };
+  const auto answering = [&](double answer, FullyMaskedRow declared) {
+    Manifest manifest = claiming_manifest();
+    manifest.fully_masked_row = declared;
+    return spoilt(
+        [=](const attest_problem& p, attest_result& r) {
+          if (p.mask.data == nullptr) return;
+          const std::int64_t M = r.out.shape[2], dv = r.out.shape[3];
+          const auto dtype = static_cast<DType>(r.out.dtype);
+          for (std::int64_t e = 0; e < r.out.shape[0] * r.out.shape[1] * M * dv; ++e) {
+            const std::int64_t plane = e / dv / M;
+            attest_problem page = p;
+            const std::int64_t b = p.mask.shape[0] == 1 ? 0 : plane / r.out.shape[1];
+            const std::int64_t h = p.mask.shape[1] == 1 ? 0 : plane % r.out.shape[1];
+            page.mask.data = static_cast<std::byte*>(p.mask.data) + static_cast<std::size_t>(offset_in(p.mask, b, h)) *
+                                                                        size_of(static_cast<DType>(p.mask.dtype));
+            if (fully_masked(page, e / dv % M)) store_element(r.out.data, dtype, e, answer);
+          }
+        },
+        manifest);
+  };
+  const char* const name = "masked.fully-masked-row";
+  for (const FullyMaskedRow declared : {FullyMaskedRow::nan, FullyMaskedRow::zero}) {
+    const Tally zero = tally_of(name, *answering(0, declared)), nan = tally_of(name, *answering(NAN, declared));
+    const Tally &right = declared == FullyMaskedRow::nan ? nan : zero,
+                &wrong = declared == FullyMaskedRow::nan ? zero : nan;
+    EXPECT_EQ(right.violated, 0) << right.reason;
+    EXPECT_GT(right.held, 180);
+    EXPECT_GT(wrong.violated, 180);
+  }
+  EXPECT_GT(tally_of(name, *answering(0, FullyMaskedRow::uniform)).violated, 100);
+  EXPECT_GT(tally_of(name, *answering(0, FullyMaskedRow::error)).violated, 180) << "an answer where none was promised";
+  EXPECT_EQ(tally_of(name, *answering(0, FullyMaskedRow::undeclared)).violated, 0);
+  // Scores of 0 where every key is hidden: all weigh the same.
+  Tampered sentinel(registered("core:double"), [](Case& c) {
+    const std::int64_t M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
+    for (std::int64_t i = 0; c.mask().present() && i < M; ++i) {
+      bool empty = true;
+      for (std::int64_t e = 0; e < c.mask().elements(); ++e)
+        if (e / N % M == i) empty = empty && hidden_entry(c.mask(), e);
+      if (!empty) continue;
+      const double visible = c.mask().dtype() == DType::boolean ? 1 : 0;
+      c[Slot::mask] = mapped(c.mask(), [&](std::int64_t e, double old) { return e / N % M == i ? visible : old; });
+      c[Slot::q] = mapped(c.q(), [&](std::int64_t e, double old) { return e / dk % M == i ? 0 : old; });
+    }
+  });
+  sentinel.manifest().fully_masked_row = FullyMaskedRow::uniform;
+  const Tally uniform = tally_of(name, sentinel);
+  EXPECT_EQ(uniform.violated, 0) << uniform.reason;
+  EXPECT_GT(uniform.held, 150);
+  // Other rows change with it.
+  const auto shared = spoilt([&](const attest_problem& p, attest_result& r) {
+    int empty = 0;
+    for (std::int64_t i = 0; i < p.q.shape[2]; ++i) empty += fully_masked(p, i);
+    each(r, [&](std::int64_t, double old) { return old * (1 + 0.25 * empty); });
+  });
+  EXPECT_GT(tally_of(name, *shared).violated, 80);
+}
+
+TEST(Masked, hypotheses_are_named) {
+  const auto kernel = registered("core:double");
+  const auto skipped = [&](const char* name, const auto& edit) {
+    const Property& property = *properties_matching(name).at(0);
+    Case c = generate(property, DType::f64, 1, 3);
+    edit(c);
+    const Verdict verdict = check_case(property, *kernel, c);
+    EXPECT_EQ(verdict.outcome, Outcome::skipped) << name;
+    return verdict.reason;
+  };
+  const auto causal = [](Case& c) { c.causal = Causal::top_left; };
+  const auto one_key = [](Case& c) { c = with_keys(c, {0}); };
+  const auto one_row = [](Case& c) { c = with_queries(c, {0}); };
+  for (const char* const name :
+       {"masked.query-deletion", "masked.suppression", "masked.suppression-limit", "masked.key-value-deletion",
+        "masked.tail-padding", "masked.renormalisation", "masked.breaks-equivariance", "masked.equivariance-with-mask",
+        "masked.row-shift", "masked.fully-masked-row"})
+    EXPECT_NE(skipped(name, causal).find("has the causal form top-left"), std::string::npos) << name;
+  for (const char* const name : {"masked.suppression", "masked.suppression-limit", "masked.key-value-deletion",
+                                 "masked.conventions-differ", "masked.breaks-equivariance"})
+    EXPECT_NE(skipped(name, one_key).find("has 1 keys"), std::string::npos) << name;
+  EXPECT_NE(skipped("masked.query-deletion", one_row).find("has 1 queries"), std::string::npos);
+  EXPECT_NE(skipped("masked.conventions-differ", [](Case& c) { c.scale = 1; }).find("has the scale 1"),
+            std::string::npos);
+  EXPECT_NE(skipped("masked.zero-mask", [](Case& c) { c = with_additive_mask(c); }).find("has a mask"),
+            std::string::npos);
+  EXPECT_NE(skipped("masked.boolean-is-additive", [](Case& c) { c = with_additive_mask(c); }).find("no boolean mask"),
+            std::string::npos);
+  EXPECT_NE(skipped("masked.conventions-agree", [](Case& c) { c[Slot::mask].set(0, 0.5); }).find("other than 0"),
+            std::string::npos);
+}
+
+TEST(Masks, keep_their_form) {
+  Case c = generate(*properties_matching("masked.tail-padding").at(0), DType::f32, 1, 0);
+  c = with_keys(with_queries(without_mask(c), {0, 0}), {0, 0});
+  Case boolean = c;
+  boolean[Slot::mask] = Tensor(DType::boolean, {1, 1, 2, 2}, std::vector<double>{1, 0, 1, 1});
+  EXPECT_EQ(hide(boolean, 1, 0).mask().to_doubles(), (std::vector<double>{1, 0, 0, 1}));
+  EXPECT_EQ(hide(c, -1, 0).mask().to_doubles(), (std::vector<double>{-INFINITY, 0, -INFINITY, 0}));
+  EXPECT_EQ(hide_and_spare(boolean, -1, 0, 1).mask().to_doubles(), (std::vector<double>{0, 1, 0, 1}));
+  EXPECT_TRUE(only_hides(boolean));
+  boolean.causal = Causal::top_left;
+  EXPECT_EQ(with_boolean_mask(boolean).mask().to_doubles(), (std::vector<double>{1, 0, 1, 1}));
+  EXPECT_EQ(with_causal_as_mask(boolean, false).mask().to_doubles(), (std::vector<double>{0, -INFINITY, 0, 0}));
+}
+
+}  // namespace
+}  // namespace attest
