@@ -216,6 +216,23 @@ TEST(CoreFunctions, answer_in_their_own_scalar) {
   }
 }
 
+TEST(CoreFunctions, keep_numbers_that_no_double_holds) {
+  for (const KernelEntry& entry : core_kernels()) {
+    if (!entry.make()->is_wide()) continue;
+    const CoreFunctions& core = *core_functions(entry.id);
+    for (const double x : {0x1.8p-700, -0x1.8p+700, 0x1p-1074}) {
+      const Tensor a(DType::f64, {1, 1}, std::vector<double>{x});
+      const Wide exact = Wide(x) * x;
+      const WideInterval found = core.product(a, a).wide.at(0);
+      EXPECT_TRUE(found.lower == exact && found.upper == exact) << entry.id << ' ' << x;
+    }
+    const Tensor zero(DType::f64, {1, 1}, std::vector<double>{-0.0}), one(DType::f64, {1, 1}, std::vector<double>{1});
+    EXPECT_TRUE(core.product(zero, one).wide.at(0).lower == 0) << entry.id;
+    const Tensor huge(DType::f64, {1, 1}, std::vector<double>{INFINITY});
+    EXPECT_TRUE(isinf(core.product(huge, one).wide.at(0).upper)) << entry.id;
+  }
+}
+
 TEST(CoreNumbers, differ_by_the_sign_of_zero_and_agree_in_nan) {
   CoreNumbers zero{.shape = {2}, .native = Tensor(DType::f32, {2}, std::vector<double>{0.0, NAN}), .wide = {}};
   CoreNumbers minus = zero;
