@@ -27,7 +27,7 @@ const Verdict no_keys{.outcome = Outcome::excused, .reason = "N = 0, which the c
 
 Verdict same(const CoreNumbers& left, const CoreNumbers& right) {
   if (same_bits(left, right)) return {};
-  return violated("the column form and the row form differ in bits");
+  return violated(Violation::bits, "the column form and the row form differ in bits");
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Verdict fixed_length(const CoreFunctions& core, const Case& c) {
     if (fault.empty())
       fault = not_refused([&] { (void)core.attention(other); }, fmt::format("{}x{}", rows, keys),
                           fmt::format("{}x{}", M, N));
-    if (!fault.empty()) return violated(fault);
+    if (!fault.empty()) return violated(Violation::bits, fault);
   }
   return {};
 }
@@ -62,7 +62,8 @@ Verdict column_form(const CoreFunctions& core, const Case& c) {
   const BoolMatrix causal = causal_columns(n);
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
-      if (causal(i, j) != (i <= j)) return violated(fmt::format("002's mask at ({}, {}) is not i <= j", i, j));
+      if (causal(i, j) != (i <= j))
+        return violated(Violation::bits, fmt::format("002's mask at ({}, {}) is not i <= j", i, j));
       allowed.set(i * n + j, i <= j ? 1.0 : 0.0);
     }
   }

@@ -51,7 +51,7 @@ Verdict deletion_on(const Case& c, Same&& same) {
   const std::string broken =
       broken_deletion_identity<CoreLayout>(page_of<T>(c.q()), page_of<T>(c.k()), page_of<T>(c.v()), i, s, same);
   if (broken.empty()) return {};
-  return violated(fmt::format("{} fails for i = {} and s = {}", broken, i, s));
+  return violated(Violation::bits, fmt::format("{} fails for i = {} and s = {}", broken, i, s));
 }
 
 /// Where products of doubles overflow the identities have no numbers to speak of.
@@ -89,7 +89,8 @@ Verdict deletion_identities(Kernel& kernel, const Case& c) {
         deleted.wide.push_back(all.wide[static_cast<std::size_t>(e)]);
       }
     }
-    return worse_of(exact, same_bits(deleted, fewer) ? Verdict() : violated("(AB)^(i) = A^(i)B fails in bits"));
+    return worse_of(
+        exact, same_bits(deleted, fewer) ? Verdict() : violated(Violation::bits, "(AB)^(i) = A^(i)B fails in bits"));
   });
 }
 
@@ -106,10 +107,10 @@ Verdict index_fusion(Kernel& kernel, const Case& c) {
       std::string broken = broken_fusion<CoreLayout>(memory, shape[0], shape[1], shape[2] * shape[3], equal_rationals);
       if (broken.empty())
         broken = broken_fusion<CoreLayout>(memory, shape[0] * shape[1], shape[2], shape[3], equal_rationals);
-      if (!broken.empty()) return violated(fmt::format("{} of {} moved", broken, name_of(slot)));
+      if (!broken.empty()) return violated(Violation::bits, fmt::format("{} of {} moved", broken, name_of(slot)));
       const Tensor fused = t.reshaped({shape[0] * shape[1] * shape[2], shape[3]});
       for (std::int64_t e = 0; e < t.elements(); ++e)
-        if (fused[e] != t[e]) return violated(fmt::format("element {} of {} moved", e, name_of(slot)));
+        if (fused[e] != t[e]) return violated(Violation::bits, fmt::format("element {} of {} moved", e, name_of(slot)));
     }
     return {};
   });

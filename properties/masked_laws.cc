@@ -100,6 +100,7 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
                            : true;
     if (!obeys) {
       Verdict v = violated(
+          Violation::bound,
           fmt::format("element {} of a fully masked row is {}; the manifest declares {}", at, x, name_of(policy)));
       v.element = at;
       return v;
@@ -119,7 +120,7 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
     const Reply reply = kernel.run(masked);
     if (reply.status == CallStatus::rejected) return {};
     if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), masked, reply.status, reply.message);
-    return violated("a fully masked row was answered; the manifest declares error");
+    return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
   }
   const Result o = run(kernel, masked);
   const Verdict policy = row_policy(kernel, masked, o, i);

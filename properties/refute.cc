@@ -19,7 +19,8 @@ Verdict refuted(int budget, const std::function<Attempt(int)>& attempt) {
     found.reason = fmt::format("counterexample: {}: {}", a.problem, sides.reason);
     return found;
   }
-  return violated(fmt::format("no counterexample in {} attempts: the kernel obeys a false statement", budget));
+  return violated(Violation::bound,
+                  fmt::format("no counterexample in {} attempts: the kernel obeys a false statement", budget));
 }
 
 }  // namespace attest
