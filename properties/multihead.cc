@@ -1,13 +1,14 @@
-// multihead: MHAttn, MMHAttn, MHSAttn, MMHSAttn.
+// multihead: PyTorch's special case, add_bias_kv, the order of heads (000).
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "agree.h"
 #include "answer.h"
+#include "arguments.h"
 #include "attest/oracle.h"
-#include "generators/draw.h"
+#include "multihead_cases.h"
 #include "property.h"
-#include "selection.h"
 
 namespace attest {
 namespace {
@@ -37,6 +38,54 @@ Verdict torch_case(Kernel& kernel, const Case& c) {
                          {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)});
 }
 
+/// Tokens [batch, rows, columns] with one row below each batch entry.
+Tensor with_row_below(const Tensor& tokens, const Tensor& row) {
+  const std::int64_t rows = tokens.shape()[1], columns = tokens.shape()[2];
+  Tensor more(tokens.dtype(), {tokens.shape()[0], rows + 1, columns});
+  for (std::int64_t e = 0; e < more.elements(); ++e) {
+    const std::int64_t b = e / columns / (rows + 1), i = e / columns % (rows + 1), c = e % columns;
+    more.set(e, i == rows ? row[c] : tokens[(b * rows + i) * columns + c]);
+  }
+  return more;
+}
+
+/// The appended row as one more token of projected K and V; mask and causal form written out, with a column of 0 for
+/// it.
+Case with_bias_kv_written_out(const Case& c) {
+  Case written = with_tokens_projected(c);
+  if (c.mask().present() || c.causal != Causal::none) {
+    written = with_causal_written_out(std::move(written));
+    const Tensor mask = written.mask();
+    const std::int64_t N = keys_of(c);
+    Tensor& wider = written[Slot::mask];
+    wider = Tensor(mask.dtype(), {mask.shape()[0], mask.shape()[1], mask.shape()[2], N + 1});
+    for (std::int64_t e = 0; e < wider.elements(); ++e)
+      if (e % (N + 1) < N) wider.set(e, mask[e / (N + 1) * N + e % (N + 1)]);
+  }
+  written[Slot::k] = with_row_below(written.k(), c[Slot::bias_k]);
+  written[Slot::v] = with_row_below(written.v(), c[Slot::bias_v]);
+  written[Slot::bias_k] = written[Slot::bias_v] = Tensor();
+  return written;
+}
+
+// 000: attention over [KW_k + 1b_k^T; bias_k] and [VW_v + 1b_v^T; bias_v]. The order of K and V still does not matter.
+Verdict bias_kv(Kernel& kernel, const Case& c) {
+  const Result appended = run(kernel, c);
+  Verdict verdict = agree(appended, run(kernel, with_bias_kv_written_out(c)), Match::bound);
+  if (c.causal != Causal::none) return verdict;
+  const Indices sigma = permutation_argument(c, "sigma", keys_of(c));
+  return worse_of(std::move(verdict), agree(run(kernel, with_keys(c, sigma)), appended, Match::bound));
+}
+
+std::string misses_bias_kv(const Case& c) {
+  return c[Slot::bias_k].present() ? "" : "has no bias_k and bias_v; the theorem is about add_bias_kv";
+}
+
+// Heads in another order, the row blocks of W_o with them, add up to the same.
+Verdict head_permutation(Kernel& kernel, const Case& c) {
+  return agree(run(kernel, with_heads(c, permutation_argument(c, "heads", c.heads))), run(kernel, c), Match::bound);
+}
+
 const Property family[] = {
     {.name = "multihead.torch-case",
      .statement =
@@ -49,6 +98,25 @@ const Property family[] = {
      .given = [](Draw& draw) -> Case { return draw.multihead().torch_case(); },
      .misses = not_torch_case,
      .check = torch_case},
+    {.name = "multihead.bias-kv",
+     .statement = "add_bias_kv appends one learned row to the projected K and V of every batch entry; a mask gets a "
+                  "column of 0 for it, causal never hides it; KV permutation invariance still holds **+**",
+     .source = "000",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return whole_numbers(draw).where([](Recipe& r) { r.key_value_bias = true; }); },
+     .misses = [](const Case& c) { return misses_any(c, misses_bias_kv, misses_exact_projections); },
+     .check = bias_kv},
+    {.name = "multihead.head-permutation",
+     .statement = "permuting heads with the row blocks of W_o changes nothing",
+     .source = "+",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return with_output(small_multihead(draw, /*least_heads=*/2)); },
+     .misses = [](const Case& c) { return misses_any(c, misses_output, misses_two_heads); },
+     .check = head_permutation},
 };
 
 }  // namespace

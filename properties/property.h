@@ -56,6 +56,13 @@ struct Property {
 [[nodiscard]] std::span<const Property> multihead_properties();
 [[nodiscard]] std::span<const Property> batch_properties();
 [[nodiscard]] std::span<const Property> layout_properties();
+[[nodiscard]] std::span<const Property> weights_properties();
+[[nodiscard]] std::span<const Property> self_properties();
+[[nodiscard]] std::span<const Property> self_score_properties();
+[[nodiscard]] std::span<const Property> position_properties();
+[[nodiscard]] std::span<const Property> multihead_row_properties();
+[[nodiscard]] std::span<const Property> multihead_head_properties();
+[[nodiscard]] std::span<const Property> reduction_properties();
 
 /// Every property, in the order of theorems.md.
 [[nodiscard]] const std::vector<const Property*>& catalogue();

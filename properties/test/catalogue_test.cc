@@ -66,7 +66,7 @@ std::map<std::string, Row> rows_of(std::istream& theorems) {
       }
     } else if (line.starts_with("`reduction.")) {
       for (const std::string& name : names_in(line)) {
-        if (name.starts_with("reduction.")) rows[name] = {};
+        if (name.starts_with("reduction.")) rows[name] = {{}, "000", "bitwise in the core, bound for a kernel"};
       }
     }
   }
@@ -77,7 +77,8 @@ std::map<std::string, Row> rows_of(std::istream& theorems) {
 std::string mismatch(const Property& property, const std::map<std::string, Row>& rows) {
   const auto row = rows.find(std::string(property.name));
   if (row == rows.end()) return fmt::format("{} is not in theorems.md", property.name);
-  if (property.statement != row->second.statement) {
+  // The list of reductions leaves the identity to "the document": any words, but some.
+  if (row->second.statement.empty() ? property.statement.empty() : property.statement != row->second.statement) {
     return fmt::format("{} states \"{}\"; theorems.md states \"{}\"", property.name, property.statement,
                        row->second.statement);
   }
@@ -117,7 +118,9 @@ TEST(Catalogue, a_renamed_or_reworded_property_is_named) {
     Property other = *property;
     other.name = "attention.oracel";
     EXPECT_EQ(mismatch(other, rows), "attention.oracel is not in theorems.md");
+    const bool worded = !rows.at(std::string(property->name)).statement.empty();
     for (const auto field : {&Property::statement, &Property::source, &Property::floating_point}) {
+      if (field == &Property::statement && !worded) continue;
       other = *property;
       other.*field = "something else";
       EXPECT_NE(mismatch(other, rows).find("something else"), std::string::npos);

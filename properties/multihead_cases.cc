@@ -1,0 +1,212 @@
+#include "multihead_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace attest {
+namespace {
+
+constexpr double hidden_entry = -std::numeric_limits<double>::infinity();
+
+/// Longer extents are left: they are rare, and there because something changes at 15 to 17.
+void shorten(std::int32_t& extent, std::int32_t most) {
+  if (extent >= 1 && extent <= 12) extent = 1 + (extent - 1) % most;
+}
+
+bool is_zero(const Tensor& t) {
+  for (std::int64_t e = 0; e < t.elements(); ++e)
+    if (t[e] != 0) return false;
+  return true;
+}
+
+/// Rows of B that see no key see key `next` of the row hidden last; per plane of the mask.
+void keep_a_key(Tensor& mask, std::int64_t s) {
+  const std::int64_t N = mask.shape()[3], rows = N > 0 ? mask.elements() / N : 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    bool sees = false;
+    for (std::int64_t j = 0; j < N; ++j) sees = sees || (j != s && mask[row * N + j] != hidden_entry);
+    if (!sees && N >= 2) mask.set(row * N + (s + 1) % N, 0);
+  }
+}
+
+}  // namespace
+
+DrawnMultihead small_multihead(Draw& draw, std::int32_t least_heads) {
+  DrawnMultihead drawn = draw.multihead();
+  drawn.where([least_heads](Recipe& r) {
+    r.heads = r.kv_heads = std::max(least_heads, 1 + (r.heads - 1) % 3);
+    r.batch = 1 + (r.batch - 1) % 2;
+    shorten(r.queries, 4);
+    shorten(r.keys, 5);
+    for (std::int32_t* extent : {&r.dk, &r.dv}) shorten(*extent, 3);
+    for (std::int32_t* extent : {&r.c_q, &r.c_k, &r.c_v, &r.d_o}) shorten(*extent, 4);
+    const std::uint64_t rare = (r.seed >> 20) % 64;
+    if (rare == 0) r.queries = 0;
+    if (rare == 1) r.keys = 0;
+  });
+  bool torch = false;
+  drawn.where([&](Recipe& r) { torch = (r.seed >> 12) % 2 == 0; });
+  if (torch) drawn.torch_case();
+  return drawn;
+}
+
+DrawnMultihead whole_numbers(Draw& draw) {
+  return small_multihead(draw).where([](Recipe& r) { r.matrices = MatrixKind::integers; });
+}
+
+Case one_head(DrawnMultihead drawn) {
+  bool stated = false;
+  drawn.where([&](Recipe& r) {
+    r.heads = r.kv_heads = 1;
+    r.key_value_bias = r.output_projection = false;
+    stated = (r.seed >> 12) % 2 == 0;
+    if (!stated) return;
+    const bool packed = r.c_k == r.c_q && r.c_v == r.c_q;
+    r.dv = r.c_q = r.dk;
+    if (packed) r.c_k = r.c_v = r.dk;
+  });
+  Case c = drawn;
+  c[Slot::b_o] = Tensor();
+  if (stated) c[Slot::w_o] = identity_tensor(c.dtype(), c[Slot::w_v].shape()[1]);
+  return c;
+}
+
+DrawnMultihead without_biases(DrawnMultihead drawn) {
+  return drawn.where([](Recipe& r) { r.biases = false; });
+}
+
+DrawnMultihead self_attention(DrawnMultihead drawn, std::int32_t tokens) {
+  return drawn.self_attention().at_least(tokens, tokens);
+}
+
+DrawnMultihead two_keys(DrawnMultihead drawn) {
+  return drawn.where([](Recipe& r) {
+    r.keys = std::max(r.keys, 2);
+    if (r.self_attention) r.queries = std::max(r.queries, 2);
+  });
+}
+
+DrawnMultihead with_output(DrawnMultihead drawn) {
+  return drawn.where([](Recipe& r) { r.output_projection = true; });
+}
+
+std::string misses_one_head(const Case& c) {
+  if (c.heads != 1) return fmt::format("has {} heads; attention with the weights W has one", c.heads);
+  if (c[Slot::w_o].present() && !is_identity(c[Slot::w_o]))
+    return "has an output projection other than the identity; attention with the weights W has none";
+  if (!is_zero(c[Slot::b_o])) return "has b_o; attention with the weights W has no output bias";
+  return misses_no_bias_kv(c);
+}
+
+std::string misses_no_biases(const Case& c) {
+  for (const Slot slot : {Slot::b_q, Slot::b_k, Slot::b_v})
+    if (c[slot].present()) return fmt::format("has {}; the theorem is stated without biases", name_of(slot));
+  return {};
+}
+
+std::string misses_self(const Case& c) {
+  if (c.q() == c.k() && c.q() == c.v()) return {};
+  return "has keys or values other than its queries; self-attention has one X for all three";
+}
+
+std::string misses_exact_projections(const Case& c) {
+  bool exact = true;
+  for (const auto& [x, w, b] : {std::array{Slot::q, Slot::w_q, Slot::b_q}, std::array{Slot::k, Slot::w_k, Slot::b_k},
+                                std::array{Slot::v, Slot::w_v, Slot::b_v}})
+    static_cast<void>(projected(c[x], c[w], c[b], exact));
+  if (exact) return {};
+  return fmt::format("has projections that {} does not hold exactly; the other side starts from them",
+                     name_of(c.dtype()));
+}
+
+std::string misses_no_bias_kv(const Case& c) {
+  return c[Slot::bias_k].present() ? "has bias_k and bias_v; the theorem is about attention without add_bias_kv" : "";
+}
+
+std::string misses_output(const Case& c) {
+  return c[Slot::w_o].present() ? "" : "has no w_o; the theorem is about an output projection";
+}
+
+std::string misses_two_heads(const Case& c) {
+  return c.heads >= 2 ? "" : "has 1 head; the theorem needs at least 2";
+}
+
+bool is_identity(const Tensor& matrix) {
+  if (matrix.shape().rank() != 2 || matrix.shape()[0] != matrix.shape()[1]) return false;
+  const std::int64_t n = matrix.shape()[0];
+  for (std::int64_t e = 0; e < matrix.elements(); ++e)
+    if (matrix[e] != (e / n == e % n ? 1 : 0)) return false;
+  return true;
+}
+
+Tensor identity_tensor(DType dtype, std::int64_t size) {
+  Tensor matrix(dtype, {size, size});
+  for (std::int64_t i = 0; i < size; ++i) matrix.set(i * size + i, 1);
+  return matrix;
+}
+
+Tensor projected(const Tensor& x, const Tensor& w, const Tensor& b, bool& exact) {
+  const Shape& from = x.shape();
+  const std::int64_t inner = w.shape()[0], columns = w.shape()[1];
+  Tensor out(x.dtype(), {from[0], from[1], columns});
+  for (std::int64_t row = 0; row < from[0] * from[1]; ++row) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      double sum = 0;
+      // An addition in double is exact where both of its parts come back.
+      const auto add = [&](double term) {
+        const double next = sum + term;
+        exact = exact && next - term == sum && next - sum == term;
+        sum = next;
+      };
+      for (std::int64_t l = 0; l < inner; ++l) {
+        const double a = x[row * inner + l], e = w[l * columns + c], product = a * e;
+        exact = exact && std::fma(a, e, -product) == 0;
+        add(product);
+      }
+      if (b.present()) add(b[c]);
+      out.set(row * columns + c, sum);
+      exact = exact && out[row * columns + c] == sum;
+    }
+  }
+  return out;
+}
+
+Case with_tokens_projected(const Case& c) {
+  Case p = c;
+  bool exact = true;
+  p[Slot::q] = projected(c.q(), c[Slot::w_q], c[Slot::b_q], exact);
+  p[Slot::k] = projected(c.k(), c[Slot::w_k], c[Slot::b_k], exact);
+  p[Slot::v] = projected(c.v(), c[Slot::w_v], c[Slot::b_v], exact);
+  for (const Slot w : {Slot::w_q, Slot::w_k, Slot::w_v}) p[w] = identity_tensor(c.dtype(), c[w].shape()[1]);
+  p[Slot::b_q] = p[Slot::b_k] = p[Slot::b_v] = Tensor();
+  return p;
+}
+
+Case with_tokens(Case c, const Tensor& x) {
+  c[Slot::q] = c[Slot::k] = c[Slot::v] = x;
+  return c;
+}
+
+Tensor with_row(Tensor tokens, std::int64_t s, const std::function<double(std::int64_t, double)>& value) {
+  const std::int64_t rows = tokens.shape()[1], columns = tokens.shape()[2];
+  for (std::int64_t e = 0; e < tokens.elements(); ++e)
+    if (e / columns % rows == s) tokens.set(e, value(e, tokens[e]));
+  return tokens;
+}
+
+Case hidden_key(const Case& c, From from, std::int64_t i, std::int64_t s) {
+  Case hidden = with_causal_written_out(c);
+  Tensor& mask = hidden[Slot::mask];
+  const std::int64_t M = queries_of(c), N = keys_of(c);
+  for (std::int64_t e = s; e < mask.elements(); e += N) {
+    const std::int64_t row = e / N % M;
+    if (from == From::every_row || (from == From::row) == (row == i)) mask.set(e, hidden_entry);
+  }
+  if (!c[Slot::bias_k].present()) keep_a_key(mask, s);
+  return hidden;
+}
+
+}  // namespace attest

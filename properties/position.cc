@@ -1,0 +1,142 @@
+// position: learned absolute positions, X + P (003).
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "agree.h"
+#include "answer.h"
+#include "arguments.h"
+#include "attest/errors.h"
+#include "core_agreement.h"
+#include "generators/stream.h"
+#include "multihead_cases.h"
+#include "property.h"
+#include "refute.h"
+
+namespace attest {
+namespace {
+
+// x_0 and p_0 are 2^n in their first entry and 0 elsewhere, W passes on that entry. With tokens 0 and 1 exchanged both
+// positions see 2^n, and no row is what another was: before, one held 2^(n+1) and the other 0.
+Verdict breaks_equivariance(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c), columns = c.q().shape()[2];
+  Case plain = c;
+  for (Tensor& tensor : plain.tensors)
+    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
+  for (const Slot w : {Slot::w_q, Slot::w_k, Slot::w_v}) plain[w].set(0, 1);
+  if (plain[Slot::w_o].present()) plain[Slot::w_o] = c[Slot::w_o];
+  Indices exchanged = all_of(N);
+  std::swap(exchanged[0], exchanged[1]);
+  return refuted(/*budget=*/6, [&](int n) -> Attempt {
+    const double value = std::ldexp(1.0, n);
+    const auto first_entry = [&](Tensor x, std::int64_t at, double entry) {
+      return with_row(std::move(x), at, [&](std::int64_t e, double) { return e % columns == 0 ? entry : 0.0; });
+    };
+    const Tensor ordered = first_entry(plain.q(), 0, 2 * value);
+    const Tensor moved = first_entry(first_entry(plain.q(), 0, value), 1, value);
+    return {run(kernel, with_tokens(plain, moved)), run(kernel, with_tokens(plain, ordered)).queries(exchanged),
+            fmt::format("{} tokens, x_0 = p_0 = {} and 0 elsewhere, W = 1 in the first entry, x_0 and x_1 exchanged", N,
+                        value)};
+  });
+}
+
+/// Rows of small whole numbers.
+Tensor position_table(const Case& c, std::int64_t rows) {
+  Stream stream(seed_argument(c, "positions"));
+  return mapped(Tensor(c.dtype(), {rows, c.q().shape()[2]}),
+                [&](std::int64_t, double) { return static_cast<double>(stream.between(-2, 2)); });
+}
+
+// 003: a table of L rows ends at L tokens: for more, an error that names both lengths.
+Verdict length_limit(Kernel& kernel, const Case& c) {
+  const CoreFunctions* const core = core_functions(kernel.id());
+  if (core == nullptr) return about_the_core(kernel);
+  const std::int64_t M = queries_of(c), length = argument(c, "length", M);
+  Tensor x(c.dtype(), {M, c.q().shape()[2]});
+  for (std::int64_t e = 0; e < x.elements(); ++e) x.set(e, c.q()[e]);
+  try {
+    static_cast<void>(core->with_positions(x, position_table(c, M)));
+    static_cast<void>(core->with_positions(x, position_table(c, M + 1)));
+  } catch (const UsageError& refused) {
+    return violated(Violation::rejected,
+                    fmt::format("{} tokens and at least as many positions are refused: {}", M, refused.what()));
+  }
+  try {
+    static_cast<void>(core->with_positions(x, position_table(c, length)));
+  } catch (const UsageError& refused) {
+    const std::string message = refused.what();
+    if (message.find(std::to_string(M)) != std::string::npos &&
+        message.find(std::to_string(length)) != std::string::npos)
+      return {};
+    return violated(Violation::failed, fmt::format("\"{}\" does not name both lengths, {} and {}", message, M, length));
+  }
+  return violated(Violation::failed, fmt::format("{} tokens are taken with {} positions", M, length));
+}
+
+// 003: pi(X) + pi(P) = pi(X + P), and attention of it is pi of attention of X + P. Rounding X + P entry by entry
+// commutes with pi.
+Verdict moves_with_positions(Kernel& kernel, const Case& c) {
+  const std::int64_t M = queries_of(c), per_entry = M * c.q().shape()[2];
+  const Tensor table = position_table(c, M);
+  const Case placed =
+      with_tokens(c, mapped(c.q(), [&](std::int64_t e, double old) { return old + table[e % per_entry]; }));
+  const Indices pi = permutation_argument(c, "pi", M);
+  return agree(run(kernel, with_queries(with_keys(placed, pi), pi)), run(kernel, placed).queries(pi), Match::bound);
+}
+
+std::string misses_form(const Case& c) {
+  return misses_any(c, misses_one_head, misses_self, misses_unmasked);
+}
+
+Case placed_tokens(Draw& draw, std::int32_t tokens) {
+  return one_head(self_attention(small_multihead(draw).unmasked(), tokens).where([](Recipe& r) {
+    r.scale = ScaleKind::inverse_root;
+  }));
+}
+
+std::string misses_scale(const Case& c) {
+  const std::int64_t dk = extents_of(c).dk;
+  return is_inverse_root(c.scale, dk) ? "" : fmt::format("has scale {}; the theorem is about 1/sqrt(dk)", c.scale);
+}
+
+const Property family[] = {
+    {.name = "position.breaks-equivariance",
+     .statement = "adding a fixed position matrix keeps equivariance",
+     .source = "003",
+     .needs = "multihead",
+     .floating_point = "counterexample",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return placed_tokens(draw, 2); },
+     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_two_keys, misses_scale); },
+     .check = breaks_equivariance},
+    {.name = "position.length-limit",
+     .statement = "absolute positions end at the context length: a longer X is an error that names both",
+     .source = "003",
+     .needs = "core",
+     .floating_point = "required",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return placed_tokens(draw, 1); },
+     .misses = [](const Case& c) -> std::string {
+       if (queries_of(c) == 0) return "has no token; a longer X needs one";
+       return misses_form(c);
+     },
+     .check = length_limit},
+    {.name = "position.moves-with-positions",
+     .statement = "permuting X and the position rows together restores it",
+     .source = "003",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return placed_tokens(draw, 0); },
+     .misses = misses_form,
+     .check = moves_with_positions},
+};
+
+}  // namespace
+
+std::span<const Property> position_properties() {
+  return family;
+}
+
+}  // namespace attest

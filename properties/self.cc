@@ -1,0 +1,107 @@
+// self: SAttn and MSAttn (000), one X for queries, keys and values. One head, W_o = I.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "agree.h"
+#include "answer.h"
+#include "arguments.h"
+#include "core_agreement.h"
+#include "multihead_cases.h"
+#include "multihead_laws.h"
+#include "property.h"
+#include "refute.h"
+
+namespace attest {
+namespace {
+
+// 000: SAttn(X) = Attn(X,X,X), MSAttn(X) = MAttn(X,X,X). 002: Z = X.
+Verdict is_attention(Kernel& kernel, const Case& c) {
+  return worse_of(same_in_core(kernel, &CoreFunctions::weighted_self, c, &CoreFunctions::weighted, c),
+                  is_cross_attention_law(kernel, c));
+}
+
+// The first row sees its own token alone; weights are uniform elsewhere; x_1 is 2^n in its first entry, all else is 0.
+// Then o_1 is x_1 before and after tokens 1 and 2 change places: 2^n and 0; it would have to become o_2.
+Verdict mask_breaks_equivariance(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c);
+  Case masked = c;
+  for (Tensor& tensor : masked.tensors)
+    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
+  masked[Slot::w_v].set(0, 1);
+  if (masked[Slot::w_o].present()) masked[Slot::w_o] = c[Slot::w_o];
+  masked[Slot::mask] = Tensor(c.dtype(), {1, 1, N, N});
+  for (std::int64_t j = 1; j < N; ++j) masked[Slot::mask].set(j, -std::numeric_limits<double>::infinity());
+  Indices exchanged = all_of(N);
+  std::swap(exchanged[0], exchanged[1]);
+  return refuted(/*budget=*/4, [&](int n) -> Attempt {
+    const double value = std::ldexp(1.0, n);
+    const std::int64_t columns = c.q().shape()[2];
+    const auto tokens = [&](std::int64_t at) {
+      return with_row(masked.q(), at, [&](std::int64_t e, double) { return e % columns == 0 ? value : 0.0; });
+    };
+    return {run(kernel, with_tokens(masked, tokens(1))), run(kernel, with_tokens(masked, tokens(0))).queries(exchanged),
+            fmt::format("{} tokens, W_q = W_k = 0, row 0 sees key 0 only, x_0 = {} and 0 elsewhere", N, value)};
+  });
+}
+
+std::string misses_form(const Case& c) {
+  return misses_any(c, misses_one_head, misses_self);
+}
+
+const Property family[] = {
+    {.name = "self.is-attention",
+     .statement = "SAttn(X) = Attn(X,X,X); MSAttn(X) = MAttn(X,X,X); 002: Z = X",
+     .source = "000 002",
+     .needs = "multihead",
+     .floating_point = "bitwise in the core",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 0)); },
+     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_no_causal); },
+     .check = is_attention},
+    {.name = "self.permutation-equivariance",
+     .statement = "without biases SAttn(R_πX) = R_π SAttn(X); holds with biases too **+**",
+     .source = "000 003",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).unmasked(), 0)); },
+     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_unmasked); },
+     .check = self_permutation_law},
+    {.name = "self.mask-breaks-equivariance",
+     .statement = "masked self-attention is permutation equivariant for every B",
+     .source = "000 (notes)",
+     .needs = "multihead",
+     .floating_point = "counterexample",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
+     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_no_causal, misses_two_keys); },
+     .check = mask_breaks_equivariance},
+    {.name = "self.suppression",
+     .statement = "b_is = −∞, s ≠ i ⇒ o_i independent of x_s, and the formula",
+     .source = "000",
+     .needs = "multihead",
+     .floating_point = "as in masked",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
+     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_two_keys); },
+     .check = self_suppression_law},
+    {.name = "self.input-deletion",
+     .statement = "b_is = −∞ for all i ≠ s ⇒ MSAttn_B(X)^(s) = MSAttn_{B^<s>}(X^(s))",
+     .source = "000",
+     .needs = "multihead",
+     .floating_point = "bound; bitwise for the last s if batch- and padding-invariant",
+     .operation = Operation::multihead,
+     .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
+     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_two_keys); },
+     .check = input_deletion_law},
+};
+
+}  // namespace
+
+std::span<const Property> self_properties() {
+  return family;
+}
+
+}  // namespace attest
