@@ -30,6 +30,18 @@ std::unique_ptr<Kernel> registered_kernel(const std::string& id) {
   throw std::invalid_argument(id);
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ATTEST_SANITIZED
+#endif
+#endif
+// Sanitizers look for mistakes of memory, for which a few cases of everything serve as well as many.
+#ifdef ATTEST_SANITIZED
+constexpr std::int64_t cases_a_cell = 3;
+#else
+constexpr std::int64_t cases_a_cell = 100;
+#endif
+
 class CellTest : public testing::Test {
  public:
   explicit CellTest(CatalogueCell cell) : cell_(std::move(cell)) {}
@@ -52,7 +64,7 @@ void register_cells() {
       const CatalogueCell cell{.property = property,
                                .dtype = column.dtype,
                                .make = [id = column.kernel] { return registered_kernel(id); },
-                               .cases = 100,
+                               .cases = cases_a_cell,
                                .kernel_option = column.kernel};
       testing::RegisterTest("Catalogue", test_name(property, column).c_str(), nullptr, nullptr, __FILE__, __LINE__,
                             [cell]() -> CellTest* { return new CellTest(cell); });
