@@ -33,11 +33,17 @@ _BF16 = {**_WIDE, "prescaled_q": "bf16", "stored": {"scaled": "bf16", "biased": 
          "score_sums": "f32", "accumulate": "f32"}
 
 
+# A kernel may reject N = 0, or treat it as it does a row that hides every key. PyTorch does neither: zeros for N = 0, NaN
+# for such a row.
+_NO_KEYS = "N = 0: PyTorch gives zeros there and NaN where every key is hidden; the contract knows one of the two"
+
+
 def sdpa(q, k, v, mask=None, causal="none"):
     if mask is not None and causal != "none":
         raise attest_adapter.Unsupported("attn_mask and is_causal exclude each other")
     if q.shape[1] != k.shape[1]:
         raise attest_adapter.Unsupported("has no grouped queries")
+    _require(k.shape[2] > 0, _NO_KEYS)
     return torch.nn.functional._scaled_dot_product_attention(q, k, v, mask, 0.0, False, causal == "top-left")[0]
 
 
@@ -121,6 +127,7 @@ def _check_shapes(q, w_q, w_v, w_o):
 def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, bias_k=None, bias_v=None,
         mask=None, causal="none"):
     _check_shapes(q, w_q, w_v, w_o)
+    _require(k.shape[1] > 0 or bias_k is not None, _NO_KEYS)
     _require((bias_k is None) == (bias_v is None), "add_bias_kv adds both or neither")
     bias = any(b is not None for b in (b_q, b_k, b_v, b_o))
     slot = _Module.of(q.shape[2], heads, k.shape[2], v.shape[2], bias, bias_k is not None, q.dtype)
