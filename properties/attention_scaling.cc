@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "agree.h"
@@ -84,12 +85,14 @@ Verdict query_key_exchange(Kernel& kernel, const Case& c) {
   s.dk = from;
   const auto at = [&](std::int64_t e) { return g[static_cast<std::size_t>(e % dk)]; };
   Case other = select(c, s);
-  bool exact = multiply(other[Slot::q], at) && multiply(other[Slot::k], [&](std::int64_t e) { return 1 / at(e); });
+  const bool exact =
+      multiply(other[Slot::q], at) && multiply(other[Slot::k], [&](std::int64_t e) { return 1 / at(e); });
   if (!exact) {
     // At the ends of the format signs are what is left of G.
     other = select(c, s);
     for (double& factor : g) factor = std::copysign(1.0, factor);
-    exact = multiply(other[Slot::q], at) && multiply(other[Slot::k], at);
+    for (const Slot slot : {Slot::q, Slot::k})
+      if (!multiply(other[slot], at)) throw std::logic_error("a sign is always exact");
   }
   const bool same =
       one_factor && (std::fabs(g[0]) == 1 || same_products(profile_of_case(kernel, c), c, std::ilogb(g[0])));

@@ -103,6 +103,7 @@ Verdict index_fusion(Kernel& kernel, const Case& c) {
       const Shape& shape = t.shape();
       // [batch, heads, rows, columns] with batch and heads fused, and with heads and rows fused.
       std::vector<Rational> memory;
+      memory.reserve(static_cast<std::size_t>(t.elements()));
       for (std::int64_t e = 0; e < t.elements(); ++e) memory.emplace_back(t[e]);
       std::string broken = broken_fusion<CoreLayout>(memory, shape[0], shape[1], shape[2] * shape[3], equal_rationals);
       if (broken.empty())

@@ -123,7 +123,7 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
     return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
   }
   const Result o = run(kernel, masked);
-  const Verdict policy = row_policy(kernel, masked, o, i);
+  Verdict policy = row_policy(kernel, masked, o, i);
   if (queries_of(c) == 1) {
     if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
     return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};

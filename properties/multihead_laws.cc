@@ -29,7 +29,7 @@ Verdict untouched(Kernel& kernel, const Result& left, const Result& right) {
   const Manifest& manifest = kernel.manifest();
   if (!manifest.claims_to(Claim::deterministic)) return agree(left, right, Match::bound, /*about_bits=*/true);
   if (manifest.claims_to(Claim::ignores_dead_values)) return agree(left, right, Match::bits);
-  const Verdict all = agree(left, right, Match::values);
+  Verdict all = agree(left, right, Match::values);
   if (all.outcome == Outcome::held) return all;
   Verdict worst{.outcome = Outcome::skipped};
   for (std::int64_t b = 0; b < left.shape()[0]; ++b) {
