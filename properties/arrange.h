@@ -42,7 +42,11 @@ namespace attest {
 template <class... Hypotheses>
 [[nodiscard]] std::string misses_any(const Case& c, Hypotheses... hypotheses) {
   std::string missed;
-  ((missed = hypotheses(c), !missed.empty()) || ...);
+  const auto misses = [&](const auto& hypothesis) {
+    missed = hypothesis(c);
+    return !missed.empty();
+  };
+  static_cast<void>((misses(hypotheses) || ...));
   return missed;
 }
 

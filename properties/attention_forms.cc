@@ -44,10 +44,9 @@ double entry(Entries entries, Stream& stream) {
   return stream.uniform(-1.0, 1.0) * 0x1.bb67ae8584caap+0;  // sqrt(3)
 }
 
-/// Pairs q, k of attention.score-variance; the probability of a false alarm on one case, below 1e-9 in a run of up to
-/// 1e7 cases; groups whose means' median is taken: 8 ln(1/p).
+/// Pairs q, k of attention.score-variance, and groups whose means' median is taken: 8 ln(1/p) for a false alarm of
+/// probability p = 1e-16 on one case, below 1e-9 in a run of up to 1e7 cases.
 constexpr int pairs = 8192;
-constexpr double false_alarm = 1e-16;
 constexpr int groups = 296;
 
 // 003: q, k with independent entries of mean 0 and variance 1: Var(q·k) = dk, Var(q·k/sqrt(dk)) = 1. A score is read
