@@ -180,7 +180,7 @@ Verdict monotone(Kernel& kernel, const Case& c) {
   Indices larger, smaller;
   for (std::int64_t row = 0; row < c.q().elements() / n; ++row) {
     Indices order = all_of(n);
-    std::ranges::stable_sort(order, {}, [&](std::int64_t j) { return c.q()[row * n + j]; });
+    std::ranges::sort(order, {}, [&](std::int64_t j) { return std::pair(c.q()[row * n + j], j); });
     for (std::size_t j = 1; j < order.size(); ++j) {
       smaller.push_back(row * n + order[j - 1]);
       larger.push_back(row * n + order[j]);
