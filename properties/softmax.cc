@@ -23,7 +23,7 @@ std::int64_t columns_of(const Case& c) {
 }
 
 /// The same softmax problem with its columns at the indices.
-Case with_columns(Case c, const Indices& columns) {
+Case with_columns(const Case& c, const Indices& columns) {
   Selection s = everything(c);
   s.dk = columns;
   return select(c, s);
