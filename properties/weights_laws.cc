@@ -34,8 +34,9 @@ Verdict value_bias_passes(Kernel& kernel, const Case& c) {
   // As many biases as before: a kernel may know only all or none.
   without[Slot::b_v] = Tensor(c.dtype(), b_v.shape());
   const Result left = run(kernel, c);
-  std::vector<double> rows;
-  for (std::int64_t e = 0; e < left.elements(); ++e) rows.push_back(b_v[e % b_v.elements()]);
+  std::vector<double> rows(static_cast<std::size_t>(left.elements()));
+  const std::int64_t columns = b_v.elements();
+  for (std::size_t e = 0; columns > 0 && e < rows.size(); ++e) rows[e] = b_v[static_cast<std::int64_t>(e) % columns];
   return agree(Numbers(left), Numbers(run(kernel, without)).plus(Numbers(left.shape(), rows)));
 }
 

@@ -75,7 +75,7 @@ Measured& measure_pairs(benchmark::State& state, const std::string& name, const 
   benchmark::DoNotOptimize(plain(head).data());
   rival();
   std::vector<double> ratios, plains, rivals;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const double start = cpu_seconds();
     benchmark::DoNotOptimize(plain(head).data());
     const double between = cpu_seconds();
@@ -193,7 +193,7 @@ void declare_benchmarks() {
     b->UseManualTime()->Unit(benchmark::kMicrosecond);
     for (const std::int64_t n : key_counts) b->Arg(n);
   }
-  const auto wide = [](const std::string& name, std::function<std::vector<double>(const HeadData&)> pass) {
+  const auto wide = [](const std::string& name, const std::function<std::vector<double>(const HeadData&)>& pass) {
     benchmark::RegisterBenchmark(name.c_str(), [name, pass](benchmark::State& s) { rival(s, name, pass); })
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond)

@@ -354,7 +354,7 @@ Worst worst_score(std::mt19937_64& random, double q, double scale, double sign) 
     const double b = std::ldexp(static_cast<double>(random() % (1 << 30)), -42);
     const double x = q * k, t = scale * x, s = t + b, rest = b - (s - t);
     const double error = sign * -(std::fma(q, k, -x) * scale + std::fma(scale, x, -t) + rest);
-    if (error > worst.error) worst = {k, b, error};
+    if (!(error <= worst.error)) worst = {k, b, error};
   }
   return worst;
 }

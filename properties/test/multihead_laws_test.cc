@@ -33,14 +33,14 @@ class Spoilt : public Kernel {
 
 /// Another question in the place of the one asked.
 Spoilt::Fault asked(std::function<void(Case&)> change) {
-  return [change](Kernel& kernel, Case c, DType output, bool want_lse) {
+  return [change = std::move(change)](Kernel& kernel, Case c, DType output, bool want_lse) {
     change(c);
     return kernel.run(c, output, want_lse);
   };
 }
 /// Each number of the answer changed: value(case, row, old).
 Spoilt::Fault answered(std::function<double(const Case&, std::int64_t row, double old)> value) {
-  return [value](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+  return [value = std::move(value)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
     Reply reply = kernel.run(c, output, want_lse);
     if (reply.status != CallStatus::ok || reply.out.elements() == 0) return reply;
     const Shape& shape = reply.out.shape();

@@ -10,11 +10,14 @@
 
 namespace attest {
 
+// Blocks of a matrix without entries are not formed: Eigen would offset the null pointer of its data.
+
 /// Rows of a in the order named; repeats and omissions allowed. rows_at(a, pi) is R_pi a: row i of it is row pi[i] of
 /// a.
 template <class T>
 [[nodiscard]] Matrix<T> rows_at(const Matrix<T>& a, const std::vector<Index>& rows) {
   Matrix<T> b(static_cast<Index>(rows.size()), a.cols());
+  if (b.size() == 0) return b;
   for (Index i = 0; i < b.rows(); ++i) b.row(i) = a.row(rows[static_cast<std::size_t>(i)]);
   return b;
 }
@@ -22,6 +25,7 @@ template <class T>
 template <class T>
 [[nodiscard]] Matrix<T> columns_at(const Matrix<T>& a, const std::vector<Index>& columns) {
   Matrix<T> b(a.rows(), static_cast<Index>(columns.size()));
+  if (b.size() == 0) return b;
   for (Index j = 0; j < b.cols(); ++j) b.col(j) = a.col(columns[static_cast<std::size_t>(j)]);
   return b;
 }
@@ -82,6 +86,7 @@ template <class T>
     columns += part.cols();
   }
   Matrix<T> all(parts.empty() ? 0 : parts[0].rows(), columns);
+  if (all.size() == 0) return all;
   Index at = 0;
   for (const Matrix<T>& part : parts) {
     all.middleCols(at, part.cols()) = part;
@@ -99,6 +104,7 @@ template <class T>
     rows += part.rows();
   }
   Matrix<T> all(rows, parts.empty() ? 0 : parts[0].cols());
+  if (all.size() == 0) return all;
   Index at = 0;
   for (const Matrix<T>& part : parts) {
     all.middleRows(at, part.rows()) = part;
@@ -114,6 +120,7 @@ template <class T>
                      " of equal width: the second number must divide the columns");
   }
   const Index width = a.cols() / n;
+  if (a.size() == 0) return std::vector<Matrix<T>>(static_cast<std::size_t>(n), Matrix<T>(a.rows(), width));
   std::vector<Matrix<T>> parts;
   for (Index part = 0; part < n; ++part) parts.push_back(a.middleCols(part * width, width));
   return parts;

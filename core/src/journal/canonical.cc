@@ -124,6 +124,7 @@ std::vector<KernelRecord> canonical_kernels(std::span<const Journal> parts) {
     }
   }
   std::vector<KernelRecord> kernels;
+  kernels.reserve(by_id.size());
   for (auto& [id, kernel] : by_id) kernels.push_back(std::move(kernel));
   return kernels;
 }

@@ -100,7 +100,7 @@ class WideKernel final : public Kernel {
 };
 
 template <class T>
-KernelEntry entry(std::vector<DType> dtypes, DType inner, std::string summary) {
+KernelEntry entry(std::vector<DType> dtypes, DType inner, const std::string& summary) {
   std::string id = "core:" + std::string(ScalarTraits<T>::name);
   Manifest manifest;
   manifest.name = id;
@@ -121,7 +121,7 @@ KernelEntry entry(std::vector<DType> dtypes, DType inner, std::string summary) {
     if constexpr (is_wide_scalar<T>) return std::make_unique<WideKernel<T>>(std::move(rounded));
     return rounded;
   };
-  return {.id = std::move(id), .summary = std::move(summary), .make = std::move(make)};
+  return {.id = std::move(id), .summary = summary, .make = std::move(make)};
 }
 
 }  // namespace

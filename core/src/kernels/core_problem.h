@@ -148,6 +148,7 @@ MultiheadWeights<T> weights_of(const attest_multihead_problem& p) {
 template <class T>
 std::vector<Matrix<T>> entries_at(const attest_tensor& t) {
   std::vector<Matrix<T>> all;
+  all.reserve(static_cast<std::size_t>(t.shape[0]));
   for (Index b = 0; b < t.shape[0]; ++b) all.push_back(matrix_at<T>(t, b));
   return all;
 }

@@ -50,7 +50,7 @@ void CaseTally::alarm(const ElementAlarm& bound, double lower, double upper) {
     return;
   }
   ++alarm_->elements;
-  if (lower > bound.allowed * (1 + 0x1p-20)) ++alarm_->beyond;
+  if (!(lower <= bound.allowed * (1 + 0x1p-20))) ++alarm_->beyond;
   alarm_->worst = std::max(alarm_->worst, utilisation_of(upper, bound.allowed));
 }
 
