@@ -17,31 +17,12 @@
 #include "attest/journal.h"
 #include "attest/oracle.h"
 #include "attest/safetensors.h"
-#include "fakes.h"
+#include "shell.h"
 
 namespace attest {
 namespace {
 
 using fake::Folder;
-
-struct Result {
-  int status = -1;     ///< exit status, 128 + signal when killed
-  std::string output;  ///< standard output and standard error together
-};
-
-/// Runs a shell line in `folder` with $attest as the program.
-Result shell(const Folder& folder, const std::string& line) {
-  const std::string command =
-      "cd '" + folder.path().string() + "' && attest='" ATTEST_PROGRAM "' && { " + line + "\n} 2>&1";
-  Result result;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    result.output.append(buffer.data(), got);
-  const int status = ::pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
-}
 
 std::ptrdiff_t lines_in(const std::string& text) {
   return std::ranges::count(text, '\n');
@@ -50,14 +31,10 @@ std::ptrdiff_t lines_in(const std::string& text) {
 /// Refused with exit status 2 (or another) and one line that holds `part`.
 void expect_refused(const std::string& arguments, const std::string& part, int status = 2) {
   const Folder folder;
-  const Result result = shell(folder, "$attest " + arguments);
+  const ShellResult result = shell(folder, "$attest " + arguments);
   EXPECT_EQ(result.status, status) << arguments << "\n" << result.output;
   EXPECT_EQ(lines_in(result.output), 1) << result.output;
   EXPECT_NE(result.output.find(part), std::string::npos) << result.output;
-}
-
-nlohmann::json summary_of(const Folder& folder, const std::string& run) {
-  return nlohmann::json::parse(read_file(folder / (run + "/summary.json")));
 }
 
 /// A 1-head case with `rows` queries and keys, written without a check of its values.
@@ -86,7 +63,7 @@ std::string python_kernel(const Folder& folder, const std::string& name, const s
                                             "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
                                             "attest_adapter.serve(attention, {'name': '"
                                          << name << "', 'dtypes': ['f64'], 'masks': [], 'fully_masked_row': 'nan'})\n";
-  const Result numpy = shell(folder, "/usr/bin/python3 -c 'import numpy'");
+  const ShellResult numpy = shell(folder, "/usr/bin/python3 -c 'import numpy'");
   return numpy.status == 0 ? "'exec:/usr/bin/python3 " + name + ".py'" : "";
 }
 
@@ -117,11 +94,11 @@ TEST(Program, SaysWhatItCanDo) {
   const Folder folder;
   EXPECT_EQ(shell(folder, "$attest --version").status, 0);
   for (const char* command : {"", "check", "list", "replay", "merge", "report", "bench"}) {
-    const Result help = shell(folder, "$attest " + std::string(command) + " --help");
+    const ShellResult help = shell(folder, "$attest " + std::string(command) + " --help");
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.output.find("example: attest"), std::string::npos) << command;
   }
-  const Result list = shell(folder, "$attest list --json");
+  const ShellResult list = shell(folder, "$attest list --json");
   EXPECT_EQ(list.status, 0);
   const auto json = nlohmann::json::parse(list.output);
   EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
@@ -132,7 +109,7 @@ TEST(Program, SaysWhatItCanDo) {
 
 TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   const Folder folder;
-  const Result result = shell(folder, "$attest check " + flash + "--cases 100");
+  const ShellResult result = shell(folder, "$attest check " + flash + "--cases 100");
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_NE(result.output.find("report: attest-run-001/report.html"), std::string::npos);
   const auto summary = summary_of(folder, "attest-run-001");
@@ -145,7 +122,8 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   EXPECT_GT(property["worst"]["utilisation"], 0.0);
   EXPECT_LE(property["worst"]["utilisation"], 1.0);
   // The worst case replays to the same figure and is no violation.
-  const Result replay = shell(folder, "$attest replay attest-run-001/" + property["worst"]["case"].get<std::string>());
+  const ShellResult replay =
+      shell(folder, "$attest replay attest-run-001/" + property["worst"]["case"].get<std::string>());
   EXPECT_EQ(replay.status, 0) << replay.output;
   EXPECT_NE(replay.output.find("not reproduced"), std::string::npos);
   EXPECT_NE(read_file(folder / "attest-run-001/report.html").find("builtin:flash"), std::string::npos);
@@ -164,7 +142,7 @@ TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
   EXPECT_EQ(shell(folder, "$attest check " + kernels + "--jobs 2 --out two").status, 0);
   EXPECT_EQ(shell(folder, "$attest check " + kernels + "--shard 0/2 --out s0").status, 0);
   EXPECT_EQ(shell(folder, "$attest check " + kernels + "--shard 1/2 --jobs 3 --out s1").status, 0);
-  const Result merged =
+  const ShellResult merged =
       shell(folder,
             "$attest merge one -o one.jsonl && $attest merge two -o two.jsonl && $attest merge s1 s0 -o s.jsonl && "
             "cmp one.jsonl two.jsonl && cmp one.jsonl s.jsonl && $attest merge s.jsonl -o again.jsonl && cmp "
@@ -183,7 +161,7 @@ TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
 TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   const Folder folder;
   const std::string check = "$attest check --kernel builtin:flash --dtype f32,f64 --cases 200 ";
-  const Result loud = shell(folder, check + "--alarm --jobs 1 --out one");
+  const ShellResult loud = shell(folder, check + "--alarm --jobs 1 --out one");
   EXPECT_EQ(loud.status, 0) << loud.output;
   EXPECT_NE(loud.output.find("alarm: 0 of "), std::string::npos) << loud.output;
   const auto summary = summary_of(folder, "one");
@@ -193,12 +171,13 @@ TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   EXPECT_EQ(shell(folder, check + "--alarm --jobs 2 --out two --quiet").status, 0);
   EXPECT_EQ(shell(folder, check + "--alarm --shard 0/2 --out s0 --quiet").status, 0);
   EXPECT_EQ(shell(folder, check + "--alarm --shard 1/2 --out s1 --quiet").status, 0);
-  const Result same = shell(folder,
-                            "$attest merge one -o a; $attest merge two -o b; $attest merge s1 s0 -o c; cmp a b && cmp "
-                            "a c && grep -q alarm a");
+  const ShellResult same =
+      shell(folder,
+            "$attest merge one -o a; $attest merge two -o b; $attest merge s1 s0 -o c; cmp a b && cmp "
+            "a c && grep -q alarm a");
   EXPECT_EQ(same.status, 0) << same.output;
   // Without it not a word of it, and the same verdicts.
-  const Result calm = shell(folder, check + "--out calm");
+  const ShellResult calm = shell(folder, check + "--out calm");
   EXPECT_EQ(calm.output.find("alarm"), std::string::npos);
   EXPECT_EQ(shell(folder, "grep -ril alarm calm").status, 1);
   auto kernels = summary["kernels"];
@@ -207,10 +186,11 @@ TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   EXPECT_EQ(kernels, summary_of(folder, "calm")["kernels"]);
   // The two are different runs.
   EXPECT_EQ(shell(folder, "$attest merge one calm -o x").status, 2);
-  const Result resumed = shell(folder, check + "--alarm --out calm --resume");
+  const ShellResult resumed = shell(folder, check + "--alarm --out calm --resume");
   EXPECT_EQ(resumed.status, 2);
   EXPECT_NE(resumed.output.find("was run without --alarm; resume it the same way"), std::string::npos);
-  const Result replay = shell(folder, "$attest replay --alarm one/cases/attention.oracle--*--f32--worst.safetensors");
+  const ShellResult replay =
+      shell(folder, "$attest replay --alarm one/cases/attention.oracle--*--f32--worst.safetensors");
   EXPECT_EQ(replay.status, 0) << replay.output;
   EXPECT_NE(replay.output.find("alarm: 0 of "), std::string::npos) << replay.output;
 }
@@ -219,7 +199,7 @@ TEST(Program, FindsAWrongKernelAndReplaysIt) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const Result result =
+  const ShellResult result =
       shell(folder, "$attest check --kernel " + kernel + " --property attention.oracle --cases 200 --out run");
   EXPECT_EQ(result.status, 1) << result.output;
   const auto summary = summary_of(folder, "run");
@@ -229,12 +209,12 @@ TEST(Program, FindsAWrongKernelAndReplaysIt) {
   ASSERT_FALSE(property["findings"].empty());
   const std::string saved = "run/" + property["findings"][0]["case"].get<std::string>();
   EXPECT_NE(result.output.find("replay: attest replay " + saved), std::string::npos) << result.output;
-  const Result replay = shell(folder, "$attest replay " + saved);
+  const ShellResult replay = shell(folder, "$attest replay " + saved);
   EXPECT_EQ(replay.status, 1) << replay.output;
   EXPECT_NE(replay.output.find("found"), std::string::npos);
   EXPECT_NE(replay.output.find("exact    ["), std::string::npos) << replay.output;
   EXPECT_EQ(replay.output.find("\n0 of"), std::string::npos) << replay.output;
-  const Result other = shell(folder, "$attest replay " + saved + " --kernel builtin:two-pass");
+  const ShellResult other = shell(folder, "$attest replay " + saved + " --kernel builtin:two-pass");
   EXPECT_EQ(other.status, 0) << other.output;
   // Stopping at the first violation leaves one finding.
   EXPECT_EQ(
@@ -249,8 +229,9 @@ TEST(Program, TakesADeathForAFinding) {
   const std::string kernel =
       python_kernel(folder, "dying", "1.0 if q.shape[2] > 0 else 1.0) + __import__('os')._exit(3");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const Result result = shell(folder, "$attest check --kernel " + kernel +
-                                          " --property attention.oracle --cases 64 --jobs 1 --fail-fast --out run");
+  const ShellResult result =
+      shell(folder, "$attest check --kernel " + kernel +
+                        " --property attention.oracle --cases 64 --jobs 1 --fail-fast --out run");
   EXPECT_EQ(result.status, 1) << result.output;
   const Journal journal = read_journal(folder / "run");
   ASSERT_EQ(journal.findings.size(), 1U);
@@ -272,14 +253,14 @@ TEST(Program, SavesAndReplaysWhatCannotBeDecided) {
       folder, "edge",
       fmt::format("1.0)\n    return numpy.full(q.shape, float.fromhex('{:a}'))\n    (1.0", verdict.allowed));
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const Result result = shell(
+  const ShellResult result = shell(
       folder, "$attest check --case edge.safetensors --kernel " + kernel + " --property attention.oracle --out run");
   EXPECT_EQ(result.status, 4) << result.output;
   EXPECT_NE(result.output.find("INCONCLUSIVE attention.oracle"), std::string::npos) << result.output;
   const Journal journal = read_journal(folder / "run");
   ASSERT_EQ(journal.findings.size(), 1U);
   EXPECT_EQ(journal.findings[0].kind(), "inconclusive");
-  const Result replayed = shell(folder, "$attest replay run/" + journal.findings[0].case_file);
+  const ShellResult replayed = shell(folder, "$attest replay run/" + journal.findings[0].case_file);
   EXPECT_EQ(replayed.status, 1) << replayed.output;
   EXPECT_NE(replayed.output.find("inconclusive: "), std::string::npos) << replayed.output;
   EXPECT_TRUE(replayed.output.ends_with("\nreproduced\n")) << replayed.output;
@@ -290,9 +271,10 @@ TEST(Program, OutlivesItsReader) {
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   // Both outputs lead into a pipe that nobody reads any more, as behind `2>&1 | head -1`.
-  const Result result = shell(folder, "{ $attest check --kernel " + kernel +
-                                          " --property attention.oracle --cases 200 --out run 2>&1; echo $? > status; "
-                                          "} | true; cat status");
+  const ShellResult result =
+      shell(folder, "{ $attest check --kernel " + kernel +
+                        " --property attention.oracle --cases 200 --out run 2>&1; echo $? > status; "
+                        "} | true; cat status");
   EXPECT_EQ(result.output, "2\n");
   const Journal journal = read_journal(folder / "run");
   EXPECT_FALSE(journal.unfinished());
@@ -304,24 +286,25 @@ TEST(Program, NamesTheLauncherInLinesToCopy) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const Result result = shell(folder, "ATTEST_COMMAND=./attest $attest check --kernel " + kernel +
-                                          " --property attention.oracle --cases 20 --out run");
+  const ShellResult result = shell(folder, "ATTEST_COMMAND=./attest $attest check --kernel " + kernel +
+                                               " --property attention.oracle --cases 20 --out run");
   EXPECT_NE(result.output.find("replay: ./attest replay run/cases/"), std::string::npos) << result.output;
 }
 
 TEST(Program, HoldsTheKernelOfTheReadme) {
   const Folder folder;
   if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
-  const Result result = shell(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR
-                                      "/README.md > mine.py && test -s mine.py && "
-                                      "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
+  const ShellResult result =
+      shell(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR
+                    "/README.md > mine.py && test -s mine.py && "
+                    "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
   EXPECT_EQ(result.status, 0) << result.output;
 }
 
 TEST(Program, GivesTheContractsExitStatus) {
   const Folder folder;
   // 3: nothing could be started, or nothing could be checked.
-  const Result dead = shell(folder, "$attest check --kernel exec:true --cases 1");
+  const ShellResult dead = shell(folder, "$attest check --kernel exec:true --cases 1");
   EXPECT_FALSE(std::filesystem::exists(folder / "attest-run-001")) << "a run that never began leaves nothing";
   EXPECT_EQ(dead.status, 3) << dead.output;
   EXPECT_EQ(lines_in(dead.output), 1) << dead.output;
@@ -331,20 +314,20 @@ TEST(Program, GivesTheContractsExitStatus) {
   write_case(folder / "masked.safetensors", 1.0, /*all_masked=*/true);
   const std::string masked =
       "$attest check --kernel builtin:flash --property attention.oracle --case masked.safetensors ";
-  const Result undecided = shell(folder, masked);
+  const ShellResult undecided = shell(folder, masked);
   EXPECT_EQ(undecided.status, 4) << undecided.output;
   EXPECT_EQ(shell(folder, masked + "--inconclusive=held").status, 0);
   // 2: a case file with NaN or Inf that does not say so.
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     write_case(folder / "bad.safetensors", bad);
-    const Result refused = shell(folder, "$attest check --kernel builtin:flash --case bad.safetensors");
+    const ShellResult refused = shell(folder, "$attest check --kernel builtin:flash --case bad.safetensors");
     EXPECT_EQ(refused.status, 2) << refused.output;
     EXPECT_EQ(lines_in(refused.output), 1) << refused.output;
     EXPECT_NE(refused.output.find("bad.safetensors"), std::string::npos);
   }
   // 0: the user's own tensors.
   write_case(folder / "mine.safetensors", 1.0);
-  const Result mine =
+  const ShellResult mine =
       shell(folder, "$attest check --kernel builtin:flash --kernel builtin:online --case mine.safetensors --out mine");
   EXPECT_EQ(mine.status, 0) << mine.output;
   EXPECT_EQ(summary_of(folder, "mine")["kernels"].size(), 2U);
@@ -352,10 +335,11 @@ TEST(Program, GivesTheContractsExitStatus) {
 
 TEST(Program, IsInterruptedWithItsJournalComplete) {
   const Folder folder;
-  const Result result = shell(folder, "$attest check " + flash +
-                                          "--time 1h --out run & pid=$!; "
-                                          "until [ $(wc -l < run/run.jsonl 2>/dev/null || echo 0) -gt 20 ]; do sleep "
-                                          "0.05; done; kill -INT $pid; wait $pid");
+  const ShellResult result =
+      shell(folder, "$attest check " + flash +
+                        "--time 1h --out run & pid=$!; "
+                        "until [ $(wc -l < run/run.jsonl 2>/dev/null || echo 0) -gt 20 ]; do sleep "
+                        "0.05; done; kill -INT $pid; wait $pid");
   EXPECT_EQ(result.status, 130) << result.output;
   EXPECT_NE(result.output.find("interrupted"), std::string::npos) << result.output;
   const Journal journal = read_journal(folder / "run");
@@ -366,7 +350,7 @@ TEST(Program, IsInterruptedWithItsJournalComplete) {
 
 /// Starts `command`, interrupts it once the file `hung` is there, and gives its exit status; 137 where it had to be
 /// killed because the interrupt did not end it.
-Result interrupted_when_hung(const Folder& folder, const std::string& command) {
+ShellResult interrupted_when_hung(const Folder& folder, const std::string& command) {
   return shell(folder, command +
                            " & pid=$!; { sleep 60; kill -9 $pid; } >/dev/null 2>&1 & dog=$!; "
                            "until [ -e hung ]; do sleep 0.05; done; kill -INT $pid; wait $pid; status=$?; "
@@ -378,7 +362,7 @@ TEST(Program, IsInterruptedWhileAKernelHangs) {
   const std::string kernel = python_kernel(
       folder, "hangs", "1.0 if q.shape[2] < 3 else __import__('time').sleep(open('hung', 'w').write('3600'))");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const Result check = interrupted_when_hung(
+  const ShellResult check = interrupted_when_hung(
       folder, "$attest check --kernel " + kernel + " --property attention.oracle --timeout 1h --jobs 1 --out run");
   EXPECT_EQ(check.status, 130) << check.output;
   const Journal journal = read_journal(folder / "run");
@@ -388,14 +372,14 @@ TEST(Program, IsInterruptedWhileAKernelHangs) {
   EXPECT_EQ(summary_of(folder, "run")["interrupted"], true);
   write_case(folder / "mine.safetensors", 1.0);
   std::filesystem::remove(folder / "hung");
-  const Result replay = interrupted_when_hung(
+  const ShellResult replay = interrupted_when_hung(
       folder, "$attest replay mine.safetensors --timeout 1h --kernel 'exec:touch hung; sleep 3600'");
   EXPECT_EQ(replay.status, 130) << replay.output;
 }
 
 TEST(Program, IsInterruptedWhileAKernelStarts) {
   const Folder folder;
-  const Result result =
+  const ShellResult result =
       interrupted_when_hung(folder, "$attest check --kernel 'exec:touch hung; exec sleep 3600' --timeout 1h --out run");
   EXPECT_EQ(result.status, 130) << result.output;
   EXPECT_EQ(result.output, "attest: interrupted before there was a verdict\n");
@@ -414,7 +398,7 @@ TEST(Program, ResumesAfterAKill) {
                       " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
     EXPECT_NO_THROW((void)read_journal(folder / "killed"));
     EXPECT_EQ(shell(folder, check + "--out killed --resume").status, 0);
-    const Result same = shell(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
+    const ShellResult same = shell(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
     EXPECT_EQ(same.status, 0) << same.output;
   }
   EXPECT_EQ(shell(folder, check + "--out killed --resume --seed 3").status, 2);
@@ -424,7 +408,7 @@ TEST(Program, ResumesAfterAKill) {
 TEST(Program, SaysWhenTheDiskIsFull) {
   const Folder folder;
   // A limit on the size of a file fails the journal's write in its middle, as a full disk does.
-  const Result result = shell(folder, "(ulimit -f 16; exec $attest check " + flash + "--cases 100000 --out run)");
+  const ShellResult result = shell(folder, "(ulimit -f 16; exec $attest check " + flash + "--cases 100000 --out run)");
   EXPECT_EQ(result.status, 2) << result.output;
   EXPECT_EQ(lines_in(result.output), 1) << result.output;
   EXPECT_FALSE(read_journal(folder / "run").batches.empty());

@@ -122,6 +122,7 @@ template <class T>
   const Index width = a.cols() / n;
   if (a.size() == 0) return std::vector<Matrix<T>>(static_cast<std::size_t>(n), Matrix<T>(a.rows(), width));
   std::vector<Matrix<T>> parts;
+  parts.reserve(static_cast<std::size_t>(n));
   for (Index part = 0; part < n; ++part) parts.push_back(a.middleCols(part * width, width));
   return parts;
 }

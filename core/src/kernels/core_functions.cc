@@ -124,6 +124,7 @@ struct Entries {
   /// Masks of the heads of one batch entry.
   [[nodiscard]] HeadMasks<T> masks_of_entry(Index b) const {
     std::vector<Mask<T>> pages;
+    pages.reserve(static_cast<std::size_t>(weights.heads));
     for (Index h = 0; h < weights.heads; ++h) pages.push_back(masks(b, h));
     return HeadMasks<T>::four_d(std::move(pages), 1, weights.heads);
   }
@@ -135,6 +136,7 @@ CoreNumbers per_entry(const Case& c, Page&& page) {
   [[maybe_unused]] const CallPrecision<T> precision;
   const Entries<T> entries(c);
   std::vector<Matrix<T>> pages;
+  pages.reserve(static_cast<std::size_t>(entries.batch()));
   for (Index b = 0; b < entries.batch(); ++b) pages.push_back(page(entries, b));
   return numbers_of(pages, {entries.batch(), pages[0].rows(), pages[0].cols()});
 }

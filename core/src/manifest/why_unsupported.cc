@@ -20,6 +20,7 @@ bool has(const std::vector<T>& values, T value) {
 template <class Enum>
 std::string listed(const std::vector<Enum>& values) {
   std::vector<std::string_view> names;
+  names.reserve(values.size());
   for (const Enum value : values) names.push_back(name_of(value));
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }

@@ -128,7 +128,7 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view b
     return;
   }
   static std::atomic<unsigned> serial{0};
-  const std::string name = file.native();
+  const std::string& name = file.native();
   const std::string temporary = fmt::format("{}.{}-{}.tmp", name, ::getpid(), serial++);
   Descriptor descriptor(open_again(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
   if (descriptor.number() < 0) cannot("write", file, errno);

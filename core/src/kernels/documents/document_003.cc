@@ -122,6 +122,7 @@ std::vector<Matrix<T>> separate_heads(const attest_multihead_problem& p) {
         fmt::format("W_o has {0}*{1} rows and the concatenated heads have {0}*{2} columns", w.heads, d_in, d_out));
   }
   std::vector<PositionedHead<T>> heads;
+  heads.reserve(static_cast<std::size_t>(w.heads));
   for (Index m = 0; m < w.heads; ++m) heads.push_back({head_of(w, m), positions<T>(m, d_out)});
   return of_entries<T>(p, [&](const Matrix<T>& x) {
     return multihead_v1(x, heads, w.w_o, w.b_o, ScalarTraits<T>::from_double(p.scale), causal_mask<T>());
@@ -140,6 +141,7 @@ std::vector<Matrix<T>> views(const attest_multihead_problem& p) {
   Index b = 0;
   for (const Matrix<T>& x : entries_at<T>(p.q)) {
     std::vector<Mask<T>> of_entry;
+    of_entry.reserve(static_cast<std::size_t>(w.heads));
     for (Index m = 0; m < w.heads; ++m) of_entry.push_back(masks(b, m));
     ++b;
     const auto of_heads = HeadMasks<T>::four_d(std::move(of_entry), /*extent_b=*/1, w.heads);

@@ -1,0 +1,40 @@
+// The program in a shell line, as a user runs it.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "attest/files.h"
+#include "fakes.h"
+
+namespace attest {
+
+struct ShellResult {
+  int status = -1;     ///< exit status, 128 + signal when killed
+  std::string output;  ///< standard output and standard error together
+};
+
+/// Runs a shell line in `folder` with $attest as the program.
+inline ShellResult shell(const fake::Folder& folder, const std::string& line) {
+  const std::string command =
+      "cd '" + folder.path().string() + "' && attest='" ATTEST_PROGRAM "' && { " + line + "\n} 2>&1";
+  ShellResult result;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    result.output.append(buffer.data(), got);
+  const int status = ::pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+/// summary.json of a run folder in `folder`.
+inline nlohmann::json summary_of(const fake::Folder& folder, const std::string& run) {
+  return nlohmann::json::parse(read_file(folder / (run + "/summary.json")));
+}
+
+}  // namespace attest
