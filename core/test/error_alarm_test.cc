@@ -136,7 +136,7 @@ TEST(AlarmOfCorrectKernels, CountsClumpsOfSummandsInFull) {
   for (int j = 0; j < 8190; ++j) {
     // Multiples of 2^-22, so that products and sums are exact and cannot be equal by chance.
     const double centre = -0x1p-22 * std::round(0x1p22 * 0.17 * std::sqrt(1 + j % 31));
-    scores.push_back(centre + 0x1p-22 * (j / 31));
+    scores.push_back(centre + 0x1p-22 * std::floor(j / 31.0));
     values.push_back(leaning_summand * std::exp(-0.17 - centre));
   }
   const Alarm alarm = alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values));

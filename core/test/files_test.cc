@@ -82,7 +82,8 @@ TEST_F(Files, HaveTheUsersPermissions) {
   const mode_t old = ::umask(022);
   write_file_atomically(folder_ / "a", "x");
   ::umask(old);
-  EXPECT_EQ(fs::status(folder_ / "a").permissions(), fs::perms{0644});
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read | fs::perms::others_read);
 }
 
 TEST_F(Files, AreKeptWhenTheDiskIsFull) {

@@ -159,7 +159,8 @@ struct Plain {
     for (std::size_t l = 0; l < size(1); ++l) projection[l * size(1) + l] = 1;
     const auto padded = [&](const std::vector<double>& rows) {
       std::vector<double> wide(32 * rows.size(), 0.0);
-      for (std::size_t e = 0; e < rows.size(); ++e) wide[e / size(1) * 32 * size(1) + e % size(1)] = rows[e];
+      for (std::size_t row = 0; row * size(1) < rows.size(); ++row)
+        for (std::size_t c = 0; c < size(1); ++c) wide[row * 32 * size(1) + c] = rows[row * size(1) + c];
       return wide;
     };
     Case c;

@@ -363,6 +363,7 @@ TEST(InnerLoops, SumsInSinglesAreUpperBounds) {
                     sums.data() + first, &most);
       const std::vector<float> panels1(panels.begin(), panels.end());
       std::vector<float> sizes_of_q;
+      sizes_of_q.reserve(q.size());
       for (const double x : q) sizes_of_q.push_back(static_cast<float>(std::fabs(x)));
       std::vector<double> x(static_cast<std::size_t>(rows * room)), size(x.size()), x2(static_cast<std::size_t>(room)),
           size2(x2.size());

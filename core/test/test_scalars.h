@@ -104,7 +104,7 @@ bool same_bits(const T& a, const T& b) {
     };
     return same(&x.left, &y.left) && same(&x.right, &y.right);
   } else {
-    const bool a_nan = !(a == a), b_nan = !(b == b);
+    const bool a_nan = !(a == a), b_nan = !(b == b);  // NOLINT(misc-redundant-expression): unequal to itself is NaN
     if (a_nan || b_nan) return a_nan && b_nan;
     using std::signbit;
     if constexpr (std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>) {

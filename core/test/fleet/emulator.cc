@@ -338,6 +338,7 @@ double RowEmulator::run(std::vector<double>& out) {
   if (structure_.splits > 1) {
     std::vector<Partial> parts;
     const auto splits = static_cast<std::size_t>(structure_.splits);
+    parts.reserve(splits);
     for (std::size_t p = 0; p < splits; ++p) parts.push_back(part(n * p / splits, n * (p + 1) / splits));
     return merge(parts, out);
   }
