@@ -13,13 +13,19 @@ if(ATTEST_WERROR)
   target_compile_options(attest_flags INTERFACE -Werror)
 endif()
 
-# attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one.
+# attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one, or
+# as one with ATTEST_WHOLE_BINARIES (a sanitized program starts slowly, and there are thousands of tests).
 function(attest_test name)
   cmake_parse_arguments(arg "" "LABEL" "LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} attest_flags GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE ATTEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(arg_LABEL)
+  if(ATTEST_WHOLE_BINARIES)
+    add_test(NAME ${name} COMMAND ${name})
+    if(arg_LABEL)
+      set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL})
+    endif()
+  elseif(arg_LABEL)
     gtest_discover_tests(${name} PROPERTIES LABELS ${arg_LABEL} DISCOVERY_TIMEOUT 60)
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
