@@ -29,6 +29,7 @@ std::string violation_text(const Property& property, Kernel& kernel, const Case&
 
 std::string reasons_text(const std::map<std::string, std::int64_t>& reasons) {
   std::vector<std::pair<std::int64_t, std::string>> sorted;
+  sorted.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason);
   std::ranges::sort(sorted);
   std::string text;

@@ -36,7 +36,7 @@ void check_cases(benchmark::State& state, const Property& property) {
   if (small.empty()) return state.SkipWithError("draws no small case");
   std::size_t next = 0;
   std::int64_t checked = 0, judged = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Case c = project(generate(property, DType::f32, 1, small[next]), kernel->manifest());
     next = (next + 1) % small.size();
     const Outcome outcome = check_case(property, *kernel, c).outcome;

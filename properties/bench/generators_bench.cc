@@ -20,7 +20,7 @@ const Property multihead{.name = "bench.multihead", .operation = Operation::mult
 /// Whole cases, metadata included, of the default mix of shapes.
 void generate_cases(benchmark::State& state, const Property& property, DType dtype) {
   std::int64_t k = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(generate(property, dtype, /*run_seed=*/1, k++));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(generate(property, dtype, /*run_seed=*/1, k++));
   state.SetItemsProcessed(k);
 }
 BENCHMARK_CAPTURE(generate_cases, attention_f32, attention, DType::f32);
@@ -31,7 +31,7 @@ BENCHMARK_CAPTURE(generate_cases, multihead_f32, multihead, DType::f32);
 void decode_small(benchmark::State& state) {
   const auto recipes = attention_recipes(DType::f32);
   std::uint64_t k = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(decode(recipes(rc::Random(k++), /*size=*/8).value()));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(decode(recipes(rc::Random(k++), /*size=*/8).value()));
   state.SetItemsProcessed(static_cast<std::int64_t>(k));
 }
 BENCHMARK(decode_small);
@@ -40,7 +40,7 @@ BENCHMARK(decode_small);
 void draw_recipe(benchmark::State& state) {
   const auto recipes = attention_recipes(DType::f32);
   std::uint64_t k = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(recipes(rc::Random(k++)).value());
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(recipes(rc::Random(k++)).value());
 }
 BENCHMARK(draw_recipe);
 
@@ -48,7 +48,7 @@ BENCHMARK(draw_recipe);
 void project_unchanged(benchmark::State& state) {
   const Manifest manifest;
   const Case c = generate(attention, DType::f32, 1, 0);
-  for (auto _ : state) benchmark::DoNotOptimize(project(c, manifest));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(project(c, manifest));
 }
 BENCHMARK(project_unchanged);
 

@@ -18,7 +18,7 @@ void check_cases(benchmark::State& state, std::string_view property, std::string
   }
   if (kernel == nullptr) return state.SkipWithError("no such kernel");
   std::int64_t k = 0, violated = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Case c = project(generate(checked, dtype, /*run_seed=*/1, k++), kernel->manifest());
     violated += check_case(checked, *kernel, c).outcome == Outcome::violated;
   }
