@@ -88,6 +88,16 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
   return worse_of(judge_attention(c, first.out, {}, arithmetic), judge_attention(c, second.out, {}, arithmetic));
 }
 
+/// Where intermediate results overflow and sentinels stop being small.
+constexpr Want wants_edges[] = {
+    {"scores near the edge of the domain",
+     "scores:huge scores:offset scores:below-sentinels scores:underflow-edges scores:bit-classes"},
+    {"huge values", "values:huge values:bit-classes"}};
+/// Equal scores and small numbers hide most of what the bound is about.
+constexpr Want wants_hard_scores[] = {
+    {"scores that lie far apart", "scores:gaussian-10 scores:heavy scores:dominant scores:spread"},
+    {"subnormal numbers", "bits:subnormal"}};
+
 const Property family[] = {
     {.name = "attention.repeatable",
      .statement = "the same call twice gives the same bits",
@@ -103,6 +113,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "required",
      .operation = Operation::attention,
+     .wants = wants_edges,
      .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge(); },
      .check = finite},
     {.name = "attention.oracle",
@@ -111,6 +122,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bound",
      .operation = Operation::attention,
+     .wants = wants_hard_scores,
      .given = [](Draw& draw) -> Case { return draw.attention(); },
      .check = oracle,
      .check_with_alarm = oracle_with_alarm},

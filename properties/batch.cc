@@ -68,6 +68,7 @@ const Property family[] = {
      .source = "000",
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel",
+     .wants = wants_a_mask,
      .given = [](Draw& draw) -> Case { return draw.attention().where(short_mask); },
      .misses = misses_mask,
      .check = mask_forms},

@@ -163,6 +163,7 @@ const Property family[] = {
      .source = "002 000",
      .needs = "core",
      .floating_point = "bitwise",
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case { return draw.attention().where(plain_boolean); },
      .misses = misses_columns,
      .check = columns_of_rows},

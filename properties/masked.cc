@@ -187,6 +187,7 @@ const Property family[] = {
      .source = "000",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 0); },
      .misses = misses_rows,
      .check = query_deletion},

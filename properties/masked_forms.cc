@@ -132,6 +132,7 @@ const Property family[] = {
      .source = "002 000",
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel",
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(hide_only).where([](Recipe& r) { r.boolean_mask = true; });
      },
@@ -142,6 +143,7 @@ const Property family[] = {
      .source = "000 001",
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel",
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(hide_only).where([](Recipe& r) { r.boolean_mask = false; });
      },
@@ -165,6 +167,7 @@ const Property family[] = {
      .source = "003",
      .needs = "attention",
      .floating_point = "bound",
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().where(hide_only); },
      .misses = misses_renormalisation,
      .check = renormalisation},

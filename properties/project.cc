@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "generators/recipe.h"
 #include "property.h"
 #include "selection.h"
 
@@ -64,9 +65,14 @@ Case as_self_attention(const Case& c) {
 
 Case project(Case c, const Manifest& m) {
   const bool multihead = c.operation == Operation::multihead;
+  const Extents drawn = extents_of(c);
   if (multihead && m.self_attention_only && !is_self_attention(c)) c = as_self_attention(c);
   const Extents from = extents_of(c), to = limited(m, from, multihead);
   if (from != to) c = select(c, selected(c, from, to));
+  if (drawn != to) {
+    drop_kinds(c, "shape:");
+    add_kind(c, "shape:", shape_name(to.queries, to.keys, to.dk, to.dv));
+  }
   if (!m.any_scale && !is_inverse_root(c.scale, to.dk)) c.scale = inverse_root(to.dk);
   return c;
 }

@@ -11,6 +11,7 @@
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
 #include "attest/verdict.h"
+#include "wants.h"
 
 namespace attest {
 
@@ -25,6 +26,8 @@ struct Property {
   std::string_view needs = {};           ///< what it needs of a kernel ("attention", "multihead", …)
   std::string_view floating_point = {};  ///< what must hold in floating point, theorems.md's last column
   Operation operation = Operation::attention;
+  /// Without these among its judged cases a verdict of held says little: a run that drew too few of them warns.
+  std::span<const Want> wants = {};
   /// A case that meets the hypotheses, of the drawn dtype. Never looks at a kernel.
   Case (*given)(Draw& draw) = nullptr;
   /// Empty when the case meets the hypotheses, else the one it misses ("has dk = 3 and dv = 4; dk = dv is required").

@@ -57,6 +57,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bitwise in the core",
      .operation = Operation::multihead,
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 0)); },
      .misses = [](const Case& c) { return misses_any(c, misses_form, misses_no_causal); },
      .check = is_attention},

@@ -213,8 +213,13 @@ Case scores(Draw& draw) {
     }
   }
   c[Slot::q] = std::move(a);
+  drop_kinds(c, "values:");
   return with_identity_keys(std::move(c));
 }
+
+/// Where a weight is the least number that exp gives, or 0.
+constexpr Want wants_underflow[] = {
+    {"weights that underflow", "scores:underflow-edges scores:spread scores:dominant scores:heavy scores:huge"}};
 
 const Property family[] = {
     {.name = "softmax.rows-sum-to-one",
@@ -230,6 +235,7 @@ const Property family[] = {
      .source = "003",
      .needs = "attention",
      .floating_point = "bitwise (never negative, never NaN for finite scores)",
+     .wants = wants_underflow,
      .given = scores,
      .misses = misses_unmasked,
      .check = nonnegative},

@@ -170,6 +170,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bitwise if batch-invariant",
      .operation = Operation::multihead,
+     .wants = wants_hidden_keys,
      .given = [](Draw& draw) -> Case { return one_head(small_multihead(draw).masked().at_least(2, 0)); },
      .misses = [](const Case& c) { return misses_any(c, misses_one_head, misses_no_causal, misses_two_queries); },
      .check = query_deletion_law},

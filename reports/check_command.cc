@@ -244,6 +244,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   finish_journal(plan, folder, writer, ending);
   const Summary summary = write_results(engine, folder);
   if (!options.quiet) {
+    fmt::print(stderr, "{}", warning_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), alarm_text(summary),
                closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());

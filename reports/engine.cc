@@ -48,6 +48,11 @@ int shrink_budget(Violation violation) {
   }
 }
 
+std::string_view kinds_of(const Case& c) {
+  const auto kinds = c.metadata.find("kinds");
+  return kinds == c.metadata.end() ? std::string_view() : kinds->second;
+}
+
 Subject subject_of(const Cell& cell, const Kernel& kernel) {
   return {std::string(cell.property->name), kernel.id(), std::string(name_of(cell.dtype))};
 }
@@ -134,8 +139,12 @@ class Engine::Job {
       std::optional<Case>& made = cases[static_cast<std::size_t>(k - unit.first_k)];
       if (!made) made = engine_.case_of(cell, k);
       const Case arranged = engine_.arranged(*made, kernel.manifest());
+      (void)watched.take_sent();
       const Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
-      batch.tally.add(k, verdict);
+      const BitClasses sent = watched.take_sent();
+      // Captured cases were not drawn: their words, if any, are of another run, and of what it shrank.
+      const bool drawn = engine_.plan_.captured.empty();
+      batch.tally.add(k, verdict, drawn ? kinds_of(arranged) : "", drawn ? sent : 0);
       const bool violated = verdict.outcome == Outcome::violated;
       if (!violated && verdict.outcome != Outcome::inconclusive) continue;
       if (engine_.wants_finding(batch.subject, verdict.outcome, k)) {

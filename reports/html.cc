@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "drawn_html.h"
 #include "html_style.h"
 #include "progress.h"
 #include "run_folder.h"
@@ -164,7 +165,7 @@ std::string kernel_section(const KernelSummary& kernel) {
     html += fmt::format("<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
                         worst_text(tally), quantile_text(tally, 0.99), quantile_text(tally, 0.5));
   }
-  html += "</tbody></table></div>";
+  html += "</tbody></table></div>" + unclaimed_bits_html(kernel);
   if (const std::string plot = histogram(measured, fmt::format("Utilisation of {} in {}, {} judged cases", kernel.name,
                                                                kernel.dtype, measured.judged()));
       !plot.empty()) {
@@ -178,7 +179,7 @@ std::string kernel_section(const KernelSummary& kernel) {
 }
 
 std::string replay_line(const std::string& folder, const std::string& case_file) {
-  return "attest replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
+  return command_name() + " replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
 }
 
 std::string findings_section(const Summary& summary, const std::string& folder) {
@@ -305,6 +306,11 @@ std::string headline(const Summary& summary) {
   std::string html =
       fmt::format("<p class=\"headline\">{} {} cases, {} judged, {} excused, on {} kernels × dtypes.</p>",
                   badge(summary.verdict), summary.cases(), judged, excused, summary.kernels.size());
+  if (!summary.scarce.empty()) {
+    html +=
+        "<p class=\"warning\">Some properties were judged on too few cases of the kind that they are about: see <a "
+        "href=\"#drawn\">what was drawn</a>.</p>";
+  }
   if (summary.interrupted)
     html += "<p class=\"warning\">This run was interrupted: the figures are of the batches that were finished.</p>";
   if (summary.unfinished) {
@@ -350,6 +356,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   std::string kernels;
   for (const KernelSummary& kernel : summary.kernels) kernels += kernel_section(kernel);
   if (kernels.empty()) kernels = "<p>No kernel was checked.</p>";
+  const std::string drawn = drawn_html(summary);
   const auto part = [](std::string_view title, std::string_view note, const std::string& body) {
     return fmt::format("<section><h2>{}</h2>{}{}</section>\n", title,
                        note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", note), body);
@@ -380,6 +387,11 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
               worst_cases(summary, folder)) +
          part("Oracle", "How deep the certified answer had to go to decide each judged case.",
               oracle_section(summary)) +
+         (drawn.empty() ? std::string()
+                        : part("What was drawn",
+                               "Judged cases by how they were made, a case counted for every kernel that was judged on "
+                               "it; skipped, excused and inconclusive ones are not counted.",
+                               drawn)) +
          part("Environment", "", environment_section(summary, journal)) + "</main></body></html>\n";
 }
 

@@ -23,6 +23,8 @@ h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; overflow-wrap: anywhere; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
 th, td { padding: .3rem .65rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--panel); font-weight: 600; } tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
+.bits { margin-top: .8rem; }
+.tables { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start; margin: .6rem 0 1rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .figure { font-variant-numeric: tabular-nums; color: var(--soft); } .none { color: var(--soft); font-size: .85rem; }
 .badge { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .85rem; font-weight: 600; white-space: nowrap; }

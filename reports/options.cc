@@ -147,7 +147,8 @@ constexpr OptionRow rows[] = {
      "count what lies beyond the probabilistic bound (rounding errors as random numbers), far below the proved one; "
      "never changes a verdict or the exit status, and costs time",
      [](Options& o, Text) { o.alarm = true; }},
-    {check, "--quiet", "", Takes::nothing, "no progress and no table; findings and errors are still printed",
+    {check, "--quiet", "", Takes::nothing,
+     "no progress, no warnings and no table; findings and errors are still printed",
      [](Options& o, Text) { o.quiet = true; }},
     {list, "--kernels", "", Takes::nothing, "kernels that have a name",
      [](Options& o, Text) { o.list_kernels = true; }},
@@ -173,7 +174,10 @@ struct CommandRow {
 
 constexpr CommandRow commands[] = {
     {Command::check, "check", "attest check [OPTIONS]",
-     "Checks kernels against every property and writes a run folder with a journal, cases, a summary and a report.",
+     "Checks kernels against every property and writes a run folder with a journal, cases, a summary and a report. The "
+     "report counts what was drawn; a warning names each property that was judged on too few cases of the kind that it "
+     "is "
+     "about.",
      "attest check --kernel 'exec:python3 my_adapter.py' --dtype f32"},
     {Command::list, "list", "attest list [OPTIONS]", "Lists kernels, properties and number formats.",
      "attest list --properties --markdown"},

@@ -84,6 +84,22 @@ std::int64_t KernelSummary::excused() const {
   return count;
 }
 
+std::int64_t KernelSummary::judged() const {
+  std::int64_t count = 0;
+  for (const PropertySummary& property : properties) count += property.tally.judged();
+  return count;
+}
+
+std::int64_t KernelSummary::bits_compared() const {
+  return std::ranges::count_if(properties, [](const PropertySummary& p) { return p.tally.bits_compared > 0; });
+}
+
+std::int64_t KernelSummary::bits_satisfied() const {
+  return std::ranges::count_if(properties, [](const PropertySummary& p) {
+    return p.tally.bits_compared > 0 && p.tally.bits_agreed == p.tally.bits_compared;
+  });
+}
+
 const PropertySummary* KernelSummary::worst() const {
   const PropertySummary* found = nullptr;
   for (const PropertySummary& property : properties) {
@@ -97,6 +113,13 @@ std::int64_t Summary::cases() const {
   std::int64_t count = 0;
   for (const KernelSummary& kernel : kernels) count += kernel.cases();
   return count;
+}
+
+DrawnTotals Summary::drawn() const {
+  DrawnTotals totals;
+  for (const KernelSummary& kernel : kernels)
+    for (const PropertySummary& property : kernel.properties) totals.add(property.name, kernel.dtype, property.tally);
+  return totals;
 }
 
 Alarm Summary::alarms() const {
@@ -145,6 +168,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       const std::string alarm = case_file_name({name, id, dtype}, "alarm");
       const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
       if (alarmed && !folder.empty() && std::filesystem::exists(folder / alarm)) property.alarm_case = alarm;
+      for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally))
+        summary.scarce.push_back(std::move(one));
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }
@@ -153,6 +178,34 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   }
   return summary;
 }
+
+namespace {
+
+void write_drawn_totals(JsonWriter& json, const Summary& summary) {
+  const DrawnTotals totals = summary.drawn();
+  if (totals.run.counts.empty()) return;
+  const auto write = [&](const DrawnTotals::Part& part) {
+    json.member("judged", part.judged);
+    write_drawn(json.key("cases"), part.counts);
+    json.end_object();
+  };
+  json.key("drawn").begin_object().key("run").begin_object();
+  write(totals.run);
+  json.key("properties").begin_array();
+  for (const auto& [subject, part] : totals.by_property) {
+    json.begin_object().member("name", subject.first).member("dtype", subject.second);
+    write(part);
+  }
+  json.end_array().end_object().key("warnings").begin_array();
+  for (const Scarce& one : summary.scarce) {
+    json.begin_object().member("property", one.property).member("kernel", one.kernel).member("dtype", one.dtype);
+    json.member("wants", one.what).member("cases", one.cases).member("judged", one.judged);
+    json.member("enough", one.enough).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
 
 std::string to_json(const Summary& summary) {
   JsonWriter json;
@@ -184,6 +237,13 @@ std::string to_json(const Summary& summary) {
           .member("utilisation", tally.worst_utilisation)
           .member("case", property.worst_case);
       json.end_object().member("reason", property.reason);
+      if (tally.bits_compared > 0) {
+        json.key("bits")
+            .begin_object()
+            .member("agreed", tally.bits_agreed)
+            .member("compared", tally.bits_compared)
+            .end_object();
+      }
       if (tally.alarm) {
         json.key("alarm")
             .begin_object()
@@ -204,7 +264,9 @@ std::string to_json(const Summary& summary) {
     }
     json.end_array().end_object();
   }
-  json.end_array().key("not_started").begin_array();
+  json.end_array();
+  write_drawn_totals(json, summary);
+  json.key("not_started").begin_array();
   for (const KernelRecord& kernel : summary.not_started) {
     json.begin_object().member("id", kernel.id).member("reason", kernel.not_started).end_object();
   }

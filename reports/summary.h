@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attest/journal.h"
+#include "drawn.h"
 
 namespace attest {
 
@@ -27,7 +28,12 @@ struct KernelSummary {
   std::vector<PropertySummary> properties;
 
   [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] std::int64_t judged() const;
   [[nodiscard]] std::int64_t excused() const;
+  /// Properties that compared bits without a claim.
+  [[nodiscard]] std::int64_t bits_compared() const;
+  /// Of those, how many found no bit that differs.
+  [[nodiscard]] std::int64_t bits_satisfied() const;
   /// The property whose worst utilisation is largest; null where no case was judged.
   [[nodiscard]] const PropertySummary* worst() const;
 };
@@ -37,11 +43,13 @@ struct Summary {
   std::vector<KernelSummary> kernels;  ///< by id, f64 first
   std::vector<KernelRecord> not_started;
   std::uint64_t seed = 1;
-  double alarm = 0;  ///< failure probability per element of the alarm; 0: none was asked for
+  double alarm = 0;            ///< failure probability per element of the alarm; 0: none was asked for
+  std::vector<Scarce> scarce;  ///< never changes a verdict
   bool interrupted = false;
   bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)
 
   [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] DrawnTotals drawn() const;
   /// Alarms of all kernels.
   [[nodiscard]] Alarm alarms() const;
   /// Elements that correct kernels may be expected to have beyond the probabilistic bound, at most.

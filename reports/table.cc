@@ -26,20 +26,22 @@ std::string first_lines(const std::vector<std::string>& lines) {
 }  // namespace
 
 std::string table_of(const Summary& summary) {
-  std::vector<std::vector<std::string>> rows{{"kernel", "dtype", "verdict", "cases", "excused", "worst", "of"}};
+  std::vector<std::vector<std::string>> rows{
+      {"kernel", "dtype", "verdict", "judged", "excused", "bitwise", "worst", "of"}};
   std::vector<std::string> notes;
   for (const KernelSummary& kernel : summary.kernels) {
     const PropertySummary* worst = kernel.worst();
-    rows.push_back({shortened(one_line(kernel.name), 44), kernel.dtype, std::string(name_of(kernel.verdict)),
-                    std::to_string(kernel.cases()), std::to_string(kernel.excused()),
-                    worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation),
-                    worst == nullptr ? "" : worst->name});
+    rows.push_back(
+        {shortened(one_line(kernel.name), 44), kernel.dtype, std::string(name_of(kernel.verdict)),
+         std::to_string(kernel.judged()), std::to_string(kernel.excused()),
+         kernel.bits_compared() == 0 ? "-" : fmt::format("{} of {}", kernel.bits_satisfied(), kernel.bits_compared()),
+         worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation), worst == nullptr ? "" : worst->name});
     for (const PropertySummary& property : kernel.properties) {
       if (property.verdict != Outcome::violated && property.verdict != Outcome::inconclusive) continue;
       const std::string count =
           property.tally.violated == 0
               ? ""
-              : fmt::format(" in {} of {} cases", property.tally.violated, property.tally.cases());
+              : fmt::format(" in {} of {} judged cases", property.tally.violated, property.tally.judged());
       notes.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), property.name,
                                   one_line(kernel.name), kernel.dtype, count, one_line(property.reason)));
     }
@@ -48,8 +50,12 @@ std::string table_of(const Summary& summary) {
     notes.push_back(fmt::format("skipped {}: {}\n", one_line(kernel.id), one_line(kernel.not_started)));
   if (rows.size() == 1)
     return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
-  return columns(rows, {false, false, false, true, true, true, false}) + (notes.empty() ? "" : "\n") +
+  return columns(rows, {false, false, false, true, true, true, true, false}) + (notes.empty() ? "" : "\n") +
          first_lines(notes);
+}
+
+std::string warning_text(const Summary& summary) {
+  return first_lines(warning_lines(summary.scarce));
 }
 
 std::string alarm_text(const Summary& summary) {
@@ -74,8 +80,10 @@ std::string alarm_text(const Summary& summary) {
 }
 
 std::string closing_line(const Summary& summary, Ending ending, double seconds) {
-  std::string text =
-      fmt::format("{}: {} cases in {}", name_of(summary.verdict), summary.cases(), duration_text(seconds));
+  std::int64_t judged = 0;
+  for (const KernelSummary& kernel : summary.kernels) judged += kernel.judged();
+  std::string text = fmt::format("{}: {} of {} cases judged in {}", name_of(summary.verdict), judged, summary.cases(),
+                                 duration_text(seconds));
   switch (ending) {
     case Ending::complete:
       break;

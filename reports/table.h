@@ -8,15 +8,19 @@
 
 namespace attest {
 
-/// A row per kernel and dtype: verdict, cases, excused, worst utilisation and its property; then a line for each
+/// A row per kernel and dtype: verdict, judged and excused cases, of how many laws about bits that it does not claim it
+/// found every bit the same, worst utilisation and its property; then a line for each
 /// property that was violated, inconclusive, or skipped whole, with the reason.
 [[nodiscard]] std::string table_of(const Summary& summary);
+
+/// A line for each property that means little because what it wants was drawn too rarely; empty where none does.
+[[nodiscard]] std::string warning_text(const Summary& summary);
 
 /// What the alarm says, in a line and one more for each property and kernel that raised it; empty where none was asked
 /// for.
 [[nodiscard]] std::string alarm_text(const Summary& summary);
 
-/// "held: 56000 cases in 2 m 10 s", and how the run ended when not by itself.
+/// "held: 55000 of 56000 cases judged in 2 m 10 s", and how the run ended when not by itself.
 [[nodiscard]] std::string closing_line(const Summary& summary, Ending ending, double seconds);
 
 }  // namespace attest

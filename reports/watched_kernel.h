@@ -1,9 +1,11 @@
-// A kernel whose calls are watched: whether the run is to end before the next.
+// A kernel whose calls are watched: whether the run is to end before the next, and what is sent to it.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include "attest/bit_classes.h"
 #include "attest/kernel_under_test.h"
 #include "attest/wide.h"
 #include "interrupt.h"
@@ -20,6 +22,7 @@ class WatchedKernel final : public Kernel {
   [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
   [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
     if (stop_()) throw Abandoned();
+    note(c);
     Reply reply = kernel_.run(c, output, want_lse);
     if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
     return reply;
@@ -27,13 +30,20 @@ class WatchedKernel final : public Kernel {
   [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
   [[nodiscard]] WideReply run_wide(const Case& c) override {
     if (stop_()) throw Abandoned();
+    note(c);
     return kernel_.run_wide(c);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
 
+  /// The classes of bits that occurred in q, k and v of the calls since the last call of this.
+  [[nodiscard]] BitClasses take_sent() { return std::exchange(sent_, 0); }
+
  private:
+  void note(const Case& c) { sent_ |= bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v()); }
+
   Kernel& kernel_;
   std::function<bool()> stop_;
+  BitClasses sent_ = 0;
 };
 
 }  // namespace attest

@@ -40,6 +40,8 @@ Verdict verdict_of(std::int64_t k) {
   Verdict verdict;
   verdict.utilisation = static_cast<double>((k * 7919) % 1000) / 1500.0;
   verdict.level = static_cast<int>(k % 3) + 1;
+  verdict.bits_compared = 2 + k % 7;
+  verdict.bits_agreed = verdict.bits_compared - k % 2;
   if (k % 11 == 0) verdict = {.outcome = Outcome::skipped, .reason = fmt::format("has {} keys; max_keys is 4", k)};
   if (k % 97 == 5) {
     verdict = {.outcome = Outcome::violated,
@@ -48,6 +50,14 @@ Verdict verdict_of(std::int64_t k) {
   }
   if (k % 89 == 4) verdict = {.outcome = Outcome::inconclusive, .reason = "undecided"};
   return verdict;
+}
+
+std::string kinds_of(std::int64_t k) {
+  return fmt::format("scores:{} mask:{}", k % 4 == 1 ? "heavy" : "gaussian", k % 3 == 0 ? "none" : "whole-row");
+}
+
+BitClasses bits_of(std::int64_t k) {
+  return static_cast<BitClasses>(k % 5);
 }
 
 Subject subject_of(int i) {
@@ -64,7 +74,7 @@ Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard
       BatchRecord batch{subject_of(i), block * batch_cases, std::min((block + 1) * batch_cases, cases), shard, {}};
       for (std::int64_t k = batch.first_k; k < batch.last_k; ++k) {
         if (!shard.takes(k)) continue;
-        batch.tally.add(k, verdict_of(k));
+        batch.tally.add(k, verdict_of(k), kinds_of(k), bits_of(k));
         if (const Outcome outcome = verdict_of(k).outcome;
             outcome == Outcome::violated || outcome == Outcome::inconclusive) {
           journal.findings.push_back({subject_of(i), k, fmt::format("cases/{}", k), verdict_of(k)});
@@ -151,13 +161,67 @@ TEST(Tally, QuantilesBoundFromAbove) {
 TEST(Tally, MergesInAnyOrderToTheSame) {
   Tally forwards, backwards;
   std::vector<Tally> parts(7);
-  for (std::int64_t k = 0; k < 500; ++k) parts[static_cast<std::size_t>(k * k % 7)].add(k, verdict_of(k));
+  for (std::int64_t k = 0; k < 500; ++k)
+    parts[static_cast<std::size_t>(k * k % 7)].add(k, verdict_of(k), kinds_of(k), bits_of(k));
   for (const Tally& part : parts) forwards.merge(part);
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) backwards.merge(*part);
   Tally whole;
-  for (std::int64_t k = 0; k < 500; ++k) whole.add(k, verdict_of(k));
+  for (std::int64_t k = 0; k < 500; ++k) whole.add(k, verdict_of(k), kinds_of(k), bits_of(k));
   EXPECT_EQ(forwards, whole);
   EXPECT_EQ(backwards, whole);
+}
+
+TEST(Tally, CountsWhatWasDrawnForJudgedCasesAlone) {
+  Tally tally;
+  const BitClasses odd = set_of(BitClass::zero) | set_of(BitClass::subnormal);
+  tally.add(0, {}, "scores:heavy mask:none", odd);
+  tally.add(1, {.outcome = Outcome::violated, .utilisation = 2}, "scores:heavy mask:padding", set_of(BitClass::zero));
+  for (const Outcome outcome : {Outcome::skipped, Outcome::excused, Outcome::inconclusive})
+    tally.add(2, {.outcome = outcome, .bits_agreed = 1, .bits_compared = 1, .reason = "no"}, "scores:heavy", odd);
+  tally.add(3, {.bits_agreed = 3, .bits_compared = 4});
+  tally.add(4, {.bits_agreed = 5, .bits_compared = 5});
+  EXPECT_EQ(tally.drawn,
+            (DrawnCounts{
+                {"scores:heavy", 2}, {"mask:none", 1}, {"mask:padding", 1}, {"bits:zero", 2}, {"bits:subnormal", 1}}));
+  EXPECT_EQ(tally.bits_agreed, 8);
+  EXPECT_EQ(tally.bits_compared, 9);
+  EXPECT_EQ(tally.drawn_of("mask:padding mask:whole-row mask:none"), 2);
+  EXPECT_EQ(tally.drawn_of("bits:largest"), 0);
+  EXPECT_EQ(tally.drawn_of("bits:zero"), 2);
+}
+
+TEST(Journal, KeepsWhatWasDrawnAndTheBitsThatAgreed) {
+  const Journal journal = run_in_order({0, 1}, {}, 100);
+  const std::string text = to_text(journal);
+  const Journal read = parse_journal(text, "text");
+  EXPECT_EQ(read.batches[0].tally, journal.batches[0].tally);
+  EXPECT_EQ(to_text(read), text);
+  EXPECT_GT(read.batches[0].tally.drawn_of("mask:none"), 0);
+  EXPECT_GT(read.batches[0].tally.bits_compared, 0);
+  EXPECT_NE(text.find("\"drawn\":{\"bits\":{"), std::string::npos);
+  for (const auto& [from, to] :
+       {std::pair{"\"drawn\":{", "\"drawn\":{\"a:b\":{},"}, std::pair{"\"drawn\":{", "\"drawn\":{\"a\":3,"},
+        std::pair{"\"none\":", "\"none\":-"}, std::pair{"\"same_bits\":[", "\"same_bits\":[1,"},
+        std::pair{"\"same_bits\":[", "\"same_bits\":[9"}}) {
+    std::string broken = text;
+    broken.replace(broken.find(from), std::string_view(from).size(), to);
+    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line"), std::string::npos) << to;
+  }
+}
+
+// A line as it was written before batches counted what was drawn.
+TEST(Journal, ReadsBatchesWithoutCountsOfWhatWasDrawn) {
+  const std::string old =
+      to_line(RunRecord{}) +
+      R"({"kind":"batch","property":"p","kernel":"k","dtype":"f32","first":0,"last":64,"held":63,"violated":0,)"
+      R"("skipped":1,"excused":0,"inconclusive":0,"worst":0.5,"worst_k":3,"level":[0,63,0,0],"histogram":[[51,63]],)"
+      R"("reasons":{"skipped: no":1}})"
+      "\n";
+  const Journal read = parse_journal(old, "old");
+  ASSERT_EQ(read.batches.size(), 1U);
+  EXPECT_TRUE(read.batches[0].tally.drawn.empty());
+  EXPECT_EQ(read.batches[0].tally.bits_compared, 0);
+  EXPECT_EQ(to_text(read), old);
 }
 
 /// Alarms of which every seventh case raises one.

@@ -66,12 +66,6 @@ void apply(const Override& change, Case& c) {
   tensor.set(static_cast<std::int64_t>(change.index) % tensor.elements(), std::clamp(change.value, -largest, largest));
 }
 
-std::string_view shape_class(const Recipe& r) {
-  if (r.queries == 0 || r.keys == 0) return "empty";
-  const std::int32_t largest = std::max({r.queries, r.keys, r.dk, r.dv});
-  return largest <= 8 ? "small" : largest <= 256 ? "large" : "long";
-}
-
 std::string kinds_of(const Recipe& r) {
   std::string kinds;
   kinds.reserve(96);
@@ -86,8 +80,9 @@ std::string kinds_of(const Recipe& r) {
     add("matrices:", name_of(r.matrices));
   }
   add("mask:", name_of(r.mask));
+  add("causal:", name_of(r.causal));
   add("scale:", name_of(r.scale));
-  add("shape:", shape_class(r));
+  add("shape:", shape_name(r.queries, r.keys, r.dk, r.dv));
   if (r.override_count > 0) add("overrides:", "yes");
   return kinds;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "generators/recipe.h"
@@ -41,6 +42,49 @@ std::string_view name_of(MatrixKind kind) {
 }
 std::string_view name_of(ScaleKind kind) {
   return lookup(scale_names, kind);
+}
+
+std::string_view shape_name(std::int64_t queries, std::int64_t keys, std::int64_t dk, std::int64_t dv) {
+  if (queries == 0 || keys == 0) return "empty";
+  const std::int64_t largest = std::max({queries, keys, dk, dv});
+  return largest <= 8 ? "small" : largest <= 256 ? "large" : "long";
+}
+
+std::vector<std::string> all_kinds(Operation operation) {
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& group, const auto& names) {
+    for (const std::string_view name : names) words.push_back(group + std::string(name));
+  };
+  if (operation == Operation::attention) {
+    add("scores:", score_names);
+    add("values:", value_names);
+  } else {
+    add("matrices:", matrix_names);
+  }
+  add("mask:", mask_names);
+  add("causal:", std::array{name_of(Causal::none), name_of(Causal::top_left), name_of(Causal::bottom_right)});
+  add("scale:", scale_names);
+  add("shape:", std::array<std::string_view, 4>{"empty", "small", "large", "long"});
+  if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
+  return words;
+}
+
+void add_kind(Case& c, std::string_view group, std::string_view name) {
+  const auto kinds = c.metadata.find("kinds");
+  if (kinds != c.metadata.end()) kinds->second.append(" ").append(group).append(name);
+}
+
+void drop_kinds(Case& c, std::string_view group) {
+  const auto kinds = c.metadata.find("kinds");
+  if (kinds == c.metadata.end()) return;
+  std::string kept;
+  for (std::size_t at = 0; at < kinds->second.size();) {
+    const std::size_t end = std::min(kinds->second.find(' ', at), kinds->second.size());
+    const std::string_view word = std::string_view(kinds->second).substr(at, end - at);
+    if (!word.starts_with(group)) kept.append(kept.empty() ? "" : " ").append(word);
+    at = end + 1;
+  }
+  kinds->second = std::move(kept);
 }
 
 }  // namespace attest

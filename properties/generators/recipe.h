@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "attest/case.h"
 
@@ -90,6 +92,16 @@ enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, 
 [[nodiscard]] std::string_view name_of(MaskKind);
 [[nodiscard]] std::string_view name_of(MatrixKind);
 [[nodiscard]] std::string_view name_of(ScaleKind);
+
+/// "empty" without queries or keys; else by the largest extent "small" (at most 8), "large" (at most 256) or "long".
+[[nodiscard]] std::string_view shape_name(std::int64_t queries, std::int64_t keys, std::int64_t dk, std::int64_t dv);
+
+/// Every word that "kinds" of a drawn case of an operation may hold, group by group: "scores:gaussian-0.1", …
+[[nodiscard]] std::vector<std::string> all_kinds(Operation operation);
+/// Adds the word group + name ("shape:", "small") to a case's "kinds", where it has any.
+void add_kind(Case& c, std::string_view group, std::string_view name);
+/// Removes the words of a group from a case's "kinds": for what was drawn and then arranged to be something else.
+void drop_kinds(Case& c, std::string_view group);
 
 /// Sets one element of q, k or v after the fill: index modulo the number of elements, value rounded, made finite.
 struct Override {

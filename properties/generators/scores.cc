@@ -208,6 +208,10 @@ void fill_scores(const Recipe& recipe, Case& c, std::vector<double>& q, std::vec
   Stream stream = stream_of(recipe, Slot::q);
   const std::int64_t blocks = std::int64_t{recipe.batch} * recipe.kv_heads;
   const std::int64_t rows = std::int64_t{recipe.heads / recipe.kv_heads} * recipe.queries;
+  if (recipe.keys == 0) {
+    // No score to give a character to; what the vector held before is of another case.
+    for (double& x : q) x = stream.gaussian();
+  }
   for (std::int64_t block = 0; recipe.keys > 0 && block < blocks; ++block) {
     const auto part = [&](std::vector<double>& all) {
       const std::size_t size = all.size() / static_cast<std::size_t>(blocks);

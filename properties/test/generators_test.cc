@@ -104,6 +104,20 @@ TEST(Draw, depends_on_property_dtype_seed_and_k_alone) {
   EXPECT_EQ(seeds.size(), 5U);
 }
 
+// Each case is drawn after two others: scratch memory that a case does not fill is of the one before.
+TEST(Draw, leaves_nothing_of_a_case_to_the_next) {
+  for (const Property* property : {&whole_mix, &general_multihead}) {
+    std::vector<std::uint64_t> forwards;
+    constexpr std::int64_t cases = 2000;
+    for (std::int64_t k = 0; k < cases; ++k) forwards.push_back(hash_of(generate(*property, DType::f32, 1, k)));
+    for (std::int64_t k = cases - 1; k >= 0; --k) {
+      const Case c = generate(*property, DType::f32, 1, k);
+      ASSERT_EQ(hash_of(c), forwards[static_cast<std::size_t>(k)])
+          << "k = " << k << " " << c.metadata.at("kinds") << " q " << c.q().shape().to_string();
+    }
+  }
+}
+
 TEST(Draw, says_in_the_metadata_what_it_drew) {
   const Case c = generate(whole_mix, DType::bf16, 5, 17);
   EXPECT_EQ(c.metadata.at("property"), "test.attention");

@@ -28,6 +28,23 @@ TEST(Project, leaves_a_case_within_the_limits_alone) {
   }
 }
 
+TEST(Project, renames_the_shape_that_it_changed) {
+  Manifest m = toy_manifest();
+  m.max_queries = m.max_keys = 8;
+  m.max_head_dim = 8;
+  int large = 0;
+  for (std::int64_t k = 0; k < 300; ++k) {
+    const Case c = generate(attention, DType::f32, 1, k);
+    const std::string before = c.metadata.at("kinds"), after = project(c, m).metadata.at("kinds");
+    large += before.find("shape:large") != std::string::npos;
+    EXPECT_EQ(after.find("shape:large"), std::string::npos) << after;
+    EXPECT_EQ(after.find("shape:"), after.rfind("shape:")) << after;
+    EXPECT_NE(after.find("shape:"), std::string::npos) << after;
+    EXPECT_EQ(after.substr(0, after.find("mask:")), before.substr(0, before.find("mask:")));
+  }
+  EXPECT_GT(large, 5);
+}
+
 /// Every drawn case meets the limits after projection, is valid, and is projected to itself.
 void expect_supported(const Property& property, const Manifest& manifest) {
   int changed = 0;

@@ -60,7 +60,7 @@ TEST(Engine, TakesEveryCaseOnce) {
   const Ran ran = run_in(folder.path(), plan);
   EXPECT_EQ(ran.ending, Ending::complete);
   Tally expected;
-  for (std::int64_t k = 0; k < cases; ++k) expected.add(k, fake::verdict_at(k));
+  for (std::int64_t k = 0; k < cases; ++k) expected.add(k, fake::verdict_at(k), fake::kinds_at(k), fake::bits_at(k));
   const std::vector<Journal> parts{ran.journal};
   const Journal whole = parse_journal(canonical_text(parts), "canonical");
   EXPECT_EQ(whole.batches.size(), 8U);  // 2 properties, 2 kernels, 2 dtypes
@@ -69,6 +69,7 @@ TEST(Engine, TakesEveryCaseOnce) {
     EXPECT_EQ(batch.last_k, cases);
   }
   EXPECT_EQ(ran.observer.cases, 8 * cases);
+  EXPECT_EQ(expected.drawn_of("mask:none mask:padding"), expected.judged());
   CountingObserver observer;
   const RunFolder again(folder.path(), RunFolder::Mode::resume);
   JournalWriter writer(again.journal());
@@ -249,6 +250,7 @@ TEST(Engine, JudgesCapturedCasesWhereTheyApply) {
                                                                                  {{"fake.first", "f64"}, 2},
                                                                                  {{"fake.second", "f32"}, 4},
                                                                                  {{"fake.second", "f64"}, 2}}));
+  for (const BatchRecord& batch : ran.journal.batches) EXPECT_TRUE(batch.tally.drawn.empty());
 }
 
 TEST(WatchedKernel, AbandonsBetweenTwoCalls) {
@@ -258,6 +260,18 @@ TEST(WatchedKernel, AbandonsBetweenTwoCalls) {
   EXPECT_EQ(watched.run(fake::tiny_case(DType::f32, 0), DType::f32, false).status, CallStatus::ok);
   stop = true;
   EXPECT_THROW((void)watched.run(fake::tiny_case(DType::f32, 0), DType::f32, false), Abandoned);
+}
+
+// A property may send other numbers than its case holds; every call counts, up to the next case.
+TEST(WatchedKernel, NotesTheBitsOfEveryCall) {
+  FakeKernel kernel("fake:a");
+  WatchedKernel watched(kernel, [] { return false; });
+  Case c = fake::tiny_case(DType::f32, 0);
+  (void)watched.run(c, DType::f32, false);
+  c[Slot::k].set(0, std::numeric_limits<double>::quiet_NaN());
+  (void)watched.run(c, DType::f32, false);
+  EXPECT_EQ(watched.take_sent(), set_of(BitClass::zero) | set_of(BitClass::non_finite));
+  EXPECT_EQ(watched.take_sent(), 0U);
 }
 
 TEST(RunFolder, NamesDistinctKernelsDistinctly) {

@@ -74,12 +74,22 @@ inline const Property multihead_property{.name = "fake.multihead",
                                          .operation = Operation::multihead,
                                          .given = nullptr};
 
+inline std::string kinds_at(std::int64_t k) {
+  return k % 3 == 0 ? "scores:heavy mask:none" : "scores:gaussian mask:padding";
+}
+/// The bits that a tiny case of k sends.
+inline BitClasses bits_at(std::int64_t k) {
+  return set_of(BitClass::zero) | (k % 2 == 0 ? 0 : set_of(BitClass::power_of_two));
+}
+
 /// One query, one key, one value; k in the metadata.
 inline Case tiny_case(DType dtype, std::int64_t k) {
   Case c;
   const Shape shape{1, 1, 1, 1};
   for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(dtype, shape);
+  if (k % 2 != 0) c[Slot::v].set(0, 1.0);
   c.metadata["k"] = std::to_string(k);
+  c.metadata["kinds"] = kinds_at(k);
   return c;
 }
 

@@ -195,6 +195,30 @@ TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   EXPECT_NE(replay.output.find("alarm: 0 of "), std::string::npos) << replay.output;
 }
 
+// The manifest of this kernel rules masks out, and with them what the property is about.
+TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
+  const Folder folder;
+  const std::string kernel = python_kernel(folder, "maskless", "1.0");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  const std::string check = "$attest check --property masked.query-deletion --dtype f64 ";
+  const ShellResult warned = shell(folder, check + "--cases 200 --out run --kernel " + kernel);
+  EXPECT_EQ(warned.status, 0) << warned.output;
+  EXPECT_NE(warned.output.find("warning: masked.query-deletion says little about maskless in f64: 0 of its "),
+            std::string::npos)
+      << warned.output;
+  const auto summary = summary_of(folder, "run");
+  EXPECT_EQ(summary["verdict"], "held");
+  EXPECT_EQ(summary["warnings"][0]["kernel"], "maskless");
+  EXPECT_EQ(summary["warnings"][0]["cases"], 0);
+  EXPECT_GT(summary["drawn"]["run"]["cases"]["mask"]["none"], 0);
+  const ShellResult few = shell(folder, check + "--cases 40 --out few --kernel " + kernel);
+  EXPECT_EQ(few.output.find("warning"), std::string::npos) << few.output;
+  const ShellResult quiet = shell(folder, check + "--cases 200 --quiet --out quiet --kernel " + kernel);
+  EXPECT_EQ(quiet.output, "");
+  const ShellResult right = shell(folder, check + "--cases 200 --out right --kernel builtin:flash");
+  EXPECT_EQ(right.output.find("warning"), std::string::npos) << right.output;
+}
+
 TEST(Program, FindsAWrongKernelAndReplaysIt) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
@@ -289,6 +313,7 @@ TEST(Program, NamesTheLauncherInLinesToCopy) {
   const ShellResult result = shell(folder, "ATTEST_COMMAND=./attest $attest check --kernel " + kernel +
                                                " --property attention.oracle --cases 20 --out run");
   EXPECT_NE(result.output.find("replay: ./attest replay run/cases/"), std::string::npos) << result.output;
+  EXPECT_NE(read_file(folder / "run/report.html").find("<pre>./attest replay run/cases/"), std::string::npos);
 }
 
 TEST(Program, HoldsTheKernelOfTheReadme) {

@@ -1,5 +1,6 @@
 #include "summary.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -127,9 +128,114 @@ TEST(Table, SaysWhatWasFoundInOneRowPerKernelAndDtype) {
   journal.kernels = {{"pytorch:*", "", "no torch"}};
   const std::string table = table_of(summarise(journal, ""));
   EXPECT_NE(table.find("builtin:a"), std::string::npos);
-  EXPECT_NE(table.find("violated p by exec:evil [2J fake in bf16 in 1 of 2 cases"), std::string::npos) << table;
+  EXPECT_NE(table.find("violated p by exec:evil [2J fake in bf16 in 1 of 2 judged cases"), std::string::npos) << table;
+  // Five cases of which one was skipped and one excused.
+  EXPECT_NE(table.find("builtin:a           f32    held           3        1        -"), std::string::npos) << table;
   EXPECT_NE(table.find("skipped pytorch:*: no torch"), std::string::npos);
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
+}
+
+/// `judged` cases of which `hiding` have a mask that hides keys, and `skipped` ones.
+Tally masked(std::int64_t hiding, std::int64_t judged, std::int64_t skipped) {
+  Tally result;
+  for (std::int64_t k = 0; k < judged; ++k)
+    result.add(k, {}, k < hiding ? "scores:heavy mask:padding" : "scores:heavy mask:none", set_of(BitClass::zero));
+  result.skip(skipped, "has a mask");
+  return result;
+}
+
+TEST(Warnings, NameWhatAPropertyWantsAndTooFewJudgedCasesHave) {
+  const auto lines = [](const Tally& one, const std::string& property = "masked.query-deletion") {
+    return warning_lines(summarise(journal_of({{{property, "builtin:a", "f32"}, one}}), "").scarce);
+  };
+  EXPECT_EQ(lines(masked(9, 100, 400)),
+            (std::vector<std::string>{"warning: masked.query-deletion says little about builtin:a in f32: 9 of its 100 "
+                                      "judged cases have a mask that hides keys, fewer than 10\n"}));
+  EXPECT_TRUE(lines(masked(10, 100, 400)).empty());
+  // In a short run one case in fifty will do, and a handful of cases warns of nothing.
+  EXPECT_TRUE(lines(masked(2, 100, 0)).empty());
+  EXPECT_EQ(lines(masked(1, 100, 0)).size(), 1U);
+  EXPECT_TRUE(lines(masked(0, 49, 0)).empty());
+  // Nothing was judged: the verdict says so. Nothing is wanted, or nobody knows what.
+  EXPECT_TRUE(lines(masked(0, 0, 500)).empty());
+  EXPECT_TRUE(lines(masked(0, 500, 0), "attention.repeatable").empty());
+  EXPECT_TRUE(lines(masked(0, 500, 0), "of.a-later-version").empty());
+}
+
+TEST(Warnings, AreOneLineAPropertyAndChangeNothingElse) {
+  const Journal journal = journal_of({{{"masked.query-deletion", "builtin:a", "f32"}, masked(4, 500, 0)},
+                                      {{"masked.query-deletion", "builtin:<b>", "f32"}, masked(0, 500, 0)},
+                                      {{"masked.query-deletion", "builtin:<b>", "bf16"}, masked(3, 500, 0)},
+                                      {{"self.is-attention", "builtin:a", "f32"}, masked(1, 500, 0)}});
+  const Summary summary = summarise(journal, "");
+  EXPECT_EQ(summary.verdict, Outcome::held);
+  EXPECT_EQ(exit_status(summary, false), 0);
+  EXPECT_EQ(
+      warning_text(summary),
+      "warning: masked.query-deletion says little about builtin:<b> in f32: 0 of its 500 judged cases have a mask "
+      "that hides keys, fewer than 10; the same for 2 more in the report\n"
+      "warning: self.is-attention says little about builtin:a in f32: 1 of its 500 judged cases has a mask that "
+      "hides keys, fewer than 10\n");
+  const auto json = nlohmann::json::parse(to_json(summary));
+  ASSERT_EQ(json["warnings"].size(), 4U);
+  EXPECT_EQ(json["warnings"][0]["property"], "masked.query-deletion");
+  EXPECT_EQ(json["warnings"][0]["wants"], "a mask that hides keys");
+  EXPECT_EQ(json["warnings"][0]["enough"], 10);
+  const std::string page = html_page(summary, journal, "run");
+  EXPECT_NE(page.find("were judged on too few cases"), std::string::npos);
+  EXPECT_NE(page.find("Too few judged cases"), std::string::npos);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+}
+
+TEST(Drawn, IsReportedByKindAndByPropertyWithWhatWasNeverDrawn) {
+  const Journal journal = journal_of({{{"masked.query-deletion", "builtin:a", "f32"}, masked(40, 100, 3)},
+                                      {{"masked.query-deletion", "builtin:b", "f32"}, masked(40, 100, 0)},
+                                      {{"masked.query-deletion", "builtin:b", "f64"}, masked(60, 200, 0)}});
+  const Summary summary = summarise(journal, "");
+  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto& drawn = json["drawn"];
+  EXPECT_EQ(drawn["run"]["judged"], 400);
+  EXPECT_EQ(drawn["run"]["cases"]["mask"]["padding"], 140);
+  EXPECT_EQ(drawn["run"]["cases"]["bits"]["zero"], 400);
+  ASSERT_EQ(drawn["properties"].size(), 2U);
+  EXPECT_EQ(drawn["properties"][0]["dtype"], "f32");
+  EXPECT_EQ(drawn["properties"][0]["judged"], 200);
+  EXPECT_EQ(drawn["properties"][0]["cases"]["mask"]["none"], 120);
+  EXPECT_TRUE(json["warnings"].empty());
+  const std::string page = html_page(summary, journal, "run");
+  const auto row = [](const std::string& name, int cases, const std::string& share) {
+    return fmt::format("<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
+                       name, cases, share);
+  };
+  EXPECT_NE(page.find(row("padding", 140, "35.0 %")), std::string::npos);
+  EXPECT_NE(page.find(row("whole-row", 0, "0.0 %")), std::string::npos) << "known to the generators, and never drawn";
+  EXPECT_NE(page.find("<td class=\"number\">200 (100 %)</td>"), std::string::npos);
+  EXPECT_EQ(page.find("matrices"), std::string::npos) << "no multihead case was drawn";
+  // Files, or a journal of before these counts: not a word.
+  const Journal files = journal_of({{{"masked.query-deletion", "builtin:a", "f32"}, tally(100, 0, 0, 0, 0)}});
+  EXPECT_EQ(to_json(summarise(files, "")).find("drawn"), std::string::npos);
+  EXPECT_EQ(html_page(summarise(files, ""), files, "run").find("What was drawn"), std::string::npos);
+}
+
+TEST(Bits, ThatAgreedWithoutAClaimAreReported) {
+  Tally same = tally(3, 0, 0, 0, 0), other = same;
+  same.bits_agreed = same.bits_compared = 12;
+  other.bits_agreed = 1249999, other.bits_compared = 1250000;
+  const Journal journal = journal_of({{{"p", "builtin:a", "f32"}, same},
+                                      {{"q", "builtin:a", "f32"}, other},
+                                      {{"r", "builtin:a", "f32"}, tally(3, 0, 0, 0, 0)}});
+  const Summary summary = summarise(journal, "");
+  EXPECT_NE(table_of(summary).find("1 of 2"), std::string::npos) << table_of(summary);
+  const std::string page = html_page(summary, journal, "run");
+  EXPECT_NE(page.find("<td>satisfied bitwise, not claimed</td>"), std::string::npos);
+  // Rounded down: what differs in one element of a million is not the same.
+  EXPECT_NE(page.find("<td>not bitwise (99.9 % of elements agree), not claimed</td>"), std::string::npos);
+  const auto properties = nlohmann::json::parse(to_json(summary))["kernels"][0]["properties"];
+  EXPECT_EQ(properties[0]["bits"]["agreed"], 12);
+  EXPECT_EQ(properties[1]["bits"]["compared"], 1250000);
+  EXPECT_FALSE(properties[2].contains("bits"));
+  const Journal silent = journal_of({{{"r", "builtin:a", "f32"}, tally(3, 0, 0, 0, 0)}});
+  EXPECT_EQ(html_page(summarise(silent, ""), silent, "run").find("not claimed"), std::string::npos);
 }
 
 TEST(Alarm, IsReportedBesideAVerdictThatItDoesNotChange) {

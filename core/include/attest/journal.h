@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -20,9 +21,12 @@
 #include <string_view>
 #include <vector>
 
+#include "attest/bit_classes.h"
 #include "attest/verdict.h"
 
 namespace attest {
+
+class JsonWriter;
 
 /// Cases of one batch: batch r holds k in [r * batch_cases, (r + 1) * batch_cases), for any number of jobs and shards.
 inline constexpr std::int64_t batch_cases = 64;
@@ -40,6 +44,9 @@ struct AlarmTally {
   [[nodiscard]] bool operator==(const AlarmTally&) const = default;
 };
 
+/// Cases by word of what was drawn, "group:kind".
+using DrawnCounts = std::map<std::string, std::int64_t, std::less<>>;
+
 /// Counts and the worst case over a range of k; merging is associative and commutative, and every figure is an integer,
 /// a maximum or a count, so that the order of merging cannot change a byte.
 struct Tally {
@@ -55,7 +62,17 @@ struct Tally {
   std::map<std::string, std::int64_t> reasons;
   std::optional<AlarmTally> alarm;  ///< nothing where no case had an alarm to raise, or none was asked for
 
-  void add(std::int64_t k, const Verdict& verdict);
+  /// Over held and violated cases, as in Verdict: elements whose bits agreed, and that were compared, without a claim.
+  std::int64_t bits_agreed = 0, bits_compared = 0;
+  /// What was drawn, for held and violated cases alone: the words of a case are counted once each. "mask:padding" and
+  /// so on are the generators' words, "bits:subnormal" and so on (BitClass) what the kernel was sent in q, k and v.
+  /// Empty where the cases came from files.
+  DrawnCounts drawn;
+
+  /// `kinds`: the generator's words for the case, a space between two.
+  void add(std::int64_t k, const Verdict& verdict, std::string_view kinds = {}, BitClasses bits = 0);
+  /// Cases that have one of the words of `any_of`, a space between two, of which no case has two.
+  [[nodiscard]] std::int64_t drawn_of(std::string_view any_of) const;
   /// `count` cases skipped for one reason.
   void skip(std::int64_t count, std::string_view reason);
   void merge(const Tally& other);
@@ -139,6 +156,9 @@ struct Journal {
   /// The last "end" says it was interrupted.
   [[nodiscard]] bool interrupted() const;
 };
+
+/// Writes the counts as {"group": {"kind": 3, …}, …}.
+void write_drawn(JsonWriter& json, const DrawnCounts& drawn);
 
 /// One line with its newline.
 [[nodiscard]] std::string to_line(const RunRecord&);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -138,6 +139,15 @@ AlarmTally alarm_of(Members members) {
   return alarm;
 }
 
+void take_drawn(Tally& tally, const Json& groups) {
+  for (const auto& [group, kinds] : groups.items()) {
+    if (group.empty() || group.find(':') != std::string::npos || !kinds.is_object())
+      throw BadLine("\"drawn\" must hold groups of kinds with their counts");
+    for (const auto& [kind, cases] : kinds.items())
+      tally.drawn[fmt::format("{}:{}", group, kind)] = Members::integer_of(cases, "drawn", /*least=*/1);
+  }
+}
+
 Tally take_tally(Members& members) {
   Tally tally;
   tally.held = members.integer("held");
@@ -161,6 +171,13 @@ Tally take_tally(Members& members) {
   for (const auto& [reason, count] : reasons.items()) {
     tally.reasons[reason] = Members::integer_of(count, "reasons");
   }
+  if (members.has("same_bits")) {
+    const Json bits = members.array("same_bits");
+    if (bits.size() != 2) throw BadLine("\"same_bits\" must hold agreed and compared");
+    tally.bits_agreed = Members::integer_of(bits[0], "same_bits");
+    tally.bits_compared = Members::integer_of(bits[1], "same_bits", std::max<std::int64_t>(tally.bits_agreed, 1));
+  }
+  if (members.has("drawn")) take_drawn(tally, members.object("drawn"));
   if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;
 }

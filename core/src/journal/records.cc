@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "attest/journal.h"
 #include "attest/json_writer.h"
 
@@ -35,6 +37,9 @@ void write_tally(JsonWriter& json, const Tally& tally) {
   json.end_array().key("reasons").begin_object();
   for (const auto& [reason, count] : tally.reasons) json.member(reason, count);
   json.end_object();
+  if (tally.bits_compared > 0)
+    json.key("same_bits").begin_array().value(tally.bits_agreed).value(tally.bits_compared).end_array();
+  if (!tally.drawn.empty()) write_drawn(json.key("drawn"), tally.drawn);
   if (!tally.alarm) return;
   json.key("alarm")
       .begin_object()
@@ -60,6 +65,23 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) {
 }
 
 }  // namespace
+
+void write_drawn(JsonWriter& json, const DrawnCounts& drawn) {
+  json.begin_object();
+  std::string_view open;
+  for (const auto& [word, cases] : drawn) {
+    const std::size_t colon = word.find(':');
+    const std::string_view group = std::string_view(word).substr(0, colon);
+    if (group != open) {
+      if (!open.empty()) json.end_object();
+      json.key(group).begin_object();
+      open = group;
+    }
+    json.member(std::string_view(word).substr(std::min(colon + 1, word.size())), cases);
+  }
+  if (!open.empty()) json.end_object();
+  json.end_object();
+}
 
 std::string_view FindingRecord::kind() const {
   return verdict.outcome == Outcome::violated ? name_of(verdict.violation) : name_of(verdict.outcome);

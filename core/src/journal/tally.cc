@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -50,6 +51,34 @@ std::size_t bin_of(double utilisation) {
   return static_cast<std::size_t>(std::clamp(4 * (exponent - 1) + quarter - below - first_exponent_quarters, 0, 63));
 }
 
+template <class Use>
+void for_each_word(std::string_view words, Use use) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (end > 0) use(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+}
+
+void count(DrawnCounts& counts, std::string_view word) {
+  const auto found = counts.find(word);
+  if (found == counts.end()) {
+    counts.emplace(word, 1);
+  } else {
+    ++found->second;
+  }
+}
+
+/// "bits:zero", … by class.
+const std::array<std::string, static_cast<std::size_t>(BitClass::count)>& bit_words() {
+  static const auto words = [] {
+    std::array<std::string, static_cast<std::size_t>(BitClass::count)> all;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = fmt::format("bits:{}", name_of(static_cast<BitClass>(i)));
+    return all;
+  }();
+  return words;
+}
+
 }  // namespace
 
 void AlarmTally::add(std::int64_t k, const Alarm& alarm) {
@@ -63,7 +92,7 @@ void AlarmTally::merge(const AlarmTally& other) {
   cases += other.cases;
 }
 
-void Tally::add(std::int64_t k, const Verdict& verdict) {
+void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, BitClasses bits) {
   if (verdict.alarm) {
     if (!alarm) alarm.emplace();
     alarm->add(k, *verdict.alarm);
@@ -97,6 +126,22 @@ void Tally::add(std::int64_t k, const Verdict& verdict) {
   }
   ++level[static_cast<std::size_t>(std::clamp(verdict.level, 0, 3))];
   ++histogram[bin_of(utilisation)];
+  bits_agreed += verdict.bits_agreed;
+  bits_compared += verdict.bits_compared;
+  for_each_word(kinds, [&](std::string_view word) {
+    if (word.find(':') != std::string_view::npos) count(drawn, word);
+  });
+  for (unsigned one = 0; one < static_cast<unsigned>(BitClass::count); ++one) {
+    if ((bits >> one & 1U) != 0) count(drawn, bit_words()[one]);
+  }
+}
+
+std::int64_t Tally::drawn_of(std::string_view any_of) const {
+  std::int64_t cases = 0;
+  for_each_word(any_of, [&](std::string_view word) {
+    if (const auto found = drawn.find(word); found != drawn.end()) cases += found->second;
+  });
+  return cases;
 }
 
 void Tally::skip(std::int64_t count, std::string_view reason) {
@@ -119,7 +164,10 @@ void Tally::merge(const Tally& other) {
   }
   for (std::size_t i = 0; i < level.size(); ++i) level[i] += other.level[i];
   for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
-  for (const auto& [reason, count] : other.reasons) reasons[reason] += count;
+  for (const auto& [reason, cases] : other.reasons) reasons[reason] += cases;
+  bits_agreed += other.bits_agreed;
+  bits_compared += other.bits_compared;
+  for (const auto& [word, cases] : other.drawn) drawn[word] += cases;
   if (!other.alarm) return;
   if (!alarm) alarm.emplace();
   alarm->merge(*other.alarm);
