@@ -5,6 +5,7 @@
 #include "attest/json_writer.h"
 #include "attest/kernel_under_test.h"
 #include "commands.h"
+#include "faults/faults.h"
 #include "property.h"
 #include "text.h"
 
@@ -17,7 +18,8 @@ struct KernelLine {
 
 std::vector<KernelLine> kernel_lines() {
   std::map<std::string, std::string> summaries;
-  for (const std::vector<KernelEntry>& entries : {builtin_kernels(), core_kernels(), document_kernels()}) {
+  for (const std::vector<KernelEntry>& entries :
+       {builtin_kernels(), core_kernels(), document_kernels(), fault_kernels(), control_kernels()}) {
     for (const KernelEntry& entry : entries) summaries[entry.id] = entry.summary;
   }
   std::vector<KernelLine> lines;

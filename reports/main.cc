@@ -6,9 +6,11 @@
 #include <string_view>
 
 #include "attest/case.h"
+#include "attest/kernel_families.h"
 #include "attest/kernel_under_test.h"
 #include "attest/worker.h"
 #include "commands.h"
+#include "faults/faults.h"
 #include "interrupt.h"
 #include "text.h"
 #include "version.h"
@@ -18,6 +20,8 @@ namespace {
 using namespace attest;
 
 int run(int argc, char** argv) {
+  add_kernel_family(fault_kernels);
+  add_kernel_family(control_kernels);
   const Options options = parse_options(argc, argv);
   if (options.version) {
     fmt::print("attest {}\n", version());

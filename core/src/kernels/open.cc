@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "attest/adapters.h"
+#include "attest/kernel_families.h"
 #include "attest/kernel_under_test.h"
 #include "attest/names.h"
 #include "fmt/format.h"
@@ -22,9 +24,17 @@ constexpr std::array python_programs{"/usr/bin/python3", "python3"};
 /// What pytorch_kernels.py says first when it has no PyTorch to serve.
 constexpr std::string_view no_pytorch = "PyTorch cannot be imported";
 
+using Family = std::vector<KernelEntry> (*)();
+
+/// In the order of `attest list`.
+std::vector<Family>& families() {
+  static std::vector<Family> known{builtin_kernels, core_kernels, document_kernels};
+  return known;
+}
+
 std::vector<KernelEntry> entries() {
-  auto all = builtin_kernels();
-  for (auto& family : {core_kernels(), document_kernels()}) all.insert(all.end(), family.begin(), family.end());
+  std::vector<KernelEntry> all;
+  for (const Family family : families()) std::ranges::move(family(), std::back_inserter(all));
   return all;
 }
 
@@ -99,6 +109,10 @@ std::vector<std::unique_ptr<Kernel>> open_pytorch(const std::vector<std::string>
 }
 
 }  // namespace
+
+void add_kernel_family(Family family) {
+  if (std::ranges::find(families(), family) == families().end()) families().push_back(family);
+}
 
 std::vector<std::string> known_kernels() {
   std::vector<std::string> names;

@@ -1,0 +1,13 @@
+// The files that the catalogue of planted faults is made of.
+#pragma once
+
+#include <vector>
+
+#include "faults/faults.h"
+
+namespace attest {
+
+[[nodiscard]] std::vector<PlantedFault> faults_of_masks();
+[[nodiscard]] std::vector<PlantedFault> faults_of_numbers();
+
+}  // namespace attest

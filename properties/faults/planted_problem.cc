@@ -1,0 +1,319 @@
+// A problem as rows: which head and which tensors a row reads, what it sees of the keys, where its answer is written.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "attest/tensor.h"
+#include "faults/planted_row.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Memory of one call, kept by each thread for its next one.
+template <class Real>
+struct Workspace {
+  std::vector<Real> q, k, v, bias, x, weights, part, tile, out;
+  std::vector<std::uint8_t> visible;
+};
+
+template <class Real>
+class Problem {
+ public:
+  Problem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call)
+      : make_(make),
+        slip_(slip),
+        p_(p),
+        result_(result),
+        call_(call),
+        dtype_(static_cast<DType>(p.q.dtype)),
+        batches_(p.q.shape[0]),
+        heads_(p.q.shape[1]),
+        queries_(p.q.shape[2]),
+        kv_heads_(p.k.shape[1]),
+        keys_(p.k.shape[2]),
+        head_dim_(p.q.shape[3]),
+        value_dim_(p.v.shape[3]) {}
+
+  void run() {
+    if (is(Slip::empty_keys_unwritten) && keys_ == 0) return;
+    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    w_.x.resize(size(keys_));
+    w_.part.resize(size(std::max<std::int64_t>(2, make_.splits) * value_dim_));
+    w_.tile.resize(size(value_dim_));
+    w_.out.assign(size(value_dim_), Real{0});
+    for (std::int64_t b = 0; b < batches_; ++b) {
+      for (std::int64_t h = 0; h < heads_; ++h) {
+        if (is(Slip::third_head_unwritten) && heads_ == 3 && h == 2) continue;
+        load(p_.q, b, h, w_.q);
+        const std::int64_t source = is(Slip::third_batch_reads_second) && b == 2 ? 1 : b;
+        load(p_.k, source, kv_head(h), w_.k);
+        load(p_.v, source, kv_head(h), w_.v);
+        w_.weights.assign(size(keys_), Real{0});
+        run_head(b, h);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] bool is(Slip slip) const { return slip_ == slip; }
+
+  [[nodiscard]] std::int64_t kv_head(std::int64_t h) const {
+    return is(Slip::interleaved_groups) ? h % kv_heads_ : h / (heads_ / kv_heads_);
+  }
+
+  /// Copies one head of q, k or v into row-major order.
+  void load(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<Real>& to) const {
+    const std::int64_t rows = t.shape[2], columns = t.shape[3];
+    const bool of_keys = &t == &p_.k;
+    to.resize(static_cast<std::size_t>(rows * columns));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        std::int64_t row = i, column = c;
+        if (is(Slip::keys_transposed_when_square) && of_keys && rows == columns) std::swap(row, column);
+        if (is(Slip::value_width_of_keys) && &t == &p_.v && c >= head_dim_) column = c % head_dim_;
+        if (is(Slip::last_query_of_a_residue) && &t == &p_.q && rows > 8 && rows % 8 == 1 && i == rows - 1) --row;
+        if (is(Slip::index_wraps) && &t != &p_.q && i * columns + c >= wrap) {
+          row = (i * columns + c) % wrap / columns;
+          column = (i * columns + c) % wrap % columns;
+        }
+        to[static_cast<std::size_t>(i * columns + c)] =
+            static_cast<Real>(load_element(t.data, dtype_, offset_in(t, b, h, row, column)));
+      }
+    }
+  }
+  /// Elements that an index of 11 bits reaches, as one of 32 bits reaches 2^32.
+  static constexpr std::int64_t wrap = 2048;
+
+  /// One past the last key that the causal form leaves to row i.
+  [[nodiscard]] std::int64_t causal_end(std::int64_t i) const {
+    std::int32_t form = p_.causal;
+    if (is(Slip::top_left_for_bottom_right) && form == ATTEST_CAUSAL_BOTTOM_RIGHT) form = ATTEST_CAUSAL_TOP_LEFT;
+    if (is(Slip::bottom_right_for_top_left) && form == ATTEST_CAUSAL_TOP_LEFT) form = ATTEST_CAUSAL_BOTTOM_RIGHT;
+    if (is(Slip::causal_dropped_for_one_query) && queries_ == 1) form = ATTEST_CAUSAL_NONE;
+    if (is(Slip::causal_dropped_with_mask) && p_.mask.data != nullptr) form = ATTEST_CAUSAL_NONE;
+    if (form == ATTEST_CAUSAL_NONE) return keys_;
+    std::int64_t shift = form == ATTEST_CAUSAL_BOTTOM_RIGHT ? keys_ - queries_ : 0;
+    if (is(Slip::bottom_right_one_too_many) && shift > 0) ++shift;
+    std::int64_t end = std::clamp<std::int64_t>(i + shift + 1, 0, keys_);
+    if (is(Slip::causal_by_blocks) && end > 4) end = std::min((end + 3) / 4 * 4, keys_);
+    return end;
+  }
+
+  /// The mask's entry for key j of row i: -inf hides, else what it adds. 0 without a mask.
+  [[nodiscard]] double mask_entry(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const attest_tensor& mask = p_.mask;
+    if (mask.data == nullptr) return 0;
+    std::int64_t page = b, plane = h, row = i, column = j;
+    if (is(Slip::mask_of_kv_head)) plane = h / (heads_ / kv_heads_);
+    if (is(Slip::mask_axes_exchanged) && mask.shape[0] == mask.shape[1]) std::swap(page, plane);
+    if (is(Slip::mask_transposed_when_square) && queries_ == keys_) std::swap(row, column);
+    if (is(Slip::mask_of_first_batch) || mask.shape[0] == 1) page = 0;
+    if (is(Slip::mask_of_first_head) || mask.shape[1] == 1) plane = 0;
+    if (is(Slip::mask_misses_last_key) && keys_ > 1 && j == keys_ - 1) return 0;
+    const double entry =
+        load_element(mask.data, static_cast<DType>(mask.dtype), offset_in(mask, page, plane, row, column));
+    if (mask.dtype == ATTEST_BOOL) {
+      if (is(Slip::bool_mask_added)) return entry;
+      return (entry != 0) != is(Slip::bool_mask_inverted) ? 0.0 : -infinity;
+    }
+    if (is(Slip::float_mask_hides_what_is_not_zero)) return entry != 0 ? -infinity : 0.0;
+    if (is(Slip::sentinel_hides) && entry <= -1e4) return -infinity;
+    if (is(Slip::mask_scaled) && p_.mask_convention == ATTEST_MASK_POST_SCALE) return entry * p_.scale;
+    if (is(Slip::mask_not_scaled) && p_.mask_convention == ATTEST_MASK_PRE_SCALE) return entry / p_.scale;
+    // A distance's penalty, which a slip of sign makes a reward.
+    if (is(Slip::bias_sign) && entry < 0 && entry > -8) return -entry;
+    return entry;
+  }
+
+  /// Which keys row i sees and what the mask adds to their scores. Returns whether it sees any.
+  bool load_mask(std::int64_t b, std::int64_t h, std::int64_t i) {
+    w_.visible.assign(static_cast<std::size_t>(keys_), 0);
+    w_.bias.assign(static_cast<std::size_t>(keys_), Real{0});
+    std::int64_t end = causal_end(i), seen = 0;
+    if (is(Slip::first_key_not_bounded) && p_.causal != ATTEST_CAUSAL_NONE) end = std::max<std::int64_t>(end, 1);
+    for (std::int64_t j = 0; j < end; ++j) {
+      const double entry = mask_entry(b, h, i, j);
+      const bool outside = is(Slip::window_of_48) && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0);
+      w_.visible[static_cast<std::size_t>(j)] = entry != -infinity && !outside ? 1 : 0;
+      // Alike for all keys of the row: an offset of one in the positions that a slope of 1/4 multiplies.
+      const double shift = is(Slip::constant_shift) ? -0.25 : 0.0;
+      w_.bias[static_cast<std::size_t>(j)] = static_cast<Real>(entry == -infinity ? 0.0 : entry + shift);
+      if (entry != -infinity && !outside) seen = j + 1;
+    }
+    if (is(Slip::padding_rounded_up) && seen > 4) {
+      for (; seen % 4 != 0 && seen < end; ++seen) show(seen);
+    }
+    return seen > 0;
+  }
+  void show(std::int64_t j) {
+    w_.visible[static_cast<std::size_t>(j)] = 1;
+    w_.bias[static_cast<std::size_t>(j)] = 0;
+  }
+
+  void run_head(std::int64_t b, std::int64_t h) {
+    bool spoilt = false;
+    for (std::int64_t i = 0; i < queries_; ++i) {
+      Real lse = 0;
+      if (load_mask(b, h, i)) {
+        answer_row(b, h, i, lse);
+      } else {
+        answer_without_keys();
+        spoilt = true;
+        lse = -std::numeric_limits<Real>::infinity();
+      }
+      write(b, h, i, lse);
+    }
+    if (!is(Slip::masked_row_spoils_head) || !spoilt) return;
+    std::ranges::fill(w_.out, std::numeric_limits<Real>::quiet_NaN());
+    for (std::int64_t i = 0; i < queries_; ++i)
+      if (load_mask(b, h, i)) write(b, h, i, 0);
+  }
+
+  [[nodiscard]] PlantedRow<Real> row_at(std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
+    const bool has_bias = p_.mask.data != nullptr && (p_.mask.dtype != ATTEST_BOOL || is(Slip::bool_mask_added));
+    return {make_,
+            slip_,
+            dtype_,
+            {batches_, heads_, queries_, b, h, i},
+            call_,
+            keys_,
+            head_dim_,
+            value_dim_,
+            w_.q.data() + i * head_dim_,
+            w_.k.data(),
+            w_.v.data(),
+            w_.visible.data(),
+            has_bias ? w_.bias.data() : nullptr,
+            static_cast<Real>(scale()),
+            p_.mask_convention == ATTEST_MASK_PRE_SCALE,
+            w_.x.data(),
+            w_.weights.data(),
+            w_.part.data(),
+            w_.tile.data(),
+            w_.out.data(),
+            &lse};
+  }
+
+  [[nodiscard]] double scale() const {
+    const double root = 1 / std::sqrt(static_cast<double>(head_dim_));
+    if (is(Slip::scale_ignored)) return root;
+    // Where the definition's scale is asked for, of the wrong width.
+    if (is(Slip::scale_of_all_heads) && std::fabs(p_.scale - root) < 1e-6)
+      return 1 / std::sqrt(static_cast<double>(head_dim_ * heads_));
+    return is(Slip::bf16_scale) ? round_to(DType::bf16, p_.scale) : p_.scale;
+  }
+
+  void answer_row(std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
+    if (is(Slip::uniform_weights) || is(Slip::mean_of_values)) return mean(is(Slip::uniform_weights));
+    if (is(Slip::all_zeros)) {
+      std::ranges::fill(w_.out, Real{0});
+      return;
+    }
+    attend(row_at(b, h, i, lse));
+    if (is(Slip::phantom_key) && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
+    if (is(Slip::page_past_the_end) && keys_ % 8 == 7) add_next_key(b, h, i, lse);
+    if (is(Slip::last_key_of_a_residue) && keys_ > 8 && keys_ % 8 == 1) leave_last_out(b, h, i, lse);
+    if (is(Slip::future_key_leaks)) leak_future(b, h, i);
+  }
+
+  /// Equal weights, of the keys that are seen or of all.
+  void mean(bool of_visible) {
+    std::ranges::fill(w_.out, Real{0});
+    Real count = 0;
+    for (std::int64_t j = 0; j < keys_; ++j) {
+      if (of_visible && w_.visible[static_cast<std::size_t>(j)] == 0) continue;
+      count += 1;
+      for (std::int64_t c = 0; c < value_dim_; ++c) out(c) += value(j, c);
+    }
+    for (std::int64_t c = 0; c < value_dim_; ++c) out(c) /= count;
+  }
+
+  Real& out(std::int64_t c) { return w_.out[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] Real value(std::int64_t j, std::int64_t c) const {
+    return w_.v[static_cast<std::size_t>(j * value_dim_ + c)];
+  }
+
+  /// A key of score 0 and value 0 takes its share.
+  void scale_out(double by, Real& lse) {
+    for (Real& x : w_.out) x = static_cast<Real>(double{x} * by);
+    lse = std::max(lse, Real{0}) + std::log1p(std::exp(-std::abs(lse)));
+  }
+
+  /// The row behind the last one, which is the next head's first key where there is one, counts with a tiny weight.
+  void add_next_key(std::int64_t b, std::int64_t h, std::int64_t i, Real lse) {
+    if (kv_head(h) + 1 >= kv_heads_ || i != queries_ - 1) return;
+    double s = 0;
+    for (std::int64_t c = 0; c < head_dim_; ++c)
+      s += double{w_.q[static_cast<std::size_t>(i * head_dim_ + c)]} *
+           load_element(p_.k.data, dtype_, offset_in(p_.k, b, kv_head(h) + 1, 0, c));
+    const double weight = std::min(std::exp(s * p_.scale - double{lse}), 0.01);
+    for (std::int64_t c = 0; c < value_dim_; ++c) {
+      const double next = load_element(p_.v.data, dtype_, offset_in(p_.v, b, kv_head(h) + 1, 0, c));
+      out(c) = static_cast<Real>((double{out(c)} + weight * next) / (1 + weight));
+    }
+  }
+
+  /// Once more without the last key, unless it is the only one.
+  void leave_last_out(std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
+    w_.visible[static_cast<std::size_t>(keys_ - 1)] = 0;
+    if (std::ranges::find(w_.visible, std::uint8_t{1}) != w_.visible.end()) attend(row_at(b, h, i, lse));
+  }
+
+  /// A thousandth of the value just behind the causal diagonal.
+  void leak_future(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::int64_t next = causal_end(i);
+    if (p_.causal == ATTEST_CAUSAL_NONE || next >= keys_ || mask_entry(b, h, i, next) == -infinity) return;
+    for (std::int64_t c = 0; c < value_dim_; ++c) out(c) += (value(next, c) - out(c)) / 1024;
+  }
+
+  /// The declared policy is zeros with lse -inf.
+  void answer_without_keys() {
+    if (is(Slip::masked_row_is_stale)) return;
+    if (is(Slip::masked_row_is_mean) && keys_ > 0) return mean(false);
+    const bool nan = is(Slip::masked_row_is_nan);
+    std::ranges::fill(w_.out, nan ? std::numeric_limits<Real>::quiet_NaN() : Real{0});
+  }
+
+  void write(std::int64_t b, std::int64_t h, std::int64_t i, Real lse) {
+    for (std::int64_t c = 0; c < value_dim_; ++c) {
+      store_element(result_.out.data, static_cast<DType>(result_.out.dtype), offset_in(result_.out, b, h, i, c),
+                    double{out(c)});
+    }
+    if (result_.lse.data == nullptr || (is(Slip::lse_unwritten) && i > 0 && i == queries_ - 1)) return;
+    store_element(result_.lse.data, DType::f64, offset_in(result_.lse, b, h, i), double{lse});
+  }
+
+  const Make& make_;
+  Slip slip_;
+  const attest_problem& p_;
+  attest_result& result_;
+  std::int64_t call_;
+  DType dtype_;
+  std::int64_t batches_, heads_, queries_, kv_heads_, keys_, head_dim_, value_dim_;
+  inline static thread_local Workspace<Real> w_;
+};
+
+}  // namespace
+
+int run_planted(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
+                std::string& message) {
+  switch (static_cast<DType>(problem.q.dtype)) {
+    case DType::f64:
+      Problem<double>(make, slip, problem, result, call).run();
+      return ATTEST_OK;
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+      Problem<float>(make, slip, problem, result, call).run();
+      return ATTEST_OK;
+    default:
+      message = "runs in f64, f32, f16 and bf16";
+      return ATTEST_UNSUPPORTED;
+  }
+}
+
+}  // namespace attest

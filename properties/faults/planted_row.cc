@@ -1,0 +1,288 @@
+#include "faults/planted_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <type_traits>
+#include <vector>
+
+namespace attest {
+namespace {
+
+/// What a part of the keys comes to.
+template <class Real>
+struct Part {
+  Real reference;  ///< subtracted from its scores, in the units of x; -inf: it sees nothing
+  Real sum;        ///< of its weights
+};
+
+/// The computation of one row: scores, then a part of the keys after the other, then their merge.
+template <class Real>
+class Attend {
+ public:
+  explicit Attend(const PlantedRow<Real>& row)
+      : row_(row),
+        make_(row.make),
+        folds_scale_(make_.folded_exp2 && (row.bias == nullptr || row.pre_scale)),
+        // What multiplies x in the exponent of 2.
+        c2_((folds_scale_ ? row.scale : Real{1}) * std::numbers::log2e_v<Real>) {}
+
+  void run() {
+    for (std::int64_t j = 0; j < row_.keys; ++j) row_.x[j] = score_or_sentinel(j);
+    const std::int64_t splits = split_count();
+    if (splits == 1) {
+      const Part<Real> whole = attend_to(0, row_.keys, row_.out);
+      normalise(row_.out, whole.sum);
+      *row_.lse = lse_of(whole);
+    } else {
+      merge(splits);
+    }
+    finish();
+  }
+
+ private:
+  static constexpr Real infinity = std::numeric_limits<Real>::infinity();
+  [[nodiscard]] bool is(Slip slip) const { return row_.slip == slip; }
+  [[nodiscard]] Real narrow(Real value) const { return static_cast<Real>(round_to(row_.dtype, double{value})); }
+  static Real bf16(Real value) { return static_cast<Real>(round_to(DType::bf16, double{value})); }
+
+  /// sum + a b; toward zero where the make truncates.
+  [[nodiscard]] Real add(Real sum, Real a, Real b) const {
+    if (!make_.truncates) return sum + a * b;
+    using Wide = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
+    const Wide exact = static_cast<Wide>(sum) + static_cast<Wide>(a) * static_cast<Wide>(b);
+    const auto rounded = static_cast<Real>(exact);
+    return std::abs(static_cast<Wide>(rounded)) > std::abs(exact) ? std::nextafter(rounded, Real{0}) : rounded;
+  }
+
+  [[nodiscard]] Real product(std::int64_t j) const {
+    const Real* const key = row_.k + j * row_.head_dim;
+    const bool empties_last = is(Slip::key_position_zero) && row_.keys % 16 == 0 && j == row_.keys - 1;
+    const bool eights = is(Slip::head_dim_in_eights) && row_.head_dim > 8;
+    const std::int64_t dims = empties_last ? 0 : eights ? row_.head_dim / 8 * 8 : row_.head_dim;
+    const bool narrows = is(Slip::narrow_product_of_odd_head_dim) && row_.head_dim % 8 == 3;
+    const bool prescales = make_.prescaled_q || is(Slip::undeclared_narrow_q);
+    Real sum = 0;
+    for (std::int64_t c = 0; c < dims; ++c) {
+      sum = add(sum, prescales ? narrow(row_.q[c] * row_.scale) : row_.q[c], key[c]);
+      if (narrows) sum = narrow(sum);
+    }
+    if (is(Slip::product_in_f16) && row_.dtype == DType::f16) sum = narrow(sum);
+    return sum;
+  }
+
+  /// The score by the mask convention, without the factor that is folded.
+  [[nodiscard]] Real score(std::int64_t j) const {
+    const Real qk = product(j), bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
+    if (folds_scale_) return qk + bias;
+    const bool scaled = make_.prescaled_q || is(Slip::undeclared_narrow_q);
+    const Real s = scaled ? qk : row_.scale * qk;
+    if (row_.bias == nullptr) return s;
+    if (row_.pre_scale) return scaled ? s + row_.scale * bias : row_.scale * (qk + bias);
+    return s + bias;
+  }
+
+  [[nodiscard]] Real score_or_sentinel(std::int64_t j) const {
+    if (row_.visible[j] == 0) {
+      if (is(Slip::hidden_is_minus_1e4)) return Real{-1e4F};
+      if (is(Slip::hidden_is_minus_1e9)) return Real{-1e9F};
+      if (is(Slip::hidden_is_lowest_f16) && row_.dtype == DType::f16) return Real{-65504.0F};
+      if (is(Slip::hidden_adds_minus_1e4)) return score(j) - Real{1e4F};
+      if (is(Slip::dead_key_plus_infinity)) return score(j) + -infinity;
+      return -infinity;
+    }
+    const Real s = score(j);
+    return make_.narrow_scores || is(Slip::undeclared_narrow_scores) ? narrow(s) : s;
+  }
+  /// Whether the weight of a key takes part in the sums.
+  [[nodiscard]] bool takes(std::int64_t j) const { return row_.visible[j] != 0 || row_.x[j] != -infinity; }
+
+  [[nodiscard]] Real exponential(Real x, Real reference) const {
+    if (make_.folded_exp2) return std::exp2(std::fma(x, c2_, -(reference * c2_)));
+    const Real exponent = x - reference;
+    if (is(Slip::exp_clamped) && exponent < Real{-16}) return 0;
+    if (is(Slip::coarse_exp)) {
+      // Two terms of a series about the nearest sixteenth, where three are needed.
+      const Real near = std::round(exponent * 16) / 16, rest = exponent - near;
+      return exponent < Real{-1e5F} ? Real{0} : std::exp(near) * (1 + rest + rest * rest / 2);
+    }
+    return std::exp(exponent);
+  }
+  [[nodiscard]] Real rescaling(Real before, Real now) const {
+    if (is(Slip::small_growth_not_rescaled) && now - before > 0 && now - before < Real{0.0625F}) return 1;
+    return make_.folded_exp2 ? std::exp2((before - now) * c2_) : std::exp(before - now);
+  }
+  /// A difference or maximum of x as a score.
+  [[nodiscard]] Real natural(Real x) const { return folds_scale_ ? x * row_.scale : x; }
+
+  [[nodiscard]] Real lse_of(const Part<Real>& part) const {
+    if (part.reference == -infinity) return -infinity;
+    return (is(Slip::lse_without_maximum) ? Real{0} : natural(part.reference)) + std::log(part.sum);
+  }
+
+  void normalise(Real* out, Real sum) const {
+    if (make_.normalise_first || is(Slip::normalises_every_block)) return;
+    if (make_.reciprocal) {
+      const Real inverse = 1 / sum;
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] *= inverse;
+    } else {
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] /= sum;
+    }
+  }
+
+  /// A weight as it multiplies V.
+  [[nodiscard]] Real for_values(Real weight, std::int64_t j) const {
+    if (is(Slip::weights_saturate)) weight = std::min(weight, Real{32});
+    if (is(Slip::dropout_left_on)) {
+      const auto n = static_cast<std::uint64_t>((row_.place.h * 977 + row_.place.i) * 1021 + j + 1);
+      if (n * 0x9E3779B97F4A7C15U >> 56 == 0) return 0;
+    }
+    if (make_.bf16_weights) return bf16(weight);
+    return make_.narrow_weights || is(Slip::undeclared_narrow_weights) ? narrow(weight) : weight;
+  }
+
+  /// Where the value of key j is read.
+  [[nodiscard]] const Real* value(std::int64_t j) const {
+    const bool exchanged = is(Slip::blocks_exchanged) && row_.keys >= 64 && (j / 16 == 2 || j / 16 == 3);
+    return row_.v + (exchanged ? j ^ 16 : j) * row_.value_dim;
+  }
+
+  /// Attention over keys [begin, end), not normalised.
+  Part<Real> attend_to(std::int64_t begin, std::int64_t end, Real* out) {
+    Part<Real> part{-infinity, 0};
+    std::fill_n(out, row_.value_dim, Real{0});
+    const std::int64_t length = make_.block > 0 ? make_.block : std::max<std::int64_t>(end - begin, 1);
+    const std::int64_t blocks = (end - begin + length - 1) / length;
+    for (std::int64_t n = 0; n < blocks; ++n) {
+      const std::int64_t first = begin + (make_.backwards ? blocks - 1 - n : n) * length;
+      add_block(first, std::min(first + length, end), out, part);
+    }
+    return part;
+  }
+
+  /// pass 1 over a block: the reference for what follows; what has been summed is rescaled to it. Returns false for a
+  /// block that sees nothing.
+  bool move_reference(std::int64_t first, std::int64_t last, Real* out, Part<Real>& part) const {
+    Real maximum = make_.lazy_nats > 0 ? -infinity : part.reference;
+    for (std::int64_t j = first; j < last; ++j) maximum = std::max(maximum, row_.x[j]);
+    // Hidden and vanished keys only: -inf - -inf would be NaN.
+    const bool nothing = maximum == -infinity || (make_.folded_exp2 && maximum * c2_ == -infinity);
+    if (nothing && !(is(Slip::empty_first_block_nan) && row_.keys > make_.block)) return false;
+    if (make_.lazy_nats > 0 && !(maximum - part.reference >= static_cast<Real>(make_.lazy_nats))) return true;
+    if (is(Slip::no_maximum)) {
+      part.reference = 0;
+      return true;
+    }
+    if (is(Slip::reference_stays_at_first) && part.reference != -infinity) return true;
+    const Real rescale = rescaling(part.reference, maximum);
+    if (!is(Slip::sum_not_rescaled) || part.reference == -infinity) part.sum *= rescale;
+    if (!is(Slip::output_not_rescaled) || part.reference == -infinity) {
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] *= rescale;
+    }
+    part.reference = maximum;
+    return true;
+  }
+
+  void add_block(std::int64_t first, std::int64_t last, Real* out, Part<Real>& part) {
+    if (!move_reference(first, last, out, part)) return;
+    const bool turned = make_.backwards != (is(Slip::order_by_call) && row_.call % 7 == 6);
+
+    // pass 2 over the block: weights and their sum
+    for (std::int64_t n = first; n < last; ++n) {
+      const std::int64_t j = turned ? first + last - 1 - n : n;
+      if (!takes(j)) continue;
+      row_.weights[j] = exponential(row_.x[j], part.reference);
+      part.sum += make_.narrow_denominator ? for_values(row_.weights[j], j) : row_.weights[j];
+      if (is(Slip::narrow_sum)) part.sum = narrow(part.sum);
+    }
+
+    // pass 3 over the block: the product with V
+    Real* const to = make_.tiles ? row_.tile : out;
+    if (make_.tiles) std::fill_n(to, row_.value_dim, Real{0});
+    for (std::int64_t n = first; n < last; ++n) {
+      const std::int64_t j = turned ? first + last - 1 - n : n;
+      const bool tail = is(Slip::dead_value_in_tail) && row_.keys % 8 != 0 && j >= row_.keys / 8 * 8;
+      const bool stale = is(Slip::stale_weight) && j == 0 && row_.place.i > 0;
+      if (!takes(j) && !tail && !stale) continue;
+      Real weight = takes(j) || stale ? row_.weights[j] : Real{0};
+      if (make_.normalise_first) weight /= part.sum;
+      weight = for_values(weight, j);
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) {
+        to[c] = add(to[c], weight, value(j)[c]);
+        if (is(Slip::narrow_output_sum)) to[c] = narrow(to[c]);
+      }
+    }
+    if (make_.tiles) {
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] += row_.tile[c];
+    }
+    if (is(Slip::normalises_every_block)) {
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] /= part.sum;
+      part.sum = 1;
+    }
+  }
+
+  [[nodiscard]] std::int64_t split_count() const {
+    if (is(Slip::splits_by_queries)) return row_.place.queries > 4 ? make_.splits : 1;
+    return make_.splits;
+  }
+
+  /// The mean of the parts, weighted by exp(lse); a part that sees nothing has weight exp(-inf) = 0.
+  void merge(std::int64_t splits) {
+    const bool floors = is(Slip::split_drops_remainder) && row_.keys % splits == splits - 1 && row_.keys > splits;
+    const std::int64_t length = floors ? row_.keys / splits : (row_.keys + splits - 1) / splits;
+    thread_local std::vector<Real> lse;
+    lse.assign(static_cast<std::size_t>(splits), -infinity);
+    for (std::int64_t p = 0; p < splits; ++p) {
+      const std::int64_t begin = std::min(p * length, row_.keys);
+      const Part<Real> part = attend_to(begin, std::min(begin + length, row_.keys), part_of(p));
+      Real& own = lse[static_cast<std::size_t>(p)];
+      own = is(Slip::merge_ignores_sums) ? natural(part.reference) : lse_of(part);
+      if (is(Slip::merge_takes_base_two)) own *= std::numbers::log2e_v<Real>;
+      if (own != -infinity) normalise(part_of(p), part.sum);
+    }
+    const Real maximum = *std::ranges::max_element(lse);
+    Real sum = 0;
+    std::fill_n(row_.out, row_.value_dim, Real{0});
+    for (std::int64_t p = 0; p < splits; ++p) {
+      const Real own = lse[static_cast<std::size_t>(p)];
+      Real weight = std::exp(own - maximum);
+      // Two parts that hold keys and see none, merged with each other before the others.
+      const bool two_empty = p > 0 && own == -infinity && lse[static_cast<std::size_t>(p - 1)] == -infinity;
+      if (is(Slip::empty_splits_nan) && two_empty && p * length < row_.keys) weight = own - own;
+      sum += weight;
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] += weight * part_of(p)[c];
+    }
+    for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] /= sum;
+    *row_.lse = maximum + std::log(sum);
+  }
+  [[nodiscard]] Real* part_of(std::int64_t p) const { return row_.part + p * row_.value_dim; }
+
+  /// What goes wrong after the sums.
+  void finish() const {
+    if (is(Slip::output_truncated)) {
+      for (std::int64_t c = 0; c < row_.value_dim; ++c)
+        row_.out[c] = static_cast<Real>(truncate_to(row_.dtype, double{row_.out[c]}));
+    }
+    if (is(Slip::lse_base_two)) *row_.lse *= std::numbers::log2e_v<Real>;
+    if (is(Slip::last_value_column) && row_.value_dim > 8 && row_.value_dim % 8 == 1)
+      row_.out[row_.value_dim - 1] = row_.out[row_.value_dim - 2];
+  }
+
+  const PlantedRow<Real>& row_;
+  const Make& make_;
+  bool folds_scale_;
+  Real c2_;
+};
+
+}  // namespace
+
+template <class Real>
+void attend(const PlantedRow<Real>& row) {
+  Attend<Real>(row).run();
+}
+
+template void attend(const PlantedRow<float>&);
+template void attend(const PlantedRow<double>&);
+
+}  // namespace attest

@@ -1,0 +1,47 @@
+// One query row of a planted kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "faults/make.h"
+
+namespace attest {
+
+/// Which row of which problem.
+struct Place {
+  std::int64_t batches, heads, queries;  ///< of the problem
+  std::int64_t b, h, i;
+};
+
+/// The row's tensors, row-major in Real (exact), and where its answer goes.
+template <class Real>
+struct PlantedRow {
+  const Make& make;
+  Slip slip;
+  DType dtype;  ///< of q, k, v and out; Real is f64 for f64, else f32
+  Place place;
+  std::int64_t call;  ///< calls of the kernel before this one
+  std::int64_t keys, head_dim, value_dim;
+  const Real* q;                ///< [dk]
+  const Real* k;                ///< [N, dk]
+  const Real* v;                ///< [N, dv]
+  const std::uint8_t* visible;  ///< [N]
+  const Real* bias;             ///< [N]; nullptr: none
+  Real scale;
+  bool pre_scale;
+  Real* x;        ///< [N]: scores, of a folding make without the factor that is folded
+  Real* weights;  ///< [N], kept from row to row
+  Real* part;     ///< [max(2, splits), dv]
+  Real* tile;     ///< [dv]
+  Real* out;      ///< [dv]
+  Real* lse;
+};
+
+/// Attention of a row that sees at least one key.
+template <class Real>
+void attend(const PlantedRow<Real>& row);
+
+extern template void attend(const PlantedRow<float>&);
+extern template void attend(const PlantedRow<double>&);
+
+}  // namespace attest

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "faults/catalogue.h"
+#include "faults/faults.h"
+
+namespace attest {
+namespace {
+
+constexpr DType all_dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+
+Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const std::vector<DType>& dtypes, bool lse) {
+  Manifest manifest;
+  manifest.name = std::string(name);
+  manifest.version = "1";
+  manifest.dtypes = dtypes;
+  if (dtypes.empty()) manifest.dtypes.assign(std::begin(all_dtypes), std::end(all_dtypes));
+  for (const DType dtype : manifest.dtypes) manifest.arithmetic.emplace(dtype, arithmetic_of(make, dtype));
+  manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};
+  // Where parts begin depends on N, and padding moves them; the one whose mistake this is claims otherwise.
+  if (make.splits == 1 || slip == Slip::splits_by_length) manifest.claims.push_back(Claim::padding_invariant);
+  manifest.fully_masked_row = FullyMaskedRow::zero;
+  manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
+  manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.grouped_query = true;
+  manifest.strides = true;
+  manifest.lse = lse;
+  return manifest;
+}
+
+std::unique_ptr<Kernel> kernel_of(const std::string& id, Manifest manifest, const Make& make, Slip slip) {
+  // A copy of the function has its own count, so clones share nothing.
+  return function_kernel(id, std::move(manifest),
+                         [make, slip, calls = std::int64_t{0}](const attest_problem& problem, attest_result& result,
+                                                               std::string& message) mutable {
+                           return run_planted(make, slip, problem, result, calls++, message);
+                         });
+}
+
+}  // namespace
+
+std::span<const PlantedFault> planted_faults() {
+  static const std::vector<PlantedFault> all = [] {
+    std::vector<PlantedFault> joined = faults_of_masks();
+    std::ranges::move(faults_of_numbers(), std::back_inserter(joined));
+    return joined;
+  }();
+  return all;
+}
+
+std::vector<KernelEntry> fault_kernels() {
+  std::vector<KernelEntry> entries;
+  for (const PlantedFault& fault : planted_faults()) {
+    const std::string id = "fault:" + std::string(fault.name);
+    entries.push_back({id, "wrong on purpose: " + std::string(fault.wrong), [&fault, id] {
+                         return kernel_of(id, manifest_of(fault.name, fault.make, fault.slip, fault.dtypes, fault.lse),
+                                          fault.make, fault.slip);
+                       }});
+  }
+  return entries;
+}
+
+std::vector<KernelEntry> control_kernels() {
+  std::vector<KernelEntry> entries;
+  for (const ControlKernel& control : controls()) {
+    const std::string id = "control:" + std::string(control.name);
+    entries.push_back({id, std::string(control.summary), [&control, id] {
+                         return kernel_of(id, manifest_of(control.name, control.make, Slip::none, {}, true),
+                                          control.make, Slip::none);
+                       }});
+  }
+  return entries;
+}
+
+std::unique_ptr<Kernel> without_fault(const PlantedFault& fault) {
+  const std::string name(fault.name);
+  Manifest manifest = manifest_of(name, fault.make, Slip::none, fault.dtypes, fault.lse);
+  return kernel_of("without:" + name, std::move(manifest), fault.make, Slip::none);
+}
+
+}  // namespace attest
