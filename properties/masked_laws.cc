@@ -78,6 +78,7 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
     // The mean of V is attention with equal scores: its exact value, and what that may cost.
     if (keys_of(masked) == 0) return {};
     Case equal = without_mask(masked);
+    equal.causal = Causal::none;
     equal[Slot::q] = mapped(equal.q(), [](std::int64_t, double) { return 0.0; });
     const Result mean = run(kernel, equal).queries({i});
     std::vector<double> exact, allowed;
@@ -109,13 +110,15 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
   return {};
 }
 
-// All of row i masked: the declared policy; the other rows are as they were.
+// All of row i masked: the declared policy; the other rows are as they were. The causal form at the bottom right hides
+// every key from the first M - N rows by itself.
 Verdict fully_masked_row(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
-  const std::int64_t i = argument(c, "i", queries_of(c));
-  const Case before = with_some_mask(c);
+  const std::int64_t by_form = c.causal == Causal::bottom_right ? queries_of(c) - keys_of(c) : 0;
+  const std::int64_t i = argument(c, "i", by_form > 0 ? by_form : queries_of(c));
+  const Case before = by_form > 0 ? c : with_some_mask(c);
   Case masked = before;
-  for (std::int64_t j = 0; j < keys_of(c); ++j) masked = hide(std::move(masked), i, j);
+  for (std::int64_t j = 0; by_form <= 0 && j < keys_of(c); ++j) masked = hide(std::move(masked), i, j);
   if (kernel.manifest().fully_masked_row == FullyMaskedRow::error) {
     const Reply reply = kernel.run(masked);
     if (reply.status == CallStatus::rejected) return {};
@@ -137,9 +140,6 @@ std::string misses_equivariance(const Case& c) {
   if (!c.mask().present()) return "has no mask; the statement is about one";
   return misses_any(c, misses_no_causal, misses_two_queries, misses_two_keys);
 }
-std::string misses_full_row(const Case& c) {
-  return misses_any(c, misses_no_causal, misses_hiding);
-}
 std::string misses_additive(const Case& c) {
   if (c.dtype() == DType::f8_e4m3 && c.mask().present() && c.mask().dtype() == DType::boolean)
     return "is in f8_e4m3, which has no infinity for an additive mask that hides";
@@ -149,6 +149,13 @@ std::string misses_additive(const Case& c) {
 /// Some mask.
 void any_mask(Recipe& r) {
   if (r.mask == MaskKind::none) r.mask = r.seed % 2 == 0 ? MaskKind::random : MaskKind::bias;
+}
+
+/// One in eight: the causal form at the bottom right with more queries than keys, whose first rows see nothing.
+void some_by_form(Recipe& r) {
+  if (r.seed % 8 != 0 || r.keys > 256) return;
+  r.causal = Causal::bottom_right;
+  r.queries = std::max(r.queries, r.keys + 1 + r.queries % 2);
 }
 
 const Property family[] = {
@@ -184,8 +191,8 @@ const Property family[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "`nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
-     .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
-     .misses = misses_full_row,
+     .given = [](Draw& draw) -> Case { return draw.attention().masked().where(some_by_form); },
+     .misses = misses_hiding,
      .check = fully_masked_row},
 };
 

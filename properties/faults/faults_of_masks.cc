@@ -158,7 +158,7 @@ std::vector<PlantedFault> faults_of_masks() {
        .classes = "G",
        .wrong = "the causal form never hides the first key, which rows of M > N must not see",
        .stands_for = "sparkinfer#605; sparkinfer#611",
-       .caught_by = "causal.alignment masked.fully-masked-row",
+       .caught_by = "masked.fully-masked-row",
        .make = {},
        .slip = Slip::first_key_not_bounded},
       {.name = "mask-of-first-batch",

@@ -248,8 +248,10 @@ class Attend {
       const Real own = lse[static_cast<std::size_t>(p)];
       Real weight = std::exp(own - maximum);
       // Two parts that hold keys and see none, merged with each other before the others.
-      const bool two_empty = p > 0 && own == -infinity && lse[static_cast<std::size_t>(p - 1)] == -infinity;
-      if (is(Slip::empty_splits_nan) && two_empty && p * length < row_.keys) weight = own - own;
+      if (is(Slip::empty_splits_nan) && p > 0 && p * length < row_.keys && own == -infinity) {
+        const Real neighbour = lse[static_cast<std::size_t>(p - 1)];
+        if (neighbour == -infinity) weight = std::exp(own - neighbour);
+      }
       sum += weight;
       for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] += weight * part_of(p)[c];
     }
