@@ -14,7 +14,7 @@ namespace {
 /// Greedy descent: a candidate that still shows the violation replaces the current case.
 class Shrinker {
  public:
-  Shrinker(const Property& property, Kernel& kernel, Case start, Verdict verdict, int budget)
+  Shrinker(const Property& property, Kernel& kernel, Case start, const Verdict& verdict, int budget)
       : property_(property),
         kernel_(kernel),
         current_(std::move(start)),
