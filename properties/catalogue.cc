@@ -18,6 +18,7 @@ const std::vector<const Property*>& catalogue() {
                                                    attention_scaling_properties(),
                                                    attention_split_properties(),
                                                    attention_layout_properties(),
+                                                   attention_stride_properties(),
                                                    attention_properties(),
                                                    attention_length_properties(),
                                                    masked_properties(),

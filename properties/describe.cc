@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "attest/strides.h"
+
 namespace attest {
 namespace {
 
@@ -32,6 +34,8 @@ std::string describe(const Case& c, std::int64_t most) {
   std::string text = fmt::format("{}: scale {}, causal {}, mask {}", name_of(c.operation), c.scale, name_of(c.causal),
                                  c.mask().present() ? name_of(c.mask_convention) : "none");
   if (c.operation == Operation::multihead) text += fmt::format(", heads {}", c.heads);
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts())
+    text += fmt::format(", strides {}", to_string(layouts));
   text += '\n';
   for (int index = 0; index < slot_count; ++index) {
     const auto slot = static_cast<Slot>(index);

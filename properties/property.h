@@ -51,6 +51,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> attention_scaling_properties();
 [[nodiscard]] std::span<const Property> attention_split_properties();
 [[nodiscard]] std::span<const Property> attention_layout_properties();
+[[nodiscard]] std::span<const Property> attention_stride_properties();
 [[nodiscard]] std::span<const Property> attention_length_properties();
 [[nodiscard]] std::span<const Property> masked_properties();
 [[nodiscard]] std::span<const Property> masked_form_properties();

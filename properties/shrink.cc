@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "attest/strides.h"
 #include "property.h"
 #include "selection.h"
 #include "simplify.h"
@@ -156,6 +157,7 @@ class Shrinker {
       change(candidate);
       changed |= take(std::move(candidate));
     };
+    changed |= simplify_layouts();
     if (current_.mask().present()) with([](Case& c) { c[Slot::mask] = Tensor(); });
     if (current_.causal != Causal::none) with([](Case& c) { c.causal = Causal::none; });
     if (current_.mask_convention != MaskConvention::post_scale) {
@@ -173,6 +175,23 @@ class Shrinker {
     if (current_.scale != std::exp2(std::round(std::log2(current_.scale)))) {
       with([](Case& c) { c.scale = std::exp2(std::round(std::log2(c.scale))); });
     }
+    return changed;
+  }
+
+  /// Row-major in the place of each layout that the violation does not need.
+  bool simplify_layouts() {
+    bool changed = false;
+    const auto without = [&](auto part) {
+      Layouts layouts = layouts_of(current_);
+      if (std::exchange(part(layouts), MemoryLayout::row_major) == MemoryLayout::row_major) return;
+      Case candidate = current_;
+      set_layouts(candidate, layouts);
+      changed |= take(std::move(candidate));
+    };
+    for (int slot = 0; slot < slot_count; ++slot)
+      without([slot](Layouts& layouts) -> MemoryLayout& { return layouts[static_cast<Slot>(slot)]; });
+    without([](Layouts& layouts) -> MemoryLayout& { return layouts.out; });
+    without([](Layouts& layouts) -> MemoryLayout& { return layouts.lse; });
     return changed;
   }
 

@@ -55,6 +55,11 @@ void make_valid(Recipe& r) {
     r.keys = r.queries;
     r.c_k = r.c_v = r.c_q;
   }
+  for (MemoryLayout& layout : r.layouts.inputs) wrap(layout);
+  for (MemoryLayout* const layout : {&r.layouts.out, &r.layouts.lse}) {
+    wrap(*layout);
+    if (*layout == MemoryLayout::repeated) *layout = MemoryLayout::row_major;
+  }
   r.override_count = clamped(r.override_count, 0, static_cast<std::int64_t>(r.overrides.size()));
 }
 
@@ -84,6 +89,12 @@ std::string kinds_of(const Recipe& r) {
   add("scale:", name_of(r.scale));
   add("shape:", shape_name(r.queries, r.keys, r.dk, r.dv));
   if (r.override_count > 0) add("overrides:", "yes");
+  for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i) {
+    const auto layout = static_cast<MemoryLayout>(i);
+    const auto& inputs = r.layouts.inputs;
+    if (r.layouts.out == layout || std::find(inputs.begin(), inputs.end(), layout) != inputs.end())
+      add("strides:", name_of(layout));
+  }
   return kinds;
 }
 
@@ -105,6 +116,10 @@ Case decode(Recipe recipe) {
     fill_multihead(recipe, c);
   }
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
+  if (recipe.layouts != Layouts()) {
+    make_repeatable(recipe, c);
+    set_layouts(c, recipe.layouts);
+  }
   c.metadata.emplace("kinds", kinds_of(recipe));
   return c;
 }

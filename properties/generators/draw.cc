@@ -20,6 +20,22 @@ DrawnAttention& DrawnAttention::near_the_edge() {
   return *this;
 }
 
+DrawnAttention& DrawnAttention::strided() {
+  rc::Random random = random_.split();
+  // One head of one batch entry leaves few strides to be wrong about.
+  if (recipe_.heads == 1 && random.next() % 2 == 0) recipe_.heads = recipe_.kv_heads = 2;
+  if (recipe_.batch == 1 && random.next() % 2 == 0) recipe_.batch = 2;
+  const auto drawn = [&](int kinds) { return static_cast<MemoryLayout>(random.next() % static_cast<unsigned>(kinds)); };
+  constexpr int all = static_cast<int>(MemoryLayout::count), of_outputs = static_cast<int>(MemoryLayout::repeated);
+  Layouts& layouts = recipe_.layouts;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask}) layouts[slot] = drawn(all);
+  layouts.out = drawn(of_outputs);
+  layouts.lse = drawn(of_outputs);
+  const Slot one = static_cast<Slot>(random.next() % 3);
+  if (layouts[one] == MemoryLayout::row_major) layouts[one] = static_cast<MemoryLayout>(1 + random.next() % (all - 1));
+  return *this;
+}
+
 DrawnMultihead& DrawnMultihead::torch_case() {
   recipe_.dv = recipe_.dk;
   const std::int32_t d = recipe_.heads * recipe_.dk;

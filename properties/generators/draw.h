@@ -22,6 +22,9 @@ class DrawnAttention {
   DrawnAttention& masked();
   /// At least so many queries and keys.
   DrawnAttention& at_least(std::int32_t queries, std::int32_t keys);
+  /// A memory layout for every tensor, not row-major for one of q, k and v at least, and more than one head and batch
+  /// entry half of the time each.
+  DrawnAttention& strided();
   /// Whatever else a hypothesis needs of the recipe.
   template <class Edit>
   DrawnAttention& where(Edit&& edit) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attest/case.h"
+#include "attest/strides.h"
 
 namespace attest {
 
@@ -126,6 +127,9 @@ struct Recipe {
   ScaleKind scale = ScaleKind::inverse_root;
   Causal causal = Causal::none;
   MaskConvention convention = MaskConvention::post_scale;
+  /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
+  /// has something to repeat; a mask is spread out over the heads.
+  Layouts layouts{};
   std::uint64_t seed = 0;  ///< of every number in the tensors
   std::int32_t override_count = 0;
   std::array<Override, 4> overrides{};
@@ -136,7 +140,8 @@ inline constexpr std::int64_t most_tokens = 16384;
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 22;
 
 /// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.
-/// Every number is finite and representable in the dtype. Metadata: "kinds".
+/// Every number is finite and representable in the dtype. Metadata: "kinds", and "strides" where a layout is not
+/// row-major.
 [[nodiscard]] Case decode(Recipe recipe);
 
 }  // namespace attest

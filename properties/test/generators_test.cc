@@ -158,6 +158,9 @@ TEST(Draw, reaches_every_kind_and_mostly_small_shapes) {
   EXPECT_GE(count.at("shape:long"), 1);
   EXPECT_GE(count.at("shape:empty"), cases / 500);
   expect_every<MatrixKind>(words(general_multihead, 4000), "matrices:", 40);
+  auto layouts = words(*properties_matching("attention.strides").at(0), 1000);
+  layouts["strides:row-major"] = 1000;  // which is not named
+  expect_every<MemoryLayout>(layouts, "strides:", 200);
 }
 
 TEST(Draw, reaches_the_shapes_that_known_bugs_need) {

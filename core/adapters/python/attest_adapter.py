@@ -21,6 +21,9 @@ case is skipped) or Rejected (the problem is invalid); any other exception is a 
 multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q,
 b_k, b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
 
+With "strides": true in the manifest the arrays come in other memory layouts too (token-major, padded rows, stride 0, …):
+views of larger buffers that hold NaN between the elements. A call that changes such a buffer has failed.
+
 framework="numpy": arrays; bf16 is float32 here (exact on the way in, rounded once to nearest on the way out), or with
 bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tensors, in inference mode.
 """
@@ -144,6 +147,19 @@ class _Numpy:
             return bf16_to_f32(array)
         return array if array.flags.aligned else array.copy()
 
+    def laid_out(self, array, start, strides, elements):
+        numpy = self.numpy
+        buffer = numpy.full(elements * array.itemsize, 1 if array.dtype == bool else 0xFF, numpy.uint8)
+        whole = buffer.view(array.dtype)
+        steps = [stride * array.itemsize for stride in strides]
+        view = numpy.lib.stride_tricks.as_strided(whole[start:], array.shape, steps)
+        once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+        view[once] = array[once]
+        return view, (buffer, buffer.copy())
+
+    def unchanged(self, memory):
+        return self.numpy.array_equal(*memory)
+
     def write(self, value, dtype):
         array = self.numpy.asarray(value)
         converts = dtype == "BF16" and self.bf16_as_f32
@@ -180,6 +196,18 @@ class _Torch:
         if offset % size:
             body, offset = body[offset : offset + count * size], 0
         return self.torch.frombuffer(body, dtype=self.dtypes[dtype], count=count, offset=offset).view(shape)
+
+    def laid_out(self, tensor, start, strides, elements):
+        torch = self.torch
+        buffer = torch.full((elements,), True if tensor.dtype == torch.bool else math.nan, dtype=tensor.dtype)
+        # What lies along a stride of 0 is written once: torch refuses to write through a view that overlaps itself.
+        once = tensor[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)]
+        buffer.as_strided(once.shape, strides, start).copy_(once)
+        return buffer.as_strided(tensor.shape, strides, start), (buffer, buffer.clone())
+
+    def unchanged(self, memory):
+        now, before = (buffer.view(self.torch.uint8) for buffer in memory)
+        return self.torch.equal(now, before)
 
     def write(self, value, dtype):
         due = self.dtypes[dtype]
@@ -267,6 +295,10 @@ class _Server:
             raise Unsupported(f"there is no {op} function")
         read = self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
+        memories = {}
+        for name, place in json.loads(metadata.get("strides", "{}")).items():
+            if place["elements"] > 0:
+                tensors[name], memories[name] = self.framework.laid_out(tensors[name], **place)
         names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
         if op == "attention":
             head_dim = header["q"]["shape"][-1]
@@ -275,6 +307,9 @@ class _Server:
         additive = "mask" in header and header["mask"]["dtype"] != "BOOL"
         named = self.by_name(op, metadata, tensors, head_dim, additive)
         result = function(*[tensors[name] for name in names], **named)
+        for name, memory in memories.items():
+            if not self.framework.unchanged(memory):
+                raise RuntimeError(f"the function wrote to its input {name}, or between the elements of it")
         out, lse = result if isinstance(result, tuple) else (result, None)
         dtype = self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"])
         replies = [("out", dtype, *self.framework.write(out, dtype))]

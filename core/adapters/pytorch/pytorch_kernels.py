@@ -162,6 +162,7 @@ KERNELS = {
             "dtypes": ["f64", "f32", "bf16"], "arithmetic": {"f64": _F64, "f32": _F32, "bf16": _BF16},
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["attention"],
             "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left"],
+            "strides": True,
         },
     },
     "mha": {
@@ -171,7 +172,7 @@ KERNELS = {
             "dtypes": ["f64", "f32"], "arithmetic": _MHA,
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
             "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left", "bottom-right"],
-            "limits": {"value_dim": "head_dim"},
+            "strides": True, "limits": {"value_dim": "head_dim"},
         },
     },
     "mha-fast": {
@@ -181,7 +182,7 @@ KERNELS = {
             "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32},
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
             "masks": [], "causal": [],
-            "limits": {"value_dim": "head_dim", "heads_multiple": 2, "self_attention_only": True},
+            "strides": True, "limits": {"value_dim": "head_dim", "heads_multiple": 2, "self_attention_only": True},
         },
     },
 }

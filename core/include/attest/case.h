@@ -69,10 +69,10 @@ struct Case {
 };
 
 /// Shapes, dtypes, divisibility, scale and mask entries as kernel-interface.md requires them; no NaN or Inf in q, k and
-/// v unless metadata says "non_finite": "yes", and none in weights and biases; bool masks of 0 and 1. M = 0 and N = 0
-/// are valid. Whether a kernel takes the dtype of the mask is the manifest's business. Beyond the contract: an axis is
-/// at most 2^31 - 1 long, batch times heads at most 2^24, the output at most 2^32 elements. Throws UsageError with one
-/// line naming the tensor and the rule.
+/// v unless metadata says "non_finite": "yes", and none in weights and biases; bool masks of 0 and 1; metadata
+/// "strides" as strides.h reads it. M = 0 and N = 0 are valid. Whether a kernel takes the dtype of the mask is the
+/// manifest's business. Beyond the contract: an axis is at most 2^31 - 1 long, batch times heads at most 2^24, the
+/// output at most 2^32 elements. Throws UsageError with one line naming the tensor and the rule.
 void validate(const Case& c);
 
 /// 1/sqrt(dk), the definition's scale, in double.

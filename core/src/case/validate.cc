@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "attest/case.h"
+#include "attest/strides.h"
 #include "case/case_file.h"
 
 namespace attest {
@@ -255,6 +256,7 @@ void validate_metadata(const Case& c) {
   for (const std::string_view key : case_keys(c.operation)) {
     if (c.metadata.count(std::string(key)) != 0) refuse("metadata holds \"{}\", which the case itself states", key);
   }
+  static_cast<void>(layouts_of(c));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include "attest/kernel_under_test.h"
 #include "core_problem.h"
+#include "guarded_memory.h"
+#include "problem_in_memory.h"
 
 namespace attest {
 namespace {
@@ -86,9 +88,13 @@ class WideKernel final : public Kernel {
         for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(wide_interval(out(i, k)));
     };
     if (c.operation == Operation::attention) {
-      for (const AttentionResult<T>& page : attention_results<T>(c.problem())) keep(page.out);
+      attest_problem problem = c.problem();
+      lay_out(problem, c);
+      for (const AttentionResult<T>& page : attention_results<T>(problem)) keep(page.out);
     } else {
-      for (const Matrix<T>& out : multihead_outputs<T>(c.multihead_problem())) keep(out);
+      attest_multihead_problem problem = c.multihead_problem();
+      lay_out(problem, c);
+      for (const Matrix<T>& out : multihead_outputs<T>(problem)) keep(out);
     }
     return reply;
   } catch (const UsageError& error) {
@@ -96,7 +102,18 @@ class WideKernel final : public Kernel {
   }
 
  private:
+  /// The problem's tensors in the layouts that the case names, if it names any.
+  template <class Problem>
+  void lay_out(Problem& problem, const Case& c) {
+    const Layouts layouts = layouts_of(c);
+    if (layouts == Layouts()) return;
+    memory_.clear(manifest().alignment, GuardedMemory::Fill::signalling);
+    add_inputs(memory_, problem, layouts);
+    memory_.lay_out();
+  }
+
   std::unique_ptr<Kernel> rounded_;
+  GuardedMemory memory_;
 };
 
 template <class T>

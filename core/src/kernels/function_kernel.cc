@@ -11,6 +11,7 @@
 
 #include "attest/kernel_under_test.h"
 #include "guarded_memory.h"
+#include "problem_in_memory.h"
 
 namespace attest {
 namespace {
@@ -64,7 +65,7 @@ class FunctionKernel final : public Kernel {
   Reply call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill);
   /// The function itself, its inputs placed: its status, or nothing and the message when it threw.
   template <class Function, class Problem>
-  std::optional<int> invoke(const Function& function, const Problem& problem, attest_result& result,
+  std::optional<int> invoke(const Function& function, const Problem& problem, const Case& c, attest_result& result,
                             std::string& message);
   std::optional<int> attention(const Case& c, attest_result& result, std::string& message);
   std::optional<int> multihead(const Case& c, attest_result& result, std::string& message);
@@ -77,10 +78,11 @@ class FunctionKernel final : public Kernel {
 };
 
 template <class Function, class Problem>
-std::optional<int> FunctionKernel::invoke(const Function& function, const Problem& problem, attest_result& result,
-                                          std::string& message) {
-  memory_.output("out", result.out);
-  if (result.lse.rank != 0) memory_.output("lse", result.lse);
+std::optional<int> FunctionKernel::invoke(const Function& function, const Problem& problem, const Case& c,
+                                          attest_result& result, std::string& message) {
+  const Layouts layouts = layouts_of(c);
+  memory_.output("out", result.out, layouts.out);
+  if (result.lse.rank != 0) memory_.output("lse", result.lse, layouts.lse);
   memory_.lay_out();
   try {
     return function(problem, result, message);
@@ -94,30 +96,14 @@ std::optional<int> FunctionKernel::invoke(const Function& function, const Proble
 
 std::optional<int> FunctionKernel::attention(const Case& c, attest_result& result, std::string& message) {
   attest_problem problem = c.problem();
-  memory_.input("q", problem.q);
-  memory_.input("k", problem.k);
-  memory_.input("v", problem.v);
-  memory_.input("mask", problem.mask);
-  return invoke(attention_, problem, result, message);
+  add_inputs(memory_, problem, layouts_of(c));
+  return invoke(attention_, problem, c, result, message);
 }
 
 std::optional<int> FunctionKernel::multihead(const Case& c, attest_result& result, std::string& message) {
   attest_multihead_problem problem = c.multihead_problem();
-  memory_.input("q", problem.q);
-  memory_.input("k", problem.k);
-  memory_.input("v", problem.v);
-  memory_.input("w_q", problem.w_q);
-  memory_.input("w_k", problem.w_k);
-  memory_.input("w_v", problem.w_v);
-  memory_.input("b_q", problem.b_q);
-  memory_.input("b_k", problem.b_k);
-  memory_.input("b_v", problem.b_v);
-  memory_.input("w_o", problem.w_o);
-  memory_.input("b_o", problem.b_o);
-  memory_.input("bias_k", problem.bias_k);
-  memory_.input("bias_v", problem.bias_v);
-  memory_.input("mask", problem.mask);
-  return invoke(multihead_, problem, result, message);
+  add_inputs(memory_, problem, layouts_of(c));
+  return invoke(multihead_, problem, c, result, message);
 }
 
 Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill) {

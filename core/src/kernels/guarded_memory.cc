@@ -15,10 +15,32 @@ std::size_t rounded_up(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
+std::size_t element_size(const attest_tensor& view) {
+  return size_of(static_cast<DType>(view.dtype));
+}
+
 std::size_t bytes_of(const attest_tensor& view) {
-  std::size_t bytes = size_of(static_cast<DType>(view.dtype));
+  std::size_t bytes = element_size(view);
   for (int axis = 0; axis < view.rank; ++axis) bytes *= static_cast<std::size_t>(view.shape[axis]);
   return bytes;
+}
+
+/// visit(flat index, byte from the first element) for each element, in row-major order.
+template <class Visit>
+void for_each_element(const attest_tensor& view, Visit visit) {
+  std::array<std::int64_t, 4> shape{1, 1, 1, 1}, stride{};
+  for (int axis = 0; axis < view.rank; ++axis) {
+    const auto to = static_cast<std::size_t>(4 - view.rank + axis);
+    shape[to] = view.shape[axis];
+    stride[to] = view.stride[axis];
+  }
+  const std::size_t size = element_size(view);
+  std::size_t flat = 0;
+  for (std::int64_t i = 0; i < shape[0]; ++i)
+    for (std::int64_t j = 0; j < shape[1]; ++j)
+      for (std::int64_t k = 0; k < shape[2]; ++k)
+        for (std::int64_t l = 0; l < shape[3]; ++l, ++flat)
+          visit(flat, size * static_cast<std::size_t>(i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3]));
 }
 
 /// The pattern of one element, little-endian in the low bytes.
@@ -48,6 +70,20 @@ void fill_words(std::byte* to, std::size_t bytes, std::uint64_t pattern) {
   for (std::size_t i = 0; i < bytes; i += sizeof(Word)) std::memcpy(to + i, &word, sizeof(Word));
 }
 
+void fill(std::byte* to, std::size_t bytes, DType dtype, GuardedMemory::Fill fill) {
+  const std::uint64_t pattern = pattern_of(dtype, fill);
+  switch (size_of(dtype)) {
+    case 8:
+      return fill_words<std::uint64_t>(to, bytes, pattern);
+    case 4:
+      return fill_words<std::uint32_t>(to, bytes, pattern);
+    case 2:
+      return fill_words<std::uint16_t>(to, bytes, pattern);
+    default:
+      return fill_words<std::uint8_t>(to, bytes, pattern);
+  }
+}
+
 template <class Word>
 void find_words(const std::byte* in, std::size_t bytes, std::uint64_t pattern, std::size_t most,
                 std::vector<std::int64_t>& found) {
@@ -63,25 +99,43 @@ void find_words(const std::byte* in, std::size_t bytes, std::uint64_t pattern, s
 
 void GuardedMemory::clear(std::int64_t alignment, Fill fill) {
   count_ = 0;
-  alignment_ = std::max<std::size_t>(64, static_cast<std::size_t>(alignment));
+  asked_alignment_ = static_cast<std::size_t>(alignment);
+  alignment_ = std::max<std::size_t>(64, asked_alignment_);
   assert((alignment_ & (alignment_ - 1)) == 0);
   end_ = rounded_up(guard, alignment_);
   fill_ = fill;
 }
 
-void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* original) {
+void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* original, MemoryLayout layout) {
   assert(count_ < pieces_.size());
-  const std::size_t size = bytes_of(view);
-  pieces_[count_++] = {name, &view, view, original, end_, size};
-  end_ = rounded_up(end_ + size + guard, alignment_);
+  const std::size_t element = element_size(view);
+  Piece piece{.name = name,
+              .view = &view,
+              .layout = {},
+              .original = original,
+              .dense = true,
+              .offset = end_,
+              .size = bytes_of(view),
+              .first = 0};
+  if (layout != MemoryLayout::row_major) {
+    const std::size_t unit = std::max<std::size_t>(1, asked_alignment_ / element);
+    const Placement placed = place(layout, view, static_cast<std::int64_t>(unit));
+    std::copy_n(placed.stride.begin(), 4, view.stride);
+    piece.dense = false;
+    piece.size = element * static_cast<std::size_t>(placed.elements);
+    piece.first = element * static_cast<std::size_t>(placed.start);
+  }
+  piece.layout = view;
+  pieces_[count_++] = piece;
+  end_ = rounded_up(end_ + piece.size + guard, alignment_);
 }
 
-void GuardedMemory::input(const char* name, attest_tensor& view) {
-  if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data));
+void GuardedMemory::input(const char* name, attest_tensor& view, MemoryLayout layout) {
+  if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data), layout);
 }
 
-void GuardedMemory::output(const char* name, attest_tensor& view) {
-  add(name, view, nullptr);
+void GuardedMemory::output(const char* name, attest_tensor& view, MemoryLayout layout) {
+  add(name, view, nullptr, layout);
 }
 
 void GuardedMemory::lay_out() {
@@ -93,26 +147,24 @@ void GuardedMemory::lay_out() {
     const Piece& piece = pieces_[i];
     std::byte* const data = start_ + piece.offset;
     std::fill(start_ + next, data, poison);
-    if (piece.original != nullptr) {
+    const auto dtype = static_cast<DType>(piece.layout.dtype);
+    if (!piece.dense) {
+      std::fill_n(data, piece.size, poison);
+      const std::size_t element = element_size(piece.layout);
+      for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+        std::byte* const to = data + piece.first + at;
+        if (piece.original != nullptr) {
+          std::memcpy(to, piece.original + flat * element, element);
+        } else {
+          fill(to, element, dtype, fill_);
+        }
+      });
+    } else if (piece.original != nullptr) {
       std::memcpy(data, piece.original, piece.size);
     } else {
-      const auto dtype = static_cast<DType>(piece.layout.dtype);
-      const std::uint64_t pattern = pattern_of(dtype, fill_);
-      switch (size_of(dtype)) {
-        case 8:
-          fill_words<std::uint64_t>(data, piece.size, pattern);
-          break;
-        case 4:
-          fill_words<std::uint32_t>(data, piece.size, pattern);
-          break;
-        case 2:
-          fill_words<std::uint16_t>(data, piece.size, pattern);
-          break;
-        default:
-          fill_words<std::uint8_t>(data, piece.size, pattern);
-      }
+      fill(data, piece.size, dtype, fill_);
     }
-    piece.view->data = data;
+    piece.view->data = data + piece.first;
     next = piece.offset + piece.size;
   }
   std::fill(start_ + next, start_ + end_, poison);
@@ -137,11 +189,42 @@ std::optional<std::string> GuardedMemory::trespass() const {
     if (i == count_) break;
     const Piece& piece = pieces_[i];
     next = piece.offset + piece.size;
-    if (piece.original != nullptr && piece.size != 0 &&
-        std::memcmp(start_ + piece.offset, piece.original, piece.size) != 0) {
+    if (!piece.dense) {
+      if (std::optional<std::string> found = trespass_between_elements(piece)) return found;
+    } else if (piece.original != nullptr && piece.size != 0 &&
+               std::memcmp(start_ + piece.offset, piece.original, piece.size) != 0) {
       return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
     }
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece& piece) const {
+  const std::size_t element = element_size(piece.layout);
+  const std::byte* const memory = start_ + piece.offset;
+  std::vector<bool> owned(piece.size);
+  bool intact = true;
+  for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+    const std::size_t from = piece.first + at;
+    std::fill_n(owned.begin() + static_cast<std::ptrdiff_t>(from), element, true);
+    if (piece.original != nullptr)
+      intact = intact && std::memcmp(memory + from, piece.original + flat * element, element) == 0;
+  });
+  std::size_t bad = 0;
+  while (bad < piece.size && (owned[bad] || memory[bad] == poison)) ++bad;
+  if (bad < piece.first)
+    return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", piece.first - bad,
+                       piece.name);
+  if (bad < piece.size) {
+    std::size_t before = 0, behind = 0;  // the element whose end lies nearest below, and that end
+    for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+      const std::size_t end = piece.first + at + element;
+      if (end <= bad && end > behind) before = flat, behind = end;
+    });
+    return fmt::format("wrote into the gaps of {}: byte {} behind its element {} (flat index) changed", piece.name,
+                       bad - behind, before);
+  }
+  if (!intact) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
   return std::nullopt;
 }
 
@@ -157,29 +240,33 @@ std::vector<std::int64_t> GuardedMemory::untouched(int which, std::size_t most) 
   const Piece& piece = output_piece(which);
   const auto dtype = static_cast<DType>(piece.layout.dtype);
   const std::uint64_t pattern = pattern_of(dtype, fill_);
-  const std::byte* const data = start_ + piece.offset;
+  const Tensor gathered = piece.dense ? Tensor() : copy_of(which);
+  const std::byte* const data = piece.dense ? start_ + piece.offset : gathered.bytes().data();
+  const std::size_t size = piece.dense ? piece.size : gathered.bytes().size();
   std::vector<std::int64_t> found;
   switch (size_of(dtype)) {
     case 8:
-      find_words<std::uint64_t>(data, piece.size, pattern, most, found);
+      find_words<std::uint64_t>(data, size, pattern, most, found);
       break;
     case 4:
-      find_words<std::uint32_t>(data, piece.size, pattern, most, found);
+      find_words<std::uint32_t>(data, size, pattern, most, found);
       break;
     case 2:
-      find_words<std::uint16_t>(data, piece.size, pattern, most, found);
+      find_words<std::uint16_t>(data, size, pattern, most, found);
       break;
     default:
-      find_words<std::uint8_t>(data, piece.size, pattern, most, found);
+      find_words<std::uint8_t>(data, size, pattern, most, found);
   }
   return found;
 }
 
 Tensor GuardedMemory::copy_of(int which) const {
   const Piece& piece = output_piece(which);
-  Tensor tensor(static_cast<DType>(piece.layout.dtype),
-                Shape(std::span(piece.layout.shape, static_cast<std::size_t>(piece.layout.rank))));
-  if (piece.size != 0) std::memcpy(tensor.bytes().data(), start_ + piece.offset, piece.size);
+  attest_tensor view = piece.layout;
+  view.data = start_ + piece.offset + piece.first;
+  if (!piece.dense) return gather(view);
+  Tensor tensor(static_cast<DType>(view.dtype), Shape(std::span(view.shape, static_cast<std::size_t>(view.rank))));
+  if (piece.size != 0) std::memcpy(tensor.bytes().data(), view.data, piece.size);
   return tensor;
 }
 

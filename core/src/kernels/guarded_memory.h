@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "attest/kernel.h"
+#include "attest/strides.h"
 #include "attest/tensor.h"
 
 namespace attest {
 
-/// Copies of the inputs and fresh outputs of one call, each between guard zones, in one block that is used again by the
-/// next call. Guards are NaN in every floating format, so a read beyond a tensor shows in the result as well. Not
-/// thread-safe.
+/// Copies of the inputs and fresh outputs of one call, each between guard zones and in a memory layout of its own, in
+/// one block that is used again by the next call. Guards, and the gaps that a layout leaves between elements, are NaN
+/// in every floating format, so a read outside a tensor shows in the result as well. Not thread-safe.
 ///
 /// Use: clear, then input/output for each tensor, then lay_out; call the kernel; then fault and copy_of.
 class GuardedMemory {
@@ -26,39 +27,45 @@ class GuardedMemory {
     ordinary     ///< the byte 0x5a throughout: a finite number in every format
   };
 
-  /// Starts a call. `alignment` in bytes, a power of two, is met by every tensor; at least 64.
+  /// Starts a call. `alignment` in bytes, 0 or a power of two, is met by the first element of every tensor, and 64 too
+  /// where its layout is not `shifted`.
   void clear(std::int64_t alignment, Fill fill);
-  /// Adds a tensor to be read; `name` must outlive the call. An absent one (data == nullptr) stays absent. The pointers
-  /// in `view` are set by lay_out.
-  void input(const char* name, attest_tensor& view);
+  /// Adds a tensor to be read, row-major; `name` must outlive the call. An absent one (data == nullptr) stays absent.
+  /// The strides in `view` become those of the layout; its pointer is set by lay_out.
+  void input(const char* name, attest_tensor& view, MemoryLayout layout);
   /// Adds a tensor to be written.
-  void output(const char* name, attest_tensor& view);
+  void output(const char* name, attest_tensor& view, MemoryLayout layout);
   void lay_out();
 
-  /// The first thing found that a kernel must not do: a changed guard or a changed input, in words. Nothing: all well.
+  /// The first thing found that a kernel must not do, in words: a changed guard, gap or input. Nothing: all well.
   [[nodiscard]] std::optional<std::string> trespass() const;
-  /// Elements of output number `which` (in order of adding) that still hold the fill, as flat indices, at most `most`.
+  /// Elements of output number `which` (in order of adding) that still hold the fill, as flat indices in row-major
+  /// order whatever the layout, at most `most`.
   [[nodiscard]] std::vector<std::int64_t> untouched(int which, std::size_t most) const;
-  /// Output number `which` as a tensor of its own.
+  /// Output number `which` as a row-major tensor of its own.
   [[nodiscard]] Tensor copy_of(int which) const;
 
  private:
   struct Piece {
     const char* name;
     attest_tensor* view;        ///< whose data is set by lay_out; not looked at again, the kernel may change it
-    attest_tensor layout;       ///< as it was added
+    attest_tensor layout;       ///< as it was added, with the strides of its layout
     const std::byte* original;  ///< of an input; nullptr for an output
+    bool dense;                 ///< in the row-major layout
     std::size_t offset;         ///< from the aligned start of the block
-    std::size_t size;           ///< bytes
+    std::size_t size;           ///< bytes, gaps included
+    std::size_t first;          ///< bytes from `offset` to the first element
   };
-  void add(const char* name, attest_tensor& view, const std::byte* original);
+  void add(const char* name, attest_tensor& view, const std::byte* original, MemoryLayout layout);
   [[nodiscard]] const Piece& output_piece(int which) const;
+  [[nodiscard]] std::optional<std::string> trespass_between_elements(const Piece& piece) const;
 
   static constexpr std::size_t guard = 64;  ///< bytes before, between and behind the tensors, at least
   std::array<Piece, 16> pieces_{};          ///< 14 inputs of a multihead problem, out and lse
   std::size_t count_ = 0;
-  std::size_t alignment_ = 64;
-  std::size_t end_ = 0;  ///< bytes in use from the aligned start
+  std::size_t asked_alignment_ = 0;  ///< of this call
+  std::size_t alignment_ = 64;       ///< of the memory of a tensor
+  std::size_t end_ = 0;              ///< bytes in use from the aligned start
   Fill fill_ = Fill::signalling;
   std::vector<std::byte> block_;
   std::byte* start_ = nullptr;

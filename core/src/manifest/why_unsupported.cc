@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attest/manifest.h"
+#include "attest/strides.h"
 
 namespace attest {
 namespace {
@@ -88,6 +89,17 @@ std::string why_mask(const Manifest& m, const Case& c) {
   return {};
 }
 
+/// Layouts of tensors that the case has not, and of an lse that is not asked for, are nothing to ask of a kernel.
+std::string why_strides(const Manifest& m, const Case& c) {
+  if (m.strides || c.metadata.find("strides") == c.metadata.end()) return {};
+  Layouts layouts = layouts_of(c);
+  for (int i = 0; i < slot_count; ++i)
+    if (const auto slot = static_cast<Slot>(i); !c[slot].present()) layouts[slot] = MemoryLayout::row_major;
+  layouts.lse = MemoryLayout::row_major;
+  if (layouts == Layouts()) return {};
+  return fmt::format("has strides {}; the manifest's strides is false", to_string(layouts));
+}
+
 }  // namespace
 
 std::string why_unsupported(const Manifest& m, const Case& c) {
@@ -103,6 +115,7 @@ std::string why_unsupported(const Manifest& m, const Case& c) {
     return fmt::format("has scale {}; the manifest's is inv-sqrt-dk, {}", c.scale, inverse_root(sizes.key_dim));
   }
   if (std::string reason = why_mask(m, c); !reason.empty()) return reason;
+  if (std::string reason = why_strides(m, c); !reason.empty()) return reason;
   if (c.causal != Causal::none && !has(m.causal, c.causal)) {
     return fmt::format("is causal {}; the manifest's causal lists {}", name_of(c.causal), listed(m.causal));
   }

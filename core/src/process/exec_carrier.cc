@@ -1,9 +1,12 @@
 // The frame protocol of kernel-interface.md, section 2, from our side.
 #include <map>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "attest/names.h"
 #include "attest/safetensors.h"
+#include "attest/strides.h"
 #include "fmt/format.h"
 #include "process/worker.h"
 
@@ -14,10 +17,29 @@ std::string manifest_request() {
   return write_safetensors({{}, {{"attest", "1"}, {"op", "manifest"}}});
 }
 
+/// Where a program that asks for strides is to lay its inputs: {"k": {"start": 0, "strides": [60, 20, 5, 1],
+/// "elements": 117}}, of the tensors that are not row-major, counted in elements.
+std::string strides_request(const Case& c, const Layouts& layouts) {
+  nlohmann::json places = nlohmann::json::object();
+  for (int i = 0; i < slot_count; ++i) {
+    const auto slot = static_cast<Slot>(i);
+    if (!c[slot].present() || layouts[slot] == MemoryLayout::row_major) continue;
+    const attest_tensor view = c[slot].view();
+    const Placement placed = place(layouts[slot], view);
+    places[std::string(name_of(slot))] = {
+        {"start", placed.start},
+        {"strides", std::span(placed.stride).first(static_cast<std::size_t>(view.rank))},
+        {"elements", placed.elements}};
+  }
+  return places.dump();
+}
+
 /// The request carries what the contract names and nothing of the case's story.
 std::string request_for(const Case& c, DType output, bool want_lse) {
   Case bare = c;
   bare.metadata.clear();
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts())
+    bare.metadata["strides"] = strides_request(c, layouts);
   if (want_lse) bare.metadata["want"] = "lse";
   if (output != c.dtype()) bare.metadata["out_dtype"] = std::string(name_of(output));
   return encode_case(bare);

@@ -56,6 +56,7 @@ class LibraryCarrier final : public Carrier {
     request.scale = c.scale;
     request.mask_convention = static_cast<std::int32_t>(c.mask_convention);
     request.causal = static_cast<std::int32_t>(c.causal);
+    request.layouts = layouts_of(c);
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < c.tensors.size(); ++i) {
       if (c.tensors[i].present()) request.inputs[i] = place(c.tensors[i].dtype(), c.tensors[i].shape(), end);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "attest/case.h"
+#include "attest/strides.h"
 
 namespace attest::process {
 
@@ -45,6 +46,7 @@ struct SharedRequest {
   std::int32_t causal = 0;
   std::array<SharedTensor, slot_count> inputs{};
   SharedTensor out{}, lse{};  ///< room for the answer; lse absent: not wanted
+  Layouts layouts{};          ///< for the memory that the kernel is given
 };
 
 /// `text_bytes` of message or manifest follow it in the packet.

@@ -108,6 +108,7 @@ Case case_of(const SharedRequest& request, const std::byte* memory) {
   c.mask_convention = static_cast<MaskConvention>(request.mask_convention);
   c.causal = static_cast<Causal>(request.causal);
   c.heads = request.heads;
+  set_layouts(c, request.layouts);
   for (std::size_t i = 0; i < c.tensors.size(); ++i) {
     const SharedTensor& from = request.inputs[i];
     if (from.dtype < 0) continue;
