@@ -100,7 +100,7 @@ void find_words(const std::byte* in, std::size_t bytes, std::uint64_t pattern, s
 void GuardedMemory::clear(std::int64_t alignment, Fill fill) {
   count_ = 0;
   asked_alignment_ = static_cast<std::size_t>(alignment);
-  alignment_ = std::max<std::size_t>(64, asked_alignment_);
+  alignment_ = std::max<std::size_t>(64, 2 * asked_alignment_);  // so that what is shifted is aligned no better
   assert((alignment_ & (alignment_ - 1)) == 0);
   end_ = rounded_up(guard, alignment_);
   fill_ = fill;

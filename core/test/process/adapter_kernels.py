@@ -75,7 +75,32 @@ def torch_attention(q, k, v, mask=None, scale=1.0):
     return torch.softmax(scores, -1) @ v
 
 
-if mode == "multihead":
+def behind_row(k):
+    """A view of k's first row and the element behind it."""
+    width = k.shape[-1] + 1
+    if not isinstance(k, numpy.ndarray):
+        return k.as_strided((width,), (1,), k.storage_offset())
+    return numpy.lib.stride_tricks.as_strided(k, (width,), (k.itemsize,))
+
+
+def about_strides(q, k, v, scale=1.0):
+    """scale 1: the strides of k, counted in elements, in the place of the first numbers of q. 2: reads the gap behind a
+    row of k, 3: writes to it, 4: writes to k."""
+    torch = not isinstance(q, numpy.ndarray)
+    out = q.clone() if torch else q.copy()
+    if scale == 1.0:
+        for i, stride in enumerate(k.stride() if torch else [step // k.itemsize for step in k.strides]):
+            out[0, 0, 0, i] = float(stride)
+    elif scale == 2.0:
+        out[0, 0, 0, 0] += 0 * behind_row(k)[-1]
+    else:
+        behind_row(k)[-1 if scale == 3.0 else 0] = 0
+    return out
+
+
+if mode in ("strides-numpy", "strides-torch"):
+    attest_adapter.serve(about_strides, {"dtypes": ["f32"], "strides": True}, framework=mode[len("strides-") :])
+elif mode == "multihead":
     attest_adapter.serve(multihead=multihead_sum)
 elif mode == "torch":
     attest_adapter.serve(torch_attention, {"dtypes": ["f64", "f32", "bf16"]}, framework="torch")

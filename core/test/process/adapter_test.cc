@@ -211,6 +211,40 @@ TEST_F(Adapter, rounds_bf16_once) {
   }
 }
 
+TEST_F(Adapter, lays_arrays_out_as_the_case_says) {
+  for (const std::string framework : {"numpy", "torch"}) {
+    if (framework == "torch" && !imports("torch")) continue;
+    const auto kernel = adapted("strides-" + framework);
+    Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 6});
+    c.scale = 1.0;
+    const auto expect_strides = [&](const std::string& layouts, const std::vector<double>& strides) {
+      if (!layouts.empty()) c.metadata["strides"] = layouts;
+      const Reply reply = kernel->run(c);
+      ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+      for (std::size_t i = 0; i < 4; ++i)
+        EXPECT_EQ(reply.out[static_cast<std::int64_t>(i)], strides[i]) << framework << " " << layouts << " " << i;
+      for (std::int64_t i = 4; i < reply.out.elements(); ++i) ASSERT_EQ(reply.out[i], c.q()[i]) << layouts;
+    };
+    expect_strides("", {90, 30, 6, 1});
+    expect_strides("q=every-other k=token-major", {90, 6, 18, 1});
+    expect_strides("q=packed k=packed", {270, 6, 54, 1});
+    expect_strides("q=padded-rows k=column-major", {90, 30, 1, 5});
+    expect_strides("q=shifted k=padded-rows", {147, 48, 9, 1});
+    for (std::int64_t i = 0; i < c.k().elements(); ++i) c[Slot::k].set(i, c.k()[i % 30]);
+    expect_strides("q=column-major k=repeated", {0, 0, 6, 1});
+
+    c.metadata["strides"] = "k=padded-rows";
+    c.scale = 2.0;
+    EXPECT_TRUE(std::isnan(kernel->run(c).out[0])) << framework;
+    for (const double writes : {3.0, 4.0}) {
+      c.scale = writes;
+      const Reply reply = kernel->run(c);
+      EXPECT_EQ(reply.status, CallStatus::failed) << framework << " " << writes;
+      EXPECT_THAT(reply.message, HasSubstr("wrote to its input k, or between the elements of it"));
+    }
+  }
+}
+
 TEST_F(Adapter, brings_the_log_sum_exp) {
   const auto kernel = adapted("lse");
   const Case c = attention_case(DType::f32, {1, 1, 1, 1, 1, 1});
@@ -300,6 +334,28 @@ TEST_F(PyTorch, computes_attention) {
           expect_attention(*kernel, c);
         }
       }
+    }
+  }
+}
+
+TEST_F(PyTorch, computes_attention_under_other_strides) {
+  const auto sdpa = open("pytorch:sdpa"), mha = open("pytorch:mha"), fast = open("pytorch:mha-fast");
+  for (const std::string layout : {"token-major", "packed", "padded-rows", "every-other", "column-major", "shifted"}) {
+    const auto strided = [&](Case c) {
+      for (int i = 0; i < slot_count; ++i)
+        c.metadata["strides"] += std::string(name_of(static_cast<Slot>(i))) + "=" + layout + " ";
+      return c;
+    };
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      Case c = attention_case(dtype, {2, 3, 4, 5, 6, 7});
+      c[Slot::mask] = mask_of(DType::boolean, {2, 3, 4, 5});
+      expect_attention(*sdpa, strided(c));
+      MultiheadOptions options;
+      options.c_k = 4;
+      expect_multihead(*mha, strided(multihead_case(dtype, options)));
+      options = {};
+      options.self = true;
+      expect_multihead(*fast, strided(multihead_case(dtype, options)));
     }
   }
 }

@@ -22,7 +22,8 @@ enum {
   PRINTS,
   BAD_MANIFEST,
   NO_MANIFEST_TEXT,
-  LONG_MESSAGE
+  LONG_MESSAGE,
+  DENSE_KEYS
 };
 #ifndef LIBRARY_VARIANT
 #define LIBRARY_VARIANT GOOD
@@ -45,6 +46,7 @@ const char* attest_kernel_manifest(void) {
       break;
   }
   return "{\"name\": \"library\", \"abi\": 1, \"dtypes\": [\"f64\", \"f32\"], \"lse\": true, \"masks\": [], "
+         "\"strides\": true, "
          "\"thread_safe\": true}";
 }
 
@@ -101,7 +103,12 @@ int attest_kernel_attention(const attest_problem* p, attest_result* r, char* mes
   const int64_t batch = p->q.shape[0], heads = p->q.shape[1], M = p->q.shape[2], dk = p->q.shape[3];
   const int64_t N = p->k.shape[2], dv = p->v.shape[3];
   const int trouble = misbehave(r, message, message_size);
+  attest_tensor k = p->k;
   double* weight;
+  if ((int)LIBRARY_VARIANT == DENSE_KEYS) {
+    k.stride[3] = 1;
+    for (int axis = 2; axis >= 0; --axis) k.stride[axis] = k.stride[axis + 1] * k.shape[axis + 1];
+  }
   if (trouble > 2) return trouble;
   if (p->mask.data != NULL || p->causal != ATTEST_CAUSAL_NONE) return ATTEST_UNSUPPORTED;
   weight = malloc((size_t)(N > 0 ? N : 1) * sizeof *weight);
@@ -113,7 +120,7 @@ int attest_kernel_attention(const attest_problem* p, attest_result* r, char* mes
         double top = -INFINITY, sum = 0.0;
         for (int64_t j = 0; j < N; ++j) {
           double dot = 0.0;
-          for (int64_t c = 0; c < dk; ++c) dot += at(&p->q, b, h, i, c) * at(&p->k, b, h, j, c);
+          for (int64_t c = 0; c < dk; ++c) dot += at(&p->q, b, h, i, c) * at(&k, b, h, j, c);
           weight[j] = dot * p->scale;
           if (weight[j] > top) top = weight[j];
         }

@@ -15,6 +15,7 @@
 
 #include "attest/kernel_under_test.h"
 #include "attest/worker.h"
+#include "fmt/format.h"
 #include "kernel_problem.h"
 
 namespace attest {
@@ -64,6 +65,18 @@ TEST(Library, serves_a_kernel_in_c99) {
   // From small to large and back: the shared memory grows under both sides.
   for (const std::int64_t keys : {10, 100'000, 10, 400'000, 3})
     expect_good(*kernel, attention_case(DType::f64, {1, 1, 1, keys, 2, 2}));
+}
+
+TEST(Library, gets_the_strides_of_the_case) {
+  const auto good = open("good"), wrong = open("dense_keys");
+  Case c = attention_case(DType::f64, {2, 2, 3, 5, 4, 4});
+  expect_good(*wrong, c);
+  for (const std::string layout : {"token-major", "packed", "padded-rows", "every-other", "column-major", "shifted"}) {
+    c.metadata["strides"] = fmt::format("q={0} k={0} v={0} out={0} lse={0}", layout);
+    expect_good(*good, c);
+    const double off = largest_difference(wrong->run(c).out, attention_answer(c));
+    EXPECT_EQ(off <= 1e-12, layout == "shifted") << layout << ": " << off;
+  }
 }
 
 TEST(Library, brings_the_log_sum_exp) {
