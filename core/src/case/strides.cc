@@ -21,6 +21,7 @@ constexpr std::int64_t gap = 3;
 /// Rank 0 to 4, the axes from the one whose neighbours lie closest in memory.
 std::vector<int> innermost_first(MemoryLayout layout, int rank) {
   std::vector<int> axes;
+  axes.reserve(4);
   for (int axis = rank - 1; axis >= 0; --axis) axes.push_back(axis);
   const bool by_token = layout == MemoryLayout::token_major || layout == MemoryLayout::packed;
   if (by_token && rank >= 3) std::swap(axes[1], axes[2]);
@@ -52,6 +53,7 @@ MemoryLayout* find(Layouts& layouts, std::string_view tensor) {
 
 std::vector<std::string_view> tensor_names() {
   std::vector<std::string_view> all;
+  all.reserve(slot_count + 2);
   for (int i = 0; i < slot_count; ++i) all.push_back(name_of(static_cast<Slot>(i)));
   all.insert(all.end(), {"out", "lse"});
   return all;

@@ -17,8 +17,8 @@ std::string manifest_request() {
   return write_safetensors({{}, {{"attest", "1"}, {"op", "manifest"}}});
 }
 
-/// Where a program that asks for strides is to lay its inputs: {"k": {"start": 0, "strides": [60, 20, 5, 1],
-/// "elements": 117}}, of the tensors that are not row-major, counted in elements.
+/// Where a program that asks for strides is to lay its inputs: {"k": {"start": 0, "strides": [57, 27, 8, 1],
+/// "elements": 48}}, of the tensors that are not row-major, counted in elements.
 std::string strides_request(const Case& c, const Layouts& layouts) {
   nlohmann::json places = nlohmann::json::object();
   for (int i = 0; i < slot_count; ++i) {
