@@ -138,7 +138,7 @@ std::map<std::string, int> words(const Property& property, int cases) {
 }
 
 template <class Kind>
-void expect_every(const std::map<std::string, int>& count, std::string prefix, int least) {
+void expect_every(const std::map<std::string, int>& count, const std::string& prefix, int least) {
   for (int i = 0; i < static_cast<int>(Kind::count); ++i) {
     const std::string word = prefix + std::string(name_of(static_cast<Kind>(i)));
     const auto found = count.find(word);

@@ -1,7 +1,9 @@
 // What tests compute about a case without asking the code under test.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -31,21 +33,23 @@ inline double score(const Case& c, std::int64_t b, std::int64_t h, std::int64_t 
 /// FNV-1a of everything that a kernel sees.
 inline std::uint64_t hash_of(const Case& c) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](const void* data, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
+  const auto add = [&](std::uint64_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  const auto add_number = [&](std::uint64_t number) {
+    for (int byte = 0; byte < 8; ++byte) add(number >> (8 * byte) & 0xff);
   };
+  const auto add_integer = [&](std::int64_t number) { add_number(static_cast<std::uint64_t>(number)); };
   for (const Tensor& tensor : c.tensors) {
-    const std::int64_t head[] = {tensor.present(),      static_cast<std::int64_t>(tensor.dtype()),
-                                 tensor.shape().rank(), tensor.shape()[0],
-                                 tensor.shape()[1],     tensor.shape()[2],
-                                 tensor.shape()[3]};
-    add(head, sizeof head);
-    add(tensor.bytes().data(), tensor.bytes().size());
+    add_integer(tensor.present());
+    add_integer(static_cast<std::int64_t>(tensor.dtype()));
+    add_integer(tensor.shape().rank());
+    for (int axis = 0; axis < 4; ++axis) add_integer(tensor.shape()[axis]);
+    for (const std::byte byte : tensor.bytes()) add(std::to_integer<std::uint64_t>(byte));
   }
-  const std::int64_t rest[] = {static_cast<std::int64_t>(c.operation), static_cast<std::int64_t>(c.mask_convention),
-                               static_cast<std::int64_t>(c.causal), c.heads};
-  add(rest, sizeof rest);
-  add(&c.scale, sizeof c.scale);
+  add_integer(static_cast<std::int64_t>(c.operation));
+  add_integer(static_cast<std::int64_t>(c.mask_convention));
+  add_integer(static_cast<std::int64_t>(c.causal));
+  add_integer(c.heads);
+  add_number(std::bit_cast<std::uint64_t>(c.scale));
   return hash;
 }
 
