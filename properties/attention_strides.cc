@@ -52,6 +52,16 @@ std::string misses_strides(const Case& c) {
   return {};
 }
 
+constexpr Want wants_layouts[] = {
+    {"k under other strides",
+     "k-strides:token-major k-strides:packed k-strides:padded-rows k-strides:every-other k-strides:column-major"},
+    {"v under other strides",
+     "v-strides:token-major v-strides:packed v-strides:padded-rows v-strides:every-other v-strides:column-major"},
+    {"out under other strides",
+     "out-strides:token-major out-strides:packed out-strides:padded-rows out-strides:every-other "
+     "out-strides:column-major"},
+    {"a stride of 0", "k-strides:repeated"}};
+
 const Property family[] = {
     {.name = "attention.strides",
      .statement = "any strides of the same values give the same output; memory outside the tensors is neither read nor "
@@ -59,6 +69,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, strides",
      .floating_point = "bound (bitwise in the core); guards bitwise",
+     .wants = wants_layouts,
      .given = [](Draw& draw) -> Case { return draw.attention().strided(); },
      .misses = misses_strides,
      .check = any_strides},

@@ -239,9 +239,9 @@ class Shrinker {
 
 Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget) {
   if (budget < 1) return c;
-  Verdict verdict = check_case(property, kernel, c);
+  const Verdict verdict = check_case(property, kernel, c);
   if (verdict.outcome != Outcome::violated) return c;
-  Case result = Shrinker(property, kernel, c, std::move(verdict), budget - 1).shrunk();
+  Case result = Shrinker(property, kernel, c, verdict, budget - 1).shrunk();
   result.metadata["shrunk"] = "yes";
   return result;
 }

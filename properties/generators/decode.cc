@@ -89,12 +89,18 @@ std::string kinds_of(const Recipe& r) {
   add("scale:", name_of(r.scale));
   add("shape:", shape_name(r.queries, r.keys, r.dk, r.dv));
   if (r.override_count > 0) add("overrides:", "yes");
-  for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i) {
-    const auto layout = static_cast<MemoryLayout>(i);
-    const auto& inputs = r.layouts.inputs;
-    if (r.layouts.out == layout || std::find(inputs.begin(), inputs.end(), layout) != inputs.end())
-      add("strides:", name_of(layout));
+  const auto add_layout = [&](std::string_view tensor, MemoryLayout layout) {
+    if (layout == MemoryLayout::row_major) return;
+    add(tensor, "-strides:");
+    kinds.append(name_of(layout));
+  };
+  for (int i = 0; i < slot_count; ++i) {
+    const auto slot = static_cast<Slot>(i);
+    const bool there =
+        slot == Slot::mask ? r.mask != MaskKind::none : slot < Slot::mask || r.operation == Operation::multihead;
+    if (there) add_layout(name_of(slot), r.layouts[slot]);
   }
+  add_layout("out", r.layouts.out);
   return kinds;
 }
 

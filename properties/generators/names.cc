@@ -66,6 +66,13 @@ std::vector<std::string> all_kinds(Operation operation) {
   add("scale:", scale_names);
   add("shape:", std::array<std::string_view, 4>{"empty", "small", "large", "long"});
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
+  const auto add_layouts = [&](std::string_view tensor) {
+    for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i)
+      words.push_back(std::string(tensor) + "-strides:" + std::string(name_of(static_cast<MemoryLayout>(i))));
+  };
+  const int last = operation == Operation::attention ? static_cast<int>(Slot::mask) : slot_count - 1;
+  for (int i = 0; i <= last; ++i) add_layouts(name_of(static_cast<Slot>(i)));
+  add_layouts("out");
   return words;
 }
 

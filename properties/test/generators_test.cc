@@ -159,8 +159,11 @@ TEST(Draw, reaches_every_kind_and_mostly_small_shapes) {
   EXPECT_GE(count.at("shape:empty"), cases / 500);
   expect_every<MatrixKind>(words(general_multihead, 4000), "matrices:", 40);
   auto layouts = words(*properties_matching("attention.strides").at(0), 1000);
-  layouts["strides:row-major"] = 1000;  // which is not named
-  expect_every<MemoryLayout>(layouts, "strides:", 200);
+  for (const std::string tensor : {"q", "k", "v", "out"}) {
+    layouts[tensor + "-strides:row-major"] = 1000;                // which is not named
+    if (tensor == "out") layouts["out-strides:repeated"] = 1000;  // which it must not be
+    expect_every<MemoryLayout>(layouts, tensor + "-strides:", 80);
+  }
 }
 
 TEST(Draw, reaches_the_shapes_that_known_bugs_need) {

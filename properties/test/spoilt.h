@@ -48,8 +48,8 @@ inline Tally tally_of(std::string_view name, Kernel& kernel, int cases = 200, DT
 }
 
 /// core:double with its question changed.
-inline Tampered asked_otherwise(Tampered::Question question) {
-  return Tampered(registered("builtin:two-pass"), std::move(question));
+inline Tampered asked_otherwise(const Tampered::Question& question) {
+  return Tampered(registered("builtin:two-pass"), question);
 }
 
 }  // namespace attest
