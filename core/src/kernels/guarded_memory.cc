@@ -30,7 +30,7 @@ template <class Visit>
 void for_each_element(const attest_tensor& view, Visit visit) {
   std::array<std::int64_t, 4> shape{1, 1, 1, 1}, stride{};
   for (int axis = 0; axis < view.rank; ++axis) {
-    const auto to = static_cast<std::size_t>(4 - view.rank + axis);
+    const std::size_t to = std::size_t{4} - static_cast<std::size_t>(view.rank - axis);
     shape[to] = view.shape[axis];
     stride[to] = view.stride[axis];
   }
