@@ -210,7 +210,9 @@ TEST(Catalogue, wants_nothing_that_no_run_can_count) {
         // Two words of one case would be counted twice: one group, of whose words a case has one.
         EXPECT_EQ(word.substr(0, word.find(':')), words[0].substr(0, words[0].find(':'))) << property->name;
       }
-      if (words[0].starts_with("bits:")) EXPECT_EQ(words.size(), 1U) << property->name;
+      if (words[0].starts_with("bits:")) {
+        EXPECT_EQ(words.size(), 1U) << property->name;
+      }
     }
   }
   EXPECT_GE(wants, 15);
