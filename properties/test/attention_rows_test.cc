@@ -17,11 +17,12 @@ using Tamper = std::function<void(const attest_problem&, attest_result&)>;
 std::unique_ptr<Kernel> spoilt(Tamper tamper, std::vector<Claim> claims = {}) {
   Manifest manifest = toy_manifest();
   manifest.claims = std::move(claims);
-  return function_kernel("toy", manifest, [tamper](const attest_problem& p, attest_result& r, std::string& m) {
-    const int status = toy_attention(Bug::none, p, r, m);
-    tamper(p, r);
-    return status;
-  });
+  return function_kernel("toy", manifest,
+                         [tamper = std::move(tamper)](const attest_problem& p, attest_result& r, std::string& m) {
+                           const int status = toy_attention(Bug::none, p, r, m);
+                           tamper(p, r);
+                           return status;
+                         });
 }
 
 void each(attest_result& r, const std::function<double(std::int64_t i, double old)>& value) {
