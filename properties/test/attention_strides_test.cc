@@ -81,6 +81,11 @@ TEST(Strides, hold_for_a_right_kernel) {
 TEST(Strides, catch_what_is_read_under_other_strides) {
   expect_caught(wrong_kernel([](attest_problem& p, attest_result&) { take_strides(p.k, dense(p.k)); }),
                 "k is taken to be dense");
+  // Where no poison can show it, only the row-major run does.
+  expect_caught(wrong_kernel([](attest_problem& p, attest_result&) {
+                  if (span_of(p.k) == span_of(dense(p.k))) take_strides(p.k, dense(p.k));
+                }),
+                "k without gaps is taken to be dense");
   expect_caught(wrong_kernel([](attest_problem& p, attest_result&) { take_strides(p.mask, dense(p.mask)); }),
                 "the mask is taken to be dense");
   expect_caught(wrong_kernel([](attest_problem& p, attest_result&) {
@@ -126,7 +131,8 @@ TEST(Strides, catch_what_is_written_elsewhere) {
   expect_caught(wrong_kernel({},
                              [](attest_problem&, attest_result& r) {
                                const bool gap = r.out.stride[3] == 1 && r.out.stride[2] > r.out.shape[3];
-                               if (empty(r.out) || r.out.shape[2] < 2 || !gap) return;
+                               // With more heads it may be another head's element.
+                               if (empty(r.out) || r.out.shape[1] > 1 || r.out.shape[2] < 2 || !gap) return;
                                store_element(r.out.data, DType::f64, r.out.shape[3], 0.0);
                              }),
                 "the gap behind a row of out is written");
@@ -135,6 +141,12 @@ TEST(Strides, catch_what_is_written_elsewhere) {
                     store_element(r.lse.data, DType::f64, 1, 0.25);
                 }),
                 "lse is written densely");
+  expect_caught(wrong_kernel({},
+                             [](attest_problem&, attest_result& r) {
+                               const bool other = r.lse.data != nullptr && r.lse.stride[2] > 1;
+                               if (other && !empty(r.out)) store_element(r.lse.data, DType::f64, 0, 0.25);
+                             }),
+                "lse is another number under other strides");
 }
 
 TEST(Strides, are_not_asked_of_a_kernel_that_takes_none) {
