@@ -54,8 +54,8 @@ TEST(AttentionLaws, hold_on_the_core) {
 using Wrong = std::function<void(Case&)>;
 
 /// A kernel that is asked something else, by its own manifest or that of another.
-Tampered asked(Wrong wrong, std::string_view id = "builtin:two-pass") {
-  return Tampered(registered(id), std::move(wrong));
+Tampered asked(const Wrong& wrong, std::string_view id = "builtin:two-pass") {
+  return Tampered(registered(id), wrong);
 }
 Tampered answered(Tampered::Answer answer) {
   return Tampered(registered("builtin:two-pass"), [](Case&) {}, std::move(answer));
