@@ -125,8 +125,10 @@ TEST(Placement, is_as_the_names_say) {
 
 TEST(Placement, repeats_only_what_is_equal) {
   Tensor t(DType::f32, {2, 3, 4, 5});
-  for (std::int64_t i = 0; i < t.elements(); ++i)
-    t.set(i, static_cast<double>(i / 60 * 20 + i % 20));  // over the heads
+  for (std::int64_t i = 0; i < t.elements(); ++i) {
+    const std::int64_t batch = i / 60, in_head = i % 20;
+    t.set(i, static_cast<double>(20 * batch + in_head));
+  }
   EXPECT_EQ(place(MemoryLayout::repeated, t.view()), (Placement{{20, 0, 5, 1}, 0, 40}));
   t.set(119, 0.5);
   EXPECT_EQ(place(MemoryLayout::repeated, t.view()), place(MemoryLayout::row_major, t.view()));
