@@ -11,5 +11,6 @@ int replay_command(const Options& options);
 int merge_command(const Options& options);
 int report_command(const Options& options);
 int bench_command(const Options& options);
+int audit_command(const Options& options);
 
 }  // namespace attest

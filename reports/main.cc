@@ -44,6 +44,8 @@ int run(int argc, char** argv) {
       return report_command(options);
     case Command::bench:
       return bench_command(options);
+    case Command::audit:
+      return audit_command(options);
     case Command::none:
       break;
   }

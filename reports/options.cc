@@ -90,7 +90,7 @@ constexpr unsigned on(Command command) {
   return 1U << static_cast<unsigned>(command);
 }
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
-                   merge = on(Command::merge), report = on(Command::report);
+                   merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit);
 
 struct OptionRow {
   unsigned commands;
@@ -109,6 +109,9 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
     {replay, "--kernel", "KERNEL", Takes::one, "the kernel to run instead of the one the case names",
      [](Options& o, Text t) { o.kernels.push_back(t); }},
+    {audit, "--kernel", "GLOB", Takes::one,
+     "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)",
+     [](Options& o, Text t) { o.kernels.push_back(t); }, true},
     {check, "--property", "GLOB", Takes::one, "properties to check, by name; repeatable (default: all)",
      [](Options& o, Text t) { o.properties.push_back(t); }, true},
     {check, "--dtype", "DTYPE", Takes::one, "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
@@ -117,18 +120,23 @@ constexpr OptionRow rows[] = {
      "cases per property, kernel and dtype (default: 8000, fewer where there are more than eight properties; with "
      "--time: until it ends)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
-    {check, "--seed", "N", Takes::one, "run seed; case k of a property in a dtype follows from it alone (default: 1)",
+    {audit, "--cases", "N", Takes::one,
+     "cases per fault over all properties and dtypes; a control gets five times as many judged ones (default: 20000)",
+     [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
+    {check | audit, "--seed", "N", Takes::one,
+     "run seed; case k of a property in a dtype follows from it alone (default: 1)",
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
-    {check, "--jobs", "N", Takes::one, "threads, each with its own kernels (default: one per core)",
+    {check | audit, "--jobs", "N", Takes::one, "threads, each with its own kernels (default: one per core)",
      [](Options& o, Text t) { o.jobs = std::min(whole_number<int>("--jobs", t, 1), 1024); }},
-    {check, "--out", "DIR", Takes::one, "the run's folder (default: the next free attest-run-NNN)",
+    {check | audit, "--out", "DIR", Takes::one,
+     "the run's folder (default: the next free attest-run-NNN, of an audit attest-audit-NNN)",
      [](Options& o, Text t) {
        if (t.empty()) throw UsageError("--out is empty; it must name a folder");
        o.out = t;
      }},
     {check, "--resume", "", Takes::nothing, "go on with the run in --out: finished batches are not run again",
      [](Options& o, Text) { o.resume = true; }},
-    {check, "--overwrite", "", Takes::nothing, "remove the run in --out first",
+    {check | audit, "--overwrite", "", Takes::nothing, "remove the run in --out first",
      [](Options& o, Text) { o.overwrite = true; }},
     {check, "--shard", "I/N", Takes::one, "take the cases k = I mod N only, 0 <= I < N; join the parts with merge",
      set_shard},
@@ -189,6 +197,12 @@ constexpr CommandRow commands[] = {
      "Joins journals of one run's parts into the canonical journal.", "attest merge shard-0 shard-1 -o run.jsonl"},
     {Command::report, "report", "attest report RUN... -o FILE", "Draws one HTML page from runs.",
      "attest report attest-run-001 -o report.html"},
+    {Command::audit, "audit", "attest audit [OPTIONS]",
+     "Runs kernels that are wrong on purpose and correct ones: which property catches which fault after how many "
+     "cases, "
+     "what catches nothing, false alarms, and the rules of other projects on the same calls. Exit 0 when every "
+     "catchable fault is caught and no correct kernel is flagged.",
+     "attest audit --kernel 'fault:mask-*' --cases 5000"},
     {Command::bench, "bench", "attest bench [BENCHMARK OPTIONS]",
      "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"},
 };

@@ -14,7 +14,7 @@
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, bench };
+enum class Command { none, check, list, replay, merge, report, bench, audit };
 
 /// Everything the command line can say. Which fields a command reads is in the table of options.cc.
 struct Options {
