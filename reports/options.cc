@@ -155,7 +155,7 @@ constexpr OptionRow rows[] = {
      "count what lies beyond the probabilistic bound (rounding errors as random numbers), far below the proved one; "
      "never changes a verdict or the exit status, and costs time",
      [](Options& o, Text) { o.alarm = true; }},
-    {check, "--quiet", "", Takes::nothing,
+    {check | audit, "--quiet", "", Takes::nothing,
      "no progress, no warnings and no table; findings and errors are still printed",
      [](Options& o, Text) { o.quiet = true; }},
     {list, "--kernels", "", Takes::nothing, "kernels that have a name",
