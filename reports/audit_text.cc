@@ -57,6 +57,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string pairs_text(const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::vector<std::string> texts;
+  texts.reserve(pairs.size());
   for (const auto& [fault, property] : pairs) texts.push_back(fmt::format("{} ({})", fault, property));
   return joined(texts);
 }
@@ -210,6 +211,7 @@ std::string audit_markdown(const AuditResult& result, const AuditPlan& plan) {
       "rejects is a false alarm.\n\n";
   text += markdown_table(rule_rows(result, t));
   std::vector<std::vector<std::string>> formulas{{"rule", "accepts"}};
+  formulas.reserve(1 + other_rule_count);
   for (const OtherRule& rule : other_rules()) formulas.push_back({std::string(rule.name), std::string(rule.formula)});
   text += markdown_table(formulas);
   text +=

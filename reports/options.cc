@@ -58,6 +58,7 @@ void add_dtypes(Options& options, Text text) {
     const std::optional<DType> dtype = dtype_named(word);
     if (!dtype || *dtype == DType::boolean) {
       std::vector<std::string_view> names;
+      names.reserve(known.size());
       for (const DType candidate : known) names.push_back(name_of(candidate));
       throw UsageError(fmt::format("unknown dtype {}{}", in_quotes(word), suggestion(word, names)));
     }

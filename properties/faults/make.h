@@ -112,6 +112,8 @@ enum class Slip : std::uint8_t {
   blocks_exchanged,
   // indices and layouts
   index_wraps,
+  strides_ignored,
+  value_strides_of_keys,
   value_width_of_keys,
   keys_transposed_when_square,
   // what differs from run to run

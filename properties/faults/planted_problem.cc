@@ -81,9 +81,24 @@ class Problem {
           column = (i * columns + c) % wrap % columns;
         }
         to[static_cast<std::size_t>(i * columns + c)] =
-            static_cast<Real>(load_element(t.data, dtype_, offset_in(t, b, h, row, column)));
+            static_cast<Real>(load_element(t.data, dtype_, offset_of(t, b, h, row, column)));
       }
     }
+  }
+
+  /// Where an element of q, k or v is read. A wrong place stays inside the tensor's memory: what lies beyond it is not
+  /// the mistake that is planted.
+  [[nodiscard]] std::int64_t offset_of(const attest_tensor& t, std::int64_t b, std::int64_t h, std::int64_t row,
+                                       std::int64_t column) const {
+    const std::int64_t right = offset_in(t, b, h, row, column);
+    const std::int64_t last = offset_in(t, t.shape[0] - 1, t.shape[1] - 1, t.shape[2] - 1, t.shape[3] - 1);
+    if (is(Slip::strides_ignored) && &t == &p_.k) {
+      return std::min(((b * t.shape[1] + h) * t.shape[2] + row) * t.shape[3] + column, last);
+    }
+    if (is(Slip::value_strides_of_keys) && &t == &p_.v && head_dim_ == value_dim_) {
+      return std::min(offset_in(p_.k, b, h, row, column), last);
+    }
+    return right;
   }
   /// Elements that an index of 11 bits reaches, as one of 32 bits reaches 2^32.
   static constexpr std::int64_t wrap = 2048;

@@ -24,6 +24,7 @@ inline ShellResult shell(const fake::Folder& folder, const std::string& line) {
       "cd '" + folder.path().string() + "' && attest='" ATTEST_PROGRAM "' && { " + line + "\n} 2>&1";
   ShellResult result;
   FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return result;
   std::array<char, 4096> buffer{};
   while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
     result.output.append(buffer.data(), got);
