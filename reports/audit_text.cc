@@ -139,6 +139,7 @@ std::vector<std::vector<std::string>> control_rows(const AuditResult& result) {
   for (const OtherRule& rule : other_rules()) rows.front().emplace_back(rule.name);
   for (const AuditedKernel& control : result.of_controls) {
     std::vector<std::string> flagged;
+    flagged.reserve(control.flagged.size());
     for (const auto& [property, cases] : control.flagged) flagged.push_back(fmt::format("{} {}", property, cases));
     std::vector<std::string> row{control.name, std::to_string(control.judged), joined(flagged)};
     for (const std::int64_t rejected : control.rejected)

@@ -109,6 +109,7 @@ TEST(Draw, leaves_nothing_of_a_case_to_the_next) {
   for (const Property* property : {&whole_mix, &general_multihead}) {
     std::vector<std::uint64_t> forwards;
     constexpr std::int64_t cases = 2000;
+    forwards.reserve(cases);
     for (std::int64_t k = 0; k < cases; ++k) forwards.push_back(hash_of(generate(*property, DType::f32, 1, k)));
     for (std::int64_t k = cases - 1; k >= 0; --k) {
       const Case c = generate(*property, DType::f32, 1, k);
