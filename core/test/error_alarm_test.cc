@@ -161,14 +161,16 @@ TEST(AlarmOfCorrectKernels, CountsALooseCrowdInFull) {
 }
 
 TEST(AlarmOfCorrectKernels, CountsWeightsAtTheEdgeOfTheRange) {
-  // Two keys, and all of the answer comes from the weight of one, near the smallest normal number; its error is that of
-  // its score.
+  // Few keys, and all of the answer comes from the weight of one, near the smallest normal number; its error is that of
+  // its score. Which seeds draw such a case depends on the compiler's order of evaluation.
   const Effort effort{.first_seed = 0, .seeds = 1, .max_keys = 512, .max_head_dim = 64};
-  const Case c = validation_case(Regime::subnormal, DType::f64, effort, /*seed=*/2056);
-  const Alarm alarm = alarm_of(two_pass(DType::f64), c);
-  EXPECT_EQ(alarm.elements, 8);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.1);
+  double worst = 0;
+  for (std::uint64_t seed = 2000; seed < 2200; ++seed) {
+    const Alarm alarm = alarm_of(two_pass(DType::f64), validation_case(Regime::subnormal, DType::f64, effort, seed));
+    EXPECT_EQ(alarm.beyond, 0) << seed;
+    worst = std::max(worst, alarm.worst);
+  }
+  EXPECT_GT(worst, 0.1);
 }
 
 TEST(AlarmOfCorrectKernels, CountsTheRoundingOfAScaledQueryInFull) {

@@ -29,6 +29,12 @@ template <class T>
   for (Index j = 0; j < b.cols(); ++j) b.col(j) = a.col(columns[static_cast<std::size_t>(j)]);
   return b;
 }
+/// Columns first .. first + count - 1.
+template <class T>
+[[nodiscard]] Matrix<T> columns_from(const Matrix<T>& a, Index first, Index count) {
+  if (a.size() == 0) return Matrix<T>(a.rows(), count);
+  return a.middleCols(first, count);
+}
 
 /// 0 .. n-1 without i; all of it where i is not among them.
 [[nodiscard]] inline std::vector<Index> all_but(Index n, Index i) {
@@ -120,10 +126,9 @@ template <class T>
                      " of equal width: the second number must divide the columns");
   }
   const Index width = a.cols() / n;
-  if (a.size() == 0) return std::vector<Matrix<T>>(static_cast<std::size_t>(n), Matrix<T>(a.rows(), width));
   std::vector<Matrix<T>> parts;
   parts.reserve(static_cast<std::size_t>(n));
-  for (Index part = 0; part < n; ++part) parts.push_back(a.middleCols(part * width, width));
+  for (Index part = 0; part < n; ++part) parts.push_back(columns_from(a, part * width, width));
   return parts;
 }
 

@@ -73,15 +73,15 @@ Fused<T> unpack_qkv(const Matrix<T>& packed, Index heads, Index dk, Index dv, Pa
                      std::to_string(heads * (2 * dk + dv)) + " columns");
   }
   if (packing == Packing::blocks) {
-    return {.q = packed.leftCols(heads * dk),
-            .k = packed.middleCols(heads * dk, heads * dk),
-            .v = packed.rightCols(heads * dv)};
+    return {.q = columns_from(packed, 0, heads * dk),
+            .k = columns_from(packed, heads * dk, heads * dk),
+            .v = columns_from(packed, 2 * heads * dk, heads * dv)};
   }
   std::vector<Matrix<T>> q, k, v;
   for (const Matrix<T>& head : split_columns(packed, heads)) {
-    q.push_back(head.leftCols(dk));
-    k.push_back(head.middleCols(dk, dk));
-    v.push_back(head.rightCols(dv));
+    q.push_back(columns_from(head, 0, dk));
+    k.push_back(columns_from(head, dk, dk));
+    v.push_back(columns_from(head, 2 * dk, dv));
   }
   return {.q = beside(q), .k = beside(k), .v = beside(v)};
 }

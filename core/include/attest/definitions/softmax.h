@@ -61,6 +61,7 @@ Matrix<T> softmax_rows(const Matrix<T>& a) {
 template <Scalar T>
 Matrix<T> softmax_columns(const Matrix<T>& a) {
   Matrix<T> weights(a.rows(), a.cols());
+  if (a.size() == 0) return weights;
   for (Index j = 0; j < a.cols(); ++j) weights.col(j) = softmax<T>(a.col(j));
   return weights;
 }
