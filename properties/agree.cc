@@ -156,7 +156,8 @@ Match bits_in_core(const Kernel& kernel) {
   return is_core(kernel) ? Match::bits : Match::bound;
 }
 
-Verdict agree(const Result& left, const Result& right, Match match, bool about_bits) {
+Verdict agree(Sides sides, Match match, bool about_bits) {
+  const auto& [left, right] = sides;
   if (left.shape() != right.shape()) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
                                                   right.shape().to_string()));
@@ -184,12 +185,13 @@ Verdict agree(const Result& left, const Result& right, Match match, bool about_b
   // Equal numbers are within any bound. NaN on both sides is not agreement: it must have been excused.
   bool numbers = first < 0;
   for (std::int64_t e = 0; e < left.elements() && numbers; ++e) numbers = std::isfinite(value_at(left, e));
-  if (!numbers || left.elements() == 0) v = agree(Numbers(left), Numbers(right));
+  if (!numbers || left.elements() == 0) v = agree({Numbers(left), Numbers(right)});
   if (about_bits) v.bits_agreed = same, v.bits_compared = left.elements();
   return v;
 }
 
-Verdict agree(const Numbers& left, const Numbers& right) {
+Verdict agree(NumberSides sides) {
+  const auto& [left, right] = sides;
   if (left.elements() != right.elements()) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
                                                   right.shape().to_string()));
@@ -197,6 +199,27 @@ Verdict agree(const Numbers& left, const Numbers& right) {
   Comparison comparison;
   for (std::int64_t e = 0; e < left.elements(); ++e) compare(comparison, left, right, e);
   return comparison.verdict();
+}
+
+Verdict agree_in_lse(Sides sides, Match match) {
+  const Run &left = sides.left.run(), &right = sides.right.run();
+  if (!left.lse().present() || !right.lse().present()) return {};
+  for (std::int64_t row = 0; row < left.lse().elements(); ++row) {
+    const double x = left.lse()[row], y = right.lse()[row];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    double allowed = 0;
+    if (match == Match::bound) {
+      const RowBound &a = left.row_bound(row), &b = right.row_bound(row);
+      if (a.excuse != Excuse::none || b.excuse != Excuse::none) continue;
+      allowed = a.lse_allowed + b.lse_allowed;
+    }
+    // The difference itself rounds by a relative 2^-53.
+    if (std::fabs(x - y) * (1 - 0x1p-52) <= allowed) continue;
+    return violated(Violation::lse, fmt::format("lse {} is {:.17g} on one side and {:.17g} on the other; {:.6g} is "
+                                                "allowed",
+                                                row, x, y, allowed));
+  }
+  return {};
 }
 
 Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) {

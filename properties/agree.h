@@ -22,12 +22,28 @@ enum class Match { bound, bits, values };
 /// Is the kernel the generic core on one of its scalars?
 [[nodiscard]] bool is_core(const Kernel& kernel);
 
+/// The two sides of a law. Written in braces, agree({run(…), run(…)}, …), where the left side is run before the right
+/// one with every compiler; the order of two function arguments is the compiler's choice, and with it which side's
+/// refusal decides. It lives for the call.
+struct Sides {
+  const Result& left;
+  const Result& right;
+};
+struct NumberSides {
+  const Numbers& left;
+  const Numbers& right;
+};
+
 /// Compares two results of one shape, element by element. An element that either side excuses (fully masked, outside
 /// the domain, without a bound) is not judged within the bound; all of them are where bits must agree. NaN or Inf is a
 /// violation where both sides must be finite. Excused when no element was judged. With Match::bound the verdict tells
 /// how many bits agreed all the same, where the law is about bits for kernels that claim it (`about_bits`).
-[[nodiscard]] Verdict agree(const Result& left, const Result& right, Match match, bool about_bits = false);
-[[nodiscard]] Verdict agree(const Numbers& left, const Numbers& right);
+[[nodiscard]] Verdict agree(Sides sides, Match match, bool about_bits = false);
+[[nodiscard]] Verdict agree(NumberSides sides);
+
+/// The log-sum-exps of two runs on cases of the same shape: bits with Match::bits (any NaN equals any NaN), else to
+/// within what both are allowed, in rows that have a bound. Held where one of them has none.
+[[nodiscard]] Verdict agree_in_lse(Sides sides, Match match);
 
 /// Each element within [low, high] to within what it is allowed; NaN is a violation where finiteness is required.
 [[nodiscard]] Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high);

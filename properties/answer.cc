@@ -85,7 +85,8 @@ Reply answer(Kernel& kernel, const Case& c) {
   return answer(kernel, c, c.dtype(), false);
 }
 
-Verdict worse_of(Verdict a, Verdict b) {
+Verdict worse_of(TwoVerdicts two) {
+  auto& [a, b] = two;
   const int level = std::max(a.level, b.level);
   const std::int64_t bits_agreed = a.bits_agreed + b.bits_agreed, bits_compared = a.bits_compared + b.bits_compared;
   std::optional<Alarm> alarm = a.alarm ? a.alarm : b.alarm;

@@ -22,9 +22,14 @@ struct NoAnswer {
 [[noreturn]] void throw_without_output(const Manifest& manifest, const Case& c, CallStatus status,
                                        const std::string& message);
 
-/// The worse of two verdicts: violated, inconclusive, held, excused, skipped; the larger utilisation among equals. The
+/// Two verdicts, written in braces: the first is reached before the second one with every compiler (Sides of agree.h).
+struct TwoVerdicts {
+  Verdict first, second;
+};
+
+/// The worse of the two: violated, inconclusive, held, excused, skipped; the larger utilisation among equals. The
 /// deepest oracle level of the two is kept, and the alarms of both.
-[[nodiscard]] Verdict worse_of(Verdict a, Verdict b);
+[[nodiscard]] Verdict worse_of(TwoVerdicts two);
 
 /// A violation that no bound measures: utilisation infinite.
 [[nodiscard]] Verdict violated(Violation violation, std::string reason);

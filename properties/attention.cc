@@ -36,7 +36,7 @@ Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
   const auto wider = manifest.out_dtypes.find(c.dtype());
   if (wider == manifest.out_dtypes.end()) return worst;
   for (const DType output : wider->second) {
-    if (output != c.dtype()) worst = worse_of(std::move(worst), judged(output));
+    if (output != c.dtype()) worst = worse_of({std::move(worst), judged(output)});
   }
   return worst;
 }
@@ -85,7 +85,7 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
     return verdict;
   }
   const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
-  return worse_of(judge_attention(c, first.out, {}, arithmetic), judge_attention(c, second.out, {}, arithmetic));
+  return worse_of({judge_attention(c, first.out, {}, arithmetic), judge_attention(c, second.out, {}, arithmetic)});
 }
 
 /// Where intermediate results overflow and sentinels stop being small.

@@ -21,7 +21,7 @@ Verdict single_query(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c);
   if (M == 0) return {};
   const std::int64_t i = argument(c, "i", M);
-  return agree(run(kernel, with_queries(c, {i})), run(kernel, c).queries({i}),
+  return agree({run(kernel, with_queries(c, {i})), run(kernel, c).queries({i})},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
@@ -77,7 +77,7 @@ Verdict score_variance(Kernel& kernel, const Case& c) {
   // 2^-5: entries and scores rounded to formats of 8 bits at least.
   const Shape one{1};
   const double found[] = {means[groups / 2]}, expected[] = {tau * width};
-  return agree(Numbers(one, found), Numbers(one, expected).loosened(tau * (spread + width * 0x1p-5)));
+  return agree({Numbers(one, found), Numbers(one, expected).loosened(tau * (spread + width * 0x1p-5))});
 }
 
 /// Attention over no keys: refused, or what the policy says of a row that sees none.
@@ -122,10 +122,10 @@ Verdict any_length(Kernel& kernel, const Case& c) {
   Verdict worst = judged(c);
   for (const Indices& queries : {Indices{}, first(queries_of(c))}) {
     const Case part = with_queries(c, queries);
-    worst = worse_of(std::move(worst), judged(part));
-    worst = worse_of(std::move(worst), judged(with_keys(part, first(keys_of(c)))));
+    worst = worse_of({std::move(worst), judged(part)});
+    worst = worse_of({std::move(worst), judged(with_keys(part, first(keys_of(c))))});
   }
-  return worse_of(std::move(worst), judged(with_keys(c, {})));
+  return worse_of({std::move(worst), judged(with_keys(c, {}))});
 }
 
 std::string misses_short(const Case& c) {

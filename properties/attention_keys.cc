@@ -36,7 +36,7 @@ Verdict one_key(Kernel& kernel, const Case& c) {
   const Result out = run(kernel, c);
   const std::int64_t dv = out.shape()[3];
   const auto value = [&](std::int64_t page, std::int64_t k) { return c.v()[page * dv + k]; };
-  return agree(Numbers(out), Numbers(out.shape(), every_row(c, out.shape(), value)));
+  return agree({Numbers(out), Numbers(out.shape(), every_row(c, out.shape(), value))});
 }
 
 std::string misses_one_key(const Case& c) {
@@ -64,7 +64,7 @@ Verdict equal_keys(Kernel& kernel, const Case& c) {
   Numbers values({o.elements(), N}, columns);
   if (out.run().is_wide()) values = values.widened();
   const Numbers sums = values.times(std::vector<double>(static_cast<std::size_t>(N), 1.0), N, 1).reshaped(o);
-  return agree(Numbers(out).scaled(static_cast<double>(N)), sums);
+  return agree({Numbers(out).scaled(static_cast<double>(N)), sums});
 }
 
 // +: repeating every key-value pair r times changes nothing: each in its place, or all of them again behind the others.
@@ -73,7 +73,7 @@ Verdict key_duplication(Kernel& kernel, const Case& c) {
   const bool in_place = argument(c, "in-place", 2) == 1;
   Indices repeated;
   for (std::int64_t e = 0; e < r * N; ++e) repeated.push_back(in_place ? e / r : e % N);
-  return agree(run(kernel, with_keys(c, repeated)), run(kernel, c), Match::bound);
+  return agree({run(kernel, with_keys(c, repeated)), run(kernel, c)}, Match::bound);
 }
 
 /// Keys k_j and k_j + c with one c, both representable: per column a power of two c near the largest entry, k_j what is
@@ -115,7 +115,7 @@ Verdict key_translation(Kernel& kernel, const Case& c) {
   Case before = c, after = c;
   before[Slot::k] = std::move(keys.before);
   after[Slot::k] = std::move(keys.after);
-  return agree(run(kernel, after), run(kernel, before), Match::bound);
+  return agree({run(kernel, after), run(kernel, before)}, Match::bound);
 }
 
 const Property family[] = {

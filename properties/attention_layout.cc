@@ -9,7 +9,7 @@ namespace {
 
 // +: grouped-query attention equals attention with the key-value heads repeated.
 Verdict grouped_query(Kernel& kernel, const Case& c) {
-  return agree(run(kernel, c), run(kernel, with_heads(c, all_of(heads_of(c)))), Match::bound);
+  return agree({run(kernel, c), run(kernel, with_heads(c, all_of(heads_of(c))))}, Match::bound);
 }
 
 std::string misses_groups(const Case& c) {

@@ -14,7 +14,7 @@ namespace {
 // 000: Attention(Q,K,V)^(i) = Attention(Q^(i),K,V).
 Verdict query_deletion(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
-  return agree(run(kernel, c).without_query(i), run(kernel, without_query(c, i)),
+  return agree({run(kernel, c).without_query(i), run(kernel, without_query(c, i))},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
@@ -28,14 +28,14 @@ Verdict query_locality(Kernel& kernel, const Case& c) {
   });
   other.metadata["non_finite"] = "yes";
   const Indices rest = all_but(M, j);
-  return agree(run(kernel, c).queries(rest), run(kernel, other).queries(rest),
+  return agree({run(kernel, c).queries(rest), run(kernel, other).queries(rest)},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
 // 000: Attention(Q, R_sigma K, R_sigma V) = Attention(Q,K,V).
 Verdict key_value_permutation(Kernel& kernel, const Case& c) {
   const Indices sigma = permutation_argument(c, "sigma", keys_of(c));
-  return agree(run(kernel, with_keys(c, sigma)), run(kernel, c), Match::bound);
+  return agree({run(kernel, with_keys(c, sigma)), run(kernel, c)}, Match::bound);
 }
 
 // 000: Attention(R_pi Q, R_sigma K, R_sigma V) = R_pi Attention(Q,K,V).
@@ -44,7 +44,7 @@ Verdict permutation_equivariance(Kernel& kernel, const Case& c) {
   const bool keys_too = argument(c, "keys", 2) == 1;
   const Indices sigma = keys_too ? permutation_argument(c, "sigma", keys_of(c)) : all_of(keys_of(c));
   const Match match = keys_too ? Match::bound : bits_if(kernel, {Claim::batch_invariant});
-  return agree(run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi), match,
+  return agree({run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi)}, match,
                /*about_bits=*/!keys_too);
 }
 

@@ -97,7 +97,7 @@ Verdict query_key_exchange(Kernel& kernel, const Case& c) {
   const bool same =
       one_factor && (std::fabs(g[0]) == 1 || same_products(profile_of_case(kernel, c), c, std::ilogb(g[0])));
   const Match match = same ? bits_if(kernel, {Claim::deterministic}) : Match::bound;
-  return agree(run(kernel, other), run(kernel, c), match, /*about_bits=*/same);
+  return agree({run(kernel, other), run(kernel, c)}, match, /*about_bits=*/same);
 }
 
 /// Largest difference between two scores of a row that a kernel may form, over all rows; against 0 too where it takes
@@ -184,7 +184,7 @@ Verdict value_scaling(Kernel& kernel, const Case& c) {
     return verdict;
   }
   Verdict verdict;
-  if (!all || left.elements() == 0) verdict = agree(Numbers(left), Numbers(right).scaled(factor));
+  if (!all || left.elements() == 0) verdict = agree({Numbers(left), Numbers(right).scaled(factor)});
   if (!claims) verdict.bits_agreed = agreed, verdict.bits_compared = compared;
   return verdict;
 }

@@ -113,7 +113,7 @@ Verdict split_merge(Kernel& kernel, const Case& c) {
   }
   if (judged.empty() && why != Excuse::none) return excused(why);
   const Shape shape{static_cast<std::int64_t>(judged.size())};
-  return agree(Numbers(whole.at(shape, judged)), Numbers(shape, values).loosened(errors));
+  return agree({Numbers(whole.at(shape, judged)), Numbers(shape, values).loosened(errors)});
 }
 
 // +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, the scores in double with their own error.

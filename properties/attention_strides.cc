@@ -1,8 +1,4 @@
 // attention: the same values under other strides.
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "agree.h"
 #include "answer.h"
 #include "attest/strides.h"
@@ -12,31 +8,6 @@
 namespace attest {
 namespace {
 
-bool same_number(double x, double y) {
-  return x == y || (std::isnan(x) && std::isnan(y));
-}
-
-/// Of two runs on the same values: bits where `match` says so, else to within what both are allowed, in rows that have
-/// a bound.
-Verdict agree_in_lse(const Result& left, const Result& right, Match match) {
-  const Tensor &l = left.run().lse(), &r = right.run().lse();
-  for (std::int64_t row = 0; l.present() && row < l.elements(); ++row) {
-    if (same_number(l[row], r[row])) continue;
-    double allowed = 0;
-    if (match == Match::bound) {
-      const RowBound& bound = left.run().row_bound(row);
-      if (bound.excuse != Excuse::none) continue;
-      allowed = 2 * bound.lse_allowed;
-    }
-    // The difference itself rounds by a relative 2^-53.
-    if (std::fabs(l[row] - r[row]) * (1 - 0x1p-52) <= allowed) continue;
-    return violated(Violation::lse,
-                    fmt::format("lse {} is {:.17g} with these strides and {:.17g} row-major; {:.6g} is allowed", row,
-                                l[row], r[row], allowed));
-  }
-  return {};
-}
-
 // +: any strides of the same values give the same output. What lies between the elements is poison, and looked at
 // afterwards as the guards are, so that a kernel that reads or writes there fails or gives NaN.
 Verdict any_strides(Kernel& kernel, const Case& c) {
@@ -44,7 +15,7 @@ Verdict any_strides(Kernel& kernel, const Case& c) {
   set_layouts(row_major, {});
   const Match match = bits_in_core(kernel);
   const Result left = run_with_lse(kernel, c), right = run_with_lse(kernel, std::move(row_major));
-  return worse_of(agree(left, right, match), agree_in_lse(left, right, match));
+  return worse_of({agree({left, right}, match), agree_in_lse({left, right}, match)});
 }
 
 std::string misses_strides(const Case& c) {

@@ -39,7 +39,7 @@ template <class Judge>
 Verdict every_head(const Case& c, Judge judge) {
   Verdict worst{.outcome = Outcome::skipped};
   for (std::int64_t b = 0; b < batch_of(c); ++b)
-    for (std::int64_t h = 0; h < heads_of(c); ++h) worst = worse_of(std::move(worst), judge(b, h));
+    for (std::int64_t h = 0; h < heads_of(c); ++h) worst = worse_of({std::move(worst), judge(b, h)});
   return worst;
 }
 
@@ -61,7 +61,7 @@ Verdict expectation(Kernel& kernel, const Case& c) {
                                .times(values_of(c, b, kv_head(c, h), first, alpha.width), alpha.width, dv);
       sum = block == 0 ? part : sum.plus(part);
     }
-    return agree(sum, Numbers(out.batch({b}).heads({h})));
+    return agree({sum, Numbers(out.batch({b}).heads({h}))});
   });
 }
 
@@ -76,11 +76,11 @@ Verdict conditional_probability(Kernel& kernel, const Case& c) {
   Numbers sums;
   for (std::size_t block = 0; block < alpha.blocks.size(); ++block) {
     const Numbers weights(alpha.blocks[block]);
-    worst = worse_of(std::move(worst), within(weights, all(weights.shape(), 0), all(weights.shape(), 1)));
+    worst = worse_of({std::move(worst), within(weights, all(weights.shape(), 0), all(weights.shape(), 1))});
     const Numbers part = weights.times(std::vector<double>(static_cast<std::size_t>(alpha.width), 1.0), alpha.width, 1);
     sums = block == 0 ? part : sums.plus(part);
   }
-  return worse_of(std::move(worst), agree(sums, all(sums.shape(), 1)));
+  return worse_of({std::move(worst), agree({sums, all(sums.shape(), 1)})});
 }
 
 /// Draws of J in expectation-sampling, and the probability of a false alarm on one case: below 1e-9 in a run of up to
@@ -144,7 +144,7 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
     apart[static_cast<std::size_t>(k)] =
         (high - low) * width + (weighted + error * most) / (1 - error) + most * 0x1p-38;
   }
-  return agree(Numbers(row.shape(), mean).loosened(apart), Numbers(row));
+  return agree({Numbers(row.shape(), mean).loosened(apart), Numbers(row)});
 }
 
 // 003: min_j v_jk <= o_ik <= max_j v_jk over the visible keys, as weights are not negative and sum to 1.
@@ -232,7 +232,7 @@ Verdict linear_in_values(Kernel& kernel, const Case& c) {
       }
     }
     const Numbers constant(product.shape(), shift);
-    return agree(Numbers(left.batch({b}).heads({h})).loosened(moved), product.plus(constant));
+    return agree({Numbers(left.batch({b}).heads({h})).loosened(moved), product.plus(constant)});
   });
 }
 
@@ -251,7 +251,7 @@ Verdict constant_values(Kernel& kernel, const Case& c) {
     const std::int64_t h = e / o[3] / o[2] % o[1], b = e / o[3] / o[2] / o[1];
     expected.push_back(row_j(b * v[1] + kv_head(c, h), e % o[3]));
   }
-  return agree(Numbers(out), Numbers(o, expected));
+  return agree({Numbers(out), Numbers(o, expected)});
 }
 
 /// Lengths at which every weight is still written out: the identity of more keys than this is large.

@@ -19,8 +19,8 @@ Verdict independence(Kernel& kernel, const Case& c) {
   others[static_cast<std::size_t>(b)] = b;
   const Match match = bits_if(kernel, {Claim::batch_invariant});
   const Result entry = run(kernel, c).batch({b});
-  return worse_of(agree(entry, run(kernel, with_batch(c, {b})), match, /*about_bits=*/true),
-                  agree(entry, run(kernel, with_batch(c, others)).batch({b}), match, /*about_bits=*/true));
+  return worse_of({agree({entry, run(kernel, with_batch(c, {b}))}, match, /*about_bits=*/true),
+                   agree({entry, run(kernel, with_batch(c, others)).batch({b})}, match, /*about_bits=*/true)});
 }
 
 // 000: 2-D is one mask for all, 3-D (b h) and 4-D are one per batch entry and head: the same memory in the contract's
@@ -36,7 +36,7 @@ Verdict mask_forms(Kernel& kernel, const Case& c) {
     const std::int64_t plane = e / (M * N), b = plane / heads, h = plane % heads;
     return c.mask()[((old[0] == 1 ? 0 : b) * old[1] + (old[1] == 1 ? 0 : h)) * M * N + e % (M * N)];
   });
-  return agree(run(kernel, full), run(kernel, c), bits_in_core(kernel), /*about_bits=*/true);
+  return agree({run(kernel, full), run(kernel, c)}, bits_in_core(kernel), /*about_bits=*/true);
 }
 
 std::string misses_batch(const Case& c) {

@@ -67,7 +67,7 @@ Verdict no_leak(Kernel& kernel, const Case& c) {
   Match match = bits_if(kernel, {Claim::deterministic});
   if (queries_too && bits_if(kernel, {Claim::batch_invariant}) == Match::bound) match = Match::bound;
   if (dead && bits_if(kernel, {Claim::ignores_dead_values}) == Match::bound) match = Match::bound;
-  return agree_in_domain(run(kernel, changed).queries(rows), run(kernel, c).queries(rows), match);
+  return agree_in_domain({run(kernel, changed).queries(rows), run(kernel, c).queries(rows)}, match);
 }
 
 // Top-left, or M = N: the first row sees the first key alone, o_1 = v_1.
@@ -80,7 +80,7 @@ Verdict first_row(Kernel& kernel, const Case& c) {
   for (std::int64_t b = 0; b < v[0]; ++b)
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t x = 0; x < v[3]; ++x) first.push_back(c.v()[((b * v[1] + h / group) * v[2]) * v[3] + x]);
-  return agree(Numbers(run(kernel, c).queries({0})), Numbers({v[0], heads, 1, v[3]}, first));
+  return agree({Numbers(run(kernel, c).queries({0})), Numbers({v[0], heads, 1, v[3]}, first)});
 }
 
 // 002's M_ij = 1 iff i <= j on columns is 001's tau' <= tau on rows.
@@ -93,14 +93,14 @@ Verdict prefix(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
   const std::int64_t t = 1 + argument(c, "t", queries_of(c));
   const Case shorter = with_keys(with_queries(c, all_of(t)), all_of(std::min(t, keys_of(c))));
-  return agree_in_domain(run(kernel, c).queries(all_of(t)), run(kernel, shorter),
+  return agree_in_domain({run(kernel, c).queries(all_of(t)), run(kernel, shorter)},
                          bits_if(kernel, {Claim::batch_invariant, Claim::padding_invariant}));
 }
 
 // M != N: key j is visible to row i iff j <= i (top-left), j <= i + N - M (bottom-right); written out as a mask.
 Verdict alignment(Kernel& kernel, const Case& c) {
   const bool boolean = argument(c, "boolean", 2) == 1 || !kernel.manifest().additive_masks;
-  return agree(run(kernel, c), run(kernel, with_causal_as_mask(c, boolean)), Match::bound);
+  return agree({run(kernel, c), run(kernel, with_causal_as_mask(c, boolean))}, Match::bound);
 }
 
 std::string misses_causal_form(const Case& c) {

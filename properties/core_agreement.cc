@@ -64,7 +64,7 @@ Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::sp
           fmt::format("element {}: {:.17g} on one side and {:.17g} on the other differ by {:.6g}; {:.6g} is allowed", e,
                       static_cast<double>(a.lower), static_cast<double>(b.lower), error, most);
     }
-    worst = worse_of(std::move(worst), std::move(v));
+    worst = worse_of({std::move(worst), std::move(v)});
   }
   if (!judged) return {.outcome = Outcome::excused, .reason = "outside the domain"};
   return worst;

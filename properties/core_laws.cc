@@ -77,4 +77,11 @@ Verdict columns_are_transpose(const CoreFunctions& core, const Case& c) {
   return same(core.attention_columns(c, allowed), core.attention(c));
 }
 
+Verdict columnwise_softmax(const CoreFunctions& core, const Case& c) {
+  const Shape q = c.q().shape();
+  const Tensor a = c.q().reshaped({q[0] * q[1] * q[2], q[3]});
+  if (a.elements() == 0) return {};
+  return same(core.softmax_columns(transposed(a)), transposed(core.softmax_rows(a)));
+}
+
 }  // namespace attest

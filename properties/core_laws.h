@@ -21,5 +21,10 @@ namespace attest {
 /// layout.columns-are-transpose: 002's attention on transposes, mask transposed too, is the transpose of the row form.
 /// Without a causal form; a mask is boolean and one for all.
 [[nodiscard]] Verdict columns_are_transpose(const CoreFunctions& core, const Case& c);
+/// softmax.columnwise-is-transpose: 002's softmax down the columns of A^T is softmax(A)^T, A being the rows of q.
+[[nodiscard]] Verdict columnwise_softmax(const CoreFunctions& core, const Case& c);
+/// position.length-limit: a table of "length" (an argument) rows is refused for more tokens, both lengths named. In
+/// position.cc.
+[[nodiscard]] Verdict length_limit(const CoreFunctions& core, const Case& c);
 
 }  // namespace attest

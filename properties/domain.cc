@@ -11,15 +11,16 @@ bool in_domain(const Result& result, std::int64_t e) {
 
 }  // namespace
 
-Verdict agree_in_domain(const Result& left, const Result& right, Match match) {
-  Verdict all = agree(left, right, match, /*about_bits=*/true);
+Verdict agree_in_domain(Sides sides, Match match) {
+  const auto& [left, right] = sides;
+  Verdict all = agree({left, right}, match, /*about_bits=*/true);
   if (match == Match::bound || all.outcome != Outcome::violated || left.shape() != right.shape()) return all;
   Indices inside;
   for (std::int64_t e = 0; e < left.elements(); ++e)
     if (in_domain(left, e) && in_domain(right, e)) inside.push_back(e);
   if (inside.empty()) return {.outcome = Outcome::excused, .reason = "fully masked or outside the domain"};
   const Shape shape{static_cast<std::int64_t>(inside.size())};
-  Verdict judged = agree(left.at(shape, inside), right.at(shape, inside), match);
+  Verdict judged = agree({left.at(shape, inside), right.at(shape, inside)}, match);
   if (judged.element >= 0) judged.element = inside[static_cast<std::size_t>(judged.element)];
   return judged;
 }

@@ -7,6 +7,6 @@ namespace attest {
 
 /// agree, about bits; where bits must agree and do not, elements of fully masked rows and those outside the domain of
 /// definition on either side are not held to it. Excused when no other element is left.
-[[nodiscard]] Verdict agree_in_domain(const Result& left, const Result& right, Match match);
+[[nodiscard]] Verdict agree_in_domain(Sides sides, Match match);
 
 }  // namespace attest

@@ -67,7 +67,7 @@ bool small_enough(const Case& c) {
 Verdict deletion_identities(Kernel& kernel, const Case& c) {
   return on_core(kernel, c, [](const CoreFunctions& core, const Case& x) -> Verdict {
     Verdict exact = deletion_on<Rational>(cropped(x), equal_rationals);
-    if (small_enough(x)) exact = worse_of(exact, deletion_on<double>(x, equal_doubles));
+    if (small_enough(x)) exact = worse_of({exact, deletion_on<double>(x, equal_doubles)});
     // (AB)^(i) = A^(i) B on the scalar itself, with the core's own product.
     const std::int64_t i = argument(x, "i", queries_of(x)), M = queries_of(x), N = keys_of(x), dk = x.q().shape()[3];
     const auto first_page = [&](const Tensor& t, const Indices& rows) {
@@ -90,7 +90,7 @@ Verdict deletion_identities(Kernel& kernel, const Case& c) {
       }
     }
     return worse_of(
-        exact, same_bits(deleted, fewer) ? Verdict() : violated(Violation::bits, "(AB)^(i) = A^(i)B fails in bits"));
+        {exact, same_bits(deleted, fewer) ? Verdict() : violated(Violation::bits, "(AB)^(i) = A^(i)B fails in bits")});
   });
 }
 

@@ -40,7 +40,7 @@ Case with_key_changed(Case c, std::int64_t s, Value&& value) {
 // 000: MAttn_B(Q,K,V)^(i) = MAttn_{B^(i)}(Q^(i),K,V).
 Verdict query_deletion(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
-  return agree(run(kernel, c).without_query(i), run(kernel, without_query(c, i)),
+  return agree({run(kernel, c).without_query(i), run(kernel, without_query(c, i))},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
@@ -63,8 +63,8 @@ Verdict suppression(Kernel& kernel, const Case& c) {
   const Match match = finite ? bits_if(kernel, {Claim::deterministic})
                              : bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values});
   const Result o = run(kernel, hidden_key).queries({i});
-  return worse_of(agree_in_domain(run(kernel, changed).queries({i}), o, match),
-                  agree(o, run(kernel, without_key(hidden_key, s)).queries({i}), Match::bound));
+  return worse_of({agree_in_domain({run(kernel, changed).queries({i}), o}, match),
+                   agree({o, run(kernel, without_key(hidden_key, s)).queries({i})}, Match::bound)});
 }
 
 struct Score {
@@ -135,8 +135,8 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
         }
       }
     }
-    const Verdict step = agree(Numbers(run(kernel, c_b).queries({i})).loosened(within), limit);
-    worst = target == first ? step : worse_of(worst, step);
+    const Verdict step = agree({Numbers(run(kernel, c_b).queries({i})).loosened(within), limit});
+    worst = target == first ? step : worse_of({worst, step});
   }
   return worst;
 }
@@ -145,7 +145,7 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
 Verdict key_value_deletion(Kernel& kernel, const Case& c) {
   const std::int64_t s = argument(c, "s", keys_of(c));
   const Case hidden_column = hide_and_spare(c, -1, s, other_key(c, s));
-  return agree(run(kernel, hidden_column), run(kernel, without_key(hidden_column, s)), Match::bound);
+  return agree({run(kernel, hidden_column), run(kernel, without_key(hidden_column, s))}, Match::bound);
 }
 
 // Keys appended at the end and hidden from every row change nothing: with a mask on both sides, so that the same code
@@ -161,7 +161,7 @@ Verdict tail_padding(Kernel& kernel, const Case& c) {
   padded[Slot::v] =
       mapped(padded.v(), [&](std::int64_t e, double old) { return e / dv % (N + more) < N ? old : -old; });
   for (std::int64_t j = N; j < N + more; ++j) padded = hide(std::move(padded), -1, j);
-  return agree_in_domain(run(kernel, padded), run(kernel, short_one), bits_if(kernel, {Claim::padding_invariant}));
+  return agree_in_domain({run(kernel, padded), run(kernel, short_one)}, bits_if(kernel, {Claim::padding_invariant}));
 }
 
 std::string misses_rows(const Case& c) {

@@ -28,12 +28,12 @@ Verdict zero_mask(Kernel& kernel, const Case& c) {
   Case masked = c;
   masked[Slot::mask] = Tensor(boolean ? DType::boolean : c.dtype(), shape);
   masked[Slot::mask] = mapped(masked.mask(), [&](std::int64_t, double) { return boolean ? 1.0 : 0.0; });
-  return agree(run(kernel, masked), run(kernel, c), bits_in_core(kernel), /*about_bits=*/true);
+  return agree({run(kernel, masked), run(kernel, c)}, bits_in_core(kernel), /*about_bits=*/true);
 }
 
 // 002's mask_M (M = 0 becomes -inf) = the additive 0/-inf mask of 000.
 Verdict boolean_is_additive(Kernel& kernel, const Case& c) {
-  return agree(run(kernel, c), run(kernel, with_additive_mask(c)), bits_in_core(kernel), /*about_bits=*/true);
+  return agree({run(kernel, c), run(kernel, with_additive_mask(c))}, bits_in_core(kernel), /*about_bits=*/true);
 }
 
 Case with_convention(Case c, MaskConvention convention) {
@@ -43,8 +43,9 @@ Case with_convention(Case c, MaskConvention convention) {
 
 // softmax((QK^T + B)/sqrt(dk)) = softmax(QK^T/sqrt(dk) + B) for B of 0 and -inf.
 Verdict conventions_agree(Kernel& kernel, const Case& c) {
-  return agree(run(kernel, with_convention(c, MaskConvention::pre_scale)),
-               run(kernel, with_convention(c, MaskConvention::post_scale)), bits_in_core(kernel), /*about_bits=*/true);
+  return agree({run(kernel, with_convention(c, MaskConvention::pre_scale)),
+                run(kernel, with_convention(c, MaskConvention::post_scale))},
+               bits_in_core(kernel), /*about_bits=*/true);
 }
 
 // Refuted: they agree for every finite B. One row, two keys, B = (t, 0); first Q = K = 0, then small whole numbers.
@@ -84,7 +85,7 @@ Verdict renormalisation(Kernel& kernel, const Case& c) {
   rest[Slot::v] = mapped(c.v(), [&](std::int64_t e, double old) { return visible(e) ? old : 0.0; });
   ones[Slot::v] = mapped(c.v(), [&](std::int64_t e, double) { return visible(e) ? 1.0 : 0.0; });
   const Numbers o(run(kernel, masked)), Z(run(kernel, ones)), sum(run(kernel, rest));
-  return agree(Z.times(o), sum);
+  return agree({Z.times(o), sum});
 }
 
 std::string misses_zero_mask(const Case& c) {

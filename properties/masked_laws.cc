@@ -47,7 +47,7 @@ Verdict breaks_equivariance(Kernel& kernel, const Case& c) {
 // MAttn_{R_pi B R_sigma^T}(R_pi Q, R_sigma K, R_sigma V) = R_pi MAttn_B(Q,K,V).
 Verdict equivariance_with_mask(Kernel& kernel, const Case& c) {
   const Indices pi = permutation_argument(c, "pi", queries_of(c)), sigma = permutation_argument(c, "sigma", keys_of(c));
-  return agree(run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi), Match::bound);
+  return agree({run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi)}, Match::bound);
 }
 
 // Adding a constant to a row of B changes nothing: sum_l e^{s_il + t} = e^t sum_l e^{s_il}. B is first brought to a
@@ -66,7 +66,7 @@ Verdict row_shift(Kernel& kernel, const Case& c) {
   const double t = hiding_only ? large[argument(c, "t", 4)] : small[argument(c, "t", 4)];
   Case shifted = grid;
   shifted[Slot::mask] = mapped(grid.mask(), [&](std::int64_t e, double old) { return e / N % M == i ? old + t : old; });
-  return agree(run(kernel, shifted), run(kernel, grid), Match::bound);
+  return agree({run(kernel, shifted), run(kernel, grid)}, Match::bound);
 }
 
 /// What the declared policy makes of row i, which sees no key.
@@ -110,8 +110,26 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
   return {};
 }
 
-// All of row i masked: the declared policy; the other rows are as they were. The causal form at the bottom right hides
-// every key from the first M - N rows by itself.
+/// lse of row i, which sees no key, by the contract: -inf, or NaN under the policy `nan`. Nothing where no lse is
+/// offered or no policy declared.
+Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
+  const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
+  const Tensor& lse = o.run().lse();
+  if (!lse.present() || policy == FullyMaskedRow::undeclared) return {};
+  const std::int64_t M = lse.shape()[2];
+  for (std::int64_t plane = 0; plane < lse.elements() / M; ++plane) {
+    const double x = lse[plane * M + i];
+    if (policy == FullyMaskedRow::nan ? std::isnan(x) : x == -infinity) continue;
+    return violated(Violation::lse,
+                    fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
+                                "declares {}",
+                                plane * M + i, x, policy == FullyMaskedRow::nan ? "NaN" : "-inf", name_of(policy)));
+  }
+  return {};
+}
+
+// All of row i masked: the declared policy, for lse too; the other rows are as they were. The causal form at the bottom
+// right hides every key from the first M - N rows by itself.
 Verdict fully_masked_row(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
   const std::int64_t by_form = c.causal == Causal::bottom_right ? queries_of(c) - keys_of(c) : 0;
@@ -125,15 +143,15 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
     if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), masked, reply.status, reply.message);
     return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
   }
-  const Result o = run(kernel, masked);
-  Verdict policy = row_policy(kernel, masked, o, i);
+  const Result o = run_with_lse(kernel, masked);
+  Verdict policy = worse_of({row_policy(kernel, masked, o, i), row_lse(kernel, o, i)});
   if (queries_of(c) == 1) {
     if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
     return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};
   }
-  const Verdict others =
-      agree(o.without_query(i), run(kernel, before).without_query(i), bits_if(kernel, {Claim::batch_invariant}), true);
-  return worse_of(policy, others);
+  const Verdict others = agree({o.without_query(i), run(kernel, before).without_query(i)},
+                               bits_if(kernel, {Claim::batch_invariant}), true);
+  return worse_of({policy, others});
 }
 
 std::string misses_equivariance(const Case& c) {

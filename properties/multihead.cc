@@ -71,10 +71,10 @@ Case with_bias_kv_written_out(const Case& c) {
 // 000: attention over [KW_k + 1b_k^T; bias_k] and [VW_v + 1b_v^T; bias_v]. The order of K and V still does not matter.
 Verdict bias_kv(Kernel& kernel, const Case& c) {
   const Result appended = run(kernel, c);
-  Verdict verdict = agree(appended, run(kernel, with_bias_kv_written_out(c)), Match::bound);
+  Verdict verdict = agree({appended, run(kernel, with_bias_kv_written_out(c))}, Match::bound);
   if (c.causal != Causal::none) return verdict;
   const Indices sigma = permutation_argument(c, "sigma", keys_of(c));
-  return worse_of(std::move(verdict), agree(run(kernel, with_keys(c, sigma)), appended, Match::bound));
+  return worse_of({std::move(verdict), agree({run(kernel, with_keys(c, sigma)), appended}, Match::bound)});
 }
 
 std::string misses_bias_kv(const Case& c) {
@@ -83,7 +83,7 @@ std::string misses_bias_kv(const Case& c) {
 
 // Heads in another order, the row blocks of W_o with them, add up to the same.
 Verdict head_permutation(Kernel& kernel, const Case& c) {
-  return agree(run(kernel, with_heads(c, permutation_argument(c, "heads", c.heads))), run(kernel, c), Match::bound);
+  return agree({run(kernel, with_heads(c, permutation_argument(c, "heads", c.heads))), run(kernel, c)}, Match::bound);
 }
 
 const Property family[] = {

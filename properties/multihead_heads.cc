@@ -56,7 +56,7 @@ Verdict concat_is_sum(Kernel& kernel, const Case& c) {
         mapped(c[Slot::w_o], [&](std::int64_t at, double old) { return at / e.d_o / e.dv == h ? old : 0.0; });
     sum = Numbers(run(kernel, term)).plus(sum);
   }
-  return agree(Numbers(whole), sum);
+  return agree({Numbers(whole), sum});
 }
 
 // 000, 003: W = [W_1|…|W_h], one product and views of it, is h separate heads.
@@ -65,7 +65,7 @@ Verdict fused_projection(Kernel& kernel, const Case& c) {
   const std::int64_t h = argument(c, "h", e.heads);
   Indices columns = all_of(e.dv);
   for (std::int64_t& column : columns) column += h * e.dv;
-  return agree(run(kernel, side_by_side(c)).columns(columns), head_alone(kernel, c, h), Match::bound);
+  return agree({run(kernel, side_by_side(c)).columns(columns), head_alone(kernel, c, h)}, Match::bound);
 }
 
 // 003: MultiHeadAttentionV1 without positions: each head on its own, [O_1|…|O_h] W_o + b_o.
@@ -78,7 +78,7 @@ Verdict v1_is_fused(Kernel& kernel, const Case& c) {
     const std::span<const double> block(w_o.data() + h * e.dv * e.d_o, static_cast<std::size_t>(e.dv * e.d_o));
     sum = Numbers(head_alone(kernel, c, h)).times(block, e.dv, e.d_o).plus(sum);
   }
-  return agree(Numbers(whole), sum);
+  return agree({Numbers(whole), sum});
 }
 
 Matrix<double> matrix_of(const Tensor& t, std::int64_t page = 0) {
@@ -108,7 +108,7 @@ Verdict packed_qkv(Kernel& kernel, const Case& c) {
     store_page(split[Slot::k], b, parts.k);
     store_page(split[Slot::v], b, parts.v);
   }
-  return agree(run(kernel, c), run(kernel, split), Match::bound);
+  return agree({run(kernel, c), run(kernel, split)}, Match::bound);
 }
 
 std::string misses_one_width(const Case& c) {

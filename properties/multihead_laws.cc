@@ -27,17 +27,17 @@ bool inside_domain(const Result& result) {
 /// values a kernel may add 0 times the token, which makes -0 of +0, and rows outside the domain are excused.
 Verdict untouched(Kernel& kernel, const Result& left, const Result& right) {
   const Manifest& manifest = kernel.manifest();
-  if (!manifest.claims_to(Claim::deterministic)) return agree(left, right, Match::bound, /*about_bits=*/true);
-  if (manifest.claims_to(Claim::ignores_dead_values)) return agree(left, right, Match::bits);
-  Verdict all = agree(left, right, Match::values);
+  if (!manifest.claims_to(Claim::deterministic)) return agree({left, right}, Match::bound, /*about_bits=*/true);
+  if (manifest.claims_to(Claim::ignores_dead_values)) return agree({left, right}, Match::bits);
+  Verdict all = agree({left, right}, Match::values);
   if (all.outcome == Outcome::held) return all;
   Verdict worst{.outcome = Outcome::skipped};
   for (std::int64_t b = 0; b < left.shape()[0]; ++b) {
     for (std::int64_t i = 0; i < left.shape()[1]; ++i) {
       const Result l = left.batch({b}).queries({i}), r = right.batch({b}).queries({i});
       const bool judged = inside_domain(l) && inside_domain(r);
-      worst = worse_of(worst, judged ? agree(l, r, Match::values)
-                                     : Verdict{.outcome = Outcome::excused, .reason = "outside the domain"});
+      worst = worse_of({worst, judged ? agree({l, r}, Match::values)
+                                      : Verdict{.outcome = Outcome::excused, .reason = "outside the domain"}});
     }
   }
   return worst;
@@ -59,7 +59,7 @@ Tensor with_dead_row(const Tensor& tokens, std::int64_t s) {
 /// values do not matter, reported elsewhere.
 Verdict ignores_dead(Kernel& kernel, const Case& hidden, Case dead, const Indices& rows) {
   dead.metadata["non_finite"] = "yes";
-  return agree(run(kernel, hidden).queries(rows), run(kernel, dead).queries(rows),
+  return agree({run(kernel, hidden).queries(rows), run(kernel, dead).queries(rows)},
                bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values}), /*about_bits=*/true);
 }
 
@@ -69,22 +69,22 @@ Verdict suppressed(Kernel& kernel, const Case& c, std::int64_t i, std::int64_t s
   for (const Slot slot : {Slot::k, Slot::v}) other[slot] = with_other_row(c, c[slot], s, self ? "x" : name_of(slot));
   if (self) other[Slot::q] = other.k();
   const Result row = run(kernel, hidden).queries({i});
-  Verdict verdict = worse_of(untouched(kernel, row, run(kernel, other).queries({i})),
-                             agree(row, run(kernel, without_key(hidden, s)).queries({i}), Match::bound));
+  Verdict verdict = worse_of({untouched(kernel, row, run(kernel, other).queries({i})),
+                              agree({row, run(kernel, without_key(hidden, s)).queries({i})}, Match::bound)});
   if (argument(c, "dead", 2) == 0) return verdict;
   const Case everywhere = hidden_key(c, From::every_row, i, s);
   Case dead = everywhere;
   for (const Slot slot : {Slot::k, Slot::v}) dead[slot] = with_dead_row(c[slot], s);
   if (self) dead[Slot::q] = dead.k();
-  return worse_of(std::move(verdict),
-                  ignores_dead(kernel, everywhere, dead, self ? all_but(queries_of(c), s) : all_of(queries_of(c))));
+  return worse_of({std::move(verdict),
+                   ignores_dead(kernel, everywhere, dead, self ? all_but(queries_of(c), s) : all_of(queries_of(c)))});
 }
 
 }  // namespace
 
 Verdict query_deletion_law(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
-  return agree(run(kernel, c).without_query(i), run(kernel, without_query(c, i)),
+  return agree({run(kernel, c).without_query(i), run(kernel, without_query(c, i))},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
@@ -94,19 +94,19 @@ Verdict query_locality_law(Kernel& kernel, const Case& c) {
   other[Slot::q] = with_row(c.q(), j, [](std::int64_t, double) { return not_a_number; });
   other.metadata["non_finite"] = "yes";
   const Indices rest = all_but(queries_of(c), j);
-  return agree(run(kernel, c).queries(rest), run(kernel, other).queries(rest),
+  return agree({run(kernel, c).queries(rest), run(kernel, other).queries(rest)},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
 Verdict permutation_law(Kernel& kernel, const Case& c) {
   const Indices pi = permutation_argument(c, "pi", queries_of(c));
   const Indices sigma = permutation_argument(c, "sigma", keys_of(c));
-  return agree(run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi), Match::bound);
+  return agree({run(kernel, with_queries(with_keys(c, sigma), pi)), run(kernel, c).queries(pi)}, Match::bound);
 }
 
 Verdict self_permutation_law(Kernel& kernel, const Case& c) {
   const Indices pi = permutation_argument(c, "pi", queries_of(c));
-  return agree(run(kernel, with_queries(with_keys(c, pi), pi)), run(kernel, c).queries(pi), Match::bound);
+  return agree({run(kernel, with_queries(with_keys(c, pi), pi)), run(kernel, c).queries(pi)}, Match::bound);
 }
 
 Verdict suppression_law(Kernel& kernel, const Case& c) {
@@ -123,7 +123,7 @@ Verdict self_suppression_law(Kernel& kernel, const Case& c) {
 Verdict key_value_deletion_law(Kernel& kernel, const Case& c) {
   const std::int64_t s = argument(c, "s", keys_of(c));
   const Case hidden = hidden_key(c, From::every_row, 0, s);
-  return agree(run(kernel, hidden), run(kernel, without_key(hidden, s)), Match::bound);
+  return agree({run(kernel, hidden), run(kernel, without_key(hidden, s))}, Match::bound);
 }
 
 Verdict input_deletion_law(Kernel& kernel, const Case& c) {
@@ -131,7 +131,7 @@ Verdict input_deletion_law(Kernel& kernel, const Case& c) {
   const std::int64_t s = argument(c, "last", 2) == 1 ? tokens - 1 : argument(c, "s", tokens);
   const Case hidden = hidden_key(c, From::every_other_row, s, s);
   const bool last = s == tokens - 1;
-  return agree(run(kernel, hidden).without_query(s), run(kernel, without_query(without_key(hidden, s), s)),
+  return agree({run(kernel, hidden).without_query(s), run(kernel, without_query(without_key(hidden, s), s))},
                last ? bits_if(kernel, {Claim::batch_invariant, Claim::padding_invariant}) : Match::bound,
                /*about_bits=*/last);
 }
@@ -141,7 +141,7 @@ Verdict is_cross_attention_law(Kernel& kernel, const Case& c) {
   if (M == 0) return {};
   Indices one_more = all_of(M);
   one_more.push_back(0);
-  return agree(run(kernel, c), run(kernel, with_queries(c, one_more)).queries(all_of(M)), bits_in_core(kernel));
+  return agree({run(kernel, c), run(kernel, with_queries(c, one_more)).queries(all_of(M))}, bits_in_core(kernel));
 }
 
 Verdict zero_mask_law(Kernel& kernel, const Case& c) {
@@ -150,7 +150,7 @@ Verdict zero_mask_law(Kernel& kernel, const Case& c) {
   const bool boolean = argument(c, "boolean", 2) == 1;
   masked[Slot::mask] = Tensor(boolean ? DType::boolean : c.dtype(), shape);
   for (std::int64_t e = 0; boolean && e < masked.mask().elements(); ++e) masked[Slot::mask].set(e, 1);
-  return agree(run(kernel, c), run(kernel, masked), bits_in_core(kernel));
+  return agree({run(kernel, c), run(kernel, masked)}, bits_in_core(kernel));
 }
 
 }  // namespace attest

@@ -51,7 +51,7 @@ Verdict any_length(Kernel& kernel, const Case& c) {
   }
   if (N == 0) return without_keys(kernel, c);
   const Indices rows = cycled(M, argument(c, "M", 9)), keys = cycled(N, N * (1 + argument(c, "repeats", 3)));
-  return agree(run(kernel, c).queries(rows), run(kernel, with_queries(with_keys(c, keys), rows)), Match::bound);
+  return agree({run(kernel, c).queries(rows), run(kernel, with_queries(with_keys(c, keys), rows))}, Match::bound);
 }
 
 /// The case's shapes with every number 0 but those that make each head pass on the first entry of v's tokens.

@@ -8,7 +8,7 @@
 #include "answer.h"
 #include "arguments.h"
 #include "attest/errors.h"
-#include "core_agreement.h"
+#include "core_laws.h"
 #include "generators/stream.h"
 #include "multihead_cases.h"
 #include "property.h"
@@ -48,32 +48,6 @@ Tensor position_table(const Case& c, std::int64_t rows) {
                 [&](std::int64_t, double) { return static_cast<double>(stream.between(-2, 2)); });
 }
 
-// 003: a table of L rows ends at L tokens: for more, an error that names both lengths.
-Verdict length_limit(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
-  if (core == nullptr) return about_the_core(kernel);
-  const std::int64_t M = queries_of(c), length = argument(c, "length", M);
-  Tensor x(c.dtype(), {M, c.q().shape()[2]});
-  for (std::int64_t e = 0; e < x.elements(); ++e) x.set(e, c.q()[e]);
-  try {
-    static_cast<void>(core->with_positions(x, position_table(c, M)));
-    static_cast<void>(core->with_positions(x, position_table(c, M + 1)));
-  } catch (const UsageError& refused) {
-    return violated(Violation::rejected,
-                    fmt::format("{} tokens and at least as many positions are refused: {}", M, refused.what()));
-  }
-  try {
-    static_cast<void>(core->with_positions(x, position_table(c, length)));
-  } catch (const UsageError& refused) {
-    const std::string message = refused.what();
-    if (message.find(std::to_string(M)) != std::string::npos &&
-        message.find(std::to_string(length)) != std::string::npos)
-      return {};
-    return violated(Violation::failed, fmt::format("\"{}\" does not name both lengths, {} and {}", message, M, length));
-  }
-  return violated(Violation::failed, fmt::format("{} tokens are taken with {} positions", M, length));
-}
-
 // 003: pi(X) + pi(P) = pi(X + P), and attention of it is pi of attention of X + P. Rounding X + P entry by entry
 // commutes with pi.
 Verdict moves_with_positions(Kernel& kernel, const Case& c) {
@@ -82,7 +56,7 @@ Verdict moves_with_positions(Kernel& kernel, const Case& c) {
   const Case placed =
       with_tokens(c, mapped(c.q(), [&](std::int64_t e, double old) { return old + table[e % per_entry]; }));
   const Indices pi = permutation_argument(c, "pi", M);
-  return agree(run(kernel, with_queries(with_keys(placed, pi), pi)), run(kernel, placed).queries(pi), Match::bound);
+  return agree({run(kernel, with_queries(with_keys(placed, pi), pi)), run(kernel, placed).queries(pi)}, Match::bound);
 }
 
 std::string misses_form(const Case& c) {
@@ -121,7 +95,7 @@ const Property family[] = {
        if (queries_of(c) == 0) return "has no token; a longer X needs one";
        return misses_form(c);
      },
-     .check = length_limit},
+     .check = [](Kernel& kernel, const Case& c) { return on_core(kernel, c, length_limit); }},
     {.name = "position.moves-with-positions",
      .statement = "permuting X and the position rows together restores it",
      .source = "003",
@@ -134,6 +108,30 @@ const Property family[] = {
 };
 
 }  // namespace
+
+// 003: a table of L rows ends at L tokens: for more, an error that names both lengths.
+Verdict length_limit(const CoreFunctions& core, const Case& c) {
+  const std::int64_t M = queries_of(c), length = argument(c, "length", M);
+  Tensor x(c.dtype(), {M, c.q().shape()[2]});
+  for (std::int64_t e = 0; e < x.elements(); ++e) x.set(e, c.q()[e]);
+  try {
+    static_cast<void>(core.with_positions(x, position_table(c, M)));
+    static_cast<void>(core.with_positions(x, position_table(c, M + 1)));
+  } catch (const UsageError& refused) {
+    return violated(Violation::rejected,
+                    fmt::format("{} tokens and at least as many positions are refused: {}", M, refused.what()));
+  }
+  try {
+    static_cast<void>(core.with_positions(x, position_table(c, length)));
+  } catch (const UsageError& refused) {
+    const std::string message = refused.what();
+    if (message.find(std::to_string(M)) != std::string::npos &&
+        message.find(std::to_string(length)) != std::string::npos)
+      return {};
+    return violated(Violation::failed, fmt::format("\"{}\" does not name both lengths, {} and {}", message, M, length));
+  }
+  return violated(Violation::failed, fmt::format("{} tokens are taken with {} positions", M, length));
+}
 
 std::span<const Property> position_properties() {
   return family;

@@ -19,8 +19,8 @@ Case with_zero_mask(Case c) {
 // MHAttn(Q,K,V) = MMHAttn_0(Q,K,V).
 Verdict mh_is_mmh_zero_mask(Kernel& kernel, const Case& c) {
   return worse_of(
-      same_in_core(kernel, &CoreFunctions::multihead_unmasked, c, &CoreFunctions::multihead, with_zero_mask(c)),
-      zero_mask_law(kernel, c));
+      {same_in_core(kernel, &CoreFunctions::multihead_unmasked, c, &CoreFunctions::multihead, with_zero_mask(c)),
+       zero_mask_law(kernel, c)});
 }
 
 // MAttn_W,B(Q,K,V) = MMHAttn_B(Q,K,V) with h = 1, W_o = I, b_o = 0. Adding 0 times the other columns makes +0 of -0, so
@@ -33,22 +33,22 @@ Verdict masked_weights_is_mmh_h1(Kernel& kernel, const Case& c) {
   stated[Slot::b_o] = Tensor(c.dtype(), {dv});
   const Verdict core = same_in_core(kernel, &CoreFunctions::weighted, absent, &CoreFunctions::multihead, absent);
   const Result left = run(kernel, absent), right = run(kernel, stated);
-  if (!is_core(kernel)) return agree(left, right, Match::bound);
-  const Verdict numbers = agree(left, right, Match::values);
-  if (numbers.outcome == Outcome::held || std::isfinite(numbers.error)) return worse_of(core, numbers);
-  return worse_of(core, agree(left, right, Match::bound));
+  if (!is_core(kernel)) return agree({left, right}, Match::bound);
+  const Verdict numbers = agree({left, right}, Match::values);
+  if (numbers.outcome == Outcome::held || std::isfinite(numbers.error)) return worse_of({core, numbers});
+  return worse_of({core, agree({left, right}, Match::bound)});
 }
 
 // Attn_W(Q,K,V) = MAttn_W,0(Q,K,V).
 Verdict weights_is_masked_zero_mask(Kernel& kernel, const Case& c) {
   return worse_of(
-      same_in_core(kernel, &CoreFunctions::weighted_unmasked, c, &CoreFunctions::weighted, with_zero_mask(c)),
-      zero_mask_law(kernel, c));
+      {same_in_core(kernel, &CoreFunctions::weighted_unmasked, c, &CoreFunctions::weighted, with_zero_mask(c)),
+       zero_mask_law(kernel, c)});
 }
 
 /// F(X) = F(X,X,X): the core's two functions, and a kernel asked both ways.
 Verdict is_of_itself(Kernel& kernel, const Case& c, CoreFunction self, CoreFunction general) {
-  return worse_of(same_in_core(kernel, self, c, general, c), is_cross_attention_law(kernel, c));
+  return worse_of({same_in_core(kernel, self, c, general, c), is_cross_attention_law(kernel, c)});
 }
 
 // SAttn(X) = Attn_W(X,X,X).

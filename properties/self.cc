@@ -18,8 +18,8 @@ namespace {
 
 // 000: SAttn(X) = Attn(X,X,X), MSAttn(X) = MAttn(X,X,X). 002: Z = X.
 Verdict is_attention(Kernel& kernel, const Case& c) {
-  return worse_of(same_in_core(kernel, &CoreFunctions::weighted_self, c, &CoreFunctions::weighted, c),
-                  is_cross_attention_law(kernel, c));
+  return worse_of({same_in_core(kernel, &CoreFunctions::weighted_self, c, &CoreFunctions::weighted, c),
+                   is_cross_attention_law(kernel, c)});
 }
 
 // The first row sees its own token alone; weights are uniform elsewhere; x_1 is 2^n in its first entry, all else is 0.

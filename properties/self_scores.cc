@@ -11,6 +11,8 @@
 #include "arguments.h"
 #include "attest/error_bound.h"
 #include "core_agreement.h"
+#include "core_laws.h"
+#include "core_scores.h"
 #include "multihead_cases.h"
 #include "property.h"
 
@@ -22,80 +24,6 @@ Tensor page_of(const Tensor& tokens, std::int64_t page) {
   Tensor matrix(tokens.dtype(), {rows, columns});
   for (std::int64_t e = 0; e < matrix.elements(); ++e) matrix.set(e, tokens[page * rows * columns + e]);
   return matrix;
-}
-
-/// Columns of head h of a weight matrix.
-Tensor head_columns(const Tensor& w, std::int64_t h, std::int64_t heads) {
-  const std::int64_t rows = w.shape()[0], columns = w.shape()[1] / heads;
-  Tensor own(w.dtype(), {rows, columns});
-  for (std::int64_t e = 0; e < own.elements(); ++e)
-    own.set(e, w[e / columns * columns * heads + h * columns + e % columns]);
-  return own;
-}
-
-/// Error of scores computed as (XW_q)(XW_k)^T and as X(W_q W_k^T)X^T, per batch entry and head.
-struct ScoreErrors {
-  std::vector<double> product, bilinear;
-};
-ScoreErrors score_errors(const Case& c, const CoreRounding& rounding) {
-  ScoreErrors errors;
-  for (std::int64_t b = 0; b < c.q().shape()[0]; ++b) {
-    for (std::int64_t h = 0; h < c.heads; ++h) {
-      const Sized x(c.q(), b), w_q(head_columns(c[Slot::w_q], h, c.heads)), w_k(head_columns(c[Slot::w_k], h, c.heads));
-      const Sized keys = times(x, w_k, rounding), form = times(w_q, w_k.transposed(), rounding);
-      allow(errors.product, times(times(times(x, w_q, rounding), keys.transposed(), rounding), c.scale, rounding),
-            rounding);
-      allow(errors.bilinear, times(times(times(x, form, rounding), x.transposed(), rounding), c.scale, rounding),
-            rounding);
-    }
-  }
-  return errors;
-}
-
-// 004, 001: score(i,j) = x_i^T (W_Q W_K^T) x_j / sqrt(dh), where the definition has (x_i^T W_Q)(x_j^T W_K)^T /
-// sqrt(dh).
-Verdict bilinear_score(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
-  if (core == nullptr) return about_the_core(kernel);
-  if (keys_of(c) == 0) return {};
-  const CoreNumbers product = core->scores(c), bilinear = core->bilinear_scores(c);
-  ScoreErrors errors = score_errors(c, rounding_of(product));
-  for (std::size_t e = 0; e < errors.product.size(); ++e) errors.product[e] += errors.bilinear[e];
-  return agree_in_core(product, bilinear, errors.product);
-}
-
-// x_0 and x_1 are 2^n times the first two unit vectors, W_q passes on the first entry and W_k the second, so that
-// s_01 = scale 4^n and s_10 = 0.
-Verdict scores_symmetric(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
-  if (core == nullptr) return about_the_core(kernel);
-  Case candidate = c;
-  for (Tensor& tensor : candidate.tensors)
-    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
-  const std::int64_t columns = c.q().shape()[2], width = c[Slot::w_q].shape()[1];
-  candidate[Slot::w_q].set(0, 1);
-  candidate[Slot::w_k].set(width, 1);
-  for (int n = 0; n < 4; ++n) {
-    const double value = std::ldexp(1.0, n);
-    Tensor x = with_row(candidate.q(), 0, [&](std::int64_t e, double) { return e % columns == 0 ? value : 0.0; });
-    x = with_row(x, 1, [&](std::int64_t e, double) { return e % columns == 1 ? value : 0.0; });
-    const Case asymmetric = with_tokens(candidate, x);
-    const CoreNumbers scores = core->scores(asymmetric), other_way = transposed(scores);
-    const std::int64_t N = keys_of(c);
-    std::vector<double> allowed = score_errors(asymmetric, rounding_of(scores)).product;
-    const std::vector<double> one_way = allowed;
-    for (std::size_t e = 0; e < allowed.size(); ++e) {
-      const auto cell = static_cast<std::int64_t>(e), i = cell / N % N, j = cell % N;
-      allowed[e] += one_way[static_cast<std::size_t>(cell - i * N - j + j * N + i)];
-    }
-    const Verdict sides = agree_in_core(scores, other_way, allowed);
-    if (sides.outcome != Outcome::violated || !std::isfinite(sides.error)) continue;
-    return {.reason = fmt::format("counterexample: {} tokens, x_0 = {} e_0, x_1 = {} e_1, W_q = e_0 e_0^T, W_k = e_1 "
-                                  "e_0^T: {}",
-                                  N, value, value, sides.reason)};
-  }
-  return violated(Violation::bound,
-                  "no counterexample in 4 attempts: the score matrix is symmetric although W_q and W_k differ");
 }
 
 // 003's printed numbers, four digits each: softmax(XX^T)X of five tokens.
@@ -156,9 +84,9 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
                                       : printed_weights[static_cast<std::size_t>(row * n + column)];
     const double more = printed_to + moved[static_cast<std::size_t>((entry * n + row) * n + column)];
     const Numbers wanted = Numbers({1}, std::span(&printed, 1)).loosened(more);
-    Verdict one = agree(found.at({1}, {e}), wanted);
+    Verdict one = agree({found.at({1}, {e}), wanted});
     one.element = e;
-    verdict = worse_of(std::move(verdict), std::move(one));
+    verdict = worse_of({std::move(verdict), std::move(one)});
   }
   const CoreFunctions* const core = core_functions(kernel.id());
   if (core == nullptr) return verdict;
@@ -185,7 +113,7 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
     printed.wide.clear();
     for (const double entry : printed_scores) printed.wide.push_back({Wide(entry), Wide(entry)});
   }
-  return worse_of(std::move(verdict), agree_in_core(first, printed, allowed));
+  return worse_of({std::move(verdict), agree_in_core(first, printed, allowed)});
 }
 
 std::string misses_notebook(const Case& c) {
@@ -196,7 +124,7 @@ std::string misses_notebook(const Case& c) {
 
 // 003: softmax(XUU^T X^T) XU is the parameter-free form of XU; its scores are symmetric.
 Verdict shared_projection(Kernel& kernel, const Case& c) {
-  Verdict verdict = agree(run(kernel, c), run(kernel, with_tokens_projected(c)), Match::bound);
+  Verdict verdict = agree({run(kernel, c), run(kernel, with_tokens_projected(c))}, Match::bound);
   const CoreFunctions* const core = core_functions(kernel.id());
   if (core == nullptr || keys_of(c) == 0) return verdict;
   const CoreNumbers scores = core->scores(c);
@@ -207,8 +135,8 @@ Verdict shared_projection(Kernel& kernel, const Case& c) {
   const CoreNumbers plain = core->parameter_free(projected);
   const CoreNumbers identity = core->shared_projection(projected, identity_tensor(c.dtype(), projected.shape()[1]));
   // Exact projections: XU, and XU times I, are the same numbers in every order.
-  verdict = worse_of(std::move(verdict), agree_in_core(core->shared_projection(x, c[Slot::w_q]), plain, equal));
-  return worse_of(std::move(verdict), agree_in_core(identity, plain, equal));
+  verdict = worse_of({std::move(verdict), agree_in_core(core->shared_projection(x, c[Slot::w_q]), plain, equal)});
+  return worse_of({std::move(verdict), agree_in_core(identity, plain, equal)});
 }
 
 std::string misses_one_projection(const Case& c) {
@@ -231,8 +159,8 @@ Verdict unscaled_vs_scaled(Kernel& kernel, const Case& c) {
       if (!std::isfinite(scaled[slot][e])) return {.outcome = Outcome::excused, .reason = "sqrt(dk) W_q overflows"};
   unscaled.scale = 1;
   return worse_of(
-      same_in_core(kernel, &CoreFunctions::unscaled_self, unscaled, &CoreFunctions::weighted_self_unmasked, unscaled),
-      agree(run(kernel, scaled), run(kernel, unscaled), Match::bound));
+      {same_in_core(kernel, &CoreFunctions::unscaled_self, unscaled, &CoreFunctions::weighted_self_unmasked, unscaled),
+       agree({run(kernel, scaled), run(kernel, unscaled)}, Match::bound)});
 }
 
 std::string misses_exact_root(const Case& c) {
@@ -261,7 +189,7 @@ const Property family[] = {
      .operation = Operation::multihead,
      .given = [](Draw& draw) -> Case { return self_attention(without_biases(small_multihead(draw).unmasked()), 0); },
      .misses = [](const Case& c) { return misses_any(c, misses_self, misses_no_biases); },
-     .check = bilinear_score},
+     .check = [](Kernel& kernel, const Case& c) { return on_core(kernel, c, bilinear_score); }},
     {.name = "self.parameter-free",
      .statement = "softmax(XXᵀ)X; score matrix symmetric; the printed X, A*, A, Y",
      .source = "003",
@@ -285,7 +213,7 @@ const Property family[] = {
        });
      },
      .misses = [](const Case& c) { return misses_any(c, misses_self, misses_two_keys, misses_two_columns); },
-     .check = scores_symmetric},
+     .check = [](Kernel& kernel, const Case& c) { return on_core(kernel, c, scores_symmetric); }},
     {.name = "self.shared-projection",
      .statement = "softmax(XUUᵀXᵀ)XU; symmetric scores; U = I is the parameter-free form",
      .source = "003",

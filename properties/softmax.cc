@@ -11,6 +11,7 @@
 #include "answer.h"
 #include "arguments.h"
 #include "arrange.h"
+#include "core_laws.h"
 #include "generators/draw.h"
 #include "property.h"
 #include "weights.h"
@@ -43,7 +44,7 @@ Verdict rows_sum_to_one(Kernel& kernel, const Case& c) {
   const Result alpha = softmax_of(kernel, c);
   const std::int64_t n = columns_of(c);
   const Numbers sums = Numbers(alpha).times(std::vector<double>(static_cast<std::size_t>(n), 1.0), n, 1);
-  return agree(sums, filled(sums.shape(), 1.0));
+  return agree({sums, filled(sums.shape(), 1.0)});
 }
 
 // 003: alpha_ij >= 0, never NaN for finite scores. That it is above 0 in exact arithmetic shows only where the scalar's
@@ -90,13 +91,13 @@ Verdict permutation_equivariance(Kernel& kernel, const Case& c) {
   Case permuted = c;
   permuted[Slot::q] = mapped(c.q(), [&](std::int64_t e, double) { return c.q()[from[static_cast<std::size_t>(e)]]; });
   const Result left = softmax_of(kernel, permuted), right = softmax_of(kernel, c);
-  return agree(left, right.at(right.shape(), from), Match::bound);
+  return agree({left, right.at(right.shape(), from)}, Match::bound);
 }
 
 // 000: softmax(A C_pi) = softmax(A) C_pi.
 Verdict column_permutation(Kernel& kernel, const Case& c) {
   const Indices pi = permutation_argument(c, "pi", columns_of(c));
-  return agree(softmax_of(kernel, with_columns(c, pi)), softmax_of(kernel, c).columns(pi), Match::bound);
+  return agree({softmax_of(kernel, with_columns(c, pi)), softmax_of(kernel, c).columns(pi)}, Match::bound);
 }
 
 // 000, 003: row i of softmax(A) depends on row i of A only: the others are exchanged for others, or for NaN.
@@ -111,26 +112,28 @@ Verdict row_locality(Kernel& kernel, const Case& c) {
     return poisoned ? std::numeric_limits<double>::quiet_NaN() : -c.q()[c.q().elements() - 1 - e];
   });
   if (poisoned) other.metadata["non_finite"] = "yes";
-  return agree(softmax_of(kernel, other).queries({i}), softmax_of(kernel, c).queries({i}),
+  return agree({softmax_of(kernel, other).queries({i}), softmax_of(kernel, c).queries({i})},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
 // 000: softmax(R_pi A) = R_pi softmax(A).
 Verdict row_permutation(Kernel& kernel, const Case& c) {
   const Indices pi = permutation_argument(c, "pi", queries_of(c));
-  return agree(softmax_of(kernel, with_queries(c, pi)), softmax_of(kernel, c).queries(pi),
+  return agree({softmax_of(kernel, with_queries(c, pi)), softmax_of(kernel, c).queries(pi)},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
 // 002: softmax down the columns of Aᵀ, one column x after another, is softmax(A)ᵀ. A kernel knows rows only, so that
-// each column is a problem of its own, with one query; transposing moves no number of it.
+// each column is a problem of its own, with one query; transposing moves no number of it. The core has both softmaxes.
 Verdict columnwise_is_transpose(Kernel& kernel, const Case& c) {
   const Shape q = c.q().shape();
   Case columns = c;
   columns[Slot::q] = c.q().reshaped({q[0] * q[1] * q[2], 1, 1, q[3]});
   if (columns.q().elements() == 0) return {};
-  return agree(softmax_of(kernel, columns).reshaped(q), softmax_of(kernel, c),
-               bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
+  const Verdict rows = agree({softmax_of(kernel, columns).reshaped(q), softmax_of(kernel, c)},
+                             bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
+  const CoreFunctions* const core = core_functions(kernel.id());
+  return core == nullptr ? rows : worse_of({rows, columnwise_softmax(*core, c)});
 }
 
 /// A number near c of which x + c and x are both representable: c, or else 0 where rounding x + c moved x. What x is
@@ -170,7 +173,7 @@ Verdict shift_invariance(Kernel& kernel, const Case& c) {
   Case before = c, after = c;
   before[Slot::q] = std::move(rows.before);
   after[Slot::q] = std::move(rows.after);
-  return agree(softmax_of(kernel, after), softmax_of(kernel, before), Match::bound);
+  return agree({softmax_of(kernel, after), softmax_of(kernel, before)}, Match::bound);
 }
 
 // +: x_j >= x_l => alpha_j >= alpha_l: each weight at least the one of the next smaller entry, to within both bounds.

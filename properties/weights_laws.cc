@@ -15,7 +15,7 @@ namespace {
 
 // 000: q̂_i = W_q^T q_i + b_q for each row on its own, k̂ and v̂ likewise; then Attn_W(Q,K,V) = Attn_I(Q̂,K̂,V̂).
 Verdict row_form(Kernel& kernel, const Case& c) {
-  return agree(run(kernel, c), run(kernel, with_tokens_projected(c)), Match::bound);
+  return agree({run(kernel, c), run(kernel, with_tokens_projected(c))}, Match::bound);
 }
 
 // q.b_k is added to every score of a row: the output does not depend on b_k.
@@ -24,7 +24,7 @@ Verdict key_bias_irrelevant(Kernel& kernel, const Case& c) {
   Stream stream(seed_argument(c, "b_k"));
   other[Slot::b_k] = mapped(Tensor(c.dtype(), {c[Slot::w_k].shape()[1]}),
                             [&](std::int64_t, double) { return static_cast<double>(stream.between(-4, 4)); });
-  return agree(run(kernel, c), run(kernel, other), Match::bound);
+  return agree({run(kernel, c), run(kernel, other)}, Match::bound);
 }
 
 // O(b_v) = O(0) + 1b_v^T, for the weights of a row sum to one.
@@ -37,7 +37,7 @@ Verdict value_bias_passes(Kernel& kernel, const Case& c) {
   std::vector<double> rows(static_cast<std::size_t>(left.elements()));
   const std::int64_t columns = b_v.elements();
   for (std::size_t e = 0; columns > 0 && e < rows.size(); ++e) rows[e] = b_v[static_cast<std::int64_t>(e) % columns];
-  return agree(Numbers(left), Numbers(run(kernel, without)).plus(Numbers(left.shape(), rows)));
+  return agree({Numbers(left), Numbers(run(kernel, without)).plus(Numbers(left.shape(), rows))});
 }
 
 /// Columns i of W and b times 2^power and the sign, in the order given: W G of a signed, scaled permutation G.
@@ -111,7 +111,7 @@ Verdict reparametrisation(Kernel& kernel, const Case& c) {
       for (const Slot slot : {Slot::w_k, Slot::b_k}) other[slot] = with_shear(other[slot], dk, j, i, -m);
     }
   }
-  return agree(run(kernel, c), run(kernel, other), Match::bound);
+  return agree({run(kernel, c), run(kernel, other)}, Match::bound);
 }
 
 std::string misses_key_and_value(const Case& c) {

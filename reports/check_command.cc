@@ -6,11 +6,13 @@
 #include <set>
 #include <thread>
 
+#include "against.h"
 #include "attest/error_alarm.h"
 #include "attest/files.h"
 #include "attest/names.h"
 #include "commands.h"
 #include "engine.h"
+#include "explanations.h"
 #include "html.h"
 #include "interrupt.h"
 #include "progress.h"
@@ -80,12 +82,13 @@ void add_kernels(OpenKernels& open, std::vector<std::unique_ptr<Kernel>> kernels
   }
 }
 
-OpenKernels open_chosen_kernels(const Options& options, const RunFolder& folder) {
-  KernelOptions kernel_options;
-  kernel_options.reply = options.timeout;
-  kernel_options.first_reply = std::max(kernel_options.first_reply, options.timeout);
+KernelOptions kernel_options_of(const Options& options, const RunFolder& folder) {
+  KernelOptions kernel_options = options.kernel_options();
   kernel_options.log_folder = folder.logs();
-  kernel_options.interrupt = interrupt_descriptor();
+  return kernel_options;
+}
+
+OpenKernels open_chosen_kernels(const Options& options, const KernelOptions& kernel_options) {
   OpenKernels open;
   for (const std::string& spec : options.kernels) add_kernels(open, open_kernels(spec, kernel_options));
   if (!options.kernels.empty()) return open;
@@ -113,6 +116,11 @@ Journal earlier_journal(const Options& options, const RunFolder& folder, const R
   if (journal.run->alarm != run.alarm) {
     throw UsageError(fmt::format("{} was run {} --alarm; resume it the same way", where,
                                  journal.run->alarm > 0 ? "with" : "without"));
+  }
+  if (journal.run->against != run.against) {
+    throw UsageError(fmt::format(
+        "{} was run {}; resume it the same way", where,
+        journal.run->against.empty() ? "without --against" : "--against " + in_quotes(journal.run->against)));
   }
   for (const BatchRecord& batch : journal.batches) {
     if (batch.first_k == batch.last_k || batch.shard == options.shard) continue;
@@ -144,6 +152,7 @@ Plan make_plan(const Options& options, std::vector<const Property*> properties, 
   plan.captured = std::move(captured);
   plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   plan.fail_fast = options.fail_fast;
+  plan.against = options.against;
   if (options.time) plan.deadline = std::chrono::steady_clock::now() + *options.time;
   return plan;
 }
@@ -172,8 +181,32 @@ void note_unreached(const Plan& plan, const RunFolder& folder, JournalWriter& wr
   }
 }
 
-void finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending) {
+/// What came to be known of the kernels beside their cases. It depends on times and jobs, so it is no record of its
+/// own.
+void write_notes(const Plan& plan, JournalWriter& writer) {
+  for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
+    for (const std::string& note : kernel->notes())
+      writer.append(MetaRecord{"note", {{"kernel", kernel->id()}, {"text", note}}});
+  }
+}
+
+/// An interrupt leaves them out.
+void explain_findings(const Plan& plan, const RunFolder& folder, JournalWriter& writer) {
+  try {
+    const Journal whole[] = {read_journal(folder.path())};
+    const std::string sources[] = {folder.path().string()};
+    for (const KernelExplanation& one : explanations_of(canonical(whole, sources), folder, plan.kernels))
+      writer.append(record_of(one));
+  } catch (const Abandoned&) {
+    return;  // what is explained so far stands
+  }
+}
+
+/// `compared`: with another kernel, whose own arithmetic would have to be explained too.
+void finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared) {
   note_unreached(plan, folder, writer);
+  write_notes(plan, writer);
+  if (ending != Ending::interrupted && !compared) explain_findings(plan, folder, writer);
   MetaRecord end{"end", {{"time", now_text()}}};
   if (ending == Ending::interrupted) end.facts["interrupted"] = "yes";
   writer.append(end);
@@ -189,7 +222,8 @@ void save_worst_cases(const Engine& engine, const Journal& journal) {
 
 /// Worst cases, summary.json and report.html, all from the journal as it stands on the disk.
 Summary write_results(const Engine& engine, const RunFolder& folder) {
-  const Journal whole[] = {read_journal(folder.path())};
+  Journal whole[] = {read_journal(folder.path())};
+  drop_overtaken_explanations(whole[0]);
   const std::string sources[] = {folder.path().string()};
   Journal journal = canonical(whole, sources);
   save_worst_cases(engine, journal);
@@ -206,7 +240,10 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<const Property*> properties = chosen_properties(options);
   std::vector<CapturedCase> captured = captured_cases(options);
-  RunRecord run{.seed = options.seed, .case_files = {}, .alarm = options.alarm ? alarm_probability : 0.0};
+  RunRecord run{.seed = options.seed,
+                .case_files = {},
+                .alarm = options.alarm ? alarm_probability : 0.0,
+                .against = options.against};
   for (const CapturedCase& one : captured) run.case_files.push_back(one.file);
   const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume
                                       : options.overwrite ? RunFolder::Mode::overwrite
@@ -214,8 +251,12 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const Journal earlier = earlier_journal(options, folder, run);
   handle_signals();
   OpenKernels open;
+  std::shared_ptr<OtherKernel> other;
   try {
-    open = open_chosen_kernels(options, folder);
+    const KernelOptions kernel_options = kernel_options_of(options, folder);
+    open = open_chosen_kernels(options, kernel_options);
+    if (!options.against.empty())
+      other = std::make_shared<OtherKernel>(open_other_kernel(options.against, kernel_options));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(earlier, open);
   } catch (...) {
@@ -235,16 +276,16 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   writer.append(begin_record(options, plan.jobs, argc, argv));
   for (const KernelRecord& record : open.records) writer.append(record);
 
-  const Road road = properties_road(run.alarm);
+  const Road road = other ? road_against(other) : properties_road(run.alarm);
   Progress progress(folder, options.time, options.quiet);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
   const Ending ending = engine.run();
   progress.clear();
-  finish_journal(plan, folder, writer, ending);
+  finish_journal(plan, folder, writer, ending, other != nullptr);
   const Summary summary = write_results(engine, folder);
   if (!options.quiet) {
-    fmt::print(stderr, "{}", warning_text(summary));
+    fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), alarm_text(summary),
                closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());

@@ -12,5 +12,6 @@ int merge_command(const Options& options);
 int report_command(const Options& options);
 int bench_command(const Options& options);
 int audit_command(const Options& options);
+int probe_command(const Options& options);
 
 }  // namespace attest

@@ -59,6 +59,13 @@ Subject subject_of(const Cell& cell, const Kernel& kernel) {
 
 }  // namespace
 
+void add_load_finding(Verdict& verdict, const std::string& finding) {
+  const std::string besides = verdict.outcome == Outcome::violated ? "; besides, in this case: " + verdict.reason : "";
+  verdict.outcome = Outcome::violated;
+  verdict.violation = Violation::failed;
+  verdict.reason = finding + besides;
+}
+
 std::vector<Cell> cells_of(const Plan& plan) {
   std::vector<DType> dtypes = plan.dtypes;
   if (dtypes.empty()) {
@@ -118,11 +125,12 @@ class Engine::Job {
   void run_unit(const Unit& unit) {
     // Every kernel sees the same cases, so they are made once.
     std::vector<std::optional<Case>> cases(static_cast<std::size_t>(unit.last_k - unit.first_k));
-    for (const std::size_t index : unit.cell->kernels) run_batch(unit, kernel(index), cases);
+    for (const std::size_t index : unit.cell->kernels) run_batch(unit, index, cases);
   }
 
-  void run_batch(const Unit& unit, Kernel& kernel, std::vector<std::optional<Case>>& cases) {
+  void run_batch(const Unit& unit, std::size_t index, std::vector<std::optional<Case>>& cases) {
     const Cell& cell = *unit.cell;
+    Kernel& kernel = this->kernel(index);
     BatchRecord batch{subject_of(cell, kernel), unit.first_k, unit.last_k, engine_.plan_.shard, {}};
     batch.first_k = engine_.first_open(batch.subject, unit.first_k, unit.last_k);
     if (batch.first_k >= batch.last_k) return;
@@ -140,7 +148,9 @@ class Engine::Job {
       if (!made) made = engine_.case_of(cell, k);
       const Case arranged = engine_.arranged(*made, kernel.manifest());
       (void)watched.take_sent();
-      const Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
+      Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
+      const bool at_load = engine_.stands_for_loading(cell, index, k);
+      if (at_load) add_load_finding(verdict, kernel.load_finding());
       const BitClasses sent = watched.take_sent();
       // Captured cases were not drawn: their words, if any, are of another run, and of what it shrank.
       const bool drawn = engine_.plan_.captured.empty();
@@ -148,7 +158,7 @@ class Engine::Job {
       const bool violated = verdict.outcome == Outcome::violated;
       if (!violated && verdict.outcome != Outcome::inconclusive) continue;
       if (engine_.wants_finding(batch.subject, verdict.outcome, k)) {
-        findings.push_back(finding(cell, watched, batch.subject, k, arranged, verdict));
+        findings.push_back(finding(cell, watched, batch.subject, k, arranged, verdict, at_load));
       }
       if (!violated || !engine_.plan_.fail_fast) continue;
       batch.last_k = k + 1;
@@ -158,10 +168,11 @@ class Engine::Job {
   }
 
   FindingRecord finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
-                        const Verdict& verdict) {
+                        const Verdict& verdict, bool at_load) {
     FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
     Case saved = c;
-    const int budget = verdict.outcome == Outcome::violated ? shrink_budget(verdict.violation) : 0;
+    if (at_load) saved.metadata[at_load_key] = "yes";
+    const int budget = verdict.outcome == Outcome::violated && !at_load ? shrink_budget(verdict.violation) : 0;
     if (budget > 0) {
       Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
       const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
@@ -195,6 +206,26 @@ Engine::Engine(const Plan& plan, const Road& road, const RunFolder& folder, Jour
     found_[{finding.subject, finding.verdict.outcome}].push_back(finding.k);
   }
   for (auto& [subject, ks] : found_) std::ranges::sort(ks);
+  for (std::size_t kernel = 0; kernel < plan_.kernels.size(); ++kernel) load_cases_.push_back(load_case_of(kernel));
+}
+
+std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::size_t kernel) const {
+  if (plan_.kernels[kernel]->load_finding().empty()) return std::nullopt;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    const Cell& cell = cells_[i];
+    const bool reachable = has_operation(plan_.kernels[kernel]->manifest(), cell.property->operation);
+    if (!reachable || std::ranges::find(cell.kernels, kernel) == cell.kernels.end()) continue;
+    if (plan_.captured.empty()) return std::pair(i, std::int64_t{0});
+    for (std::int64_t k = 0; k < cases_per_cell_; ++k) {
+      if (is_for(plan_.captured[static_cast<std::size_t>(k)], *cell.property, cell.dtype)) return std::pair(i, k);
+    }
+  }
+  return std::nullopt;
+}
+
+bool Engine::stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const {
+  const auto& place = load_cases_[kernel];
+  return place && &cells_[place->first] == &cell && place->second == k;
 }
 
 std::int64_t Engine::cases_planned() const {
@@ -275,6 +306,7 @@ void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::str
   c.metadata["kernel"] = subject.kernel;
   c.metadata["dtype"] = subject.dtype;
   c.metadata["expected"] = expected;
+  if (!plan_.against.empty()) c.metadata["against"] = plan_.against;
   if (!plan_.captured.empty()) c.metadata["source"] = plan_.captured[static_cast<std::size_t>(k)].file;
   save_case(c, folder_.path() / file);
 }

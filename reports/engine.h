@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attest/journal.h"
@@ -49,6 +50,7 @@ struct Plan {
   std::vector<CapturedCase> captured;  ///< not empty: these instead of generated ones
   int jobs = 1;
   bool fail_fast = false;
+  std::string against;  ///< saved with every case: the kernel of road_against; empty: none
   std::optional<std::chrono::steady_clock::time_point> deadline;  ///< no batch is begun after it
 };
 
@@ -59,6 +61,12 @@ struct Cell {
   std::vector<std::size_t> kernels;  ///< indices into Plan::kernels
 };
 [[nodiscard]] std::vector<Cell> cells_of(const Plan& plan);
+
+/// Adds to a verdict what the kernel did wrong as it was loaded (Kernel::load_finding): it is violated then, whatever
+/// the case says, which is kept behind it.
+void add_load_finding(Verdict& verdict, const std::string& finding);
+/// In the metadata of a saved case: its verdict is about the loading of the kernel.
+inline constexpr const char* at_load_key = "at_load";
 
 /// Told of what happens, one thread at a time.
 class Observer {
@@ -98,6 +106,8 @@ class Engine {
   [[nodiscard]] std::optional<Unit> next_unit();
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;
+  [[nodiscard]] bool stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const;
   [[nodiscard]] Case case_of(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] Case arranged(const Case& c, const Manifest& manifest) const;
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
@@ -113,6 +123,9 @@ class Engine {
   Observer& observer_;
   std::vector<Cell> cells_;
   std::int64_t cases_per_cell_;
+  /// By kernel: the case that what is to be said of its loading is said at, its first whatever the jobs and shards;
+  /// nothing where there is nothing to be said.
+  std::vector<std::optional<std::pair<std::size_t, std::int64_t>>> load_cases_;
   std::map<Subject, std::map<std::int64_t, std::int64_t>> done_;  ///< finished ranges: first k → last k
 
   std::mutex mutex_;  ///< guards all below, the journal and the observer

@@ -200,6 +200,9 @@ std::string findings_section(const Summary& summary, const std::string& folder) 
       }
       html += "</article>";
     }
+    for (const KernelExplanation& one : kernel.explanations)
+      html += fmt::format("<p class=\"explanation\"><b>{} <span class=\"dtype\">{}</span></b>: {}.</p>",
+                          escaped(kernel.name), escaped(kernel.dtype), escaped(one.text));
   }
   return html.empty() ? "<p>None.</p>" : html;
 }
@@ -276,6 +279,7 @@ std::string alarm_section(const Summary& summary, const std::string& folder) {
 std::string environment_section(const Summary& summary, const Journal& journal) {
   std::map<std::string, std::set<std::string>> facts;
   for (const MetaRecord& meta : journal.meta) {
+    if (meta.event != "begin" && meta.event != "end") continue;
     for (const auto& [name, fact] : meta.facts)
       facts[meta.event == "end" && name == "time" ? "end" : name].insert(fact);
   }
@@ -306,11 +310,20 @@ std::string headline(const Summary& summary) {
   std::string html =
       fmt::format("<p class=\"headline\">{} {} cases, {} judged, {} excused, on {} kernels × dtypes.</p>",
                   badge(summary.verdict), summary.cases(), judged, excused, summary.kernels.size());
+  if (!summary.against.empty()) {
+    html += fmt::format(
+        "<p>Every kernel is compared with <code>{}</code> on the same cases: violated is where they differ by more "
+        "than "
+        "both are allowed. Which of the two is wrong, a run without <code>--against</code> tells.</p>",
+        escaped(summary.against));
+  }
   if (!summary.scarce.empty()) {
     html +=
         "<p class=\"warning\">Some properties were judged on too few cases of the kind that they are about: see <a "
         "href=\"#drawn\">what was drawn</a>.</p>";
   }
+  for (const KernelNote& note : summary.notes)
+    html += fmt::format("<p class=\"warning\">Note on {}: {}.</p>", escaped(note.kernel), escaped(note.text));
   if (summary.interrupted)
     html += "<p class=\"warning\">This run was interrupted: the figures are of the batches that were finished.</p>";
   if (summary.unfinished) {

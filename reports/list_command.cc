@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "attest/adapters.h"
 #include "attest/json_writer.h"
 #include "attest/kernel_under_test.h"
 #include "commands.h"
@@ -21,6 +22,9 @@ std::vector<KernelLine> kernel_lines() {
   for (const std::vector<KernelEntry>& entries :
        {builtin_kernels(), core_kernels(), document_kernels(), fault_kernels(), control_kernels()}) {
     for (const KernelEntry& entry : entries) summaries[entry.id] = entry.summary;
+  }
+  for (const AdapterFamily& family : adapter_families()) {
+    for (const AdapterKernel& kernel : family.kernels) summaries[std::string(kernel.id)] = kernel.summary;
   }
   std::vector<KernelLine> lines;
   for (const std::string& id : known_kernels()) lines.push_back({id, summaries[id]});

@@ -19,8 +19,10 @@ Merged merge(const Options& options) {
     sources.push_back(input.string());
   }
   Merged merged{.journal = canonical(parts, sources), .folder = {}};
-  for (const Journal& part : parts)
+  for (Journal& part : parts) {
+    drop_overtaken_explanations(part);
     merged.journal.meta.insert(merged.journal.meta.end(), part.meta.begin(), part.meta.end());
+  }
   if (options.inputs.size() == 1) {
     const std::filesystem::path& input = options.inputs.front();
     merged.folder = std::filesystem::is_directory(input) ? input : input.parent_path();

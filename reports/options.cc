@@ -12,6 +12,7 @@
 
 #include "attest/case.h"
 #include "attest/names.h"
+#include "interrupt.h"
 
 namespace attest {
 namespace {
@@ -48,6 +49,29 @@ std::chrono::milliseconds duration(std::string_view option, Text text) {
   }
   throw UsageError(fmt::format("{} is {}; it must be a time from 1ms to a year such as 500ms, 90s, 10m or 2h", option,
                                in_quotes(text)));
+}
+
+std::uint64_t memory_size(std::string_view option, Text text) {
+  if (text == "none") return 0;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const double factor = unit.empty() || unit == "B" ? 1
+                        : unit == "KiB"             ? 0x1p10
+                        : unit == "MiB"             ? 0x1p20
+                        : unit == "GiB"             ? 0x1p30
+                        : unit == "TiB"             ? 0x1p40
+                        : unit == "kB"              ? 1e3
+                        : unit == "MB"              ? 1e6
+                        : unit == "GB"              ? 1e9
+                        : unit == "TB"              ? 1e12
+                                                    : 0;
+  // With less no kernel is loaded; more than the other end no machine has.
+  if (error == std::errc() && factor > 0 && value * factor >= 0x1p24 && value * factor <= 0x1p50) {
+    return static_cast<std::uint64_t>(value * factor);
+  }
+  throw UsageError(fmt::format("{} is {}; it must be a size from 16MiB to 1024TiB such as 512MiB or 4GiB, or none",
+                               option, in_quotes(text)));
 }
 
 void add_dtypes(Options& options, Text text) {
@@ -91,7 +115,8 @@ constexpr unsigned on(Command command) {
   return 1U << static_cast<unsigned>(command);
 }
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
-                   merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit);
+                   merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit),
+                   probe = on(Command::probe);
 
 struct OptionRow {
   unsigned commands;
@@ -105,10 +130,12 @@ struct OptionRow {
 
 constexpr OptionRow rows[] = {
     {check, "--kernel", "KERNEL", Takes::one,
-     "what to check: builtin:NAME, core:SCALAR or pytorch:NAME (globs allowed), exec:COMMAND, or a path to a shared "
-     "library; repeatable (default: builtin:* and pytorch:*)",
+     "what to check: builtin:NAME, core:SCALAR, pytorch:NAME or ort:NAME (globs allowed), exec:COMMAND, or a path to a "
+     "shared library; repeatable (default: builtin:* and pytorch:*)",
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
     {replay, "--kernel", "KERNEL", Takes::one, "the kernel to run instead of the one the case names",
+     [](Options& o, Text t) { o.kernels.push_back(t); }},
+    {probe, "--kernel", "KERNEL", Takes::one, "the kernel to ask, as attest check takes it",
      [](Options& o, Text t) { o.kernels.push_back(t); }},
     {audit, "--kernel", "GLOB", Takes::one,
      "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)",
@@ -145,13 +172,33 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.time = duration("--time", t); }},
     {check, "--fail-fast", "", Takes::nothing, "stop at the first violation",
      [](Options& o, Text) { o.fail_fast = true; }},
-    {check | replay, "--timeout", "TIME", Takes::one,
+    {check | replay | probe, "--timeout", "TIME", Takes::one,
      "time limit for a process's reply (default: 10s; its first may take 60s)",
      [](Options& o, Text t) { o.timeout = duration("--timeout", t); }},
+    {check | replay | probe, "--memory", "SIZE", Takes::one,
+     "memory that a kernel's process may hold beyond what it shares: 512MiB, 4GiB, or none for no limit (default: "
+     "4GiB)",
+     [](Options& o, Text t) { o.memory = memory_size("--memory", t); }},
+    {check | replay | probe, "--in-process", "", Takes::nothing,
+     "load shared libraries into attest itself, for a debugger or for speed. Nothing protects the run then: a kernel "
+     "that "
+     "crashes, exits, hangs or takes all memory takes attest with it and leaves no finding, what it prints lands among "
+     "attest's own output, --timeout and --memory do not hold, and a kernel that is not thread_safe is called by one "
+     "job "
+     "at a time",
+     [](Options& o, Text) { o.in_process = true; }},
     {check, "--inconclusive", "held", Takes::one, "count what the oracle could not decide as held: exit 0 instead of 4",
      set_inconclusive},
     {check, "--case", "FILE", Takes::several, "judge these captured cases (.safetensors) instead of generated ones",
      [](Options& o, Text t) { o.case_files.emplace_back(t); }},
+    {check | replay, "--against", "KERNEL", Takes::one,
+     "compare with this kernel on the same cases instead of with the exact result: violated where the two differ by "
+     "more "
+     "than both are allowed together",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--against is empty; it must name a kernel as --kernel does");
+       o.against = t;
+     }},
     {check | replay, "--alarm", "", Takes::nothing,
      "count what lies beyond the probabilistic bound (rounding errors as random numbers), far below the proved one; "
      "never changes a verdict or the exit status, and costs time",
@@ -167,6 +214,10 @@ constexpr OptionRow rows[] = {
     {list, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
     {list, "--markdown", "", Takes::nothing, "properties as a Markdown table",
      [](Options& o, Text) { o.markdown = true; }},
+    {probe, "--seed", "N", Takes::one, "the numbers of the questions follow from it (default: 1)",
+     [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
+    {probe, "-o,--output", "FILE", Takes::one, "write the manifest there instead of showing it",
+     [](Options& o, Text t) { o.output = t; }},
     {merge | report, "-o,--output", "FILE", Takes::one, "the file to write", [](Options& o, Text t) { o.output = t; }},
     {replay, "CASE", "", Takes::several, "the case file", [](Options& o, Text t) { o.inputs.emplace_back(t); }},
     {merge | report, "RUN", "", Takes::several, "run folders or journal files",
@@ -204,6 +255,12 @@ constexpr CommandRow commands[] = {
      "what catches nothing, false alarms, and the rules of other projects on the same calls. Exit 0 when every "
      "catchable fault is caught and no correct kernel is flagged.",
      "attest audit --kernel 'fault:mask-*' --cases 5000"},
+    {Command::probe, "probe", "attest probe --kernel KERNEL [OPTIONS]",
+     "Asks an attention kernel what its manifest leaves open: mask polarity and convention, causal alignment, rows "
+     "without a key, head mapping, strides, lengths, log-sum-exp, which claims hold. Prints what was found and a "
+     "manifest "
+     "that says so. Exit 1 when the kernel does other than its manifest offers.",
+     "attest probe --kernel ./libmine.so -o manifest.json"},
     {Command::bench, "bench", "attest bench [BENCHMARK OPTIONS]",
      "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"},
 };
@@ -268,6 +325,10 @@ void refuse_contradictions(const Options& options) {
     throw UsageError(
         fmt::format("--case judges the files given; {} is for generated cases", options.cases ? "--cases" : "--time"));
   }
+  if (options.alarm && !options.against.empty()) {
+    throw UsageError(
+        "--alarm and --against exclude each other: the alarm is about the distance from the exact result; give one");
+  }
   const bool lists_more = options.list_kernels || options.list_dtypes || !options.list_properties;
   if (options.markdown && lists_more)
     throw UsageError("--markdown is for properties; use attest list --properties --markdown");
@@ -278,6 +339,8 @@ void refuse_missing(const Options& options) {
   if (options.command == Command::replay && options.inputs.size() != 1) {
     throw UsageError(fmt::format("attest replay takes one CASE file, not {}", options.inputs.size()));
   }
+  if (options.command == Command::probe && options.kernels.empty())
+    throw UsageError("attest probe needs --kernel KERNEL, the kernel to ask");
   if (options.command != Command::merge && options.command != Command::report) return;
   const std::string_view name = row_of(options.command).name;
   if (options.inputs.empty())
@@ -305,6 +368,16 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 }
 
 }  // namespace
+
+KernelOptions Options::kernel_options() const {
+  KernelOptions options;
+  options.reply = timeout;
+  options.first_reply = std::max(options.first_reply, timeout);
+  options.interrupt = interrupt_descriptor();
+  options.memory = memory;
+  options.in_process = in_process;
+  return options;
+}
 
 Options parse_options(int argc, const char* const* argv) {
   Options options;

@@ -11,10 +11,11 @@
 
 #include "attest/dtype.h"
 #include "attest/journal.h"
+#include "attest/kernel_under_test.h"
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, bench, audit };
+enum class Command { none, check, list, replay, merge, report, bench, audit, probe };
 
 /// Everything the command line can say. Which fields a command reads is in the table of options.cc.
 struct Options {
@@ -35,8 +36,11 @@ struct Options {
   std::optional<std::chrono::milliseconds> time;
   bool fail_fast = false;
   std::chrono::milliseconds timeout{10'000};  ///< of a process's reply
+  std::uint64_t memory = KernelOptions().memory;
+  bool in_process = false;
   bool inconclusive_held = false;
   std::vector<std::filesystem::path> case_files;
+  std::string against;  ///< the kernel to compare with; empty: none
   bool quiet = false;
   bool alarm = false;  ///< raise the alarm beside the verdict
 
@@ -46,6 +50,9 @@ struct Options {
   std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge and report
   std::filesystem::path output;               ///< -o
   std::vector<std::string> passed_on;         ///< bench: the arguments for the benchmark programs
+
+  /// For opening kernels: what the command line says of their processes, and the program's interrupt.
+  [[nodiscard]] KernelOptions kernel_options() const;
 };
 
 /// Parses argv. Throws UsageError: one line with the value, the rule, and the nearest name where one is mistyped.

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "against.h"
 #include "attest/error_alarm.h"
 #include "attest/json_writer.h"
 #include "attest/names.h"
 #include "attest/oracle.h"
 #include "commands.h"
+#include "compare_kernels.h"
+#include "engine.h"
 #include "interrupt.h"
 #include "property.h"
 #include "text.h"
@@ -34,19 +37,22 @@ const Property& property_of(const Case& c, const std::filesystem::path& file) {
                                in_quotes(name), suggestion(name, names, /*list_up_to=*/0)));
 }
 
+/// What the case was compared with when it was saved, or what is asked for now; null: with what is exact.
+std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
+  const auto named = c.metadata.find("against");
+  const std::string spec = options.against.empty() && named != c.metadata.end() ? named->second : options.against;
+  return spec.empty() ? nullptr : open_other_kernel(spec, options.kernel_options());
+}
+
 std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
   const auto named = c.metadata.find("kernel");
   if (options.kernels.empty() && named == c.metadata.end()) {
     throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.inputs.front().string()));
   }
   const std::string spec = options.kernels.empty() ? named->second : options.kernels.front();
-  KernelOptions kernel_options;
-  kernel_options.reply = options.timeout;
-  kernel_options.first_reply = std::max(kernel_options.first_reply, options.timeout);
-  kernel_options.interrupt = interrupt_descriptor();
   std::vector<std::unique_ptr<Kernel>> kernels;
   try {
-    kernels = open_kernels(spec, kernel_options);
+    kernels = open_kernels(spec, options.kernel_options());
   } catch (const KernelLoadError&) {
     // A kernel that was not given the time to start is none that could not.
     if (interrupt_requested()) throw Abandoned();
@@ -116,11 +122,16 @@ int replay_command(const Options& options) {
   const Property& property = property_of(c, file);
   handle_signals();
   const std::unique_ptr<Kernel> opened = kernel_of(options, c);
+  const std::unique_ptr<Kernel> other = other_of(options, c);
   WatchedKernel watched(*opened, interrupt_requested);
   Kernel* const kernel = &watched;
   fmt::print("{} by {} in {}: q {}, k {}, v {}, scale {}\n", property.name, one_line(kernel->id()), name_of(c.dtype()),
              c.q().shape().to_string(), c.k().shape().to_string(), c.v().shape().to_string(), number_text(c.scale));
-  const Verdict verdict = check_case(property, *kernel, c, options.alarm ? alarm_probability : 0.0);
+  if (other) fmt::print("against {}\n", one_line(other->id()));
+  Verdict verdict = other ? check_against(*kernel, *other, c)
+                          : check_case(property, *kernel, c, options.alarm ? alarm_probability : 0.0);
+  const std::string at_load = c.metadata.contains(at_load_key) ? opened->load_finding() : std::string();
+  if (!at_load.empty()) add_load_finding(verdict, at_load);
   fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
   const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
   if (judged) fmt::print("utilisation {}\n", short_number(verdict.utilisation));
@@ -129,7 +140,7 @@ int replay_command(const Options& options) {
                verdict.alarm->beyond, verdict.alarm->elements, short_number(verdict.alarm->worst),
                verdict.alarm->uncovered);
   }
-  if (verdict.outcome == Outcome::violated) print_elements(*kernel, c);
+  if (verdict.outcome == Outcome::violated && at_load.empty()) print_elements(*kernel, c);
   const auto expected = c.metadata.find("expected");
   const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);
   const bool reproduced =

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "attest/dtype.h"
 #include "attest/json_writer.h"
@@ -134,11 +135,19 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   Summary summary;
   summary.seed = journal.run ? journal.run->seed : 1;
   summary.alarm = journal.run ? journal.run->alarm : 0;
+  if (journal.run) summary.against = journal.run->against;
   summary.interrupted = journal.interrupted();
   summary.unfinished = !journal.meta.empty() && journal.unfinished();
   for (const KernelRecord& kernel : journal.kernels) {
     if (!kernel.not_started.empty()) summary.not_started.push_back(kernel);
   }
+  std::set<KernelNote> notes;
+  for (const MetaRecord& record : journal.meta) {
+    const auto kernel = record.facts.find("kernel"), text = record.facts.find("text");
+    if (record.event == "note" && kernel != record.facts.end() && text != record.facts.end())
+      notes.insert({kernel->second, text->second});
+  }
+  summary.notes.assign(notes.begin(), notes.end());
   std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
   for (const BatchRecord& batch : journal.batches) {
     const Subject& subject = batch.subject;
@@ -157,7 +166,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   }
   for (auto& [key, properties] : by_kernel) {
     const auto& [id, rank, dtype] = key;
-    KernelSummary kernel{.id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}};
+    KernelSummary kernel{
+        .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
       property.reason = reason_of(property);
@@ -168,11 +178,14 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       const std::string alarm = case_file_name({name, id, dtype}, "alarm");
       const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
       if (alarmed && !folder.empty() && std::filesystem::exists(folder / alarm)) property.alarm_case = alarm;
-      for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally))
-        summary.scarce.push_back(std::move(one));
+      // A property's name says there only whose cases they are.
+      if (summary.against.empty())
+        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally))
+          summary.scarce.push_back(std::move(one));
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }
+    if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
     summary.verdict = worse(summary.verdict, kernel.verdict);
     summary.kernels.push_back(std::move(kernel));
   }
@@ -211,6 +224,7 @@ std::string to_json(const Summary& summary) {
   JsonWriter json;
   json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
   json.member("seed", summary.seed).member("interrupted", summary.interrupted);
+  if (!summary.against.empty()) json.member("against", summary.against);
   if (summary.alarm > 0) {
     const Alarm all = summary.alarms();
     json.key("alarm").begin_object().member("p", summary.alarm).member("elements", all.elements);
@@ -262,7 +276,17 @@ std::string to_json(const Summary& summary) {
       }
       json.end_array().end_object();
     }
-    json.end_array().end_object();
+    json.end_array();
+    if (!kernel.explanations.empty()) {
+      json.key("explanations").begin_array();
+      for (const KernelExplanation& one : kernel.explanations) {
+        json.begin_object().member("text", one.text);
+        json.key("changes").raw(one.changes.empty() ? "[]" : one.changes);
+        json.end_object();
+      }
+      json.end_array();
+    }
+    json.end_object();
   }
   json.end_array();
   write_drawn_totals(json, summary);
@@ -270,6 +294,9 @@ std::string to_json(const Summary& summary) {
   for (const KernelRecord& kernel : summary.not_started) {
     json.begin_object().member("id", kernel.id).member("reason", kernel.not_started).end_object();
   }
+  json.end_array().key("notes").begin_array();
+  for (const KernelNote& note : summary.notes)
+    json.begin_object().member("kernel", note.kernel).member("text", note.text).end_object();
   json.end_array().end_object();
   return json.text() + '\n';
 }

@@ -7,6 +7,7 @@
 
 #include "attest/journal.h"
 #include "drawn.h"
+#include "explanations.h"
 
 namespace attest {
 
@@ -26,6 +27,7 @@ struct KernelSummary {
   std::string dtype;
   Outcome verdict = Outcome::skipped;
   std::vector<PropertySummary> properties;
+  std::vector<KernelExplanation> explanations;  ///< beside violated bounds, never instead of them
 
   [[nodiscard]] std::int64_t cases() const;
   [[nodiscard]] std::int64_t judged() const;
@@ -38,12 +40,20 @@ struct KernelSummary {
   [[nodiscard]] const PropertySummary* worst() const;
 };
 
+/// What is worth knowing of a kernel and changes no verdict (Kernel::notes).
+struct KernelNote {
+  std::string kernel, text;
+  [[nodiscard]] auto operator<=>(const KernelNote&) const = default;
+};
+
 struct Summary {
   Outcome verdict = Outcome::skipped;
   std::vector<KernelSummary> kernels;  ///< by id, f64 first
   std::vector<KernelRecord> not_started;
+  std::vector<KernelNote> notes;  ///< sorted, each once
   std::uint64_t seed = 1;
   double alarm = 0;            ///< failure probability per element of the alarm; 0: none was asked for
+  std::string against;         ///< the kernel that all were compared with; empty: with what is exact
   std::vector<Scarce> scarce;  ///< never changes a verdict
   bool interrupted = false;
   bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)

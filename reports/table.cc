@@ -36,6 +36,8 @@ std::string table_of(const Summary& summary) {
          std::to_string(kernel.judged()), std::to_string(kernel.excused()),
          kernel.bits_compared() == 0 ? "-" : fmt::format("{} of {}", kernel.bits_satisfied(), kernel.bits_compared()),
          worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation), worst == nullptr ? "" : worst->name});
+    for (const KernelExplanation& one : kernel.explanations)
+      notes.push_back(fmt::format("explained {} in {}: {}\n", one_line(kernel.name), kernel.dtype, one_line(one.text)));
     for (const PropertySummary& property : kernel.properties) {
       if (property.verdict != Outcome::violated && property.verdict != Outcome::inconclusive) continue;
       const std::string count =
@@ -50,12 +52,21 @@ std::string table_of(const Summary& summary) {
     notes.push_back(fmt::format("skipped {}: {}\n", one_line(kernel.id), one_line(kernel.not_started)));
   if (rows.size() == 1)
     return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
-  return columns(rows, {false, false, false, true, true, true, true, false}) + (notes.empty() ? "" : "\n") +
+  const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
+  return title + columns(rows, {false, false, false, true, true, true, true, false}) + (notes.empty() ? "" : "\n") +
          first_lines(notes);
 }
 
 std::string warning_text(const Summary& summary) {
   return first_lines(warning_lines(summary.scarce));
+}
+
+std::string note_text(const Summary& summary) {
+  std::vector<std::string> lines;
+  lines.reserve(summary.notes.size());
+  for (const KernelNote& note : summary.notes)
+    lines.push_back(fmt::format("note on {}: {}\n", one_line(note.kernel), one_line(note.text)));
+  return first_lines(lines);
 }
 
 std::string alarm_text(const Summary& summary) {

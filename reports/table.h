@@ -16,6 +16,9 @@ namespace attest {
 /// A line for each property that means little because what it wants was drawn too rarely; empty where none does.
 [[nodiscard]] std::string warning_text(const Summary& summary);
 
+/// A line for each note on a kernel; empty where there is none.
+[[nodiscard]] std::string note_text(const Summary& summary);
+
 /// What the alarm says, in a line and one more for each property and kernel that raised it; empty where none was asked
 /// for.
 [[nodiscard]] std::string alarm_text(const Summary& summary);

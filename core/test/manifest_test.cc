@@ -249,8 +249,11 @@ TEST(ParseManifest, NamesWhatIsWrong) {
       {R"({"name": "x", "dtypes": ["bool"]})",
        "\"dtypes\" holds \"bool\", which is unknown; known: \"f64\", \"f32\", \"f16\", \"bf16\", \"f8_e4m3\", "
        "\"f8_e5m2\""},
-      {with(R"("abi": 2)"), "\"abi\" is 2; this version speaks 1"},
-      {with(R"("abi": "1")"), "\"abi\" is \"1\"; this version speaks 1"},
+      {with(R"("abi": 2)"), "\"abi\" is 2; this version speaks 1; compile the kernel against its <attest/kernel.h>"},
+      {with(R"("abi": 2, "news": [])"),
+       "\"abi\" is 2; this version speaks 1; compile the kernel against its <attest/kernel.h>"},
+      {with(R"("abi": "1")"),
+       "\"abi\" is \"1\"; this version speaks 1; compile the kernel against its <attest/kernel.h>"},
       {with(R"("claimes": [])"), "unknown key \"claimes\"; did you mean \"claims\"?"},
       {with(R"("claims": ["batch_invariant"])"),
        "\"claims\" holds \"batch_invariant\", which is unknown; did you mean \"batch-invariant\"?"},

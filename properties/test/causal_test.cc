@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "arrange.h"
-#include "core_laws.h"
 #include "layout_laws.h"
 #include "selection.h"
 #include "spoilt.h"
@@ -22,20 +21,6 @@ TEST(Causal, holds_for_right_kernels) {
       EXPECT_EQ(n.violated, 0) << id << ' ' << name << ": " << n.reason;
       EXPECT_GE(n.held, 60) << id << ' ' << name << ": " << n.excused << " excused, " << n.skipped << " skipped";
     }
-  }
-}
-
-TEST(CoreLaws, hold_on_every_scalar_and_are_skipped_elsewhere) {
-  for (const char* const name : {"masked.fixed-length", "causal.column-form", "layout.deletion-identities",
-                                 "layout.index-fusion", "layout.columns-are-transpose"}) {
-    for (const KernelEntry& entry : core_kernels()) {
-      const auto kernel = entry.make();
-      const Tally n = tally_of(name, *kernel, 30, kernel->manifest().dtypes.front());
-      EXPECT_EQ(n.violated, 0) << entry.id << ' ' << name << ": " << n.reason;
-      EXPECT_GE(n.held, 25) << entry.id << ' ' << name;
-    }
-    const auto other = registered("builtin:flash");
-    EXPECT_EQ(tally_of(name, *other, 20, DType::f32).skipped, 20) << name;
   }
 }
 
@@ -99,45 +84,6 @@ TEST(Batch, sees_a_mask_read_at_the_wrong_place) {
     c[Slot::mask] = mapped(old, [&](std::int64_t e, double) { return old[e / plane * plane + (e + 1) % plane]; });
   });
   EXPECT_GT(tally_of("batch.mask-forms", wrong).violated, 60);
-}
-
-CoreNumbers nothing_hidden(const Case& c, const Tensor&) {
-  return core_functions("core:double")->attention_columns(c, Tensor());
-}
-CoreNumbers mask_not_turned(const Case& c, const Tensor& allowed) {
-  return core_functions("core:double")->attention_columns(c, allowed.present() ? transposed(allowed) : Tensor());
-}
-CoreNumbers any_mask_taken(const Case& c) {
-  return core_functions("core:double")->attention(without_mask(c));
-}
-CoreNumbers refused_without_saying_why(const Case&) {
-  throw UsageError("the mask does not fit");
-}
-
-/// How many of 100 cases of the property a broken core fails.
-int failed(const char* name, Verdict (*check)(const CoreFunctions&, const Case&), const CoreFunctions& core) {
-  int violated = 0;
-  for (int k = 0; k < 100; ++k) {
-    const Case c = generate(*properties_matching(name).at(0), DType::f64, 1, k);
-    if (name == std::string_view("layout.columns-are-transpose") && queries_of(c) != keys_of(c)) continue;
-    violated += check(core, c).outcome == Outcome::violated;
-  }
-  return violated;
-}
-
-TEST(CoreLaws, see_a_core_that_breaks_them) {
-  CoreFunctions broken = *core_functions("core:double");
-  EXPECT_EQ(failed("causal.column-form", column_form, broken), 0);
-  broken.attention_columns = nothing_hidden;
-  EXPECT_GT(failed("causal.column-form", column_form, broken), 50);
-  EXPECT_GT(failed("layout.columns-are-transpose", columns_are_transpose, broken), 4);
-  broken.attention_columns = mask_not_turned;
-  EXPECT_GT(failed("causal.column-form", column_form, broken), 50);
-  EXPECT_GT(failed("layout.columns-are-transpose", columns_are_transpose, broken), 2);
-  broken.attention = any_mask_taken;
-  EXPECT_GT(failed("masked.fixed-length", fixed_length, broken), 90);
-  broken.attention = refused_without_saying_why;
-  EXPECT_GT(failed("masked.fixed-length", fixed_length, broken), 90);
 }
 
 using Rational = boost::multiprecision::cpp_rational;

@@ -132,23 +132,24 @@ TEST(WorseOf, orders_outcomes_then_utilisation) {
   const Outcome order[] = {Outcome::skipped, Outcome::excused, Outcome::held, Outcome::inconclusive, Outcome::violated};
   for (int worse = 1; worse < 5; ++worse) {
     for (int better = 0; better < worse; ++better) {
-      EXPECT_EQ(worse_of(verdict(order[worse], 0, 1), verdict(order[better], 9, 2)).outcome, order[worse]);
-      EXPECT_EQ(worse_of(verdict(order[better], 9, 2), verdict(order[worse], 0, 1)).outcome, order[worse]);
+      EXPECT_EQ(worse_of({verdict(order[worse], 0, 1), verdict(order[better], 9, 2)}).outcome, order[worse]);
+      EXPECT_EQ(worse_of({verdict(order[better], 9, 2), verdict(order[worse], 0, 1)}).outcome, order[worse]);
     }
   }
-  EXPECT_EQ(worse_of(verdict(Outcome::held, 0.1, 3), verdict(Outcome::held, 0.2, 1)).utilisation, 0.2);
-  EXPECT_EQ(worse_of(verdict(Outcome::held, 0.1, 3), verdict(Outcome::held, 0.2, 1)).level, 3);
+  EXPECT_EQ(worse_of({verdict(Outcome::held, 0.1, 3), verdict(Outcome::held, 0.2, 1)}).utilisation, 0.2);
+  EXPECT_EQ(worse_of({verdict(Outcome::held, 0.1, 3), verdict(Outcome::held, 0.2, 1)}).level, 3);
   const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(worse_of(verdict(Outcome::violated, infinity, 0), verdict(Outcome::violated, 3, 0)).utilisation, infinity);
+  EXPECT_EQ(worse_of({verdict(Outcome::violated, infinity, 0), verdict(Outcome::violated, 3, 0)}).utilisation,
+            infinity);
 }
 
 TEST(WorseOf, keeps_the_alarms_of_both) {
   const Verdict held{.utilisation = 0.5, .alarm = Alarm{4, 1, 2, 1.5}};
   const Verdict violated{.outcome = Outcome::violated, .utilisation = 3, .alarm = Alarm{8, 2, 0, 1.25}};
-  EXPECT_EQ(worse_of(held, violated).alarm, (Alarm{12, 3, 2, 1.5}));
-  EXPECT_EQ(worse_of(violated, Verdict{}).alarm, violated.alarm);
-  EXPECT_EQ(worse_of(Verdict{}, held).alarm, held.alarm);
-  EXPECT_EQ(worse_of(Verdict{}, Verdict{}).alarm, std::nullopt);
+  EXPECT_EQ(worse_of({held, violated}).alarm, (Alarm{12, 3, 2, 1.5}));
+  EXPECT_EQ(worse_of({violated, Verdict{}}).alarm, violated.alarm);
+  EXPECT_EQ(worse_of({Verdict{}, held}).alarm, held.alarm);
+  EXPECT_EQ(worse_of({Verdict{}, Verdict{}}).alarm, std::nullopt);
 }
 
 TEST(CheckCase, asks_for_the_alarm_only_where_the_property_raises_one) {

@@ -246,9 +246,23 @@ TEST(Masked, holds_fully_masked_rows_to_what_is_declared) {
     }
   });
   sentinel.manifest().fully_masked_row = FullyMaskedRow::uniform;
+  sentinel.manifest().lse = false;
   const Tally uniform = tally_of(name, sentinel);
   EXPECT_EQ(uniform.violated, 0) << uniform.reason;
   EXPECT_GT(uniform.held, 150);
+  sentinel.manifest().lse = true;
+  EXPECT_GT(tally_of(name, sentinel).violated, 150) << "lse of a row without a key is a number";
+  // Its lse, which is no number: NaN under `nan` alone, -inf under every other policy.
+  for (const double lse : std::initializer_list<double>{-INFINITY, INFINITY, 0}) {
+    Tampered other(
+        registered("core:double"), [](Case&) {},
+        [&](Reply& reply) {
+          for (std::int64_t e = 0; e < reply.lse.elements(); ++e)
+            if (std::isnan(reply.lse[e])) reply.lse.set(e, lse);
+        });
+    ASSERT_TRUE(other.manifest().lse);
+    EXPECT_GT(tally_of(name, other).violated, 150) << lse;
+  }
   // Other rows change with it.
   const auto shared = spoilt([&](const attest_problem& p, attest_result& r) {
     int empty = 0;

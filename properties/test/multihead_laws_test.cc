@@ -125,7 +125,7 @@ bool in_families(std::string_view name) {
 }
 
 /// Statements about the core's own functions (scores, a position table), which are not read from a kernel's answers, so
-/// that no kernel can break them.
+/// that no kernel can break them: core_laws_test.cc breaks the functions.
 const std::set<std::string_view> about_the_core_alone{"self.bilinear-score", "self.scores-symmetric",
                                                       "position.length-limit"};
 

@@ -60,25 +60,26 @@ TEST(Numbers, expressions_allow_for_their_own_rounding) {
 }
 
 TEST(Agree, accepts_up_to_the_sum_of_both_bounds) {
-  EXPECT_EQ(agree(given({1.0}, 0.25), given({1.5}, 0.25)).outcome, Outcome::held);
-  const Verdict beyond = agree(given({1.0, 3.0}, 0.25), given({1.6, 3.0}, 0.25));
+  EXPECT_EQ(agree({given({1.0}, 0.25), given({1.5}, 0.25)}).outcome, Outcome::held);
+  const Verdict beyond = agree({given({1.0, 3.0}, 0.25), given({1.6, 3.0}, 0.25)});
   EXPECT_EQ(beyond.outcome, Outcome::violated);
   EXPECT_EQ(beyond.element, 0);
   EXPECT_NEAR(beyond.utilisation, 1.2, 1e-9);
   EXPECT_NE(beyond.reason.find("differ by 0.6; 0.5 is allowed"), std::string::npos) << beyond.reason;
-  EXPECT_EQ(agree(given({1.0}), given({1.0})).utilisation, 0);
-  EXPECT_EQ(agree(given({1.0}), given({std::nextafter(1.0, 2.0)})).outcome, Outcome::violated);
+  EXPECT_EQ(agree({given({1.0}), given({1.0})}).utilisation, 0);
+  EXPECT_EQ(agree({given({1.0}), given({std::nextafter(1.0, 2.0)})}).outcome, Outcome::violated);
 }
 
 TEST(Agree, never_accepts_nan_or_infinity) {
   for (const double bad : {nan_value, infinity, -infinity}) {
-    EXPECT_EQ(agree(given({bad}, 1e300), given({1.0}, 1e300)).outcome, Outcome::violated) << bad;
-    EXPECT_EQ(agree(given({1.0}, 1e300), given({bad}, 1e300)).outcome, Outcome::violated) << bad;
-    EXPECT_EQ(agree(given({bad}, 1e300), given({bad}, 1e300)).outcome, Outcome::violated) << bad;
+    EXPECT_EQ(agree({given({bad}, 1e300), given({1.0}, 1e300)}).outcome, Outcome::violated) << bad;
+    EXPECT_EQ(agree({given({1.0}, 1e300), given({bad}, 1e300)}).outcome, Outcome::violated) << bad;
+    EXPECT_EQ(agree({given({bad}, 1e300), given({bad}, 1e300)}).outcome, Outcome::violated) << bad;
     EXPECT_EQ(within(given({bad}, 1), given({0}), given({1})).outcome, Outcome::violated) << bad;
   }
-  EXPECT_EQ(agree(given({infinity}), given({-infinity})).outcome, Outcome::violated);
-  EXPECT_EQ(agree(given({1.0}, nan_value), given({2.0})).outcome, Outcome::violated) << "a bound that is not a number";
+  EXPECT_EQ(agree({given({infinity}), given({-infinity})}).outcome, Outcome::violated);
+  EXPECT_EQ(agree({given({1.0}, nan_value), given({2.0})}).outcome, Outcome::violated)
+      << "a bound that is not a number";
 }
 
 TEST(Agree, within_is_an_interval_widened_by_what_is_allowed) {
@@ -107,7 +108,7 @@ TEST(Result, rearranges_like_a_tensor) {
   EXPECT_EQ(part.origin(1), (1 * 3 + 0) * 2 + 1);
   EXPECT_EQ(all.without_query(1).shape(), (Shape{1, 2, 2, 2}));
   EXPECT_EQ(all.without_query(1).origin(2), 4);
-  EXPECT_EQ(agree(all, all.queries({0, 1}), Match::bound).outcome, Outcome::violated) << "of another shape";
+  EXPECT_EQ(agree({all, all.queries({0, 1})}, Match::bound).outcome, Outcome::violated) << "of another shape";
 }
 
 TEST(Result, is_skipped_where_the_manifest_rules_the_arrangement_out) {
@@ -148,8 +149,8 @@ TEST(Result, of_wide_scalars_keeps_every_digit) {
       }
     }
     EXPECT_TRUE(beyond_double) << id;
-    EXPECT_EQ(agree(result, result, Match::bits).outcome, Outcome::held);
-    EXPECT_EQ(agree(numbers, numbers.scaled(1 + 0x1p-52)).outcome, Outcome::violated) << id;
+    EXPECT_EQ(agree({result, result}, Match::bits).outcome, Outcome::held);
+    EXPECT_EQ(agree({numbers, numbers.scaled(1 + 0x1p-52)}).outcome, Outcome::violated) << id;
   }
 }
 
@@ -164,11 +165,11 @@ TEST(Agree, bits_and_values_differ_on_the_sign_of_zero) {
   const Result plus = run(*kernel, small_case(DType::f64));
   calls = 1;
   const Result minus = run(*kernel, small_case(DType::f64));
-  EXPECT_EQ(agree(plus, minus, Match::values).outcome, Outcome::held);
-  const Verdict bits = agree(plus, minus, Match::bits);
+  EXPECT_EQ(agree({plus, minus}, Match::values).outcome, Outcome::held);
+  const Verdict bits = agree({plus, minus}, Match::bits);
   EXPECT_EQ(bits.outcome, Outcome::violated);
   EXPECT_NE(bits.reason.find("11 more elements differ"), std::string::npos) << bits.reason;
-  const Verdict reported = agree(plus, minus, Match::bound, /*about_bits=*/true);
+  const Verdict reported = agree({plus, minus}, Match::bound, /*about_bits=*/true);
   EXPECT_EQ(reported.bits_agreed, 0);
   EXPECT_EQ(reported.bits_compared, 12);
 }

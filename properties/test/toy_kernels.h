@@ -134,7 +134,7 @@ inline Verdict toy_check(Kernel& kernel, const Case& c) {
         verdict.violation = std::isfinite(found) ? Violation::bound : Violation::not_finite;
         verdict.reason = fmt::format("element {}", verdict.element);
       }
-      worst = worse_of(worst, verdict);
+      worst = worse_of({worst, verdict});
     }
   }
   return worst;

@@ -20,9 +20,10 @@ struct CorrectKernel {
 std::vector<CorrectKernel> correct_kernels() {
   std::vector<CorrectKernel> all;
   for (const KernelEntry& entry : builtin_kernels()) all.push_back({entry.id, "f64,f32,f16,bf16", 5000});
-  all.push_back({"pytorch:sdpa", "f64,f32", 8500});
-  all.push_back({"pytorch:mha", "f64,f32", 20000});
-  all.push_back({"pytorch:mha-fast", "f64,f32", 20000});
+  all.push_back({"pytorch:sdpa", "f64,f32", 12000});
+  all.push_back({"pytorch:mha", "f64,f32", 24000});
+  // The native path takes few of the cases that are drawn.
+  all.push_back({"pytorch:mha-fast", "f64,f32", 280000});
   return all;
 }
 

@@ -12,7 +12,8 @@ set(prefix "${FOLDER}/prefix")
 set(project "${FOLDER}/project")
 file(REMOVE_RECURSE "${FOLDER}")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")
-run("${CMAKE_COMMAND}" -S "${SOURCE}/user_project" -B "${project}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${prefix}"
+# The generator of this build: it may be the only one on the machine.
+run("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${SOURCE}/user_project" -B "${project}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${prefix}"
     "-DEXAMPLE=${EXAMPLE}" "-DCMAKE_C_COMPILER=${C_COMPILER}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
 run("${CMAKE_COMMAND}" --build "${project}")
 run("${CMAKE_CTEST_COMMAND}" --test-dir "${project}" --output-on-failure)

@@ -51,6 +51,9 @@ TEST(Options, ReadsEveryOptionOfCheck) {
                            "500ms",
                            "--inconclusive=held",
                            "--alarm",
+                           "--memory",
+                           "1.5GiB",
+                           "--in-process",
                            "--quiet"});
   EXPECT_EQ(o.command, Command::check);
   EXPECT_EQ(o.kernels, (std::vector<std::string>{"builtin:*", "exec:python3 a.py --x"}));
@@ -64,6 +67,11 @@ TEST(Options, ReadsEveryOptionOfCheck) {
   EXPECT_EQ(o.shard, (Shard{1, 4}));
   EXPECT_EQ(*o.time, std::chrono::milliseconds(90'000));
   EXPECT_EQ(o.timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(o.memory, 3U << 29U);
+  EXPECT_TRUE(o.in_process);
+  EXPECT_EQ(o.kernel_options().memory, o.memory);
+  EXPECT_EQ(o.kernel_options().reply, o.timeout);
+  EXPECT_TRUE(o.kernel_options().in_process);
 }
 
 TEST(Options, TakesSeveralFilesAndPositionals) {
@@ -77,7 +85,20 @@ TEST(Options, TakesSeveralFilesAndPositionals) {
   EXPECT_TRUE(parse({"--version"}).version);
 }
 
+TEST(Options, ReadsSizes) {
+  EXPECT_EQ(parse({"check"}).memory, std::uint64_t{4} << 30U);
+  EXPECT_FALSE(parse({"check"}).in_process);
+  EXPECT_EQ(parse({"check", "--memory", "none"}).memory, 0U);
+  EXPECT_EQ(parse({"check", "--memory", "16777216"}).memory, 1U << 24U);
+  EXPECT_EQ(parse({"replay", "a", "--memory", "512MiB"}).memory, 1U << 29U);
+  EXPECT_EQ(parse({"check", "--memory", "2GB"}).memory, 2'000'000'000U);
+}
+
 TEST(Options, RefusesBadValuesInOneLine) {
+  EXPECT_EQ(refusal({"check", "--memory", "4Gib"}),
+            "--memory is \"4Gib\"; it must be a size from 16MiB to 1024TiB such as 512MiB or 4GiB, or none");
+  for (const char* size : {"1MiB", "0", "-4GiB", "nan", "1e9TiB", "", "much"})
+    EXPECT_NE(refusal({"check", "--memory", size}).find("--memory"), std::string::npos) << size;
   EXPECT_EQ(refusal({"check", "--cases", "-3"}), "--cases is -3; it must be at least 1");
   EXPECT_EQ(refusal({"check", "--cases", "0"}), "--cases is 0; it must be at least 1");
   EXPECT_EQ(refusal({"check", "--cases", "many"}), "--cases is \"many\"; it must be a whole number of at least 1");
@@ -106,7 +127,7 @@ TEST(Options, OffersTheNearestNameForEveryMistypedOption) {
   const std::pair<const char*, std::vector<const char*>> by_command[] = {
       {"check",
        {"--kernel", "--property", "--dtype", "--cases", "--seed", "--jobs", "--out", "--resume", "--overwrite",
-        "--shard", "--time", "--fail-fast", "--timeout", "--inconclusive", "--case", "--quiet"}},
+        "--shard", "--time", "--fail-fast", "--timeout", "--memory", "--inconclusive", "--case", "--quiet"}},
       {"list", {"--kernels", "--properties", "--dtypes", "--json", "--markdown"}},
       {"replay", {"--kernel", "--timeout"}},
       {"merge", {"--output"}},

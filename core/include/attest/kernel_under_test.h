@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -56,6 +57,12 @@ struct KernelOptions {
   /// A descriptor that becomes readable when the run is to end: every wait for a process's reply then ends at once as
   /// if its time were over, and the process is killed. -1: none.
   int interrupt = -1;
+  /// Bytes of private writable memory that a kernel's process may hold; 0: no limit. Four GiB are more than a
+  /// forward pass of any case needs and less than makes a machine swap.
+  std::uint64_t memory = std::uint64_t{4} << 30U;
+  /// A shared library is loaded into this very process: a debugger sees it, and its crash, hang or stray write is ours.
+  /// The time limits and `memory` do not hold then.
+  bool in_process = false;
 };
 
 /// A kernel under test. One thread at a time; clone() gives another job its own.
@@ -74,6 +81,11 @@ class Kernel {
   /// The output as the scalar itself, not rounded to a dtype. Only where is_wide().
   [[nodiscard]] virtual WideReply run_wide(const Case& c);
   [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
+  /// What the kernel did wrong before it was ever called, in one line; empty: nothing. It stands in no Reply, as it is
+  /// about no case, and violates the contract all the same.
+  [[nodiscard]] virtual std::string load_finding() const { return {}; }
+  /// What is worth knowing of it and of its clones so far and violates nothing, a line each, such as that it prints.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
 };
 
 /// A kernel given as a function over the C structures, called in this process. It sees copies of the inputs, aligned as

@@ -159,6 +159,11 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
           fmt::format("{} and {} were not both run with --alarm; merge runs that were or runs that were not",
                       sources[i], sources[0]));
     }
+    if (parts[i].run->against != merged.run->against) {
+      throw UsageError(
+          fmt::format("{} and {} were not run --against the same kernel; merge runs that were or runs that were not",
+                      sources[i], sources[0]));
+    }
     throw UsageError(
         parts[i].run->seed != merged.run->seed
             ? fmt::format("{} has the seed {} and {} has {}; merge runs of one seed", sources[i], parts[i].run->seed,

@@ -96,6 +96,7 @@ std::string to_line(const RunRecord& record) {
     json.end_array();
   }
   if (record.alarm > 0) json.member("alarm", record.alarm);
+  if (!record.against.empty()) json.member("against", record.against);
   return finish(json);
 }
 

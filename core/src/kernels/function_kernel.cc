@@ -1,30 +1,22 @@
+#include "function_kernel.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cfenv>
+#include <atomic>
 #include <exception>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "attest/kernel_under_test.h"
+#include "float_environment.h"
 #include "guarded_memory.h"
 #include "problem_in_memory.h"
 
 namespace attest {
 namespace {
-
-/// Whether the floating-point environment is the one a kernel is entered with and must leave behind: round to nearest,
-/// subnormals neither flushed nor read as zero. The operands are volatile so that the arithmetic happens here and now.
-bool default_environment() {
-  if (std::fegetround() != FE_TONEAREST) return false;
-  volatile double smallest_normal = std::numeric_limits<double>::min();
-  volatile double subnormal = smallest_normal * 0.5;
-  volatile double doubled = subnormal * 2.0;
-  return doubled == smallest_normal;
-}
 
 /// A row-major view of an output that has no memory yet.
 attest_tensor output_view(DType dtype, const Shape& shape) {
@@ -45,20 +37,33 @@ Shape lse_shape(const Shape& out) {
   return {out[0], out[1], out[2]};
 }
 
-class FunctionKernel final : public Kernel {
+/// The memory of the newest call of a kernel with faulting ends, for a signal handler.
+std::atomic<const GuardedMemory*> newest_memory = nullptr;
+
+class FunctionKernel final : public OutsideKernel {
  public:
-  FunctionKernel(std::string id, Manifest manifest, AttentionFunction attention, MultiheadFunction multihead)
+  FunctionKernel(std::string id, Manifest manifest, AttentionFunction attention, MultiheadFunction multihead,
+                 GuardedMemory::Ends ends)
       : id_(std::move(id)),
         manifest_(std::move(manifest)),
         attention_(std::move(attention)),
-        multihead_(std::move(multihead)) {}
+        multihead_(std::move(multihead)),
+        ends_(ends),
+        memory_(ends) {}
+  FunctionKernel(const FunctionKernel&) = delete;
+  FunctionKernel& operator=(const FunctionKernel&) = delete;
+  ~FunctionKernel() override {
+    const GuardedMemory* own = &memory_;
+    newest_memory.compare_exchange_strong(own, nullptr);
+  }
 
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override;
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<FunctionKernel>(id_, manifest_, attention_, multihead_);
+    return std::make_unique<FunctionKernel>(id_, manifest_, attention_, multihead_, ends_);
   }
+  [[nodiscard]] std::optional<std::string> late_change() const override { return memory_.changed_since_sealed(); }
 
  private:
   /// One call in guarded memory; what it left lies in memory_ until the next one.
@@ -74,6 +79,7 @@ class FunctionKernel final : public Kernel {
   Manifest manifest_;
   AttentionFunction attention_;
   MultiheadFunction multihead_;
+  GuardedMemory::Ends ends_;
   GuardedMemory memory_;
 };
 
@@ -114,15 +120,25 @@ Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMe
   if (want_lse) result.lse = output_view(DType::f64, lse_shape(shape));
 
   Reply reply;
+  if (std::optional<std::string> late = memory_.changed_since_sealed()) {
+    memory_.clear(manifest_.alignment, fill);
+    return {CallStatus::failed, std::move(*late), {}, {}};
+  }
   memory_.clear(manifest_.alignment, fill);
+  if (ends_ == GuardedMemory::Ends::faulting) newest_memory = &memory_;
+  const FloatEnvironment standard = FloatEnvironment::standard();
+  if (FloatEnvironment::current() != standard) standard.install();
   const std::optional<int> status =
       c.operation == Operation::attention ? attention(c, result, reply.message) : multihead(c, result, reply.message);
-  if (!default_environment()) {
-    std::fesetenv(FE_DFL_ENV);
+  // Before anything is computed here: an exception that the kernel unmasked would end this program instead.
+  if (const FloatEnvironment left = FloatEnvironment::current(); left != standard) {
+    standard.install();
     reply.status = CallStatus::failed;
-    reply.message = "left the floating-point environment changed; it must return with round to nearest and subnormals";
+    reply.message = fmt::format("left the floating-point environment changed: it {}; a call must leave it as it was",
+                                left.difference_from(standard));
     return reply;
   }
+  if (ends_ == GuardedMemory::Ends::faulting) memory_.seal();
   // Checked whatever the status: a kernel that refuses a problem has no business in its memory either.
   if (std::optional<std::string> trespass = memory_.trespass()) {
     reply.status = CallStatus::failed;
@@ -185,7 +201,18 @@ Reply FunctionKernel::run(const Case& c, DType output, bool want_lse) {
 std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
                                         MultiheadFunction multihead) {
   return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
-                                          std::move(multihead));
+                                          std::move(multihead), GuardedMemory::Ends::open);
+}
+
+std::unique_ptr<OutsideKernel> outside_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                              MultiheadFunction multihead) {
+  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
+                                          std::move(multihead), GuardedMemory::Ends::faulting);
+}
+
+std::optional<FaultPlace> place_of_fault(const void* address) noexcept {
+  const GuardedMemory* const memory = newest_memory;
+  return memory == nullptr ? std::nullopt : memory->place_of(address);
 }
 
 std::string_view name_of(CallStatus status) noexcept {

@@ -95,10 +95,40 @@ void find_words(const std::byte* in, std::size_t bytes, std::uint64_t pattern, s
   }
 }
 
+/// The first byte that is no poison any more; `to` where all are.
+const std::byte* first_changed(const std::byte* from, const std::byte* to) {
+  constexpr std::size_t words = 8;
+  for (; to - from >= static_cast<std::ptrdiff_t>(words * sizeof(std::uint64_t));
+       from += words * sizeof(std::uint64_t)) {
+    std::array<std::uint64_t, words> word;
+    std::memcpy(word.data(), from, sizeof word);
+    std::uint64_t all = ~std::uint64_t{0};
+    for (const std::uint64_t w : word) all &= w;
+    if (all != ~std::uint64_t{0}) break;
+  }
+  return std::find_if(from, to, [](std::byte b) { return b != poison; });
+}
+
+/// A digest that any change of a single word changes.
+std::uint64_t digest(const std::byte* from, std::size_t bytes) {
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
+  std::array<std::uint64_t, 4> lane{1, 2, 3, 4}, word{};  // four, as a product waits for the one before
+  for (; bytes >= sizeof word; from += sizeof word, bytes -= sizeof word) {
+    std::memcpy(word.data(), from, sizeof word);
+    for (std::size_t i = 0; i < lane.size(); ++i) lane[i] = (lane[i] ^ word[i]) * odd;
+  }
+  word = {};
+  if (bytes != 0) std::memcpy(word.data(), from, bytes);
+  std::uint64_t result = bytes;
+  for (std::size_t i = 0; i < lane.size(); ++i) result = (result ^ ((lane[i] ^ word[i]) * odd)) * odd;
+  return result;
+}
+
 }  // namespace
 
 void GuardedMemory::clear(std::int64_t alignment, Fill fill) {
   count_ = 0;
+  sealed_ = false;
   asked_alignment_ = static_cast<std::size_t>(alignment);
   alignment_ = std::max<std::size_t>(64, 2 * asked_alignment_);  // so that what is shifted is aligned no better
   assert((alignment_ & (alignment_ - 1)) == 0);
@@ -139,14 +169,22 @@ void GuardedMemory::output(const char* name, attest_tensor& view, MemoryLayout l
 }
 
 void GuardedMemory::lay_out() {
-  if (block_.size() < end_ + alignment_) block_.resize(end_ + alignment_);
-  const auto address = reinterpret_cast<std::uintptr_t>(block_.data());
-  start_ = block_.data() + (rounded_up(address, alignment_) - address);
-  std::size_t next = 0;
+  if (ends_ == Ends::faulting) {
+    pages_.resize(end_);
+    floor_ = pages_.begin();
+    start_ = pages_.end() - end_;  // end_ is a multiple of the alignment
+    assert(GuardedPages::alignment % alignment_ == 0);
+  } else {
+    if (block_.size() < end_ + alignment_) block_.resize(end_ + alignment_);
+    const auto address = reinterpret_cast<std::uintptr_t>(block_.data());
+    start_ = block_.data() + (rounded_up(address, alignment_) - address);
+    floor_ = start_;
+  }
+  std::byte* next = floor_;
   for (std::size_t i = 0; i < count_; ++i) {
     const Piece& piece = pieces_[i];
     std::byte* const data = start_ + piece.offset;
-    std::fill(start_ + next, data, poison);
+    std::fill(next, data, poison);
     const auto dtype = static_cast<DType>(piece.layout.dtype);
     if (!piece.dense) {
       std::fill_n(data, piece.size, poison);
@@ -165,30 +203,27 @@ void GuardedMemory::lay_out() {
       fill(data, piece.size, dtype, fill_);
     }
     piece.view->data = data + piece.first;
-    next = piece.offset + piece.size;
+    next = data + piece.size;
   }
-  std::fill(start_ + next, start_ + end_, poison);
+  std::fill(next, start_ + end_, poison);
 }
 
 std::optional<std::string> GuardedMemory::trespass() const {
-  const auto changed = [](std::byte b) { return b != poison; };
-  std::size_t next = 0;
+  const std::byte* next = floor_;
   for (std::size_t i = 0; i <= count_; ++i) {
-    const std::size_t stop = i < count_ ? pieces_[i].offset : end_;
-    const std::byte* const bad = std::find_if(start_ + next, start_ + stop, changed);
-    if (bad != start_ + stop) {
-      const auto at = static_cast<std::size_t>(bad - start_);
+    const std::byte* const stop = start_ + (i < count_ ? pieces_[i].offset : end_);
+    if (const std::byte* const bad = first_changed(next, stop); bad != stop) {
       // Blame the tensor whose end is nearer: kernels overrun more often than they underrun.
-      if (i > 0 && (i == count_ || at - next <= stop - at)) {
-        return fmt::format("wrote outside the tensors: byte {} after the end of {} changed", at - next,
+      if (i > 0 && (i == count_ || bad - next <= stop - bad)) {
+        return fmt::format("wrote outside the tensors: byte {} after the end of {} changed", bad - next,
                            pieces_[i - 1].name);
       }
-      return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", stop - at,
+      return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", stop - bad,
                          pieces_[i].name);
     }
     if (i == count_) break;
     const Piece& piece = pieces_[i];
-    next = piece.offset + piece.size;
+    next = start_ + piece.offset + piece.size;
     if (!piece.dense) {
       if (std::optional<std::string> found = trespass_between_elements(piece)) return found;
     } else if (piece.original != nullptr && piece.size != 0 &&
@@ -268,6 +303,46 @@ Tensor GuardedMemory::copy_of(int which) const {
   Tensor tensor(static_cast<DType>(view.dtype), Shape(std::span(view.shape, static_cast<std::size_t>(view.rank))));
   if (piece.size != 0) std::memcpy(tensor.bytes().data(), view.data, piece.size);
   return tensor;
+}
+
+std::uint64_t GuardedMemory::digest_of(std::size_t segment) const {
+  const std::byte* const from = segment == 0 ? floor_ : start_ + pieces_[segment - 1].offset;
+  const std::byte* const to = start_ + (segment < count_ ? pieces_[segment].offset : end_);
+  return digest(from, static_cast<std::size_t>(to - from));
+}
+
+void GuardedMemory::seal() {
+  for (std::size_t i = 0; i <= count_; ++i) digests_[i] = digest_of(i);
+  sealed_ = true;
+}
+
+std::optional<std::string> GuardedMemory::changed_since_sealed() const {
+  for (std::size_t i = 0; sealed_ && i <= count_; ++i) {
+    if (digest_of(i) == digests_[i]) continue;
+    return fmt::format(
+        "went on writing after a call had returned: the memory {} {} changed between two calls; a thread "
+        "that it leaves behind must leave the tensors alone",
+        i == 0 ? "before" : "of", pieces_[i == 0 ? 0 : i - 1].name);
+  }
+  return std::nullopt;
+}
+
+std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noexcept {
+  const auto* const at = static_cast<const std::byte*>(address);
+  if (ends_ == Ends::open || count_ == 0 || !pages_.covers(address)) return std::nullopt;
+  if (at >= pages_.end()) {
+    const Piece& last = pieces_[count_ - 1];
+    return FaultPlace{FaultPlace::Side::behind, last.name,
+                      static_cast<std::size_t>(at - start_) - last.offset - last.size};
+  }
+  if (at < pages_.begin()) {
+    const Piece& first = pieces_[0];
+    return FaultPlace{FaultPlace::Side::before, first.name, static_cast<std::size_t>(start_ + first.offset - at)};
+  }
+  for (std::size_t i = count_ - 1; i > 0; --i) {
+    if (at >= start_ + pieces_[i].offset) return FaultPlace{FaultPlace::Side::within, pieces_[i].name, 0};
+  }
+  return FaultPlace{FaultPlace::Side::within, pieces_[0].name, 0};
 }
 
 }  // namespace attest

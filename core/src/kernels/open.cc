@@ -11,18 +11,13 @@
 #include "attest/kernel_under_test.h"
 #include "attest/names.h"
 #include "fmt/format.h"
+#include "process/library.h"
 #include "process/worker.h"
 
 namespace attest {
 namespace {
 
 using process::Worker;
-
-constexpr std::array pytorch_names{"pytorch:mha", "pytorch:mha-fast", "pytorch:sdpa"};
-/// Debian installs PyTorch for its own interpreter; another one on the PATH is the second choice.
-constexpr std::array python_programs{"/usr/bin/python3", "python3"};
-/// What pytorch_kernels.py says first when it has no PyTorch to serve.
-constexpr std::string_view no_pytorch = "PyTorch cannot be imported";
 
 using Family = std::vector<KernelEntry> (*)();
 
@@ -38,15 +33,6 @@ std::vector<KernelEntry> entries() {
   return all;
 }
 
-/// The smallest multihead problem: one query, one key, one head, every size 1, no biases.
-Case smallest_multihead(DType dtype) {
-  Case c;
-  c.operation = Operation::multihead;
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(dtype, {1, 1, 1});
-  for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(dtype, {1, 1});
-  return c;
-}
-
 /// Parses the manifest of a worker that delivered one and makes a kernel of it. The contract has no key for the entries
 /// a kernel offers, so one that does not state "operations" is asked for the smallest multihead problem once.
 std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::string& json) {
@@ -58,7 +44,7 @@ std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::str
   }
   if (!nlohmann::json::parse(json).contains("operations")) {
     const DType dtype = manifest.dtypes.front();
-    manifest.multihead = worker->call(smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
+    manifest.multihead = worker->call(process::smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
   }
   return process::worker_kernel(std::move(worker), std::move(manifest));
 }
@@ -69,26 +55,27 @@ std::unique_ptr<Kernel> open_worker(std::string id, process::Starter starter, co
   return kernel_of(std::move(worker), json);
 }
 
-std::unique_ptr<Worker> pytorch_worker(const std::string& id, const char* python, const KernelOptions& options) {
+std::unique_ptr<Worker> script_worker(const AdapterFamily& family, const std::string& id, const char* program,
+                                      const KernelOptions& options) {
   const auto folder = adapters_folder();
   if (folder.empty()) {
     throw KernelLoadError(fmt::format(
         "{}: the adapter scripts are nowhere to be found; set ATTEST_ADAPTERS to the folder core/adapters", id));
   }
-  const auto script = folder / "pytorch" / "pytorch_kernels.py";
+  const auto script = folder / family.script;
   const std::string name = id.substr(id.find(':') + 1);
-  return std::make_unique<Worker>(id, process::program_starter({python, script.string(), name}, options.interrupt),
-                                  options);
+  return std::make_unique<Worker>(id, process::program_starter({program, script.string(), name}, options), options);
 }
 
-/// PyTorch takes a second to import, so all the processes are started before the first is waited for.
-std::vector<std::unique_ptr<Kernel>> open_pytorch(const std::vector<std::string>& ids, const KernelOptions& options) {
+/// These libraries take a second to load, so all the processes are started before the first is waited for.
+std::vector<std::unique_ptr<Kernel>> open_scripts(const AdapterFamily& family, const std::vector<std::string>& ids,
+                                                  const KernelOptions& options) {
   std::string reasons;
-  for (const char* const python : python_programs) {
+  for (const char* const program : family.programs) {
     try {
       std::vector<std::unique_ptr<Worker>> workers;
       for (const auto& id : ids) {
-        workers.push_back(pytorch_worker(id, python, options));
+        workers.push_back(script_worker(family, id, program, options));
         workers.back()->launch();
       }
       std::vector<std::unique_ptr<Kernel>> kernels;
@@ -99,13 +86,19 @@ std::vector<std::unique_ptr<Kernel>> open_pytorch(const std::vector<std::string>
       return kernels;
     } catch (const KernelLoadError& error) {
       const std::string_view text = error.what();
-      const bool without_python = text.starts_with(python) || text.find("cannot be started") != std::string_view::npos;
-      if (!without_python && text.find(no_pytorch) == std::string_view::npos) throw;
+      const bool not_started = text.starts_with(program) || text.find("cannot be started") != std::string_view::npos;
+      if (!not_started && text.find(family.absent) == std::string_view::npos) throw;
       reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", text);
     }
   }
-  throw KernelLoadError(
-      fmt::format("{}; install python3-torch, or leave pytorch out with --kernel 'builtin:*'", reasons));
+  throw KernelLoadError(fmt::format("{}; {}", reasons, family.remedy));
+}
+
+void refuse_in_process(std::string_view spec, const KernelOptions& options) {
+  if (!options.in_process) return;
+  throw UsageError(fmt::format(
+      "--in-process loads a shared library into attest itself; {} is a program of its own: leave --in-process out",
+      in_quotes(spec)));
 }
 
 }  // namespace
@@ -117,7 +110,9 @@ void add_kernel_family(Family family) {
 std::vector<std::string> known_kernels() {
   std::vector<std::string> names;
   for (const auto& entry : entries()) names.push_back(entry.id);
-  names.insert(names.end(), pytorch_names.begin(), pytorch_names.end());
+  for (const AdapterFamily& family : adapter_families()) {
+    for (const AdapterKernel& kernel : family.kernels) names.emplace_back(kernel.id);
+  }
   return names;
 }
 
@@ -129,7 +124,8 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
     if (command.find_first_not_of(" \t\n") == std::string::npos) {
       throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
     }
-    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command, options.interrupt), options));
+    refuse_in_process(spec, options);
+    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command, options), options));
     return kernels;
   }
 
@@ -137,13 +133,14 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   std::erase_if(known, [&](const KernelEntry& entry) { return !glob_match(spec, entry.id); });
   std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (const auto& entry : known) kernels.push_back(entry.make());
-  std::vector<std::string> pytorch;
-  for (const char* const name : pytorch_names) {
-    if (glob_match(spec, name)) pytorch.emplace_back(name);
-  }
-  if (!pytorch.empty()) {
-    auto opened = open_pytorch(pytorch, options);
-    kernels.insert(kernels.end(), std::make_move_iterator(opened.begin()), std::make_move_iterator(opened.end()));
+  for (const AdapterFamily& family : adapter_families()) {
+    std::vector<std::string> ids;
+    for (const AdapterKernel& kernel : family.kernels) {
+      if (glob_match(spec, kernel.id)) ids.emplace_back(kernel.id);
+    }
+    if (ids.empty()) continue;
+    refuse_in_process(spec, options);
+    std::ranges::move(open_scripts(family, ids, options), std::back_inserter(kernels));
   }
   if (!kernels.empty()) return kernels;
 
@@ -158,12 +155,14 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   // dlopen searches the system's folders for a name without a slash; a file of the user's is meant.
   const std::filesystem::path path =
       spec.find('/') == std::string_view::npos ? "./" + std::string(spec) : std::string(spec);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    throw KernelLoadError(fmt::format("{}: there is no such file; build the library first or correct --kernel", spec));
+  if (const std::string why = process::why_unloadable(path); !why.empty()) {
+    throw KernelLoadError(fmt::format("{}: {}", spec, why));
   }
-  kernels.push_back(open_worker(std::string(spec),
-                                process::library_starter(options.worker_program, path, options.interrupt), options));
+  if (options.in_process) {
+    kernels.push_back(process::library_in_process(std::string(spec), path));
+  } else {
+    kernels.push_back(open_worker(std::string(spec), process::library_starter(path, options), options));
+  }
   return kernels;
 }
 

@@ -30,6 +30,7 @@ DType floating_dtype(std::size_t position) {
 
 std::vector<DType> floating_dtypes(const std::vector<std::size_t>& positions) {
   std::vector<DType> dtypes;
+  dtypes.reserve(positions.size());
   for (const std::size_t position : positions) dtypes.push_back(floating_dtype(position));
   return dtypes;
 }
@@ -238,6 +239,13 @@ void read_limits(const JsonObject& object, Manifest& m) {
 
 Manifest read_manifest(std::string_view text) {
   const json value = parse_strict_json(text);
+  // Before all else: another version's manifest may have keys that this one lacks, which are not what is wrong with it.
+  if (value.is_object() && value.contains("abi") && value["abi"] != ATTEST_ABI) {
+    const json abi = json::object({{"abi", value["abi"]}});
+    JsonObject(abi, "", words::keys)
+        .refuse("abi",
+                fmt::format("this version speaks {}; compile the kernel against its <attest/kernel.h>", ATTEST_ABI));
+  }
   const JsonObject object(value, "", words::keys);
   Manifest m;
   // Unstated, a call at a time is all that kernel-interface.md promises a kernel.
@@ -246,9 +254,6 @@ Manifest read_manifest(std::string_view text) {
   object.read("name", m.name);
   if (m.name.empty()) object.refuse("name", "it must not be empty");
   object.read("version", m.version);
-  if (const json* abi = object.find("abi"); abi != nullptr && *abi != ATTEST_ABI) {
-    object.refuse("abi", fmt::format("this version speaks {}", ATTEST_ABI));
-  }
   const auto dtypes = object.words("dtypes", words::dtypes);
   if (!dtypes) object.refuse("dtypes", "a manifest states them, as [\"f32\"]");
   if (dtypes->empty()) object.refuse("dtypes", "it must list at least one");

@@ -7,11 +7,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <thread>
 
@@ -19,6 +21,7 @@
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
 #include "fmt/format.h"
+#include "process/memory_limit.h"
 
 namespace attest::process {
 namespace {
@@ -47,26 +50,38 @@ Pair pair_of(const int (&fd)[2], const char* what) {
   return pair;
 }
 
-/// The environment of a child: ours, OMP_NUM_THREADS=1 unless set, and the Python adapter importable from anywhere.
+/// A variable that names folders to load modules from, and the adapters' folder that is added to it.
+struct SearchPath {
+  std::string_view variable;
+  std::string_view folder;
+};
+constexpr std::array search_paths{SearchPath{"PYTHONPATH=", "python"}, SearchPath{"NODE_PATH=", "node"}};
+
+/// The environment of a child: ours, OMP_NUM_THREADS=1 unless set, and the adapters for Python and Node.js importable
+/// from anywhere.
 std::vector<std::string> child_environment() {
   std::vector<std::string> environment;
   bool has_threads = false;
-  std::string python_path;
+  std::array<std::string, search_paths.size()> folders;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (text.starts_with("PYTHONPATH=")) {
-      python_path = text.substr(std::strlen("PYTHONPATH="));
+    const auto path = std::ranges::find_if(search_paths, [&](const auto& p) { return text.starts_with(p.variable); });
+    if (path != search_paths.end()) {
+      folders[static_cast<std::size_t>(path - search_paths.begin())] = text.substr(path->variable.size());
       continue;
     }
     has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
     environment.emplace_back(text);
   }
   if (!has_threads) environment.emplace_back("OMP_NUM_THREADS=1");
-  if (const auto adapters = adapters_folder(); !adapters.empty()) {
-    if (!python_path.empty()) python_path += ':';
-    python_path += (adapters / "python").string();
+  const auto adapters = adapters_folder();
+  for (std::size_t i = 0; i < search_paths.size(); ++i) {
+    if (!adapters.empty()) {
+      if (!folders[i].empty()) folders[i] += ':';
+      folders[i] += (adapters / search_paths[i].folder).string();
+    }
+    if (!folders[i].empty()) environment.push_back(std::string(search_paths[i].variable) + folders[i]);
   }
-  if (!python_path.empty()) environment.push_back("PYTHONPATH=" + python_path);
   return environment;
 }
 
@@ -125,6 +140,8 @@ Log::Log(const std::filesystem::path& folder, std::string_view kernel) {
   if (folder.empty()) {
     fd_ = make_memory_file("attest-log");
     ::fcntl(fd_.get(), F_SETFL, O_APPEND);
+    const std::string again = fmt::format("/proc/self/fd/{}", fd_.get());
+    output_ = moved_up(::open(again.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC), "open");
     return;
   }
   std::error_code error;
@@ -136,6 +153,11 @@ Log::Log(const std::filesystem::path& folder, std::string_view kernel) {
                                  std::generic_category().message(errno)));
   }
   fd_ = moved_up(fd, "open");
+  output_ = moved_up(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC), "open");
+}
+
+bool Log::printed() const {
+  return ::lseek(output_.get(), 0, SEEK_CUR) > 0;
 }
 
 void Log::mark() {
@@ -211,14 +233,18 @@ Child::Child(const Launch& launch) {
     throw KernelLoadError(
         fmt::format("{}: cannot be started ({})", launch.argv.front(), std::generic_category().message(error)));
   }
+  limit_memory_of(pid_, launch.memory);
+  // Not pidfd_open: the declaration of glibc 2.36 is none for C++.
+  ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }
 
-Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)), ended_(std::move(other.ended_)) {}
 
 Child& Child::operator=(Child&& other) noexcept {
   if (this != &other) {
     kill();
     pid_ = std::exchange(other.pid_, -1);
+    ended_ = std::move(other.ended_);
   }
   return *this;
 }
@@ -233,6 +259,12 @@ bool Child::has_ended() const {
          info.si_pid != 0;
 }
 
+bool Child::is_stopped() const {
+  siginfo_t info{};
+  return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0;
+}
+
 std::string Child::end(Clock::time_point until) {
   if (pid_ <= 0) return "was not running";
   while (!has_ended() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -243,6 +275,7 @@ std::string Child::end(Clock::time_point until) {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+  ended_.close();
   return ended ? describe_exit(status) : "was still running";
 }
 

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -39,13 +40,18 @@ struct Pair {
 /// An anonymous file in memory, close-on-exec, numbered from 10 up.
 [[nodiscard]] Descriptor make_memory_file(const char* name);
 
-/// Where a child's standard error goes: a file of the run, shared by every process started for the kernel, or memory.
+/// Where a child's standard error goes, and the standard output of one that does not speak over it: a file of the run,
+/// shared by every process started for the kernel, or memory.
 class Log {
  public:
   /// `folder` empty: kept in memory, and only the newest part of it. The folder is created when it is missing; one that
   /// cannot be written throws UsageError.
   Log(const std::filesystem::path& folder, std::string_view kernel);
   [[nodiscard]] int descriptor() const { return fd_.get(); }
+  /// The same for standard output.
+  [[nodiscard]] int output_descriptor() const { return output_.get(); }
+  /// Whether anything has been written to output_descriptor().
+  [[nodiscard]] bool printed() const;
   /// What is appended from here on belongs to the process about to start.
   void mark();
   /// Last non-empty line appended since mark(), at most 200 bytes; empty: none.
@@ -57,6 +63,7 @@ class Log {
 
  private:
   Descriptor fd_;
+  Descriptor output_;  // opened a second time, so that its offset is moved by what goes through it alone
   std::filesystem::path path_;
   off_t mark_ = 0;
 };
@@ -69,6 +76,7 @@ struct Launch {
   int standard_output = -1;       ///< -1: as standard error
   int standard_error = -1;        ///< -1: /dev/null
   std::vector<int> further;       ///< become 3, 4, …
+  std::uint64_t memory = 0;       ///< bytes it may hold (memory_limit.h) from right after its start on; 0: no limit
 };
 
 /// One child; moved, never copied. The destructor kills the whole group and reaps the child.
@@ -88,11 +96,16 @@ class Child {
   /// "exited with status 3", "was killed by signal 11 (Segmentation fault)"; "was still running" when it had to be
   /// killed.
   [[nodiscard]] std::string end(Clock::time_point until);
+  /// Readable, to poll, once the child has ended; -1 where the system has no such descriptors.
+  [[nodiscard]] int ended_descriptor() const { return ended_.get(); }
   /// Whether the child has ended by itself (it is left to be reaped).
   [[nodiscard]] bool has_ended() const;
+  /// Whether a signal has stopped it.
+  [[nodiscard]] bool is_stopped() const;
 
  private:
   pid_t pid_ = -1;
+  Descriptor ended_;
 };
 
 /// "exited with status 3", "was killed by signal 9 (Killed)", from a status of waitpid.

@@ -145,6 +145,7 @@ class ExecCarrier final : public Carrier {
     return child_.end(until);
   }
   [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
+  [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
   Child child_;
@@ -153,8 +154,9 @@ class ExecCarrier final : public Carrier {
 
 }  // namespace
 
-Starter program_starter(std::vector<std::string> argv, int interrupt) {
-  return [argv = std::move(argv), interrupt](const Log& log) -> std::unique_ptr<Carrier> {
+Starter program_starter(std::vector<std::string> argv, const KernelOptions& options) {
+  return [argv = std::move(argv), interrupt = options.interrupt,
+          memory = options.memory](const Log& log) -> std::unique_ptr<Carrier> {
     Pair input = make_pipe();
     Pair output = make_pipe();
     Launch launch;
@@ -162,14 +164,18 @@ Starter program_starter(std::vector<std::string> argv, int interrupt) {
     launch.standard_input = input.read.get();
     launch.standard_output = output.write.get();
     launch.standard_error = log.descriptor();
+    launch.memory = memory;
     Child child(launch);
     return std::make_unique<ExecCarrier>(std::move(child),
                                          FrameChannel(std::move(input.write), std::move(output.read), interrupt));
   };
 }
 
-Starter exec_starter(std::string command, int interrupt) {
-  return program_starter({"/bin/sh", "-c", std::move(command)}, interrupt);
+Starter exec_starter(std::string command, const KernelOptions& options) {
+  if (options.memory == 0) return program_starter({"/bin/sh", "-c", std::move(command)}, options);
+  // A limit set from outside could come too late: the shell may have started the program by then.
+  std::string limited = fmt::format("ulimit -d {} 2>/dev/null; exec /bin/sh -c \"$0\"", options.memory / 1024);
+  return program_starter({"/bin/sh", "-c", std::move(limited), std::move(command)}, options);
 }
 
 }  // namespace attest::process

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -41,11 +42,12 @@ class LibraryCarrier final : public Carrier {
         interrupt_(interrupt) {}
 
   [[nodiscard]] Exchange manifest(Clock::time_point until) override {
-    Answer answer = ask(SharedRequest{}, until);
+    SharedRequest request;
+    Answer answer = ask(request, until);
     // What a library lacks is no crash of ours: the same line, without the talk of processes.
     if (answer.status == CallStatus::failed) answer.status = CallStatus::malformed;
     if (answer.status != CallStatus::ok) return {answer.status, {}, std::move(answer.text)};
-    return {CallStatus::ok, std::move(answer.text), {}};
+    return {CallStatus::ok, std::move(answer.text), std::move(answer.finding)};
   }
 
   [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
@@ -80,49 +82,80 @@ class LibraryCarrier final : public Carrier {
 
   [[nodiscard]] std::string end(Clock::time_point until) override {
     control_.close();
-    return child_.end(until);
+    std::string how = child_.end(until);
+    if (how == fmt::format("exited with status {}", status_connection_closed)) {
+      how = "had its connection closed by the kernel, which closes descriptors that are not its own";
+    } else if (how == fmt::format("exited with status {}", status_late_change)) {
+      how = "had its tensors written to by a thread that the kernel left behind";
+    }
+    return how;
   }
   [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
+  [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
   struct Answer {
     CallStatus status = CallStatus::ok;
     std::string text;
+    std::string finding{};
   };
 
   /// One packet there and one back.
-  Answer ask(const SharedRequest& request, Clock::time_point until) {
+  Answer ask(SharedRequest& request, Clock::time_point until) {
+    request.prefix.sequence = ++sequence_;
     while (::send(control_.get(), &request, sizeof request, MSG_NOSIGNAL) < 0) {
-      if (errno != EINTR) return {CallStatus::died, {}};
+      if (errno == EINTR) continue;
+      // It is gone; perhaps it said why.
+      const ssize_t got = receive();
+      return got > 0 ? read(request.prefix, static_cast<std::size_t>(got)) : Answer{CallStatus::died, {}};
     }
     for (;;) {
       // poll passes over a descriptor of -1.
-      std::array<pollfd, 2> ready{{{control_.get(), POLLIN, 0}, {interrupt_, POLLIN, 0}}};
+      std::array<pollfd, 3> ready{
+          {{control_.get(), POLLIN, 0}, {interrupt_, POLLIN, 0}, {child_.ended_descriptor(), POLLIN, 0}}};
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
       const int count =
           ::poll(ready.data(), ready.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000)));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0 || ready[1].revents != 0) return {CallStatus::timed_out, {}};
-      const ssize_t got = ::recv(control_.get(), packet_.data(), packet_.size(), 0);
-      if (got < 0 && errno == EINTR) continue;
+      // A child that a dead kernel left behind holds the other end open: then there is nothing to be had.
+      const ssize_t got = receive();
       if (got <= 0) return {CallStatus::died, {}};
-      return read(request.prefix.kind, static_cast<std::size_t>(got));
+      return read(request.prefix, static_cast<std::size_t>(got));
+    }
+  }
+
+  /// What is there to be had, without waiting for it.
+  ssize_t receive() {
+    for (bool reset = false;;) {
+      const ssize_t got = ::recv(control_.get(), packet_.data(), packet_.size(), MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR) continue;
+      // A process that died over an unread request resets the connection; its last words stand behind that error.
+      if (got >= 0 || errno != ECONNRESET || std::exchange(reset, true)) return got;
     }
   }
 
   /// The kernel shares the worker's memory and descriptors, so nothing in a packet is believed unchecked.
-  Answer read(SharedKind kind, std::size_t got) const {
+  Answer read(const SharedPrefix& asked, std::size_t got) const {
+    Answer no_reply{CallStatus::malformed,
+                    "what came over the connection is no reply; the kernel wrote to descriptor 3, or over memory"};
     SharedReply header;
-    if (got < sizeof header) return {CallStatus::malformed, fmt::format("a packet of {} bytes is no reply", got)};
+    if (got < sizeof header) return no_reply;
     std::memcpy(&header, packet_.data(), sizeof header);
     const std::size_t size = header.prefix.size;
-    if (header.prefix.magic != shared_magic || header.prefix.version != shared_version || header.prefix.kind != kind ||
-        size < sizeof header || size > got || header.text_bytes != got - size || header.status < 0 ||
-        header.status > static_cast<std::int32_t>(CallStatus::failed)) {
-      return {CallStatus::malformed,
-              "what came over the connection is no reply; the kernel wrote to descriptor 3, or over memory"};
+    const bool death = header.prefix.kind == SharedKind::death;
+    if (header.prefix.magic != shared_magic || header.prefix.version != shared_version || size < sizeof header ||
+        size > got || header.text_bytes > got - size || header.finding_bytes != got - size - header.text_bytes) {
+      return no_reply;
     }
-    return {static_cast<CallStatus>(header.status), std::string(packet_.data() + size, header.text_bytes)};
+    const char* const text = packet_.data() + size;
+    if (death) return {CallStatus::died, std::string(text, header.text_bytes)};
+    if (header.prefix.kind != asked.kind || header.prefix.sequence != asked.sequence || header.status < 0 ||
+        header.status > static_cast<std::int32_t>(CallStatus::failed)) {
+      return no_reply;
+    }
+    return {static_cast<CallStatus>(header.status), std::string(text, header.text_bytes),
+            std::string(text + header.text_bytes, header.finding_bytes)};
   }
 
   std::string make_room(std::uint64_t bytes) {
@@ -153,8 +186,9 @@ class LibraryCarrier final : public Carrier {
   Child child_;
   Descriptor control_, memory_file_;
   int interrupt_;
+  std::uint32_t sequence_ = 0;
   SharedMemory memory_;
-  std::vector<char> packet_ = std::vector<char>(sizeof(SharedReply) + max_text + 1024);
+  std::vector<char> packet_ = std::vector<char>(sizeof(SharedReply) + 2 * max_text + 1024);
 };
 
 std::filesystem::path running_program() {
@@ -164,16 +198,18 @@ std::filesystem::path running_program() {
 
 }  // namespace
 
-Starter library_starter(std::filesystem::path program, std::filesystem::path library, int interrupt) {
-  if (program.empty()) program = running_program();
-  return [program = std::move(program), library = std::move(library),
-          interrupt](const Log& log) -> std::unique_ptr<Carrier> {
+Starter library_starter(std::filesystem::path library, const KernelOptions& options) {
+  return [program = options.worker_program.empty() ? running_program() : options.worker_program,
+          library = std::move(library), interrupt = options.interrupt,
+          memory = options.memory](const Log& log) -> std::unique_ptr<Carrier> {
     Pair control = make_socket_pair();
     Descriptor memory_file = make_memory_file("attest-tensors");
     // A kernel that cuts the file off must not take us with it.
     ::fcntl(memory_file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
     Launch launch;
-    launch.argv = {program.string(), "worker", library.string()};
+    // It limits itself: what this program holds before it loads the library is no concern of the kernel.
+    launch.argv = {program.string(), "worker", library.string(), std::to_string(memory)};
+    launch.standard_output = log.output_descriptor();
     launch.standard_error = log.descriptor();
     launch.further = {control.write.get(), memory_file.get()};
     Child child(launch);

@@ -11,12 +11,16 @@
 namespace attest::process {
 
 inline constexpr std::uint32_t shared_magic = 0x54544141;  // "AATT"
-inline constexpr std::uint16_t shared_version = 1;
+inline constexpr std::uint16_t shared_version = 2;
 inline constexpr int control_descriptor = 3, memory_descriptor = 4;
 /// Longest text of a reply: a message or a manifest.
 inline constexpr std::size_t max_text = 96 * 1024;
 
-enum class SharedKind : std::uint16_t { manifest = 1, call = 2 };
+/// Exit status of a worker that finds its connection closed from its own side, and of one whose kernel went on writing
+/// after its last call: numbers that no shell and no sanitizer uses.
+inline constexpr int status_connection_closed = 117, status_late_change = 118;
+
+enum class SharedKind : std::uint16_t { manifest = 1, call = 2, death = 3 };
 
 /// Where a tensor lies in the shared file, row-major; absent tensors have dtype -1.
 struct SharedTensor {
@@ -32,8 +36,8 @@ struct SharedPrefix {
   std::uint32_t magic = shared_magic;
   std::uint16_t version = shared_version;
   SharedKind kind = SharedKind::manifest;
-  std::uint32_t size = 0;  ///< bytes of the header this prefix begins
-  std::uint32_t reserved = 0;
+  std::uint32_t size = 0;      ///< bytes of the header this prefix begins
+  std::uint32_t sequence = 0;  ///< of the request, and of the reply to it; a death's says nothing
 };
 
 struct SharedRequest {
@@ -49,11 +53,13 @@ struct SharedRequest {
   Layouts layouts{};          ///< for the memory that the kernel is given
 };
 
-/// `text_bytes` of message or manifest follow it in the packet.
+/// `text_bytes` of message or manifest follow it in the packet, then `finding_bytes`.
 struct SharedReply {
   SharedPrefix prefix{.size = sizeof(SharedReply)};
   std::int32_t status = 0;  ///< CallStatus; for a manifest ok, or failed with the reason as text
   std::uint32_t text_bytes = 0;
+  std::uint32_t finding_bytes = 0;  ///< of a manifest: Library::finding
+  std::uint32_t reserved = 0;
 };
 
 }  // namespace attest::process

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "process/memory_limit.h"
 
 namespace attest::process {
 namespace {
@@ -28,10 +29,10 @@ class WorkerKernel final : public Kernel {
     return worker_->call(c, output, want_lse);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    auto twin = std::make_unique<Worker>(worker_->id(), worker_->starter(), worker_->options());
-    twin->expect_manifest(worker_->manifest_json());
-    return std::make_unique<WorkerKernel>(std::move(twin), manifest_);
+    return std::make_unique<WorkerKernel>(worker_->twin(), manifest_);
   }
+  [[nodiscard]] std::string load_finding() const override { return worker_->load_finding(); }
+  [[nodiscard]] std::vector<std::string> notes() const override { return worker_->notes(); }
 
  private:
   std::unique_ptr<Worker> worker_;
@@ -40,6 +41,16 @@ class WorkerKernel final : public Kernel {
 
 }  // namespace
 
+void Notes::add(std::string note) {
+  const std::lock_guard lock(mutex_);
+  notes_.insert(std::move(note));
+}
+
+std::vector<std::string> Notes::all() const {
+  const std::lock_guard lock(mutex_);
+  return {notes_.begin(), notes_.end()};
+}
+
 std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest manifest) {
   return std::make_unique<WorkerKernel>(std::move(worker), std::move(manifest));
 }
@@ -47,8 +58,32 @@ std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest m
 Worker::Worker(std::string id, Starter starter, KernelOptions options)
     : id_(std::move(id)), starter_(std::move(starter)), options_(std::move(options)) {}
 
+std::unique_ptr<Worker> Worker::twin() const {
+  auto twin = std::make_unique<Worker>(id_, starter_, options_);
+  twin->manifest_ = manifest_;
+  twin->load_finding_ = load_finding_;
+  twin->notes_ = notes_;
+  return twin;
+}
+
 Worker::~Worker() {
-  if (carrier_) static_cast<void>(carrier_->end(Clock::now() + grace));
+  if (carrier_) {
+    const std::string how = carrier_->end(Clock::now() + grace);
+    if (!how.starts_with("exited") && !how.starts_with("was still"))
+      notes_->add("after its last call its process " + how);
+  }
+  note_what_was_printed();
+}
+
+void Worker::note_what_was_printed() const {
+  if (!log_ || !log_->printed()) return;
+  notes_->add(log_->path().empty() ? std::string("it writes to standard output")
+                                   : fmt::format("it writes to standard output; see {}", log_->path().string()));
+}
+
+std::vector<std::string> Worker::notes() const {
+  note_what_was_printed();
+  return notes_->all();
 }
 
 void Worker::launch() {
@@ -65,7 +100,10 @@ void Worker::launch() {
 std::string Worker::first_manifest() {
   launch();
   Exchange first = carrier_->manifest(Clock::now() + options_.first_reply);
-  if (first.status == CallStatus::ok) return manifest_ = std::move(first.body);
+  if (first.status == CallStatus::ok) {
+    load_finding_ = std::move(first.message);
+    return manifest_ = std::move(first.body);
+  }
   settle(first.status, first.message, options_.first_reply);
   std::string last = log_->last_line();
   if (!last.empty()) last = fmt::format("; its standard error ends with: {}", last);
@@ -83,10 +121,24 @@ void Worker::settle(CallStatus& status, std::string& message, std::chrono::milli
       message = fmt::format("it closed its output and went on running{}", detail);
     }
   } else {
-    if (status == CallStatus::timed_out) message = fmt::format("no reply within {}{}", seconds(limit), detail);
+    if (status == CallStatus::timed_out) {
+      const std::string_view stopped = carrier_->is_stopped() ? "; a signal has stopped its process" : "";
+      message = fmt::format("no reply within {}{}{}", seconds(limit), detail, stopped);
+    }
     static_cast<void>(carrier_->end(Clock::time_point::min()));
   }
   carrier_.reset();
+}
+
+/// A kernel that ran out of memory says so in its own words, of which none is the limit.
+void Worker::name_memory_limit(CallStatus status, std::string& message) const {
+  if (options_.memory == 0 || (status != CallStatus::died && status != CallStatus::failed)) return;
+  if (!tells_of_memory(message)) {
+    const std::string last = status == CallStatus::died && log_ ? log_->last_line() : std::string();
+    if (!tells_of_memory(last)) return;
+    message += fmt::format("; its standard error ends with: {}", last);
+  }
+  message += fmt::format("; its process may hold {} of memory (--memory)", size_text(options_.memory));
 }
 
 /// A process that takes the place of one that ended; what went wrong, if it did.
@@ -116,6 +168,7 @@ Reply Worker::call(const Case& c, DType output, bool want_lse) {
   }
   Reply reply = carrier_->call(c, output, want_lse, Clock::now() + options_.reply);
   settle(reply.status, reply.message, options_.reply);
+  if (reply.status != CallStatus::ok) name_memory_limit(reply.status, reply.message);
   if (log_) log_->trim();
   return reply;
 }

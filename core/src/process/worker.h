@@ -3,8 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "attest/kernel_under_test.h"
 #include "process/child.h"
@@ -17,13 +20,27 @@ namespace attest::process {
 class Carrier {
  public:
   virtual ~Carrier() = default;
-  /// Asks for the manifest: body holds its JSON when the status is ok.
+  /// Asks for the manifest: body holds its JSON when the status is ok, and message what the kernel did wrong as it was
+  /// loaded (Kernel::load_finding).
   [[nodiscard]] virtual Exchange manifest(Clock::time_point until) = 0;
   /// Puts one case to the kernel.
   [[nodiscard]] virtual Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) = 0;
   /// Ends the process: asks it to, waits until `until`, kills its group. How it ended (see Child::end).
   [[nodiscard]] virtual std::string end(Clock::time_point until) = 0;
   [[nodiscard]] virtual bool has_ended() const = 0;
+  [[nodiscard]] virtual bool is_stopped() const = 0;
+};
+
+/// What is worth knowing of a kernel and violates nothing; shared by the kernel and its clones.
+class Notes {
+ public:
+  void add(std::string note);
+  /// Sorted; equal ones once.
+  [[nodiscard]] std::vector<std::string> all() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> notes_;
 };
 
 /// Starts a process whose standard error is `log`.
@@ -34,6 +51,8 @@ class Worker {
  public:
   /// Starts nothing yet. `id` is the kernel as the user wrote it; it begins every error line.
   Worker(std::string id, Starter starter, KernelOptions options);
+  /// One more like it, which shares its notes and knows its manifest.
+  [[nodiscard]] std::unique_ptr<Worker> twin() const;
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -43,37 +62,37 @@ class Worker {
   /// Waits for the manifest of a process just launched (launches it if need be). Throws KernelLoadError: one line with
   /// how it failed and the last line of its standard error.
   [[nodiscard]] std::string first_manifest();
-  /// A worker that has never been asked for a manifest must know which one to expect.
-  void expect_manifest(std::string json) { manifest_ = std::move(json); }
   /// One call. Starts the process if there is none; never throws for what the kernel does.
   [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse);
 
   [[nodiscard]] const std::string& id() const { return id_; }
-  [[nodiscard]] const Starter& starter() const { return starter_; }
-  [[nodiscard]] const KernelOptions& options() const { return options_; }
-  [[nodiscard]] const std::string& manifest_json() const { return manifest_; }
+  [[nodiscard]] const std::string& load_finding() const { return load_finding_; }
+  [[nodiscard]] std::vector<std::string> notes() const;
 
  private:
   [[nodiscard]] std::optional<Reply> restart();
   void settle(CallStatus& status, std::string& message, std::chrono::milliseconds limit);
+  void name_memory_limit(CallStatus status, std::string& message) const;
+  void note_what_was_printed() const;
 
   std::string id_;
   Starter starter_;
   KernelOptions options_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<Carrier> carrier_;
-  std::string manifest_;
+  std::string manifest_, load_finding_;
+  std::shared_ptr<Notes> notes_ = std::make_shared<Notes>();
 };
 
 /// The Kernel over a worker. `worker` has delivered its first manifest.
 [[nodiscard]] std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest manifest);
 
-// `interrupt` is KernelOptions'.
+// Each takes `interrupt` and `memory` of the options.
 /// exec:COMMAND, run by /bin/sh -c.
-[[nodiscard]] Starter exec_starter(std::string command, int interrupt);
+[[nodiscard]] Starter exec_starter(std::string command, const KernelOptions& options);
 /// PROGRAM ARGUMENTS… without a shell, over frames.
-[[nodiscard]] Starter program_starter(std::vector<std::string> argv, int interrupt);
-/// A shared library, served by `program worker LIBRARY`.
-[[nodiscard]] Starter library_starter(std::filesystem::path program, std::filesystem::path library, int interrupt);
+[[nodiscard]] Starter program_starter(std::vector<std::string> argv, const KernelOptions& options);
+/// A shared library, served by options.worker_program.
+[[nodiscard]] Starter library_starter(std::filesystem::path library, const KernelOptions& options);
 
 }  // namespace attest::process

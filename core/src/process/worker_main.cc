@@ -1,24 +1,25 @@
 // The other side of library_carrier.cc: the process in which a shared library under test lives.
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
-#include <vector>
 
 #include "attest/kernel_under_test.h"
 #include "attest/manifest.h"
 #include "attest/worker.h"
-#include "fmt/format.h"
+#include "kernels/function_kernel.h"
+#include "process/last_words.h"
+#include "process/library.h"
+#include "process/memory_limit.h"
 #include "process/shared_call.h"
 #include "process/shared_memory.h"
 
@@ -27,69 +28,19 @@ namespace {
 
 using namespace process;
 
-/// A shared library with its entries; the library is never unloaded, as kernels may leave threads behind.
-struct Library {
-  const char* (*manifest)() = nullptr;
-  int (*attention)(const attest_problem*, attest_result*, char*, size_t) = nullptr;
-  int (*multihead)(const attest_multihead_problem*, attest_result*, char*, size_t) = nullptr;
-};
-
-/// Throws KernelLoadError.
-Library load(const std::string& path) {
-  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw KernelLoadError(fmt::format("it cannot be opened: {}", ::dlerror()));
-  Library library;
-  const auto find = [&](const char* name, auto& entry) {
-    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(handle, name));
-  };
-  find("attest_kernel_manifest", library.manifest);
-  find("attest_kernel_attention", library.attention);
-  find("attest_kernel_multihead", library.multihead);
-  if (library.manifest == nullptr) {
-    throw KernelLoadError(
-        "it does not export attest_kernel_manifest; a kernel includes <attest/kernel.h> and exports "
-        "attest_kernel_manifest "
-        "and attest_kernel_attention");
-  }
-  if (library.attention == nullptr && library.multihead == nullptr) {
-    throw KernelLoadError(
-        "it exports attest_kernel_manifest but neither attest_kernel_attention nor attest_kernel_multihead");
-  }
-  return library;
-}
-
-/// Throws KernelLoadError.
-std::string manifest_of(const Library& library) {
-  const char* const text = library.manifest();
-  if (text == nullptr) throw KernelLoadError("attest_kernel_manifest returned no text");
-  std::string json = text;
-  if (json.size() > max_text) {
-    throw KernelLoadError(fmt::format("its manifest has {} bytes; {} is the most", json.size(), max_text));
-  }
-  return json;
-}
-
-/// An entry of the library as the function that function_kernel takes.
-template <class Problem>
-auto adapted(int (*entry)(const Problem*, attest_result*, char*, size_t)) {
-  return [entry](const Problem& problem, attest_result& result, std::string& message) {
-    std::array<char, 4096> text{};
-    const int status = entry(&problem, &result, text.data(), text.size());
-    text.back() = '\0';
-    message = text.data();
-    return status;
-  };
-}
-
-bool send_reply(SharedKind kind, CallStatus status, std::string_view text) {
+/// `to` is the request's prefix.
+bool send_reply(const SharedPrefix& to, CallStatus status, std::string_view text, std::string_view finding = {}) {
   text = text.substr(0, max_text);
   SharedReply header;
-  header.prefix.kind = kind;
+  header.prefix.kind = to.kind;
+  header.prefix.sequence = to.sequence;
   header.status = static_cast<std::int32_t>(status);
   header.text_bytes = static_cast<std::uint32_t>(text.size());
+  header.finding_bytes = static_cast<std::uint32_t>(finding.size());
   std::string packet(sizeof header, '\0');
   std::memcpy(packet.data(), &header, sizeof header);
   packet += text;
+  packet += finding;
   while (::send(control_descriptor, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return false;
   }
@@ -124,26 +75,41 @@ void put(const Tensor& tensor, const SharedTensor& to, std::byte* memory) {
   if (!bytes.empty()) std::memcpy(memory + to.offset, bytes.data(), bytes.size());
 }
 
-void serve(Kernel& kernel, const std::string& manifest) {
+/// How serving came to its end.
+enum class Farewell { asked, connection_closed };
+
+Farewell serve(Kernel& kernel, const Library& library) {
   SharedMemory memory;
+  const pid_t own = ::getpid();
   for (;;) {
     SharedRequest request;
     const ssize_t got = ::recv(control_descriptor, &request, sizeof request, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < static_cast<ssize_t>(sizeof(SharedPrefix)) || request.prefix.magic != shared_magic) return;
+    if (got < 0) return Farewell::connection_closed;
+    if (got < static_cast<ssize_t>(sizeof(SharedPrefix)) || request.prefix.magic != shared_magic)
+      return Farewell::asked;
     if (request.prefix.kind == SharedKind::manifest) {
-      if (!send_reply(SharedKind::manifest, CallStatus::ok, manifest)) return;
+      if (!send_reply(request.prefix, CallStatus::ok, library.manifest, library.finding)) return Farewell::asked;
       continue;
     }
     memory.map(memory_descriptor, request.memory_bytes);
-    const Case c = case_of(request, memory.data());
     const bool want_lse = request.lse.dtype >= 0;
-    const Reply reply = kernel.run(c, static_cast<DType>(request.out.dtype), want_lse);
+    Reply reply;
+    try {
+      const Case c = case_of(request, memory.data());
+      enter(Stage::call);
+      reply = kernel.run(c, static_cast<DType>(request.out.dtype), want_lse);
+      enter(Stage::between_calls);
+    } catch (const std::bad_alloc&) {
+      reply = {CallStatus::failed, "out of memory before the call: what earlier calls took is still held", {}, {}};
+    }
+    // A kernel that forks returns twice, and only one of the two may answer.
+    if (::getpid() != own) ::_exit(0);
     if (reply.status == CallStatus::ok) {
       put(reply.out, request.out, memory.data());
       if (want_lse) put(reply.lse, request.lse, memory.data());
     }
-    if (!send_reply(SharedKind::call, reply.status, reply.message)) return;
+    if (!send_reply(request.prefix, reply.status, reply.message)) return Farewell::connection_closed;
   }
 }
 
@@ -151,7 +117,7 @@ void serve(Kernel& kernel, const std::string& manifest) {
 void refuse(const std::string& reason) {
   SharedRequest request;
   if (::recv(control_descriptor, &request, sizeof request, 0) > 0) {
-    static_cast<void>(send_reply(SharedKind::manifest, CallStatus::failed, reason));
+    static_cast<void>(send_reply(request.prefix, CallStatus::failed, reason));
   }
 }
 
@@ -163,7 +129,11 @@ bool is_socket(int fd) {
 }  // namespace
 
 int worker_main(int argc, char** argv) {
-  if (argc != 3 || !is_socket(control_descriptor)) {
+  std::uint64_t limit = 0;
+  const std::string_view number = argc == 4 ? argv[3] : "0";
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), limit);
+  const bool sound = error == std::errc() && end == number.data() + number.size();
+  if (argc < 3 || argc > 4 || !sound || !is_socket(control_descriptor)) {
     std::fputs("attest worker: started by attest itself to hold a kernel; use attest check --kernel ./LIBRARY.so\n",
                stderr);
     return 2;
@@ -171,26 +141,26 @@ int worker_main(int argc, char** argv) {
   // A kernel that crashes is expected here; its memory image is not.
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  limit_own_memory(limit);
   // Its death must be seen as what it is, whatever a sanitizer or a library of this program has put in the way.
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(number, SIG_DFL);
-  std::string json;
-  std::unique_ptr<Kernel> kernel;
+  tell_last_words(limit);
+  // What the kernel prints comes into the log when it prints it, not when its process is gone.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  Library library;
+  std::unique_ptr<OutsideKernel> kernel;
   try {
-    const Library library = load(argv[2]);
-    json = manifest_of(library);
-    AttentionFunction attention;
-    MultiheadFunction multihead;
-    if (library.attention != nullptr) attention = adapted(library.attention);
-    if (library.multihead != nullptr) multihead = adapted(library.multihead);
-    kernel = function_kernel(argv[2], parse_manifest(json, "its manifest"), std::move(attention), std::move(multihead));
-  } catch (const std::exception& error) {
-    refuse(error.what());
+    library = load_library(argv[2]);
+    kernel =
+        outside_kernel(argv[2], parse_manifest(library.manifest, "its manifest"), library.attention, library.multihead);
+  } catch (const std::exception& exception) {
+    refuse(exception.what());
     return 3;
   }
-  serve(*kernel, json);
+  const Farewell farewell = serve(*kernel, library);
   // Neither the kernel's static destructors nor its threads are ours to wait for.
   std::fflush(nullptr);
-  ::_exit(0);
+  if (farewell == Farewell::connection_closed) ::_exit(status_connection_closed);
+  ::_exit(kernel->late_change() ? status_late_change : 0);
 }
 
 }  // namespace attest

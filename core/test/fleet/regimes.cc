@@ -97,7 +97,8 @@ void offset(Draft& d) {
   double norm = 0;
   for (std::int64_t c = 0; c < d.size.dk; ++c) norm += d.q_at(0, c) * d.q_at(0, c);
   // A direction along q that adds the same to every score, within the range of the format.
-  const double wanted = std::copysign(d.uniform(100, 3000), d.normal());
+  const double sign = d.normal();
+  const double wanted = std::copysign(d.uniform(100, 3000), sign);
   const double step = std::clamp(wanted / (d.scale * norm), -0.01 * d.format().largest, 0.01 * d.format().largest);
   for (std::int64_t j = 0; j < d.size.N; ++j) {
     for (std::int64_t c = 0; c < d.size.dk; ++c) d.k_at(j, c) += step * d.q_at(0, c);

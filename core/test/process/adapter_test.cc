@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -10,68 +9,24 @@
 #include <memory>
 #include <string>
 
+#include "adapter_checks.h"
 #include "attest/adapters.h"
-#include "attest/kernel_under_test.h"
-#include "kernel_problem.h"
 
 namespace attest {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using namespace testing_process;
 
-const KernelOptions patient{60s, 60s, {}, {}};
-
 /// Whether the module is installed, without the second that importing PyTorch takes.
 bool imports(const std::string& module) {
   const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + module + "\") is None)";
-  return std::system(("/usr/bin/python3 -c '" + code + "' 2>/dev/null").c_str()) == 0;
-}
-
-std::unique_ptr<Kernel> open(const std::string& spec) {
-  return std::move(open_kernels(spec, patient).front());
+  return succeeds("/usr/bin/python3 -c '" + code + "'");
 }
 
 std::unique_ptr<Kernel> adapted(const std::string& mode) {
   return open("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/process/adapter_kernels.py' " + mode);
-}
-
-double tolerance(DType dtype) {
-  return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 0.05;
-}
-
-void expect_attention(Kernel& kernel, const Case& c) {
-  const Reply reply = kernel.run(c);
-  ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
-  EXPECT_EQ(reply.out.dtype(), c.dtype());
-  EXPECT_LE(largest_difference(reply.out, attention_answer(c)), tolerance(c.dtype())) << kernel.id();
-}
-
-void expect_multihead(Kernel& kernel, const Case& c) {
-  const Reply reply = kernel.run(c);
-  ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
-  EXPECT_LE(largest_difference(reply.out, multihead_answer(c)), tolerance(c.dtype())) << kernel.id();
-}
-
-/// True and false by turns, with key 0 open to every row; or finite numbers and -inf.
-Tensor mask_of(DType dtype, const Shape& shape) {
-  Tensor mask(dtype, shape);
-  for (std::int64_t i = 0; i < mask.elements(); ++i) {
-    const bool open = i % shape[3] == 0 || i % 7 % 3 != 0;
-    if (dtype == DType::boolean) {
-      mask.set(i, open ? 1.0 : 0.0);
-    } else {
-      mask.set(i, open ? static_cast<double>(i % 5) / 4.0 : -std::numeric_limits<double>::infinity());
-    }
-  }
-  return mask;
-}
-
-std::vector<Shape> mask_shapes(const Case& c, std::int64_t batch, std::int64_t heads, std::int64_t rows) {
-  const std::int64_t keys = c.operation == Operation::attention ? c.k().shape()[2] : c.k().shape()[1];
-  return {{1, 1, rows, keys}, {batch, 1, rows, keys}, {1, heads, rows, keys}, {batch, heads, rows, keys}};
 }
 
 class Adapter : public testing::Test {
@@ -169,20 +124,7 @@ TEST_F(Adapter, carries_every_bit) {
     const auto kernel = adapted(mode);
     for (const DType dtype : kernel->manifest().dtypes) {
       if (size_of(dtype) > 2) continue;
-      const std::int64_t patterns = size_of(dtype) == 2 ? 65536 : 256;
-      Case c;
-      c[Slot::q] = Tensor(dtype, {1, 1, patterns, 1});
-      for (std::int64_t i = 0; i < patterns; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const auto bits = c[Slot::q].bytes();
-        if (patterns == 256) {
-          bits[at] = static_cast<std::byte>(i);
-        } else {
-          bits[2 * at] = static_cast<std::byte>(i & 255);
-          bits[2 * at + 1] = static_cast<std::byte>(i >> 8);
-        }
-      }
-      c[Slot::k] = c[Slot::v] = Tensor(dtype, {1, 1, 1, 1});
+      const Case c = every_pattern(dtype);
       const Reply reply = kernel->run(c);
       ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
       EXPECT_EQ(reply.out, c.q()) << mode << " " << name_of(dtype);

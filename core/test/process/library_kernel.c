@@ -8,26 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-  GOOD = 0,
-  CRASHES,
-  HANGS,
-  EXITS,
-  ABORTS,
-  WRITES_BEYOND,
-  LEAVES_UNWRITTEN,
-  ROUNDS_UP,
-  CLOSES_CONNECTION,
-  FAILS,
-  PRINTS,
-  BAD_MANIFEST,
-  NO_MANIFEST_TEXT,
-  LONG_MESSAGE,
-  DENSE_KEYS
-};
-#ifndef LIBRARY_VARIANT
-#define LIBRARY_VARIANT GOOD
-#endif
+#include "misbehaving_library.h"
 
 #if defined(EXPORTS_NOTHING)
 int attest_unrelated(void);
@@ -42,7 +23,14 @@ const char* attest_kernel_manifest(void) {
       return "{\"name\": \"library\", \"dtypes\": [\"f64\"], \"colour\": \"red\"}";
     case NO_MANIFEST_TEXT:
       return NULL;
+    case ANOTHER_ABI:
+      return "{\"name\": \"library\", \"abi\": 2, \"dtypes\": [\"f64\"], \"news\": \"of that version\"}";
+    case NOT_JSON:
+      return "name: library";
+    case CONTRADICTS_ITSELF:
+      return "{\"name\": \"library\", \"dtypes\": [\"f64\"], \"arithmetic\": {\"f32\": {}}}";
     default:
+      if (manifest_of_variant() != NULL) return manifest_of_variant();
       break;
   }
   return "{\"name\": \"library\", \"abi\": 1, \"dtypes\": [\"f64\", \"f32\"], \"lse\": true, \"masks\": [], "
@@ -57,10 +45,14 @@ static double at(const attest_tensor* t, int64_t i0, int64_t i1, int64_t i2, int
   return t->dtype == ATTEST_F64 ? ((const double*)t->data)[offset] : (double)((const float*)t->data)[offset];
 }
 
-/* Misbehaves from the second call on, so that a process started anew is seen to work. */
-static int misbehave(attest_result* r, char* message, size_t message_size) {
+#ifndef FIRST_WRONG_CALL
+#define FIRST_WRONG_CALL 2
+#endif
+
+/* Not from the first call on, so that a process started anew is seen to work. */
+static int misbehave(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
   static int calls = 0;
-  if (++calls < 2) return 0;
+  if (++calls < FIRST_WRONG_CALL) return 0;
   switch ((int)LIBRARY_VARIANT) {
     case CRASHES:
       *(volatile int*)0 = 1;
@@ -93,7 +85,7 @@ static int misbehave(attest_result* r, char* message, size_t message_size) {
       memset(message, 'm', message_size);
       return 7;
     default:
-      break;
+      return misbehave_further(calls, p, r, message, message_size);
   }
   return 0;
 }
@@ -102,7 +94,7 @@ int attest_kernel_attention(const attest_problem* p, attest_result* r, char* mes
   /* q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv], out [batch, heads, M, dv] */
   const int64_t batch = p->q.shape[0], heads = p->q.shape[1], M = p->q.shape[2], dk = p->q.shape[3];
   const int64_t N = p->k.shape[2], dv = p->v.shape[3];
-  const int trouble = misbehave(r, message, message_size);
+  const int trouble = misbehave(p, r, message, message_size);
   attest_tensor k = p->k;
   double* weight;
   if ((int)LIBRARY_VARIANT == DENSE_KEYS) {

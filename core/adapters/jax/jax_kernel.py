@@ -1,0 +1,54 @@
+"""jax.nn.dot_product_attention as a kernel under test:  attest check --kernel 'exec:python3 jax_kernel.py'
+
+Written from JAX's documentation and source (jax/_src/nn/functions.py); the project has not run it. On a CPU; what a GPU
+computes in place of float32 is asked for by JAX_DEFAULT_MATMUL_PRECISION.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import attest_adapter  # noqa: E402
+
+try:
+    import jax
+    import ml_dtypes
+    import numpy
+except Exception as error:  # a broken installation raises other things than ImportError
+    attest_adapter.refuse(f"JAX cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
+
+
+def token_major(array):
+    """[batch, heads, tokens, width] as JAX has it: [batch, tokens, heads, width]; the bits of bfloat16 as numbers."""
+    array = array.view(ml_dtypes.bfloat16) if array.dtype == numpy.uint16 else array
+    return array.swapaxes(1, 2)
+
+
+def attention(q, k, v, mask=None, scale=1.0, causal="none"):
+    if k.shape[2] == 0:
+        raise attest_adapter.Unsupported("N = 0: there is no maximum of no scores")
+    hidden, bias = (mask, None) if mask is None or mask.dtype == bool else (None, mask)
+    if bias is not None and bias.dtype == numpy.uint16:
+        bias = bias.view(ml_dtypes.bfloat16)
+    out = jax.nn.dot_product_attention(token_major(q), token_major(k), token_major(v), bias, hidden, scale=scale,
+                                       is_causal=causal == "top-left")
+    out = numpy.asarray(out).swapaxes(1, 2)
+    return out.view(numpy.uint16) if out.dtype == ml_dtypes.bfloat16 else out
+
+
+# Scores are summed and kept in float32, scaled after the product; the weights are normalised in float32 and rounded to
+# the dtype of k before they meet v. A boolean mask and the causal form put a finite number in the place of a score, so
+# that a row without a visible key is uniform under them and NaN under an additive mask: no one policy to declare.
+f32 = {"base2": False, "split_merge": False, "prescaled_q": None, "normalise_first": True, "block": 0}
+half = {**f32, "score_sums": "f32", "accumulate": "f32"}
+manifest = {
+    "name": "jax.nn.dot_product_attention", "version": jax.__version__,
+    "dtypes": ["f32", "f16", "bf16"],
+    "arithmetic": {"f32": f32, "f16": {**half, "weights": "f16"}, "bf16": {**half, "weights": "bf16"}},
+    "claims": ["deterministic"], "masks": ["additive", "bool"], "mask_conventions": ["post-scale"],
+    "causal": ["top-left"], "grouped_query": True, "limits": {"value_dim": "head_dim"},
+}
+
+if __name__ == "__main__":
+    jax.config.update("jax_platforms", "cpu")
+    attest_adapter.serve(attention, manifest, bf16="bits")

@@ -1,0 +1,194 @@
+'use strict';
+// Puts a JavaScript function under test by Attest. One file, no dependency but Node.js 18 or later.
+//
+//     const { serve } = require('attest_adapter');      // first: it takes standard output for the replies
+//
+//     function attention({ q, k, v, mask, scale }) { … return out; }
+//     serve(attention, { name: 'mine', dtypes: ['f32'], causal: [] });
+//
+// and then:  attest check --kernel 'exec:node mine.js'
+//
+// The function gets one object, and may return a promise:
+//     q, k, v          tensors [batch, heads, M, dk], [batch, kv_heads, N, dk], [batch, kv_heads, N, dv]
+//     mask             null, or a tensor [batch|1, heads|1, M, N]: 'bool' (1: may attend) or additive
+//     scale            multiplies q.k
+//     causal           'none', 'top-left' or 'bottom-right', on top of the mask
+//     maskConvention   'post-scale': scale*qk + mask, or 'pre-scale': scale*(qk + mask)
+//     wantLse          true: return { out, lse }, lse a Float64Array of [batch, heads, M]
+//     outDtype         the dtype of out as a word: 'f32'
+// A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
+// b_o, bias_k, bias_v (null: absent).
+//
+// A tensor is { dtype, shape, data } and, where it has four axes, row(b, h, i): its last axis there, where an axis of
+// length 1 repeats. data is row-major: Float64Array, Float32Array, for f16 and bf16 the bits in a Uint16Array, for fp8 and
+// bool a Uint8Array. The function returns out [batch, heads, M, dv] as such an array of outDtype, all of it. It may throw
+// Unsupported (it cannot do this one: the case is skipped) or Rejected (the problem is invalid); anything else it throws
+// is a failure of the kernel.
+//
+// The manifest is that of kernel-interface.md, section 3: what it leaves out is asked for as stated there, so a function
+// that knows no masks says masks: []. Arrays are row-major here, and "strides" has no place in it.
+
+const fs = require('node:fs');
+
+// Before anything else can print: what is printed from here on goes to standard error, the replies to this copy. Node
+// has no dup2, but what is opened gets the lowest free number, which is the one just closed.
+const replies = fs.openSync('/proc/self/fd/1', fs.constants.O_WRONLY);
+fs.closeSync(1);
+fs.openSync('/proc/self/fd/2', fs.constants.O_WRONLY | fs.constants.O_APPEND);
+
+const MAX_FRAME = 2 ** 30;
+const ARRAYS = {
+  F64: Float64Array, F32: Float32Array, F16: Uint16Array, BF16: Uint16Array, F8_E4M3: Uint8Array, F8_E5M2: Uint8Array,
+  BOOL: Uint8Array,
+};
+const MULTIHEAD_TENSORS = ['w_q', 'w_k', 'w_v', 'b_q', 'b_k', 'b_v', 'w_o', 'b_o', 'bias_k', 'bias_v'];
+
+/** The kernel cannot do this problem: it is skipped and counted. */
+class Unsupported extends Error {}
+
+/** The problem is invalid. */
+class Rejected extends Error {}
+
+class Tensor {
+  constructor(dtype, shape, data) {
+    this.dtype = dtype;
+    this.shape = shape;
+    this.data = data;
+  }
+
+  row(b, h, i) {
+    const [batch, heads, rows, width] = this.shape;
+    const start = (((batch === 1 ? 0 : b) * heads + (heads === 1 ? 0 : h)) * rows + i) * width;
+    return this.data.subarray(start, start + width);
+  }
+}
+
+/** `count` bytes of standard input, or null at its end. */
+function read(count) {
+  const bytes = Buffer.allocUnsafe(count);
+  for (let got = 0; got < count;) {
+    const n = fs.readSync(0, bytes, got, count - got, null);
+    if (n === 0) return null;
+    got += n;
+  }
+  return bytes;
+}
+
+function write(bytes) {
+  for (let sent = 0; sent < bytes.length;) sent += fs.writeSync(replies, bytes, sent);
+}
+
+function u64(value) {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt(value));
+  return bytes;
+}
+
+/** One frame; `tensors` are [name, safetensors dtype, shape, typed array]. */
+function reply(metadata, tensors = []) {
+  const header = metadata ? { __metadata__: metadata } : {};
+  const parts = [];
+  let end = 0;
+  for (const [name, dtype, shape, data] of tensors) {
+    header[name] = { dtype, shape, data_offsets: [end, end + data.byteLength] };
+    end += data.byteLength;
+    parts.push(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+  }
+  let text = Buffer.from(JSON.stringify(header));
+  text = Buffer.concat([text, Buffer.alloc(-text.length & 7, ' ')]);
+  write(Buffer.concat([u64(8 + text.length + end), u64(text.length), text, ...parts]));
+}
+
+/** The next request: its metadata and its tensors by name; null at the end. */
+function request() {
+  const prefix = read(8);
+  if (prefix === null) return null;
+  const length = prefix.readBigUInt64LE();
+  if (length > MAX_FRAME) {
+    process.stderr.write("attest_adapter: standard input carries no frames; start this with attest --kernel 'exec:…'\n");
+    process.exit(1);
+  }
+  const body = read(Number(length));
+  if (body === null) return null;
+  const start = 8 + Number(body.readBigUInt64LE());
+  const { __metadata__: metadata = {}, ...entries } = JSON.parse(body.toString('utf8', 8, start));
+  const tensors = {};
+  for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
+    // A copy: a typed array wants its numbers aligned, and what the function writes to it harms nothing.
+    const bytes = Uint8Array.prototype.slice.call(body, start + from, start + to);
+    tensors[name] = new Tensor(dtype.toLowerCase(), shape, new ARRAYS[dtype](bytes.buffer));
+  }
+  return { metadata, tensors };
+}
+
+function problem(metadata, { q, k, v, mask = null, ...others }) {
+  const given = {
+    q, k, v, mask, scale: Number(metadata.scale), causal: metadata.causal, maskConvention: metadata.mask_convention,
+    wantLse: metadata.want === 'lse', outDtype: metadata.out_dtype ?? q.dtype,
+  };
+  if (metadata.op === 'multihead') {
+    given.heads = Number(metadata.heads);
+    for (const name of MULTIHEAD_TENSORS) given[name] = others[name] ?? null;
+  }
+  return given;
+}
+
+function outputShape(op, { q, v, w_v, w_o }) {
+  if (op === 'multihead') return [q.shape[0], q.shape[1], (w_o ?? w_v).shape[1]];
+  return [q.shape[0], q.shape[1], q.shape[2], v.shape[3]];
+}
+
+/** The reply's entry for a tensor that the function returned. */
+function output(name, dtype, shape, data) {
+  const due = ARRAYS[dtype];
+  const count = shape.reduce((product, length) => product * length, 1);
+  if (!(data instanceof due) || data.length !== count) {
+    const found = data?.constructor ? `${data.constructor.name} of ${data.length}` : String(data);
+    throw new TypeError(`the function returned ${found} for ${name} where ${due.name} of ${count} is due`);
+  }
+  return [name, dtype, shape, data];
+}
+
+async function answer(functions, manifest, { metadata, tensors }) {
+  const { op } = metadata;
+  if (op === 'manifest') return reply({ manifest: JSON.stringify(manifest) });
+  if (!functions[op]) throw new Unsupported(`there is no ${op} function`);
+  const given = problem(metadata, tensors);
+  const result = await functions[op](given);
+  const { out, lse } = ArrayBuffer.isView(result) ? { out: result } : (result ?? {});
+  const shape = outputShape(op, given);
+  const entries = [output('out', given.outDtype.toUpperCase(), shape, out)];
+  if (given.wantLse && lse !== undefined) entries.push(output('lse', 'F64', shape.slice(0, 3), lse));
+  return reply(null, entries);
+}
+
+/**
+ * Answers requests on standard input until it ends. "name", "dtypes" (f64 and f32) and "operations" are filled in where
+ * the manifest is silent. Either function may be null.
+ */
+async function serve(attention, manifest = {}, { multihead = null } = {}) {
+  const functions = { attention, multihead };
+  const operations = Object.keys(functions).filter((op) => functions[op]);
+  if (operations.length === 0) refuse('serve needs a function, { multihead }, or both');
+  if (manifest.strides) refuse('arrays are row-major here: leave "strides" out of the manifest');
+  const name = functions[operations[0]].name || 'JavaScript function';
+  const complete = { name, dtypes: ['f64', 'f32'], operations, ...manifest };
+  for (let next = request(); next !== null; next = request()) {
+    try {
+      await answer(functions, complete, next);
+    } catch (error) {
+      if (error?.code === 'EPIPE') return;
+      const status = error instanceof Unsupported ? 'unsupported' : error instanceof Rejected ? 'rejected' : 'failed';
+      if (status === 'failed') console.error(error);
+      reply({ status, message: status === 'failed' ? String(error) : error.message });
+    }
+  }
+}
+
+/** Tells Attest in one line why this kernel cannot be served, and ends the program with status 3. */
+function refuse(message) {
+  if (request() !== null) reply({ status: 'failed', message });
+  process.exit(3);
+}
+
+module.exports = { serve, refuse, Unsupported, Rejected };

@@ -1,0 +1,125 @@
+"""The back ends of PyTorch 2's scaled_dot_product_attention, one a kernel:  sdpa_backends.py BACKEND [--device cpu|cuda]
+
+    attest check --kernel 'exec:python3 sdpa_backends.py flash --device cuda' --dtype bf16
+
+math        torch's own operations, one after another
+efficient   the memory-efficient kernel, CUDA only
+flash       FlashAttention; PyTorch has one for CPUs too
+cudnn       cuDNN's, CUDA only
+
+Written from the documentation of PyTorch 2.5; the project has run it neither with PyTorch 2 nor on a GPU. What a back end
+does not take (a mask, a head size, a dtype) it says itself: such a case is skipped with PyTorch's reason. Tensors are
+copied to the device for each call and back from it, which waits for the kernel: an asynchronous error belongs to the call
+that made it. After an error of the device the process ends and Attest starts another.
+"""
+
+import argparse
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import attest_adapter  # noqa: E402
+
+# Sums are f32 for 16-bit inputs, and a weight may be rounded to the input's dtype before it meets V; all back ends but
+# math work in blocks and may use base 2. Nothing is declared that PyTorch does not document: the rest is as loose as a
+# legitimate kernel may be.
+_HALF = {"score_sums": "f32", "accumulate": "f32"}
+_BLOCKED = {"f32": {}, "f16": _HALF, "bf16": _HALF}
+# math multiplies q and k by the root of the scale each, and since 2.5 computes 16-bit inputs in f32.
+_MATH = {"f64": {}, **_BLOCKED}
+
+BACKENDS = {
+    "math": {"enum": "MATH", "devices": ("cpu", "cuda"), "dtypes": ("f64", "f32", "f16", "bf16"), "arithmetic": _MATH,
+             "masks": ["additive", "bool"]},
+    "efficient": {"enum": "EFFICIENT_ATTENTION", "devices": ("cuda",), "dtypes": ("f32", "f16", "bf16"),
+                  "arithmetic": _BLOCKED, "masks": ["additive", "bool"]},
+    # On a CPU it takes additive masks and f32; on a GPU neither.
+    "flash": {"enum": "FLASH_ATTENTION", "devices": ("cpu", "cuda"), "dtypes": ("f32", "f16", "bf16"),
+              "arithmetic": _BLOCKED, "masks": ["additive", "bool"]},
+    "cudnn": {"enum": "CUDNN_ATTENTION", "devices": ("cuda",), "dtypes": ("f16", "bf16"), "arithmetic": _BLOCKED,
+              "masks": ["additive", "bool"]},
+}
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="sdpa_backends.py")
+    parser.add_argument("backend", choices=BACKENDS)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    return parser.parse_args(arguments)
+
+
+def manifest_of(name, device, version):
+    """The manifest of a back end on a device, where both are served."""
+    backend = BACKENDS[name]
+    on_gpu = device == "cuda"
+    dtypes = [d for d in backend["dtypes"] if not (on_gpu and name == "flash" and d == "f32")]
+    return {
+        "name": f"scaled_dot_product_attention, {name} on {device}", "version": version, "dtypes": dtypes,
+        "arithmetic": {d: backend["arithmetic"][d] for d in dtypes}, "operations": ["attention"],
+        "masks": [] if on_gpu and name == "flash" else backend["masks"], "mask_conventions": ["post-scale"],
+        "causal": ["top-left"], "strides": not on_gpu,
+    }
+
+
+def why_not_served(name, device, torch):
+    """Empty, or one line that says why this back end cannot be served here."""
+    version = torch.__version__
+    if int(version.split(".")[0]) < 2 or not hasattr(torch.nn, "attention"):
+        return f"the back ends of scaled_dot_product_attention need PyTorch 2.3 or later; {sys.executable} has {version}"
+    if not hasattr(torch.nn.attention.SDPBackend, BACKENDS[name]["enum"]):
+        return f"PyTorch {version} has no back end {name}; it came with a later version"
+    if device not in BACKENDS[name]["devices"]:
+        return f"the back end {name} is for GPUs; add --device cuda"
+    if device == "cuda" and not torch.cuda.is_available():
+        return f"PyTorch {version} finds no GPU; leave --device cuda out"
+    return ""
+
+
+def attention_over(torch, name, device):
+    """The function to serve: one back end alone, on tensors copied to the device."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backend = getattr(SDPBackend, BACKENDS[name]["enum"])
+
+    def attention(q, k, v, mask=None, scale=1.0, causal="none"):
+        if mask is not None and causal != "none":
+            raise attest_adapter.Unsupported("attn_mask and is_causal exclude each other")
+        q, k, v, mask = (None if t is None else t.to(device) for t in (q, k, v, mask))
+        try:
+            with sdpa_kernel([backend]):
+                out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale,
+                                                                       is_causal=causal == "top-left")
+            return out.cpu()
+        except RuntimeError as error:
+            if "No available kernel" in str(error):
+                raise attest_adapter.Unsupported(f"the back end {name} does not take this one (PyTorch's reasons are in "
+                                                 "the log)") from error
+            if "CUDA error" in str(error):
+                print(error, file=sys.stderr, flush=True)
+                os._exit(70)
+            raise
+
+    return attention
+
+
+def main():
+    options = parse(sys.argv[1:])
+    try:
+        import torch
+        import torch.nn.attention
+    except ModuleNotFoundError as error:
+        if error.name != "torch.nn.attention":
+            attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {error}")
+    except Exception as error:  # a broken installation raises other things than ImportError
+        attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
+    reason = why_not_served(options.backend, options.device, torch)
+    if reason:
+        attest_adapter.refuse(reason)
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    attest_adapter.serve(attention_over(torch, options.backend, options.device),
+                         manifest_of(options.backend, options.device, torch.__version__), framework="torch")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+// What the isolation of a kernel costs: a call of a kernel that does next to nothing, of shape 1 x 1 x 4 x 4 in f32, in
+// this process and in a process of its own, which is this program again.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+#include "attest/kernel_under_test.h"
+#include "attest/worker.h"
+
+namespace attest {
+namespace {
+
+constexpr int calls_in_a_round = 500;
+
+std::unique_ptr<Kernel> open(bool in_process) {
+  KernelOptions options;
+  options.in_process = in_process;
+  return std::move(open_kernels(ATTEST_BENCH_LIBRARY, options).front());
+}
+
+Case smallest() {
+  Case c;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::f32, {1, 1, 4, 4});
+  c.scale = 0.5;
+  return c;
+}
+
+/// Mean wall time of a call over one round, in microseconds; NaN where a call fails.
+double round(Kernel& kernel, const Case& c) {
+  const auto start = std::chrono::steady_clock::now();
+  bool good = true;
+  for (int i = 0; i < calls_in_a_round; ++i) good = kernel.run(c).status == CallStatus::ok && good;
+  const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+  return good ? time.count() / calls_in_a_round : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The two are measured in turn, and the best round of each counts: what else the machine does only ever adds.
+void isolation_of_a_call(benchmark::State& state) {
+  const auto in_process = open(true), worker = open(false);
+  const Case c = smallest();
+  double within = std::numeric_limits<double>::infinity(), without = within;
+  for ([[maybe_unused]] auto _ : state) {
+    within = std::min(within, round(*in_process, c));
+    without = std::min(without, round(*worker, c));
+  }
+  state.counters["in_process_us"] = within;
+  state.counters["worker_us"] = without;
+  state.counters["isolation_us"] = without - within;
+}
+BENCHMARK(isolation_of_a_call)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(2.0);
+
+}  // namespace
+}  // namespace attest
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "worker") return attest::worker_main(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

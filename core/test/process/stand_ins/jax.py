@@ -1,0 +1,25 @@
+"""What jax_kernel.py needs of JAX, in numpy: shows how the adapter calls JAX, not what JAX computes."""
+
+import types
+
+import numpy
+
+__version__ = "0"
+config = types.SimpleNamespace(update=lambda name, value: None)
+
+
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False):
+    """[batch, tokens, heads, width], as JAX's documentation has it; key and value may have fewer heads."""
+    groups = query.shape[2] // key.shape[2]
+    key, value = key.repeat(groups, axis=2), value.repeat(groups, axis=2)
+    scores = numpy.einsum("btnh,bsnh->bnts", query, key) * scale
+    scores = scores if bias is None else scores + bias
+    visible = numpy.tril(numpy.ones(scores.shape[-2:], bool)) if is_causal else True
+    visible = visible if mask is None else visible & mask
+    scores = numpy.where(visible, scores, -numpy.inf)
+    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    return numpy.einsum("bnts,bsnh->btnh", weights, value).astype(query.dtype)
+
+
+nn = types.SimpleNamespace(dot_product_attention=dot_product_attention)

@@ -1,0 +1,267 @@
+#include "explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "attest/wide.h"
+
+namespace attest {
+namespace {
+
+/// Another kernel under another manifest.
+class DeclaredOtherwise final : public Kernel {
+ public:
+  DeclaredOtherwise(Kernel& kernel, DType dtype, const Arithmetic& arithmetic)
+      : kernel_(kernel), manifest_(kernel.manifest()) {
+    manifest_.arithmetic[dtype] = arithmetic;
+  }
+  [[nodiscard]] const std::string& id() const override { return kernel_.id(); }
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+    return kernel_.run(c, output, want_lse);
+  }
+  [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
+  [[nodiscard]] WideReply run_wide(const Case& c) override { return kernel_.run_wide(c); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
+
+ private:
+  Kernel& kernel_;
+  Manifest manifest_;
+};
+
+/// One change that loosens what is declared.
+struct Change {
+  std::string words;
+  std::function<void(Arithmetic&)> apply;
+};
+
+bool narrower(DType a, DType b) {
+  return format_of(a).unit > format_of(b).unit;
+}
+
+/// The same operations in another order or form.
+std::vector<Change> rearrangements(const Arithmetic& declared) {
+  std::vector<Change> changes{
+      {"exponentials in base 2, log2 e folded into the scale", [](Arithmetic& a) { a.base2 = a.folded_exp2 = true; }},
+      {"results below the smallest normal number flushed to 0", [](Arithmetic& a) { a.flushes_subnormals = true; }},
+      {"subnormal inputs read as 0, and results flushed",
+       [](Arithmetic& a) { a.flushes_subnormals = a.flushes_inputs = true; }},
+      {"the mask as the initial value of the sum q.k", [](Arithmetic& a) { a.bias_in_sum = true; }},
+      {"parts merged through their log-sum-exp", [](Arithmetic& a) { a.split_merge = true; }},
+      {"weights divided by their sum before they multiply V", [](Arithmetic& a) { a.normalise_first = true; }},
+      {"a normalisation of three roundings", [](Arithmetic& a) { a.division_roundings = 3; }},
+      {"rounded weights in the denominator", [](Arithmetic& a) { a.weights_in_denominator = true; }},
+      {"sums that round toward zero", [](Arithmetic& a) { a.rounding = Rounding::toward_zero; }},
+      {"sums over keys in any order",
+       [](Arithmetic& a) {
+         a.summation_depth.reset();
+         a.blocked_sums.reset();
+       }},
+      {"a rescaling by a new maximum at every key", [](Arithmetic& a) { a.block = 1; }},
+      {"scores from which no maximum is taken", [](Arithmetic& a) { a.max = MaxPolicy::none; }}};
+  for (const double nats : {1.0, 8.0, 16.0})
+    changes.push_back({fmt::format("a maximum that may lag behind by {} nats", nats), [nats](Arithmetic& a) {
+                         a.max = MaxPolicy::lazy;
+                         a.lazy_nats = nats;
+                       }});
+  std::erase_if(changes, [&](const Change& change) {
+    Arithmetic changed = declared;
+    change.apply(changed);
+    return changed == declared;
+  });
+  return changes;
+}
+
+/// One format narrower than it is declared.
+std::vector<Change> narrowings(const Arithmetic& declared) {
+  struct Place {
+    std::string_view words;
+    std::optional<DType> now;  ///< nothing: as wide as what it holds
+    std::function<void(Arithmetic&, DType)> set;
+  };
+  const Arithmetic& d = declared;
+  const Place places[] = {
+      {"weights rounded to {} before they multiply V", d.weights, [](Arithmetic& a, DType f) { a.weights = f; }},
+      {"weights rounded to {}, and summed so", d.weights_in_denominator ? std::optional(d.weights) : std::nullopt,
+       [](Arithmetic& a, DType f) {
+         a.weights = f;
+         a.weights_in_denominator = true;
+       }},
+      {"scores stored in {} after scale and mask", d.stored_biased,
+       [](Arithmetic& a, DType f) { a.stored_biased = f; }},
+      {"scores stored in {} after the scale", d.stored_scaled, [](Arithmetic& a, DType f) { a.stored_scaled = f; }},
+      {"q.k stored in {}", d.stored_raw, [](Arithmetic& a, DType f) { a.stored_raw = f; }},
+      {"q times scale rounded to {}", d.prescaled_q, [](Arithmetic& a, DType f) { a.prescaled_q = f; }},
+      {"the mask converted to {}", d.mask_format, [](Arithmetic& a, DType f) { a.mask_format = f; }},
+      {"sums q.k, scores and exp in {}", d.score_sums, [](Arithmetic& a, DType f) { a.score_sums = f; }},
+      {"sums of weights and of weights times values in {}", d.accumulate,
+       [](Arithmetic& a, DType f) { a.accumulate = f; }},
+      {"all sums, scores and exp in {}", narrower(d.score_sums, d.accumulate) ? d.accumulate : d.score_sums,
+       [](Arithmetic& a, DType f) { a.score_sums = a.accumulate = f; }}};
+  std::vector<Change> changes;
+  for (const Place& place : places) {
+    for (const DType format : {DType::f32, DType::f16, DType::bf16}) {
+      // Double precision beside 16-bit formats is nobody's kernel.
+      if (d.input == DType::f64 && format != DType::f32) continue;
+      const DType now = place.now.value_or(DType::f64);
+      const bool rounds_q = place.words.starts_with("q times") && !place.now;  // in the format of the sums too
+      if (!narrower(format, now) && !(rounds_q && format == d.score_sums)) continue;
+      changes.push_back({fmt::format(fmt::runtime(place.words), name_of(format)),
+                         [set = place.set, format](Arithmetic& a) { set(a, format); }});
+    }
+  }
+  return changes;
+}
+
+/// Every number that is kept, in one format.
+std::vector<Change> everything_narrower(const Arithmetic& declared) {
+  std::vector<Change> changes;
+  for (const DType format : {DType::f32, DType::f16, DType::bf16}) {
+    if (declared.input == DType::f64 && format != DType::f32) continue;
+    changes.push_back({fmt::format("every step in {}", name_of(format)), [format](Arithmetic& a) {
+                         a.score_sums = a.accumulate = a.weights = format;
+                         a.weights_in_denominator = true;
+                         a.stored_raw = a.stored_scaled = a.stored_biased = a.prescaled_q = a.mask_format = format;
+                       }});
+  }
+  return changes;
+}
+
+/// An exp of 2^n units in the last place, the most accurate first.
+std::vector<Change> inaccurate_exps(const Arithmetic& declared) {
+  std::vector<Change> changes;
+  // 4 units are what is assumed where nothing is stated; approximations by a short polynomial or a table reach 2^-11.
+  const double unit = format_of(declared.score_sums).unit;
+  for (double ulp = 4; ulp * unit <= std::max(0x1p-11, 16 * unit); ulp *= 2) {
+    if (ulp <= declared.exp_ulp) continue;
+    changes.push_back({fmt::format("an exp that errs by {} ulp of {}", ulp, name_of(declared.score_sums)),
+                       [ulp](Arithmetic& a) { a.exp_ulp = ulp; }});
+  }
+  return changes;
+}
+
+/// The keys of "arithmetic" in which the two differ, as JSON.
+std::string difference(const Manifest& manifest, DType dtype, const Arithmetic& changed) {
+  using json = nlohmann::ordered_json;
+  Manifest other = manifest;
+  other.arithmetic[dtype] = changed;
+  const std::string name(name_of(dtype));
+  const json before = json::parse(to_json(manifest))["arithmetic"][name],
+             after = json::parse(to_json(other))["arithmetic"][name];
+  json difference = json::object();
+  for (const auto& [key, value] : after.items())
+    if (!before.contains(key) || before[key] != value) difference[key] = value;
+  return difference.dump();
+}
+
+class Search {
+ public:
+  Search(Kernel& kernel, DType dtype, std::span<const BeyondBound> cases)
+      : kernel_(kernel), dtype_(dtype), declared_(kernel.manifest().arithmetic_for(dtype)) {
+    for (const BeyondBound& one : cases)
+      if (check_case(*one.property, kernel, one.value).violation == Violation::bound) cases_.push_back(&one);
+  }
+  [[nodiscard]] bool pointless() const { return cases_.empty(); }
+  [[nodiscard]] const Arithmetic& declared() const { return declared_; }
+
+  /// Those under which every case holds, the one that leaves the least room first; of several that leave the same, in
+  /// the order given.
+  std::vector<Explanation> sufficient(const std::vector<Change>& changes) {
+    std::vector<Explanation> found;
+    for (const Change& change : changes) {
+      Arithmetic changed = declared_;
+      change.apply(changed);
+      Explanation explanation{.words = change.words, .declaration = {}};
+      if (!holds_under(changed, explanation)) continue;
+      explanation.declaration = difference(kernel_.manifest(), dtype_, changed);
+      const auto place =
+          std::ranges::upper_bound(found, explanation.utilisation, std::ranges::greater(), &Explanation::utilisation);
+      found.insert(place, std::move(explanation));
+    }
+    return found;
+  }
+
+ private:
+  /// Whether it does, and then its utilisation and excused cases.
+  bool holds_under(const Arithmetic& arithmetic, Explanation& explanation) {
+    DeclaredOtherwise kernel(kernel_, dtype_, arithmetic);
+    for (const BeyondBound*& one : cases_) {
+      const Verdict verdict = check_case(*one->property, kernel, one->value);
+      if (verdict.outcome == Outcome::excused) {
+        ++explanation.excused;
+      } else if (verdict.outcome == Outcome::held) {
+        explanation.utilisation = std::max(explanation.utilisation, verdict.utilisation);
+      } else {
+        std::swap(one, cases_.front());  // what refutes one change will refute the next
+        return false;
+      }
+    }
+    return 2 * explanation.excused < cases_.size();
+  }
+
+  Kernel& kernel_;
+  DType dtype_;
+  Arithmetic declared_;
+  std::vector<const BeyondBound*> cases_;
+};
+
+/// All at once; of maxima the one that is taken last, none.
+Change all_of(const std::vector<Change>& changes) {
+  return {"the order and form of all operations left open", [changes](Arithmetic& a) {
+            for (const Change& change : changes) change.apply(a);
+            a.max = MaxPolicy::unstated;
+            a.lazy_nats = 0;
+          }};
+}
+
+std::vector<Change> each_with(const Change& always, const std::vector<Change>& changes) {
+  std::vector<Change> both;
+  both.reserve(changes.size());
+  for (const Change& change : changes) {
+    both.push_back(
+        {change.words + ", and " + always.words, [first = change.apply, second = always.apply](Arithmetic& a) {
+           first(a);
+           second(a);
+         }});
+  }
+  return both;
+}
+
+std::vector<Change> pairs_of(const std::vector<Change>& changes) {
+  std::vector<Change> pairs;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const std::vector<Change> later(changes.begin() + static_cast<std::ptrdiff_t>(i) + 1, changes.end());
+    std::ranges::move(each_with(changes[i], later), std::back_inserter(pairs));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases) {
+  Search search(kernel, cases.front().value.dtype(), cases);
+  if (search.pointless()) return {};
+  const std::vector<Change> narrower = narrowings(search.declared());
+  for (const std::vector<Change>& changes : {rearrangements(search.declared()), narrower}) {
+    if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;
+  }
+  if (std::vector<Explanation> found = search.sufficient(inaccurate_exps(search.declared())); !found.empty()) {
+    found.resize(1);
+    return found;
+  }
+  if (std::vector<Explanation> found = search.sufficient(pairs_of(narrower)); !found.empty()) return found;
+  const Change open = all_of(rearrangements(search.declared()));
+  for (const std::vector<Change>& changes : {each_with(open, narrower), each_with(open, pairs_of(narrower)),
+                                             each_with(open, everything_narrower(search.declared()))}) {
+    if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;
+  }
+  return {};
+}
+
+}  // namespace attest

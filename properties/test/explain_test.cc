@@ -1,0 +1,153 @@
+// Kernels that are right for another arithmetic than they declare are explained, those that are wrong are not.
+#include "explain.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "arrange.h"
+#include "faults/faults.h"
+#include "spoilt.h"
+
+namespace attest {
+namespace {
+
+std::unique_ptr<Kernel> made(const std::vector<KernelEntry>& entries, std::string_view id) {
+  for (const KernelEntry& entry : entries)
+    if (entry.id == id) return entry.make();
+  throw std::invalid_argument(std::string(id));
+}
+
+/// The first violated bounds of attention.oracle, shrunk as a run saves them.
+std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 4000) {
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  std::vector<BeyondBound> found;
+  for (std::int64_t k = 0; k < cases && found.size() < most; ++k) {
+    const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
+    if (check_case(property, kernel, c).violation == Violation::bound)
+      found.push_back({&property, shrink(property, kernel, c, /*budget=*/100)});
+  }
+  return found;
+}
+
+/// What explains a kernel whose arithmetic in a dtype is declared otherwise.
+std::vector<Explanation> told_of(std::string_view id, DType dtype, const std::function<void(Arithmetic&)>& declare) {
+  Tampered other(made(control_kernels(), id), [](Case&) {});
+  declare(other.manifest().arithmetic.at(dtype));
+  const std::vector<BeyondBound> cases = violations(other, dtype, 6);
+  EXPECT_GE(cases.size(), 3U);
+  if (cases.empty()) return {};
+  std::vector<Explanation> found = explain(other, cases);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_GT(found[i].utilisation, 1e-4);
+    EXPECT_LE(found[i].utilisation, i == 0 ? 1 : found[i - 1].utilisation);
+  }
+  return found;
+}
+
+/// Is one of them this change of "arithmetic" exactly?
+bool names(const std::vector<Explanation>& found, const nlohmann::json& change) {
+  return std::ranges::any_of(found,
+                             [&](const Explanation& one) { return nlohmann::json::parse(one.declaration) == change; });
+}
+
+std::string all_of_them(const std::vector<Explanation>& found) {
+  std::string text;
+  for (const Explanation& one : found) text += one.words + " " + one.declaration + "; ";
+  return text;
+}
+
+TEST(Explain, names_the_weights_that_were_rounded) {
+  const std::vector<Explanation> found = told_of("control:bf16-weights", DType::f32, [](Arithmetic& a) {
+    a.weights = DType::f32;
+    a.weights_in_denominator = false;
+  });
+  EXPECT_TRUE(names(found, {{"weights", "bf16"}, {"weights_in_denominator", true}})) << all_of_them(found);
+  EXPECT_FALSE(names(found, nlohmann::json::object())) << "a change that changes nothing";
+}
+
+TEST(Explain, names_the_scores_that_were_stored) {
+  const std::vector<Explanation> found = told_of("control:stored-scores", DType::bf16, [](Arithmetic& a) {
+    a.stored_biased.reset();
+    a.stored_scaled.reset();
+    a.stored_raw.reset();
+  });
+  EXPECT_TRUE(names(found, {{"stored", {{"raw", nullptr}, {"scaled", nullptr}, {"biased", "bf16"}}}}))
+      << all_of_them(found);
+}
+
+TEST(Explain, names_sums_that_truncate) {
+  const std::vector<Explanation> found =
+      told_of("control:truncating", DType::f32, [](Arithmetic& a) { a.rounding = Rounding::nearest; });
+  EXPECT_TRUE(names(found, {{"rounding", "toward-zero"}})) << all_of_them(found);
+  EXPECT_FALSE(names(found, {{"accumulate", "bf16"}})) << "a larger change than is needed";
+}
+
+TEST(Explain, does_not_excuse_a_mistake) {
+  // A scale that is 1 % too large, a sign, an answer that is not one.
+  Tampered scaled = asked_otherwise([](Case& c) { c.scale *= 1.01; });
+  Tampered negated(
+      registered("builtin:two-pass"), [](Case&) {},
+      [](Reply& reply) {
+        for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, -reply.out[e]);
+      });
+  for (Tampered* wrong : {&scaled, &negated}) {
+    const std::vector<BeyondBound> cases = violations(*wrong, DType::f64, 6);
+    ASSERT_EQ(cases.size(), 6U);
+    const std::vector<Explanation> found = explain(*wrong, cases);
+    EXPECT_TRUE(found.empty()) << all_of_them(found);
+  }
+}
+
+/// One query, `keys` keys of equal scores, and one value throughout.
+Case constant(DType dtype, std::int64_t keys, double value) {
+  Case c;
+  c[Slot::q] = Tensor(dtype, {1, 1, 1, 1});
+  c[Slot::k] = Tensor(dtype, {1, 1, keys, 1});
+  c[Slot::v] = mapped(Tensor(dtype, {1, 1, keys, 1}), [&](std::int64_t, double) { return value; });
+  return c;
+}
+
+TEST(Explain, needs_more_than_bounds_that_say_nothing) {
+  // Scores of 2^40 and a few: in f32 they may be in any order, so that any answer would do.
+  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  wrong.manifest().lse = false;
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  std::vector<BeyondBound> cases;
+  for (const double lead : {2.0, 3.0, 4.0}) {
+    Case c = constant(DType::f64, 3, 1);
+    c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector{0x1p36, 1.0});
+    c[Slot::k] = Tensor(DType::f64, {1, 1, 3, 2}, std::vector{16.0, 0.0, 16.0, lead, 16.0, 1.0});
+    c[Slot::v] = Tensor(DType::f64, {1, 1, 3, 1}, std::vector{1.0, -1.0, 0.5});
+    cases.push_back({&property, std::move(c)});
+    ASSERT_EQ(check_case(property, wrong, cases.back().value).violation, Violation::bound);
+  }
+  const std::vector<Explanation> found = explain(wrong, cases);
+  EXPECT_TRUE(found.empty()) << all_of_them(found);
+}
+
+TEST(Explain, is_refuted_by_one_case) {
+  Tampered other(
+      made(control_kernels(), "control:bf16-weights"), [](Case&) {},
+      [](Reply& reply) {
+        if (reply.out.elements() == 1 && reply.out[0] == 0.8125) reply.out.set(0, -0.8125);
+      });
+  Arithmetic& declared = other.manifest().arithmetic.at(DType::f32);
+  declared.weights = DType::f32;
+  declared.weights_in_denominator = false;
+  std::vector<BeyondBound> cases = violations(other, DType::f32, 6);
+  ASSERT_GE(cases.size(), 4U);
+  ASSERT_FALSE(explain(other, cases).empty());
+  cases.push_back({cases.front().property, constant(DType::f32, 1, 0.8125)});
+  EXPECT_TRUE(explain(other, cases).empty());
+}
+
+TEST(Explain, says_nothing_of_cases_that_hold) {
+  const auto kernel = registered("builtin:flash");
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  const BeyondBound holds[] = {{&property, generate(property, DType::f32, 1, 0)}};
+  EXPECT_TRUE(explain(*kernel, holds).empty());
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,185 @@
+// Probes find what a right kernel does, and what a kernel makes of a question that it takes otherwise.
+#include "probe.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "arrange.h"
+#include "attest/errors.h"
+#include "spoilt.h"
+
+namespace attest {
+namespace {
+
+/// What is left of a manifest that states nothing but what it must.
+void forget(Manifest& m) {
+  m.claims.clear();
+  m.fully_masked_row = FullyMaskedRow::undeclared;
+  m.mask_conventions = {MaskConvention::post_scale};
+  m.causal.clear();
+  m.grouped_query = m.strides = m.lse = false;
+}
+
+const ProbeAnswer& answer_to(const Probed& probed, std::string_view question) {
+  for (const ProbeAnswer& answer : probed.answers)
+    if (answer.question == question) return answer;
+  throw std::out_of_range(std::string(question));
+}
+
+Tampered asked(const Tampered::Question& question) {
+  return Tampered(registered("builtin:two-pass"), question);
+}
+
+TEST(Probe, finds_all_that_a_right_kernel_does) {
+  for (const char* const id : {"builtin:flash", "builtin:two-pass", "core:double"}) {
+    Tampered kernel(registered(id), [](Case&) {});
+    const Manifest real = kernel.manifest();
+    forget(kernel.manifest());
+    const Probed probed = probe(kernel, 1);
+    for (const ProbeAnswer& answer : probed.answers)
+      EXPECT_FALSE(answer.contradicts) << id << ' ' << answer.question << ": " << answer.found;
+    const Manifest& found = probed.manifest;
+    EXPECT_EQ(found.any_scale, real.any_scale) << id;
+    EXPECT_EQ(found.mask_conventions, real.mask_conventions) << id;
+    EXPECT_EQ(found.causal, real.causal) << id;
+    EXPECT_EQ(found.fully_masked_row, real.fully_masked_row) << id;
+    EXPECT_EQ(found.grouped_query, real.grouped_query) << id;
+    EXPECT_EQ(found.lse, real.lse) << id;
+    EXPECT_EQ(found.strides, real.strides) << id;
+    EXPECT_EQ(found.head_dim_multiple, 1) << id;
+    for (const Claim claim : real.claims) EXPECT_TRUE(found.claims_to(claim)) << id << ' ' << name_of(claim);
+    // What is printed can be kept.
+    EXPECT_EQ(parse_manifest(to_json(found), "found"), found) << id;
+  }
+}
+
+TEST(Probe, is_the_same_for_a_seed) {
+  const auto kernel = registered("builtin:flash");
+  const Probed one = probe(*kernel, 7), other = probe(*kernel, 7);
+  EXPECT_EQ(one.manifest, other.manifest);
+  ASSERT_EQ(one.answers.size(), other.answers.size());
+  for (std::size_t i = 0; i < one.answers.size(); ++i) EXPECT_EQ(one.answers[i].found, other.answers[i].found);
+}
+
+void expect_read(Tampered kernel, std::string_view question, std::string_view found, bool contradicts = true) {
+  const Probed probed = probe(kernel, 1);
+  EXPECT_NE(answer_to(probed, question).found.find(found), std::string::npos) << answer_to(probed, question).found;
+  EXPECT_EQ(answer_to(probed, question).contradicts, contradicts) << question;
+}
+
+TEST(Probe, reads_what_a_kernel_takes_a_question_for) {
+  expect_read(asked([](Case& c) { c.scale = inverse_root(c.q().shape()[3]); }), "any scale",
+              "1/sqrt(dk) whatever is asked");
+  expect_read(asked([](Case& c) {
+                if (c.mask().present() && c.mask().dtype() == DType::boolean)
+                  c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return 1 - old; });
+              }),
+              "boolean mask", "true: hidden");
+  expect_read(asked([](Case& c) { c[Slot::mask] = Tensor(); }), "boolean mask", "ignored");
+  expect_read(asked([](Case& c) { c[Slot::mask] = Tensor(); }), "additive mask after the scale", "ignored");
+  expect_read(asked([](Case& c) { c.mask_convention = MaskConvention::pre_scale; }), "additive mask after the scale",
+              "scale·(qk + mask)");
+  expect_read(asked([](Case& c) { c.mask_convention = MaskConvention::post_scale; }), "additive mask before the scale",
+              "scale·qk + mask");
+  expect_read(asked([](Case& c) {
+                if (c.causal != Causal::none) c.causal = Causal::top_left;
+              }),
+              "causal, bottom-right", "top-left");
+  expect_read(asked([](Case& c) { c.causal = Causal::none; }), "causal, top-left", "ignored");
+  expect_read(asked([](Case& c) {
+                const std::int64_t heads = c.q().shape()[1], kv = c.k().shape()[1];
+                if (heads == kv) return;
+                for (const Slot slot : {Slot::k, Slot::v}) {
+                  const Tensor old = c[slot];
+                  const std::int64_t page = old.shape()[2] * old.shape()[3];
+                  Tensor wide(old.dtype(), {old.shape()[0], heads, old.shape()[2], old.shape()[3]});
+                  for (std::int64_t e = 0; e < wide.elements(); ++e) {
+                    const std::int64_t head = e / page;
+                    wide.set(e, old[(head / heads * kv + head % heads % kv) * page + e % page]);
+                  }
+                  c[slot] = wide;
+                }
+              }),
+              "grouped queries", "h mod the key-value heads");
+}
+
+TEST(Probe, reads_rows_without_a_key_and_the_logarithm) {
+  const auto answering = [](const Tampered::Answer& answer) {
+    return Tampered(registered("core:double"), [](Case&) {}, answer);
+  };
+  const auto replaced = [&](double value) {
+    return answering([value](Reply& reply) {
+      for (std::int64_t e = 0; e < reply.out.elements(); ++e)
+        if (std::isnan(reply.out[e])) reply.out.set(e, value);
+    });
+  };
+  expect_read(replaced(0.0), "row without a key", "zero");
+  expect_read(replaced(0.75), "row without a key", "something else, such as 0.75");
+  expect_read(answering([](Reply& reply) {
+                for (std::int64_t e = 0; e < reply.lse.elements(); ++e)
+                  reply.lse.set(e, reply.lse[e] / 0.69314718055994530942);
+              }),
+              "log-sum-exp", "logarithm to base 2");
+  expect_read(answering([](Reply& reply) {
+                for (std::int64_t e = 0; e < reply.lse.elements(); ++e) reply.lse.set(e, reply.lse[e] + 1);
+              }),
+              "log-sum-exp", "another number");
+}
+
+TEST(Probe, tells_claims_that_fail) {
+  int call = 0;
+  Tampered restless(
+      registered("builtin:two-pass"), [](Case&) {},
+      [&call](Reply& reply) {
+        ++call;
+        if (call % 2 == 0 && reply.out.elements() > 0 && reply.out[0] != 0)
+          reply.out.set(0, reply.out.dtype() == DType::f32
+                               ? static_cast<double>(std::nextafter(static_cast<float>(reply.out[0]), 1e30F))
+                               : reply.out[0]);
+      });
+  const Probed probed = probe(restless, 1);
+  EXPECT_TRUE(answer_to(probed, "claim deterministic").contradicts);
+  EXPECT_FALSE(probed.manifest.claims_to(Claim::deterministic));
+  EXPECT_TRUE(probed.contradicted());
+}
+
+TEST(Probe, tells_head_dimensions_and_what_is_unsupported) {
+  class Multiples : public Tampered {
+   public:
+    Multiples() : Tampered(registered("builtin:two-pass"), [](Case&) {}) {}
+    Reply run(const Case& c, DType output, bool want_lse) override {
+      const std::int64_t dk = c.q().shape()[3], dv = c.v().shape()[3];
+      if (dk % 8 != 0 || dk > 128 || dv != dk) return {CallStatus::unsupported, "dk", {}, {}};
+      return Tampered::run(c, output, want_lse);
+    }
+  } kernel;
+  const Probed probed = probe(kernel, 1);
+  EXPECT_FALSE(probed.contradicted()) << "it says what it cannot do";
+  EXPECT_EQ(probed.manifest.head_dim_multiple, 8);
+  EXPECT_EQ(probed.manifest.max_head_dim, 128);
+  EXPECT_TRUE(probed.manifest.value_dim_equals_head_dim);
+}
+
+TEST(Probe, refuses_what_cannot_be_read) {
+  Tampered wrong(
+      registered("builtin:two-pass"), [](Case&) {},
+      [](Reply& reply) {
+        for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, -reply.out[e]);
+      });
+  EXPECT_THROW(static_cast<void>(probe(wrong, 1)), UsageError);
+  Tampered nan(
+      registered("builtin:two-pass"), [](Case&) {},
+      [](Reply& reply) {
+        for (std::int64_t e = 0; e < reply.out.elements(); ++e)
+          reply.out.set(e, std::numeric_limits<double>::quiet_NaN());
+      });
+  EXPECT_THROW(static_cast<void>(probe(nan, 1)), UsageError);
+  Tampered multihead = asked([](Case&) {});
+  multihead.manifest().attention = false;
+  EXPECT_THROW(static_cast<void>(probe(multihead, 1)), UsageError);
+}
+
+}  // namespace
+}  // namespace attest

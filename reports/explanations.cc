@@ -1,0 +1,133 @@
+#include "explanations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "attest/json_writer.h"
+#include "explain.h"
+#include "interrupt.h"
+#include "text.h"
+#include "watched_kernel.h"
+
+namespace attest {
+namespace {
+
+constexpr std::string_view event = "explanation";
+/// More cases than these refute no more than these do.
+constexpr std::size_t most_cases = 24;
+
+struct Findings {
+  std::vector<BeyondBound> beyond;
+  std::int64_t others = 0;  ///< violated in another way
+};
+
+/// "A (utilisation 0.9), B (0.5) or C (0.1)", the first few.
+std::string listed(const std::vector<Explanation>& changes) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(changes.size(), shown); ++i) {
+    const bool last = i + 1 == changes.size();
+    text += i == 0 ? "" : last ? " or " : ", ";
+    text +=
+        fmt::format("{} ({}{})", changes[i].words, i == 0 ? "utilisation " : "", short_number(changes[i].utilisation));
+  }
+  if (changes.size() > shown) text += fmt::format(" or {} other changes", changes.size() - shown);
+  return text;
+}
+
+std::string json_of(const std::vector<Explanation>& changes) {
+  JsonWriter json;
+  json.begin_array();
+  for (const Explanation& change : changes) {
+    json.begin_object().member("words", change.words).key("arithmetic").raw(change.declaration);
+    json.member("utilisation", change.utilisation).end_object();
+  }
+  json.end_array();
+  return json.text();
+}
+
+KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Findings& findings) {
+  WatchedKernel watched(kernel, interrupt_requested);
+  const std::vector<Explanation> found = explain(watched, findings.beyond);
+  const std::size_t count = findings.beyond.size();
+  const std::size_t excused = found.empty() ? 0 : found.front().excused;
+  const std::string cases = count == 1 ? "the saved case" : fmt::format("all {} saved cases", count);
+  KernelExplanation result{.kernel = kernel.id(), .dtype = dtype, .text = {}, .changes = json_of(found)};
+  if (found.empty()) {
+    result.text = fmt::format("no arithmetic that a manifest can declare makes {} right", cases);
+  } else {
+    result.text = fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}",
+                              cases, count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first",
+                              dtype, found.front().declaration);
+  }
+  if (excused > 0)
+    result.text += fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
+  if (findings.others > 0)
+    result.text += fmt::format("; {} further finding{} not about how large an error is", findings.others,
+                               findings.others == 1 ? " is" : "s are");
+  return result;
+}
+
+}  // namespace
+
+std::vector<KernelExplanation> explanations_of(const Journal& journal, const RunFolder& folder,
+                                               std::span<const std::unique_ptr<Kernel>> kernels) {
+  std::map<std::pair<std::string, std::string>, Findings> by_kernel;
+  for (const FindingRecord& finding : journal.findings) {
+    if (finding.verdict.outcome != Outcome::violated) continue;
+    Findings& findings = by_kernel[{finding.subject.kernel, finding.subject.dtype}];
+    if (finding.verdict.violation != Violation::bound) {
+      ++findings.others;
+      continue;
+    }
+    const auto property = std::ranges::find(catalogue(), std::string_view(finding.subject.property), &Property::name);
+    const std::filesystem::path file = folder.path() / finding.case_file;
+    if (property == catalogue().end() || findings.beyond.size() == most_cases || !std::filesystem::exists(file))
+      continue;
+    findings.beyond.push_back({*property, load_case(file)});
+  }
+  std::vector<KernelExplanation> explanations;
+  for (const auto& [key, findings] : by_kernel) {
+    const auto kernel =
+        std::ranges::find_if(kernels, [&](const std::unique_ptr<Kernel>& one) { return one->id() == key.first; });
+    if (kernel == kernels.end() || findings.beyond.empty()) continue;
+    explanations.push_back(explained(**kernel, key.second, findings));
+  }
+  return explanations;
+}
+
+MetaRecord record_of(const KernelExplanation& explanation) {
+  return {std::string(event),
+          {{"kernel", explanation.kernel},
+           {"dtype", explanation.dtype},
+           {"text", explanation.text},
+           {"changes", explanation.changes}}};
+}
+
+void drop_overtaken_explanations(Journal& journal) {
+  const auto last_begin =
+      std::ranges::find(journal.meta.rbegin(), journal.meta.rend(), "begin", &MetaRecord::event).base();
+  const auto overtaken =
+      std::remove_if(journal.meta.begin(), last_begin, [](const MetaRecord& meta) { return meta.event == event; });
+  journal.meta.erase(overtaken, last_begin);
+}
+
+std::vector<KernelExplanation> explanations_in(const Journal& journal, const std::string& kernel,
+                                               const std::string& dtype) {
+  std::vector<KernelExplanation> found;
+  for (const MetaRecord& meta : journal.meta) {
+    const auto fact = [&](const char* name) {
+      const auto at = meta.facts.find(name);
+      return at == meta.facts.end() ? std::string() : at->second;
+    };
+    if (meta.event != event || fact("kernel") != kernel || fact("dtype") != dtype) continue;
+    const std::string text = fact("text");
+    if (std::ranges::none_of(found, [&](const KernelExplanation& one) { return one.text == text; }))
+      found.push_back({kernel, dtype, text, fact("changes")});
+  }
+  return found;
+}
+
+}  // namespace attest
