@@ -270,7 +270,7 @@ std::optional<Engine::Unit> Engine::next_unit() {
   if (stopping() || cells_.empty()) return std::nullopt;
   // All cells advance together, so that a run cut short has looked at everything a little.
   const auto count = static_cast<std::int64_t>(cells_.size());
-  const std::int64_t first_k = next_ / count * batch_cases;
+  const std::int64_t batch = next_ / count, first_k = batch_start(batch);
   if (first_k >= cases_per_cell_) return std::nullopt;
   if (plan_.deadline && std::chrono::steady_clock::now() >= *plan_.deadline) {
     out_of_time_ = true;
@@ -278,7 +278,7 @@ std::optional<Engine::Unit> Engine::next_unit() {
   }
   const Cell& cell = cells_[static_cast<std::size_t>(next_ % count)];
   ++next_;
-  return Unit{&cell, first_k, std::min(first_k + batch_cases, cases_per_cell_)};
+  return Unit{&cell, first_k, std::min(batch_start(batch + 1), cases_per_cell_)};
 }
 
 bool Engine::stopping() const {

@@ -71,7 +71,7 @@ Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard
   journal.meta.push_back({"begin", {{"host", fmt::format("h{}", shard.index)}}});
   for (const std::int64_t block : blocks) {
     for (int i = 0; i < 4; ++i) {
-      BatchRecord batch{subject_of(i), block * batch_cases, std::min((block + 1) * batch_cases, cases), shard, {}};
+      BatchRecord batch{subject_of(i), batch_start(block), std::min(batch_start(block + 1), cases), shard, {}};
       for (std::int64_t k = batch.first_k; k < batch.last_k; ++k) {
         if (!shard.takes(k)) continue;
         batch.tally.add(k, verdict_of(k), kinds_of(k), bits_of(k));

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <limits>
+#include <map>
 
 #include "attest/files.h"
 #include "fakes.h"
@@ -75,6 +76,17 @@ TEST(Engine, TakesEveryCaseOnce) {
   JournalWriter writer(again.journal());
   const Road road = fake::road();
   EXPECT_EQ(Engine(plan, road, again, writer, {}, observer).cases_planned(), 8 * cases);
+}
+
+TEST(Engine, WritesLongRunsInLargeBatches) {
+  const Folder folder;
+  const Journal journal = run_in(folder.path(), plan_of(64 * 64 + 256 + 9)).journal;
+  std::map<Subject, std::vector<std::int64_t>> sizes;
+  for (const BatchRecord& batch : journal.batches) sizes[batch.subject].push_back(batch.last_k - batch.first_k);
+  std::vector<std::int64_t> expected(64, 64);
+  expected.insert(expected.end(), {256, 9});
+  EXPECT_EQ(sizes.size(), 8U);
+  for (const auto& [subject, one] : sizes) EXPECT_EQ(one, expected);
 }
 
 TEST(Engine, WritesTheSameForAnyJobsAndShards) {

@@ -28,8 +28,12 @@ namespace attest {
 
 class JsonWriter;
 
-/// Cases of one batch: batch r holds k in [r * batch_cases, (r + 1) * batch_cases), for any number of jobs and shards.
-inline constexpr std::int64_t batch_cases = 64;
+/// The first k of batch r, which ends where the next begins, for any number of jobs and shards. 64 batches of 64 cases,
+/// so that a kill soon after the start loses little, then 256 at a time, so that the journal of a long run stays short.
+[[nodiscard]] constexpr std::int64_t batch_start(std::int64_t r) {
+  constexpr std::int64_t small = 64, large = 256;
+  return r <= small ? r * small : small * small + (r - small) * large;
+}
 /// Findings kept per (property, kernel, dtype) and outcome: those with the smallest k. The rest is counted.
 inline constexpr std::size_t findings_kept = 3;
 
