@@ -4,28 +4,19 @@
 
 #include "agree.h"
 #include "answer.h"
-#include "attest/wide.h"
 #include "property.h"
+#include "redeclared_kernel.h"
 
 namespace attest {
 namespace {
 
 /// A kernel that knows what it is compared with, so that check_case and shrink take it like any other.
-class Compared final : public Kernel {
+class Compared final : public RedeclaredKernel {
  public:
-  Compared(Kernel& kernel, Kernel& other) : kernel_(kernel), other_(other) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_.id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    return kernel_.run(c, output, want_lse);
-  }
-  [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
-  [[nodiscard]] WideReply run_wide(const Case& c) override { return kernel_.run_wide(c); }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
+  Compared(Kernel& kernel, Kernel& other) : RedeclaredKernel(kernel, kernel.manifest()), other_(other) {}
   [[nodiscard]] Kernel& other() { return other_; }
 
  private:
-  Kernel& kernel_;
   Kernel& other_;
 };
 

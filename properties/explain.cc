@@ -9,31 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "attest/wide.h"
+#include "redeclared_kernel.h"
 
 namespace attest {
 namespace {
 
-/// Another kernel under another manifest.
-class DeclaredOtherwise final : public Kernel {
- public:
-  DeclaredOtherwise(Kernel& kernel, DType dtype, const Arithmetic& arithmetic)
-      : kernel_(kernel), manifest_(kernel.manifest()) {
-    manifest_.arithmetic[dtype] = arithmetic;
-  }
-  [[nodiscard]] const std::string& id() const override { return kernel_.id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    return kernel_.run(c, output, want_lse);
-  }
-  [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
-  [[nodiscard]] WideReply run_wide(const Case& c) override { return kernel_.run_wide(c); }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
-
- private:
-  Kernel& kernel_;
-  Manifest manifest_;
-};
+Manifest with_arithmetic(Manifest manifest, DType dtype, const Arithmetic& arithmetic) {
+  manifest.arithmetic[dtype] = arithmetic;
+  return manifest;
+}
 
 /// One change that loosens what is declared.
 struct Change {
@@ -190,7 +174,7 @@ class Search {
  private:
   /// Whether it does, and then its utilisation and excused cases.
   bool holds_under(const Arithmetic& arithmetic, Explanation& explanation) {
-    DeclaredOtherwise kernel(kernel_, dtype_, arithmetic);
+    RedeclaredKernel kernel(kernel_, with_arithmetic(kernel_.manifest(), dtype_, arithmetic));
     for (const BeyondBound*& one : cases_) {
       const Verdict verdict = check_case(*one->property, kernel, one->value);
       if (verdict.outcome == Outcome::excused) {
