@@ -17,55 +17,13 @@
 #include "attest/journal.h"
 #include "attest/oracle.h"
 #include "attest/safetensors.h"
+#include "program_checks.h"
 #include "shell.h"
 
 namespace attest {
 namespace {
 
 using fake::Folder;
-
-std::ptrdiff_t lines_in(const std::string& text) {
-  return std::ranges::count(text, '\n');
-}
-
-/// Refused with exit status 2 (or another) and one line that holds `part`.
-void expect_refused(const std::string& arguments, const std::string& part, int status = 2) {
-  const Folder folder;
-  const ShellResult result = shell(folder, "$attest " + arguments);
-  EXPECT_EQ(result.status, status) << arguments << "\n" << result.output;
-  EXPECT_EQ(lines_in(result.output), 1) << result.output;
-  EXPECT_NE(result.output.find(part), std::string::npos) << result.output;
-}
-
-/// A 1-head case with `rows` queries and keys, written without a check of its values.
-void write_case(const std::filesystem::path& file, double first, bool all_masked = false) {
-  TensorFile tensors;
-  for (const char* name : {"q", "k", "v"}) {
-    Tensor tensor(DType::f32, {1, 1, 3, 2});
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set(i, 0.25 * static_cast<double>(i - 2));
-    if (name[0] == 'q') tensor.set(0, first);
-    tensors.tensors.emplace_back(name, tensor);
-  }
-  if (all_masked) tensors.tensors.emplace_back("mask", Tensor(DType::boolean, {1, 1, 3, 3}));
-  tensors.metadata = {{"attest", "1"}, {"op", "attention"}, {"scale", "0.5"}};
-  std::ofstream(file, std::ios::binary) << write_safetensors(tensors);
-}
-
-/// A kernel as a Python file over the project's adapter; empty where Python lacks numpy.
-std::string python_kernel(const Folder& folder, const std::string& name, const std::string& factor) {
-  std::ofstream(folder / (name + ".py")) << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                                            "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
-                                            "def attention(q, k, v, scale=1.0):\n"
-                                            "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * "
-                                         << factor
-                                         << ")\n"
-                                            "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-                                            "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
-                                            "attest_adapter.serve(attention, {'name': '"
-                                         << name << "', 'dtypes': ['f64'], 'masks': [], 'fully_masked_row': 'nan'})\n";
-  const ShellResult numpy = shell(folder, "/usr/bin/python3 -c 'import numpy'");
-  return numpy.status == 0 ? "'exec:/usr/bin/python3 " + name + ".py'" : "";
-}
 
 const std::string flash = "--kernel builtin:flash --dtype f32 --property attention.oracle ";
 
@@ -248,110 +206,6 @@ TEST(Program, FindsAWrongKernelAndReplaysIt) {
   EXPECT_EQ(read_journal(folder / "fast").findings.size(), 1U);
 }
 
-TEST(Program, ExplainsAViolatedBoundBesideIt) {
-  const Folder folder;
-  std::ofstream(folder / "coarse.py") << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                                         "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
-                                         "def attention(q, k, v, scale=1.0):\n"
-                                         "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
-                                         "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-                                         "    total = weights.sum(axis=-1, keepdims=True)\n"
-                                         "    return weights.astype('float16').astype('float32') @ v / total\n"
-                                         "attest_adapter.serve(attention, {'name': 'coarse', 'dtypes': ['f32'], "
-                                         "'masks': [], 'fully_masked_row': 'nan'})\n";
-  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult result = shell(
-      folder,
-      "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases 200 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(result.output.find("explained coarse in f32: all 3 saved cases are consistent with "), std::string::npos)
-      << result.output;
-  EXPECT_NE(result.output.find("violated attention.oracle by coarse"), std::string::npos) << "never instead of it";
-  const auto kernel = summary_of(folder, "run")["kernels"][0];
-  EXPECT_EQ(kernel["verdict"], "violated");
-  const auto& changes = kernel["explanations"][0]["changes"];
-  EXPECT_TRUE(std::ranges::any_of(changes, [](const auto& change) {
-    return change["arithmetic"] == nlohmann::json{{"weights", "f16"}} && change["utilisation"] <= 1.0;
-  })) << changes;
-  EXPECT_NE(read_file(folder / "run/report.html").find("saved cases are consistent with "), std::string::npos);
-  // Once, whatever is resumed; and in what is drawn from the journal later.
-  EXPECT_EQ(shell(folder,
-                  "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases "
-                  "264 --resume --out run")
-                .status,
-            1);
-  EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["explanations"].size(), 1U);
-  EXPECT_EQ(shell(folder, "$attest report run -o again.html").status, 0);
-  EXPECT_NE(read_file(folder / "again.html").find("saved cases are consistent with "), std::string::npos);
-  // What no arithmetic excuses.
-  const std::string wrong = python_kernel(folder, "wrong", "-1.0");
-  const ShellResult mistake =
-      shell(folder, "$attest check --kernel " + wrong + " --property attention.oracle --cases 200 --out wrong-run");
-  EXPECT_NE(mistake.output.find("explained wrong in f64: no arithmetic that a manifest can declare makes all 3 saved "
-                                "cases right"),
-            std::string::npos)
-      << mistake.output;
-}
-
-TEST(Program, ComparesTwoKernels) {
-  const Folder folder;
-  const std::string few = " --dtype f64 --property attention.oracle --cases 200 ";
-  const ShellResult right =
-      shell(folder, "$attest check --kernel builtin:two-pass --against builtin:flash" + few + "--out right");
-  EXPECT_EQ(right.status, 0) << right.output;
-  EXPECT_NE(right.output.find("against builtin:flash"), std::string::npos) << right.output;
-  EXPECT_EQ(summary_of(folder, "right")["against"], "builtin:flash");
-  const std::string kernel = python_kernel(folder, "wrong", "1.01");
-  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  for (const std::string& sides : {kernel + " --against builtin:flash", "builtin:flash --against " + kernel}) {
-    const ShellResult result =
-        shell(folder, fmt::format("$attest check --kernel {}{}--overwrite --out run", sides, few));
-    EXPECT_EQ(result.status, 1) << result.output;
-    const auto summary = summary_of(folder, "run");
-    const auto& findings = summary["kernels"][0]["properties"][0]["findings"];
-    ASSERT_FALSE(findings.empty());
-    const std::string saved = "run/" + findings[0]["case"].get<std::string>();
-    const ShellResult replay = shell(folder, "$attest replay " + saved);
-    EXPECT_EQ(replay.status, 1) << replay.output;
-    EXPECT_NE(replay.output.find("\nagainst "), std::string::npos) << replay.output;
-    EXPECT_EQ(shell(folder, "$attest replay " + saved + " --kernel builtin:lazy --against builtin:flash").status, 0);
-  }
-  expect_refused("check --kernel builtin:flash --against 'builtin:*'", "it must name one");
-  expect_refused("check --kernel builtin:flash --against builtin:flsh", "did you mean \"builtin:flash\"?");
-  expect_refused("check --kernel builtin:flash --against builtin:flash --alarm", "exclude each other");
-  expect_refused("check --kernel builtin:flash --against ./absent.so", "absent.so", 3);
-  EXPECT_EQ(shell(folder, "$attest check --kernel builtin:two-pass --resume --out right").status, 2)
-      << "another question than the run began with";
-}
-
-TEST(Program, ProbesWhatAManifestLeavesOpen) {
-  const Folder folder;
-  const ShellResult right = shell(folder, "$attest probe --kernel builtin:flash -o found.json");
-  EXPECT_EQ(right.status, 0) << right.output;
-  EXPECT_NE(right.output.find("true: may attend"), std::string::npos) << right.output;
-  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "found.json"))["fully_masked_row"], "zero");
-  const std::string kernel = python_kernel(folder, "small", "1.0");
-  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult own = shell(folder, "$attest probe --kernel " + kernel);
-  EXPECT_EQ(own.status, 0) << own.output;
-  EXPECT_NE(own.output.find("A manifest that says what was found:\n{"), std::string::npos) << own.output;
-  // Right where a head has one dimension and 1/sqrt(dk) is 1.
-  const ShellResult unscaled =
-      shell(folder, "$attest probe --kernel " + python_kernel(folder, "unscaled", "0.0 + 1.0"));
-  EXPECT_EQ(unscaled.status, 1) << unscaled.output;
-  EXPECT_NE(unscaled.output.find("CONTRADICTED  1/sqrt(dk) whatever is asked or no scale at all"), std::string::npos)
-      << unscaled.output;
-  const ShellResult wrong = shell(folder, "$attest probe --kernel " + python_kernel(folder, "wrong", "-1.0"));
-  EXPECT_EQ(wrong.status, 2) << wrong.output;
-  EXPECT_NE(wrong.output.find("answers no plain attention problem in f64 right"), std::string::npos) << wrong.output;
-  expect_refused("probe", "attest probe needs --kernel");
-  expect_refused("probe --kernel 'builtin:*'", "probe asks one");
-  expect_refused("probe --kernel builtin:flsh", "did you mean \"builtin:flash\"?");
-  const ShellResult nowhere = shell(folder, "$attest probe --kernel builtin:flash -o /dev/full/x");
-  EXPECT_EQ(nowhere.status, 2);
-  EXPECT_NE(nowhere.output.find("true: may attend"), std::string::npos) << "what was found is not lost";
-}
-
 TEST(Program, TakesADeathForAFinding) {
   const Folder folder;
   const std::string kernel =
@@ -460,87 +314,6 @@ TEST(Program, GivesTheContractsExitStatus) {
       shell(folder, "$attest check --kernel builtin:flash --kernel builtin:online --case mine.safetensors --out mine");
   EXPECT_EQ(mine.status, 0) << mine.output;
   EXPECT_EQ(summary_of(folder, "mine")["kernels"].size(), 2U);
-}
-
-TEST(Program, IsInterruptedWithItsJournalComplete) {
-  const Folder folder;
-  const ShellResult result =
-      shell(folder, "$attest check " + flash +
-                        "--time 1h --out run & pid=$!; "
-                        "until [ $(wc -l < run/run.jsonl 2>/dev/null || echo 0) -gt 20 ]; do sleep "
-                        "0.05; done; kill -INT $pid; wait $pid");
-  EXPECT_EQ(result.status, 130) << result.output;
-  EXPECT_NE(result.output.find("interrupted"), std::string::npos) << result.output;
-  const Journal journal = read_journal(folder / "run");
-  EXPECT_TRUE(journal.interrupted());
-  EXPECT_FALSE(journal.torn);
-  EXPECT_EQ(summary_of(folder, "run")["interrupted"], true);
-}
-
-/// Starts `command`, interrupts it once the file `hung` is there, and gives its exit status; 137 where it had to be
-/// killed because the interrupt did not end it.
-ShellResult interrupted_when_hung(const Folder& folder, const std::string& command) {
-  return shell(folder, command +
-                           " & pid=$!; { sleep 60; kill -9 $pid; } >/dev/null 2>&1 & dog=$!; "
-                           "until [ -e hung ]; do sleep 0.05; done; kill -INT $pid; wait $pid; status=$?; "
-                           "kill $dog; (exit $status)");
-}
-
-TEST(Program, IsInterruptedWhileAKernelHangs) {
-  const Folder folder;
-  const std::string kernel = python_kernel(
-      folder, "hangs", "1.0 if q.shape[2] < 3 else __import__('time').sleep(open('hung', 'w').write('3600'))");
-  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult check = interrupted_when_hung(
-      folder, "$attest check --kernel " + kernel + " --property attention.oracle --timeout 1h --jobs 1 --out run");
-  EXPECT_EQ(check.status, 130) << check.output;
-  const Journal journal = read_journal(folder / "run");
-  EXPECT_TRUE(journal.interrupted());
-  // That the kernel was cut short is nothing found about it.
-  EXPECT_TRUE(journal.findings.empty());
-  EXPECT_EQ(summary_of(folder, "run")["interrupted"], true);
-  write_case(folder / "mine.safetensors", 1.0);
-  std::filesystem::remove(folder / "hung");
-  const ShellResult replay = interrupted_when_hung(
-      folder, "$attest replay mine.safetensors --timeout 1h --kernel 'exec:touch hung; sleep 3600'");
-  EXPECT_EQ(replay.status, 130) << replay.output;
-}
-
-TEST(Program, IsInterruptedWhileAKernelStarts) {
-  const Folder folder;
-  const ShellResult result =
-      interrupted_when_hung(folder, "$attest check --kernel 'exec:touch hung; exec sleep 3600' --timeout 1h --out run");
-  EXPECT_EQ(result.status, 130) << result.output;
-  EXPECT_EQ(result.output, "attest: interrupted before there was a verdict\n");
-  EXPECT_FALSE(std::filesystem::exists(folder / "run/run.jsonl"));
-}
-
-TEST(Program, ResumesAfterAKill) {
-  const Folder folder;
-  const std::string check =
-      "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property attention.oracle --cases "
-      "3000 --quiet ";
-  EXPECT_EQ(shell(folder, check + "--out whole").status, 0);
-  for (const char* lines : {"3", "20", "60"}) {
-    shell(folder, "rm -rf killed; " + check +
-                      "--out killed & pid=$!; until [ $(wc -l < killed/run.jsonl 2>/dev/null || echo 0) -gt " + lines +
-                      " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
-    EXPECT_NO_THROW((void)read_journal(folder / "killed"));
-    EXPECT_EQ(shell(folder, check + "--out killed --resume").status, 0);
-    const ShellResult same = shell(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
-    EXPECT_EQ(same.status, 0) << same.output;
-  }
-  EXPECT_EQ(shell(folder, check + "--out killed --resume --seed 3").status, 2);
-  EXPECT_EQ(shell(folder, check + "--out killed --resume --shard 0/2").status, 2);
-}
-
-TEST(Program, SaysWhenTheDiskIsFull) {
-  const Folder folder;
-  // A limit on the size of a file fails the journal's write in its middle, as a full disk does.
-  const ShellResult result = shell(folder, "(ulimit -f 16; exec $attest check " + flash + "--cases 100000 --out run)");
-  EXPECT_EQ(result.status, 2) << result.output;
-  EXPECT_EQ(lines_in(result.output), 1) << result.output;
-  EXPECT_FALSE(read_journal(folder / "run").batches.empty());
 }
 
 }  // namespace

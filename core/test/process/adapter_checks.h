@@ -3,23 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "attest/kernel_under_test.h"
 #include "kernel_problem.h"
+#include "opening.h"
 
 namespace attest::testing_process {
-
-inline const KernelOptions patient{std::chrono::seconds(60), std::chrono::seconds(60), {}, {}};
-
-inline std::unique_ptr<Kernel> open(const std::string& spec) {
-  return std::move(open_kernels(spec, patient).front());
-}
 
 inline bool succeeds(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;

@@ -26,7 +26,7 @@ bool imports(const std::string& module) {
 }
 
 std::unique_ptr<Kernel> adapted(const std::string& mode) {
-  return open("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/process/adapter_kernels.py' " + mode);
+  return open_kernel("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/process/adapter_kernels.py' " + mode);
 }
 
 class Adapter : public testing::Test {
@@ -38,7 +38,8 @@ class Adapter : public testing::Test {
 };
 
 TEST_F(Adapter, serves_the_example) {
-  const auto kernel = open("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/python/numpy_example.py'");
+  const auto kernel =
+      open_kernel("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/python/numpy_example.py'");
   EXPECT_EQ(kernel->manifest().name, "numpy example");
   for (const DType dtype : {DType::f64, DType::f32}) {
     Case c = attention_case(dtype, {2, 3, 4, 5, 6, 7});
@@ -223,7 +224,7 @@ TEST(AdaptersFolder, is_found) {
   ::setenv("ATTEST_ADAPTERS", "/no/such/folder", 1);
   EXPECT_TRUE(adapters_folder().empty());
   try {
-    static_cast<void>(open_kernels("pytorch:sdpa", patient));
+    static_cast<void>(open_kernels("pytorch:sdpa", patient()));
     ADD_FAILURE() << "opened";
   } catch (const KernelLoadError& error) {
     EXPECT_THAT(error.what(), HasSubstr("set ATTEST_ADAPTERS"));
@@ -246,7 +247,7 @@ TEST_F(PyTorch, does_what_the_manifests_rest_on) {
 }
 
 TEST_F(PyTorch, has_three_kernels) {
-  const auto kernels = open_kernels("pytorch:*", patient);
+  const auto kernels = open_kernels("pytorch:*", patient());
   ASSERT_EQ(kernels.size(), 3U);
   EXPECT_EQ(kernels[0]->id(), "pytorch:mha");
   EXPECT_EQ(kernels[1]->id(), "pytorch:mha-fast");
@@ -260,7 +261,7 @@ TEST_F(PyTorch, has_three_kernels) {
 }
 
 TEST_F(PyTorch, computes_attention) {
-  const auto kernel = open("pytorch:sdpa");
+  const auto kernel = open_kernel("pytorch:sdpa");
   for (const DType dtype : kernel->manifest().dtypes) {
     for (const Sizes& sizes :
          {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 40, 50, 16, 16}, Sizes{1, 1, 0, 3, 2, 2}}) {
@@ -281,7 +282,8 @@ TEST_F(PyTorch, computes_attention) {
 }
 
 TEST_F(PyTorch, computes_attention_under_other_strides) {
-  const auto sdpa = open("pytorch:sdpa"), mha = open("pytorch:mha"), fast = open("pytorch:mha-fast");
+  const auto sdpa = open_kernel("pytorch:sdpa"), mha = open_kernel("pytorch:mha"),
+             fast = open_kernel("pytorch:mha-fast");
   for (const std::string layout : {"token-major", "packed", "padded-rows", "every-other", "column-major", "shifted"}) {
     const auto strided = [&](Case c) {
       for (int i = 0; i < slot_count; ++i)
@@ -303,7 +305,7 @@ TEST_F(PyTorch, computes_attention_under_other_strides) {
 }
 
 TEST_F(PyTorch, computes_multihead_attention) {
-  const auto kernel = open("pytorch:mha");
+  const auto kernel = open_kernel("pytorch:mha");
   for (const DType dtype : kernel->manifest().dtypes) {
     std::vector<MultiheadOptions> all(7);
     all[1].biases = false;
@@ -348,7 +350,7 @@ TEST_F(PyTorch, computes_multihead_attention) {
 }
 
 TEST_F(PyTorch, computes_multihead_attention_on_the_fast_path) {
-  const auto kernel = open("pytorch:mha-fast");
+  const auto kernel = open_kernel("pytorch:mha-fast");
   MultiheadOptions options;
   options.self = true;
   for (const DType dtype : kernel->manifest().dtypes) {

@@ -2,13 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
 #include <string>
 
 #include "adapter_checks.h"
 #include "attest/kernel_under_test.h"
-#include "attest/worker.h"
 
 namespace attest {
 namespace {
@@ -34,7 +32,7 @@ using namespace testing_process;
 
 #ifdef ATTEST_TORCH_LIBRARY
 TEST(LibTorch, computes_attention) {
-  const auto kernel = open(ATTEST_TORCH_LIBRARY);
+  const auto kernel = open_kernel(ATTEST_TORCH_LIBRARY);
   EXPECT_EQ(kernel->manifest().dtypes, (std::vector{DType::f64, DType::f32, DType::bf16}));
   for (const DType dtype : kernel->manifest().dtypes) {
     for (const Sizes& sizes : {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 40, 50, 16, 16}}) {
@@ -45,7 +43,7 @@ TEST(LibTorch, computes_attention) {
 }
 
 TEST(LibTorch, reads_tensors_by_their_strides) {
-  const auto kernel = open(ATTEST_TORCH_LIBRARY);
+  const auto kernel = open_kernel(ATTEST_TORCH_LIBRARY);
   for (const std::string layout : {"token-major", "packed", "padded-rows", "every-other", "column-major", "shifted"}) {
     Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
     c[Slot::mask] = mask_of(DType::boolean, {2, 3, 4, 5});
@@ -56,7 +54,7 @@ TEST(LibTorch, reads_tensors_by_their_strides) {
 }
 
 TEST(LibTorch, says_what_it_cannot_do) {
-  const auto kernel = open(ATTEST_TORCH_LIBRARY);
+  const auto kernel = open_kernel(ATTEST_TORCH_LIBRARY);
   EXPECT_EQ(kernel->run(attention_case(DType::f32, {1, 1, 2, 0, 2, 2})).status, CallStatus::unsupported);
   Case c = attention_case(DType::f32, {});
   c[Slot::mask] = mask_of(DType::boolean, {1, 1, 3, 5});
@@ -74,7 +72,7 @@ TEST(LibTorch, says_what_it_cannot_do) {
 
 #ifdef ATTEST_TORCH_MULTIHEAD_LIBRARY
 TEST(LibTorch, computes_multihead_attention) {
-  const auto kernel = open(ATTEST_TORCH_MULTIHEAD_LIBRARY);
+  const auto kernel = open_kernel(ATTEST_TORCH_MULTIHEAD_LIBRARY);
   EXPECT_TRUE(kernel->manifest().multihead);
   EXPECT_FALSE(kernel->manifest().attention);
   MultiheadOptions options;
@@ -101,7 +99,7 @@ TEST(LibTorch, computes_multihead_attention) {
 
 #ifdef ATTEST_CUDA_LIBRARY
 TEST(CudaExample, computes_attention_or_says_that_there_is_no_gpu) {
-  const auto kernel = open(ATTEST_CUDA_LIBRARY);
+  const auto kernel = open_kernel(ATTEST_CUDA_LIBRARY);
   EXPECT_EQ(kernel->manifest().name, "CUDA example");
   const Reply first = kernel->run(attention_case(DType::f32, {}));
   if (first.status == CallStatus::unsupported) {
@@ -118,9 +116,3 @@ TEST(CudaExample, computes_attention_or_says_that_there_is_no_gpu) {
 
 }  // namespace
 }  // namespace attest
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "worker") == 0) return attest::worker_main(argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

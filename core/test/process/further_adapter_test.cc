@@ -18,21 +18,10 @@ using namespace testing_process;
 
 const std::string python = "exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR;
 
-const std::string was_opened = "it was opened";
-
 /// Whether the module is installed, without importing it.
 bool has_module(const std::string& module) {
   return succeeds("/usr/bin/python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + module +
                   "\") is None)'");
-}
-
-std::string load_error(const std::string& spec) {
-  try {
-    open(spec);
-  } catch (const KernelLoadError& error) {
-    return error.what();
-  }
-  return was_opened;
 }
 
 void expect_masked_attention(Kernel& kernel, Case c, const std::vector<DType>& kinds) {
@@ -70,19 +59,19 @@ class SdpaBackendsOnTorch : public testing::Test {
 
 TEST_F(SdpaBackendsOnTorch, need_pytorch_2) {
   const std::string error = load_error(backends + "math");
-  if (error == was_opened) GTEST_SKIP() << "PyTorch 2 is there";
+  if (error == "(loaded)") GTEST_SKIP() << "PyTorch 2 is there";
   EXPECT_THAT(error, AllOf(HasSubstr("need PyTorch 2.3 or later"), Not(HasSubstr("\n"))));
 }
 
 TEST_F(SdpaBackendsOnTorch, ask_one_back_end_alone) {
-  const auto math = open(stand_in("math"));
+  const auto math = open_kernel(stand_in("math"));
   EXPECT_EQ(math->manifest().version, "2.5.0");
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     Case c = attention_case(dtype, {2, 3, 4, 5, 6, 7});
     c.scale = 0.25;
     expect_masked_attention(*math, c, {dtype, DType::boolean});
   }
-  const auto flash = open(stand_in("flash --device cpu"));
+  const auto flash = open_kernel(stand_in("flash --device cpu"));
   Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
   expect_masked_attention(*flash, c, {});
   c[Slot::mask] = mask_of(DType::boolean, {1, 1, 4, 5});
@@ -107,14 +96,14 @@ TEST_F(Jax, says_that_it_is_missing_or_computes_attention) {
     EXPECT_THAT(load_error("exec:" + jax_kernel), AllOf(HasSubstr("JAX cannot be imported"), Not(HasSubstr("\n"))));
     return;
   }
-  const auto kernel = open("exec:" + jax_kernel);
+  const auto kernel = open_kernel("exec:" + jax_kernel);
   for (const DType dtype : kernel->manifest().dtypes) {
     expect_masked_attention(*kernel, attention_case(dtype, {2, 3, 4, 5, 6, 6}), {dtype, DType::boolean});
   }
 }
 
 TEST_F(Jax, is_called_as_documented) {
-  const auto kernel = open("exec:PYTHONPATH='" ATTEST_SOURCE_DIR "/core/test/process/stand_ins'" + jax_kernel);
+  const auto kernel = open_kernel("exec:PYTHONPATH='" ATTEST_SOURCE_DIR "/core/test/process/stand_ins'" + jax_kernel);
   for (const DType dtype : {DType::f32, DType::f16}) {
     Case c = attention_case(dtype, {2, 3, 4, 5, 6, 6});
     c.scale = 0.25;

@@ -17,6 +17,7 @@
 #include "attest/worker.h"
 #include "kernel_problem.h"
 #include "kernels/float_environment.h"
+#include "opening.h"
 
 namespace attest {
 namespace {
@@ -30,29 +31,8 @@ using testing::IsEmpty;
 using testing::Not;
 using namespace testing_process;
 
-std::string library(const std::string& name) {
-  return ATTEST_TEST_LIBRARIES "/library_" + name + ".so";
-}
-
-/// A limit that no healthy call comes near, however loaded the machine is.
-KernelOptions patient() {
-  KernelOptions options;
-  options.reply = 60s;
-  return options;
-}
-
 std::unique_ptr<Kernel> open(const std::string& name, const KernelOptions& options = patient()) {
-  return std::move(open_kernels(library(name), options).front());
-}
-
-std::string load_error(const std::string& spec, const KernelOptions& options = patient()) {
-  try {
-    static_cast<void>(open_kernels(spec, options));
-  } catch (const KernelLoadError& error) {
-    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
-    return error.what();
-  }
-  return "(loaded)";
+  return open_kernel(library(name), options);
 }
 
 const Case& small() {
@@ -425,9 +405,3 @@ TEST(Isolation, SaysWhatALibraryLacksAndHowToMendIt) {
 
 }  // namespace
 }  // namespace attest
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "worker") == 0) return attest::worker_main(argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -17,6 +17,7 @@
 #include "attest/worker.h"
 #include "fmt/format.h"
 #include "kernel_problem.h"
+#include "opening.h"
 
 namespace attest {
 namespace {
@@ -27,21 +28,8 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace testing_process;
 
-std::string library(const std::string& name) {
-  return ATTEST_TEST_LIBRARIES "/library_" + name + ".so";
-}
-
-std::unique_ptr<Kernel> open(const std::string& name, std::chrono::milliseconds limit = 60s) {
-  return std::move(open_kernels(library(name), {60s, limit, {}, {}}).front());
-}
-
-std::string load_error(const std::string& spec, const KernelOptions& options = {}) {
-  try {
-    static_cast<void>(open_kernels(spec, options));
-  } catch (const KernelLoadError& error) {
-    return error.what();
-  }
-  return "(loaded)";
+std::unique_ptr<Kernel> open(const std::string& name) {
+  return open_kernel(library(name));
 }
 
 void expect_good(Kernel& kernel, const Case& c) {
@@ -138,7 +126,7 @@ TEST(Library, reports_what_a_call_must_not_do) {
 }
 
 TEST(Library, kills_a_kernel_that_hangs) {
-  const auto kernel = open("hangs", 500ms);
+  const auto kernel = open_kernel(library("hangs"), {60s, 500ms, {}, {}});
   const Case c = attention_case(DType::f64, {});
   static_cast<void>(kernel->run(c));
   const Reply reply = kernel->run(c);
@@ -150,7 +138,7 @@ TEST(Library, ends_a_wait_when_the_run_is_interrupted) {
   int wake[2];
   ASSERT_EQ(::pipe(wake), 0);
   KernelOptions options{.reply = 1h, .log_folder = {}, .worker_program = {}, .interrupt = wake[0]};
-  const auto kernel = std::move(open_kernels(library("hangs"), options).front());
+  const auto kernel = open_kernel(library("hangs"), options);
   const Case c = attention_case(DType::f64, {});
   EXPECT_EQ(kernel->run(c).status, CallStatus::ok);
   ASSERT_EQ(::write(wake[1], "", 1), 1);
@@ -202,9 +190,3 @@ TEST(Library, leaves_no_process_behind) {
 
 }  // namespace
 }  // namespace attest
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "worker") == 0) return attest::worker_main(argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using namespace testing_process;
 
 std::unique_ptr<Kernel> adapted(const std::string& mode) {
-  return open("exec:node '" ATTEST_SOURCE_DIR "/core/test/process/adapter_kernels.js' " + mode);
+  return open_kernel("exec:node '" ATTEST_SOURCE_DIR "/core/test/process/adapter_kernels.js' " + mode);
 }
 
 class NodeAdapter : public testing::Test {
@@ -33,7 +33,7 @@ class NodeAdapter : public testing::Test {
 };
 
 TEST_F(NodeAdapter, serves_the_example) {
-  const auto kernel = open("exec:node '" ATTEST_SOURCE_DIR "/core/adapters/node/plain_example.js'");
+  const auto kernel = open_kernel("exec:node '" ATTEST_SOURCE_DIR "/core/adapters/node/plain_example.js'");
   EXPECT_EQ(kernel->manifest().name, "plain JavaScript");
   Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
   expect_attention(*kernel, c);
@@ -165,7 +165,7 @@ TEST_F(NodeAdapter, says_how_onnxruntime_is_installed) {
   }
   ::setenv("ATTEST_ADAPTERS", folder.c_str(), 1);
   try {
-    static_cast<void>(open_kernels("ort:*", patient));
+    static_cast<void>(open_kernels("ort:*", patient()));
     ADD_FAILURE() << "opened";
   } catch (const KernelLoadError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("onnxruntime-node cannot be loaded"), HasSubstr("npm ci"),
@@ -180,7 +180,7 @@ TEST_F(OnnxRuntime, does_what_the_manifests_rest_on) {
 }
 
 TEST_F(OnnxRuntime, has_five_kernels) {
-  const auto kernels = open_kernels("ort:*", patient);
+  const auto kernels = open_kernels("ort:*", patient());
   std::vector<std::string> ids;
   ids.reserve(kernels.size());
   for (const auto& kernel : kernels) ids.push_back(kernel->id());
@@ -204,7 +204,7 @@ void expect_masked_attention(Kernel& kernel, Case c) {
 
 TEST_F(OnnxRuntime, computes_attention) {
   for (const std::string name : {"ort:attention", "ort:attention-23"}) {
-    const auto kernel = open(name);
+    const auto kernel = open_kernel(name);
     for (const DType dtype : kernel->manifest().dtypes) {
       for (const Sizes& sizes : {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 40, 50, 16, 16}}) {
         Case c = attention_case(dtype, sizes);
@@ -219,7 +219,7 @@ TEST_F(OnnxRuntime, computes_attention) {
 }
 
 TEST_F(OnnxRuntime, computes_multihead_attention_on_projected_inputs) {
-  const auto kernel = open("ort:multihead");
+  const auto kernel = open_kernel("ort:multihead");
   for (const Sizes& sizes : {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 2, 40, 40, 16, 16}, Sizes{1, 1, 0, 3, 2, 2}}) {
     Case c = attention_case(DType::f32, sizes);
     c.scale = 0.25;
@@ -232,7 +232,7 @@ TEST_F(OnnxRuntime, computes_multihead_attention_on_projected_inputs) {
 
 TEST_F(OnnxRuntime, computes_grouped_query_attention_over_a_cache) {
   for (const std::string name : {"ort:group-query", "ort:group-query-f16"}) {
-    const auto kernel = open(name);
+    const auto kernel = open_kernel(name);
     const DType dtype = kernel->manifest().dtypes.front();
     for (const Sizes& sizes : {Sizes{2, 3, 4, 4, 8, 8}, Sizes{1, 2, 4, 9, 16, 16}, Sizes{2, 2, 1, 9, 8, 8}}) {
       Case c = attention_case(dtype, sizes);

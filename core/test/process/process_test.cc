@@ -17,6 +17,7 @@
 
 #include "attest/kernel_under_test.h"
 #include "kernel_problem.h"
+#include "opening.h"
 
 namespace attest {
 namespace {
@@ -28,6 +29,9 @@ using testing::Not;
 using testing_process::attention_answer;
 using testing_process::attention_case;
 using testing_process::largest_difference;
+using testing_process::load_error;
+using testing_process::open_kernel;
+using testing_process::patient;
 
 /// -I -S: the programs use the standard library only, and most of a test's time is Python's start.
 std::string command(const std::string& mode) {
@@ -36,24 +40,12 @@ std::string command(const std::string& mode) {
 }
 
 /// Short only where a test waits for the limit to pass: a loaded machine must not turn a good program into a late one.
-KernelOptions patient() {
-  return {60s, 60s, {}, {}};
-}
 KernelOptions impatient() {
   return {60s, 300ms, {}, {}};
 }
 
 std::unique_ptr<Kernel> open(const std::string& mode, const KernelOptions& options = patient()) {
-  return std::move(open_kernels(command(mode), options).front());
-}
-
-std::string load_error(const std::string& spec, const KernelOptions& options = patient()) {
-  try {
-    static_cast<void>(open_kernels(spec, options));
-  } catch (const KernelLoadError& error) {
-    return error.what();
-  }
-  return "(loaded)";
+  return open_kernel(command(mode), options);
 }
 
 std::string usage_error(const std::string& spec) {

@@ -1,0 +1,59 @@
+// What the tests of the program share: kernels and cases to write, and how a mistake is answered.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "attest/safetensors.h"
+#include "shell.h"
+
+namespace attest {
+
+inline std::ptrdiff_t lines_in(const std::string& text) {
+  return std::ranges::count(text, '\n');
+}
+
+/// Refused with exit status 2 (or another) and one line that holds `part`.
+inline void expect_refused(const std::string& arguments, const std::string& part, int status = 2) {
+  const fake::Folder folder;
+  const ShellResult result = shell(folder, "$attest " + arguments);
+  EXPECT_EQ(result.status, status) << arguments << "\n" << result.output;
+  EXPECT_EQ(lines_in(result.output), 1) << result.output;
+  EXPECT_NE(result.output.find(part), std::string::npos) << result.output;
+}
+
+/// A 1-head case of 3 queries and keys whose q begins with `first`, written without a check of its values.
+inline void write_case(const std::filesystem::path& file, double first, bool all_masked = false) {
+  TensorFile tensors;
+  for (const char* name : {"q", "k", "v"}) {
+    Tensor tensor(DType::f32, {1, 1, 3, 2});
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set(i, 0.25 * static_cast<double>(i - 2));
+    if (name[0] == 'q') tensor.set(0, first);
+    tensors.tensors.emplace_back(name, tensor);
+  }
+  if (all_masked) tensors.tensors.emplace_back("mask", Tensor(DType::boolean, {1, 1, 3, 3}));
+  tensors.metadata = {{"attest", "1"}, {"op", "attention"}, {"scale", "0.5"}};
+  std::ofstream(file, std::ios::binary) << write_safetensors(tensors);
+}
+
+/// A kernel as a Python file over the project's adapter; empty where Python lacks numpy.
+inline std::string python_kernel(const fake::Folder& folder, const std::string& name, const std::string& factor) {
+  std::ofstream(folder / (name + ".py")) << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
+                                            "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
+                                            "def attention(q, k, v, scale=1.0):\n"
+                                            "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * "
+                                         << factor
+                                         << ")\n"
+                                            "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+                                            "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
+                                            "attest_adapter.serve(attention, {'name': '"
+                                         << name << "', 'dtypes': ['f64'], 'masks': [], 'fully_masked_row': 'nan'})\n";
+  const ShellResult numpy = shell(folder, "/usr/bin/python3 -c 'import numpy'");
+  return numpy.status == 0 ? "'exec:/usr/bin/python3 " + name + ".py'" : "";
+}
+
+}  // namespace attest
