@@ -12,6 +12,7 @@
 #include "attest/oracle.h"
 #include "attest/strides.h"
 #include "probe_claims.h"
+#include "probe_multihead.h"
 #include "probe_questions.h"
 #include "probe_sizes.h"
 
@@ -40,8 +41,12 @@ class Prober : public ProbeQuestions {
     ask_causal(Causal::top_left);
     ask_causal(Causal::bottom_right);
     ask_empty_row();
-    ask_groups();
-    ask_lse();
+    if (operation() == Operation::attention) {
+      ask_groups();
+      ask_lse();
+    } else {
+      ask_multihead(*this);
+    }
     ask_strides();
     ask_lengths(*this);
     ask_head_dimensions(*this);
@@ -122,19 +127,21 @@ class Prober : public ProbeQuestions {
   }
 
   void ask_causal(Causal causal) {
+    const Manifest& m = manifest();
+    const bool declared = std::ranges::find(m.causal, causal) != m.causal.end();
     ProbeSize s = size();
     // As many queries as keys would not tell the alignments apart; fewer leave no row without a key.
-    s.queries = std::max<std::int64_t>(1, std::min(s.queries, s.keys - 2));
+    if (!is_self()) s.queries = std::max<std::int64_t>(1, std::min(s.queries, s.keys - 2));
     const Settled settled = settle([&] {
       Case c = plain(s);
       c.causal = causal;
+      // Of as many queries as keys both alignments are one.
+      if (is_self()) return Question{c, {{std::string(name_of(causal)), c}, {"ignored", without_mask(c)}}};
       Case top = c, bottom = c;
       top.causal = Causal::top_left;
       bottom.causal = Causal::bottom_right;
       return Question{c, {{"top-left", top}, {"bottom-right", bottom}, {"ignored", without_mask(c)}}};
     });
-    const Manifest& m = manifest();
-    const bool declared = std::ranges::find(m.causal, causal) != m.causal.end();
     const bool does = settled.is(name_of(causal));
     note(fmt::format("causal, {}", name_of(causal)), declared, settled, does);
     set_member(result().manifest.causal, causal, does);
@@ -143,9 +150,10 @@ class Prober : public ProbeQuestions {
   /// What row 1 of the answer holds, which sees no key.
   FullyMaskedRow row_of(const Case& c, const Tensor& out, std::string& words) {
     const Shape shape = out.shape();
-    const std::int64_t M = shape[2], dv = shape[3];
+    const bool by_head = shape.rank() == 4;
+    const std::int64_t M = shape[by_head ? 2 : 1], dv = shape[by_head ? 3 : 2];
     bool nan = true, zero = true;
-    Tensor row(out.dtype(), {shape[0], shape[1], 1, dv});
+    Tensor row(out.dtype(), by_head ? Shape{shape[0], shape[1], 1, dv} : Shape{shape[0], 1, dv});
     for (std::int64_t e = 0; e < row.elements(); ++e) {
       const double x = out[(e / dv * M + 1) * dv + e % dv];
       nan = nan && std::isnan(x);
@@ -153,7 +161,9 @@ class Prober : public ProbeQuestions {
       row.set(e, x);
     }
     Case equal = with_queries(without_mask(c), {1});
+    // Without b_q, so that all scores are equal.
     equal[Slot::q] = mapped(equal.q(), [](std::int64_t, double) { return 0.0; });
+    equal[Slot::b_q] = Tensor();
     const FullyMaskedRow found = nan                ? FullyMaskedRow::nan
                                  : zero             ? FullyMaskedRow::zero
                                  : fits(equal, row) ? FullyMaskedRow::uniform
@@ -170,6 +180,8 @@ class Prober : public ProbeQuestions {
     std::string words;
     for (int round = 0; round < probe_rounds; ++round) {
       Case c = plain(size());
+      // A row of zeros stays one in the output.
+      c[Slot::b_o] = Tensor();
       const bool boolean = m.bool_masks && (round % 2 == 0 || !m.additive_masks);
       c[Slot::mask] = hiding(boolean, size());
       c.mask_convention = m.mask_conventions.front();
@@ -272,7 +284,10 @@ class Prober : public ProbeQuestions {
     const Settled settled = settle([&] {
       Case c = plain(size());
       const Case dense = c;
-      set_layouts(c, parse_layouts("q=token-major k=every-other v=padded-rows out=padded-rows"));
+      set_layouts(c,
+                  parse_layouts(operation() == Operation::attention
+                                    ? "q=token-major k=every-other v=padded-rows out=padded-rows"
+                                    : "q=padded-rows w_q=padded-rows w_v=every-other w_o=padded-rows out=padded-rows"));
       return Question{c, {{"as they are stated", dense}}};
     });
     const bool does = settled.is("as they are stated");

@@ -16,15 +16,30 @@ RedeclaredKernel claiming(Kernel& kernel, Manifest manifest, std::vector<Claim> 
   return {kernel, std::move(manifest)};
 }
 
-ProbedClaim probed(RedeclaredKernel kernel, Claim claim, const std::vector<const char*>& properties, DType dtype) {
+/// attention.repeatable, asked of the other entry with the cases of one of its properties.
+Property multihead_repeatable(const char* of) {
+  Property property = *properties_matching(of).at(0);
+  const Property& repeatable = *properties_matching("attention.repeatable").at(0);
+  property.name = repeatable.name;
+  property.misses = repeatable.misses;
+  property.check = repeatable.check;
+  return property;
+}
+
+std::vector<Property> named(const std::vector<const char*>& names) {
+  std::vector<Property> properties;
+  for (const char* const name : names) properties.push_back(*properties_matching(name).at(0));
+  return properties;
+}
+
+ProbedClaim probed(RedeclaredKernel kernel, Claim claim, const std::vector<Property>& properties, DType dtype) {
   std::int64_t held = 0;
-  for (const char* const name : properties) {
-    const Property& property = *properties_matching(name).at(0);
+  for (const Property& property : properties) {
     for (std::int64_t k = 0; k < cases; ++k) {
       const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
       const Verdict verdict = check_case(property, kernel, c);
       if (verdict.outcome == Outcome::violated)
-        return {claim, Outcome::violated, fmt::format("not in case {} of {}: {}", k, name, verdict.reason)};
+        return {claim, Outcome::violated, fmt::format("not in case {} of {}: {}", k, property.name, verdict.reason)};
       held += verdict.outcome == Outcome::held;
     }
   }
@@ -35,18 +50,33 @@ ProbedClaim probed(RedeclaredKernel kernel, Claim claim, const std::vector<const
 }  // namespace
 
 std::vector<ProbedClaim> probe_claims(Kernel& kernel, const Manifest& manifest, DType dtype) {
-  const auto alone = [&](Claim claim, const std::vector<const char*>& properties) {
-    return probed(claiming(kernel, manifest, {claim}), claim, properties, dtype);
+  const bool attention = manifest.attention;
+  const auto with = [&](Claim claim, std::vector<Claim> others, const std::vector<Property>& properties) {
+    others.push_back(claim);
+    return probed(claiming(kernel, manifest, std::move(others)), claim, properties, dtype);
   };
-  std::vector<ProbedClaim> claims{
-      alone(Claim::deterministic, {"attention.repeatable"}),
-      alone(Claim::batch_invariant, {"batch.independence", "attention.query-deletion", "attention.query-locality"}),
-      alone(Claim::padding_invariant, {"masked.tail-padding"})};
+  const std::vector<Property> repeatable =
+      attention ? named({"attention.repeatable"})
+                : std::vector{multihead_repeatable("multihead.self-permutation-equivariance"),
+                              multihead_repeatable("multihead.suppression")};
+  const std::vector<Property> batches =
+      attention ? named({"batch.independence", "attention.query-deletion", "attention.query-locality"})
+                : named({"multihead.query-deletion", "multihead.masked-query-deletion"});
+  std::vector<ProbedClaim> claims{with(Claim::deterministic, {}, repeatable),
+                                  with(Claim::batch_invariant, {}, batches)};
+  constexpr Claim padding = Claim::padding_invariant, dead = Claim::ignores_dead_values;
+  if (attention) {
+    claims.push_back(with(padding, {}, named({"masked.tail-padding"})));
+  } else if (claims.back().verdict == Outcome::held) {
+    // Deleting the last token of self-attention deletes a query beside the padding.
+    claims.push_back(with(padding, {Claim::batch_invariant}, named({"multihead.self-input-deletion"})));
+  } else {
+    claims.push_back({padding, Outcome::inconclusive, "cannot be told of a kernel that is not batch-invariant"});
+  }
   // Hidden values that matter are looked at with bits, which a kernel that is not deterministic has none of.
-  constexpr Claim dead = Claim::ignores_dead_values;
   if (claims.front().verdict == Outcome::held) {
     claims.push_back(
-        probed(claiming(kernel, manifest, {dead, Claim::deterministic}), dead, {"masked.suppression"}, dtype));
+        with(dead, {Claim::deterministic}, named({attention ? "masked.suppression" : "multihead.suppression"})));
   } else {
     claims.push_back({dead, Outcome::inconclusive, "cannot be told of a kernel that is not deterministic"});
   }

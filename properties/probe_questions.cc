@@ -24,8 +24,8 @@ std::string Settled::text() const {
 
 ProbeQuestions::ProbeQuestions(Kernel& kernel, std::uint64_t seed) : kernel_(kernel), stream_(seed) {
   const Manifest& m = kernel.manifest();
-  if (!m.attention)
-    throw UsageError(fmt::format("{}: has no attention entry, and the probes are about one", kernel.id()));
+  if (!m.attention) operation_ = Operation::multihead;
+  if (is_self()) size_.queries = size_.keys;
   const auto f32 = std::ranges::find(m.dtypes, DType::f32);
   dtype_ = f32 == m.dtypes.end() ? m.dtypes.front() : *f32;
   result_.manifest = m;
@@ -38,7 +38,28 @@ Tensor ProbeQuestions::numbers(const Shape& shape) {
   return tensor;
 }
 
+Case ProbeQuestions::plain_multihead(const ProbeSize& s) {
+  Case c;
+  c.operation = Operation::multihead;
+  c.heads = static_cast<std::int32_t>(s.heads);
+  c.scale = inverse_root(s.dk);
+  const std::int64_t width = s.heads * s.dk, value_width = s.heads * s.dv;
+  c[Slot::q] = numbers({s.batch, s.queries, width});
+  c[Slot::k] = is_self() ? c.q() : numbers({s.batch, s.keys, width});
+  c[Slot::v] = is_self() ? c.q() : numbers({s.batch, s.keys, width});
+  c[Slot::w_q] = numbers({width, width});
+  c[Slot::w_k] = numbers({width, width});
+  c[Slot::w_v] = numbers({width, value_width});
+  c[Slot::w_o] = numbers({value_width, width});
+  c[Slot::b_q] = numbers({width});
+  c[Slot::b_k] = numbers({width});
+  c[Slot::b_v] = numbers({value_width});
+  c[Slot::b_o] = numbers({width});
+  return c;
+}
+
 Case ProbeQuestions::plain(const ProbeSize& s) {
+  if (operation_ == Operation::multihead) return plain_multihead(s);
   Case c;
   c[Slot::q] = numbers({s.batch, s.heads, s.queries, s.dk});
   c[Slot::k] = numbers({s.batch, s.kv_heads, s.keys, s.dk});
@@ -63,8 +84,13 @@ double ProbeQuestions::bias() {
   return static_cast<double>(stream_.between(-6, 6)) / 2.0;
 }
 
+Verdict ProbeQuestions::judge(const Case& problem, const Tensor& out) const {
+  return operation_ == Operation::multihead ? judge_multihead(problem, out, arithmetic())
+                                            : judge_attention(problem, out, Tensor(), arithmetic());
+}
+
 bool ProbeQuestions::fits(const Case& problem, const Tensor& out) const {
-  return judge_attention(problem, out, Tensor(), arithmetic()).outcome == Outcome::held;
+  return judge(problem, out).outcome == Outcome::held;
 }
 
 Settled ProbeQuestions::settle(const std::function<Question()>& ask) {
@@ -119,20 +145,21 @@ void ProbeQuestions::find_footing() {
         2 * m.heads_multiple <= m.max_heads.value_or(64) ? 2 * m.heads_multiple : m.heads_multiple;
     size_.queries = std::min(size_.queries, m.max_queries.value_or(size_.queries));
     size_.keys = std::min(size_.keys, m.max_keys.value_or(size_.keys));
+    if (is_self()) size_.queries = size_.keys = std::min(size_.queries, size_.keys);
     const Case c = plain(size_);
     const Reply reply = kernel_.run(c);
     if (reply.status != CallStatus::ok) {
       last = fmt::format("{}: {}", name_of(reply.status), reply.message);
       continue;
     }
-    const Verdict verdict = judge_attention(c, reply.out, Tensor(), arithmetic());
+    const Verdict verdict = judge(c, reply.out);
     if (verdict.outcome == Outcome::held) return;
     last = verdict.reason;
   }
   throw UsageError(
-      fmt::format("{}: answers no plain attention problem in {} right, so nothing can be read from what it answers "
+      fmt::format("{}: answers no plain {} problem in {} right, so nothing can be read from what it answers "
                   "(the last: {}); attest check tells what is wrong",
-                  kernel_.id(), name_of(dtype_), last));
+                  kernel_.id(), name_of(operation_), name_of(dtype_), last));
 }
 
 }  // namespace attest

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attest/kernel_under_test.h"
+#include "attest/verdict.h"
 #include "generators/stream.h"
 #include "probe.h"
 
@@ -43,18 +44,22 @@ struct Settled {
 /// Asks one kernel, in one of its dtypes (f32 where it lists it), and keeps what it found.
 class ProbeQuestions {
  public:
-  /// Looks for a size at which the plainest problem is answered right. Throws UsageError where there is none, or where
-  /// the kernel has no attention entry.
+  /// Asks the attention entry, or the multihead one where that is all there is. Looks for a size at which the plainest
+  /// problem is answered right; throws UsageError where there is none.
   ProbeQuestions(Kernel& kernel, std::uint64_t seed);
 
   [[nodiscard]] Kernel& kernel() { return kernel_; }
   [[nodiscard]] const Manifest& manifest() const { return kernel_.manifest(); }
   [[nodiscard]] const Arithmetic& arithmetic() const { return manifest().arithmetic_for(dtype_); }
   [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] Operation operation() const { return operation_; }
+  /// A multihead kernel that takes one tensor as q, k and v: as many queries as keys.
+  [[nodiscard]] bool is_self() const { return operation_ == Operation::multihead && manifest().self_attention_only; }
   [[nodiscard]] const ProbeSize& size() const { return size_; }
   [[nodiscard]] Probed& result() { return result_; }
 
-  /// Random q, k and v of multiples of 1/8 in [-1, 1], which every format holds; scale 1/sqrt(dk).
+  /// Random q, k and v of multiples of 1/8 in [-1, 1], which every format holds; scale 1/sqrt(dk). For multihead with
+  /// weights and biases of such numbers, heads·dk being the width of every token; `kv_heads` counts for attention only.
   [[nodiscard]] Case plain(const ProbeSize& size);
   /// A mask [1, 1, M, N], each row with a key that it sees and one that it does not, where N >= 2.
   [[nodiscard]] Tensor hiding(bool boolean, const ProbeSize& size);
@@ -70,13 +75,16 @@ class ProbeQuestions {
   void note(std::string question, std::string declared, std::string found, bool contradicts, bool beyond);
 
  private:
+  Case plain_multihead(const ProbeSize& size);
   Tensor numbers(const Shape& shape);
   double bias();
+  [[nodiscard]] Verdict judge(const Case& problem, const Tensor& out) const;
   void find_footing();
 
   Kernel& kernel_;
   Stream stream_;
   DType dtype_ = DType::f32;
+  Operation operation_ = Operation::attention;
   ProbeSize size_;
   Probed result_;
 };

@@ -102,7 +102,7 @@ using MultiheadFunction = std::function<int(const attest_multihead_problem&, att
 /// UsageError for a name that matches nothing (with the nearest name), KernelLoadError for one that cannot start.
 [[nodiscard]] std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options);
 
-/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "document:…",
+/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "document:…", "ort:…",
 /// "pytorch:…", in order, for `attest list`. Starts nothing.
 [[nodiscard]] std::vector<std::string> known_kernels();
 

@@ -75,8 +75,8 @@ std::string why_unloadable(const std::filesystem::path& file) {
   struct stat status{};
   if (::stat(file.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
-      return "there is no such file; build the library first or correct --kernel";
-    return fmt::format("cannot be looked at ({}); correct --kernel or the rights to its folder", std::strerror(errno));
+      return "there is no such file; build the library first or correct its path";
+    return fmt::format("cannot be looked at ({}); correct its path or the rights to its folder", std::strerror(errno));
   }
   if (S_ISDIR(status.st_mode)) return "is a folder; name the shared library in it";
   if (!S_ISREG(status.st_mode)) return "is no regular file; name a shared library";
