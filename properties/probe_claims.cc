@@ -28,6 +28,7 @@ Property multihead_repeatable(const char* of) {
 
 std::vector<Property> named(const std::vector<const char*>& names) {
   std::vector<Property> properties;
+  properties.reserve(names.size());
   for (const char* const name : names) properties.push_back(*properties_matching(name).at(0));
   return properties;
 }

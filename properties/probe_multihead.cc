@@ -87,12 +87,19 @@ void ask_multihead(ProbeQuestions& probe) {
     c[Slot::k] = other.v();
     c[Slot::v] = other.k();
     if (more_columns == 0) return c;
-    const Shape old = c.v().shape(), weights = c[Slot::w_v].shape();
     const Case more = plain();
-    Tensor wide(probe.dtype(), {old[0], old[1], old[2] + more_columns});
-    for (std::int64_t e = 0; e < wide.elements(); ++e) wide.set(e, more.k()[e % more.k().elements()]);
-    Tensor taller(probe.dtype(), {weights[0] + more_columns, weights[1]});
-    for (std::int64_t e = 0; e < taller.elements(); ++e) taller.set(e, more[Slot::w_v][e % weights.elements()]);
+    const auto cycled_to = [&](const Tensor& numbers, const Shape& shape) {
+      Tensor tensor(probe.dtype(), shape);
+      std::int64_t from = 0;
+      for (std::int64_t e = 0; e < tensor.elements(); ++e) {
+        tensor.set(e, numbers[from++]);
+        if (from == numbers.elements()) from = 0;
+      }
+      return tensor;
+    };
+    const Shape old = c.v().shape(), weights = c[Slot::w_v].shape();
+    Tensor wide = cycled_to(more.k(), {old[0], old[1], old[2] + more_columns});
+    Tensor taller = cycled_to(more[Slot::w_v], {weights[0] + more_columns, weights[1]});
     c[Slot::v] = std::move(wide);
     c[Slot::w_v] = std::move(taller);
     return c;
