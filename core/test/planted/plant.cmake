@@ -1,0 +1,109 @@
+# Copies headers of the core with faults planted in them: cmake -DINCLUDE=core/include -DOUT=folder -P plant.cmake
+#
+# The copies are the real templates with one expression at a time made a choice: the core's own text, or a deviation
+# where the fault of that name is on. The core knows nothing of it. Each place must be found exactly once, so that a
+# change of the core that moves it stops the build and not the check.
+
+set(names "")
+
+# plant(FILE BEFORE ORIGINAL AFTER NAME FAULTY [NAME FAULTY ...]): in FILE, the expression ORIGINAL between BEFORE and
+# AFTER becomes "is NAME on? then FAULTY, else ORIGINAL".
+function(plant file before original after)
+  if(EXISTS "${OUT}/${file}")
+    file(READ "${OUT}/${file}" text)
+  else()
+    file(READ "${INCLUDE}/${file}" text)
+    string(REPLACE "#pragma once\n" "#pragma once\n#include \"planted.h\"\n" text "${text}")
+  endif()
+  string(FIND "${text}" "${before}${original}${after}" first)
+  string(FIND "${text}" "${before}${original}${after}" last REVERSE)
+  if(first EQUAL -1 OR NOT first EQUAL last)
+    message(FATAL_ERROR "${file}: the place of a planted fault must occur exactly once:\n${before}${original}${after}")
+  endif()
+  set(choice "(${original})")
+  set(at 4)
+  while(at LESS ARGC)
+    math(EXPR next "${at} + 1")
+    set(choice "(::attest::test::planted(\"${ARGV${at}}\") ? (${ARGV${next}}) : ${choice})")
+    list(APPEND names "${ARGV${at}}")
+    math(EXPR at "${at} + 2")
+  endwhile()
+  set(names "${names}" PARENT_SCOPE)
+  string(REPLACE "${before}${original}${after}" "${before}${choice}${after}" text "${text}")
+  file(WRITE "${OUT}/${file}" "${text}")
+endfunction()
+
+file(REMOVE_RECURSE "${OUT}")
+set(definitions attest/definitions)
+
+# Scores.
+plant(${definitions}/attention.h [[s_j = ]] [[scale * x]] [[;]]
+  scale-dropped [[x]]
+  scale-applied-twice [[scale * (scale * x)]])
+plant(${definitions}/attention.h [[s_j = ]] [[scale * x + (*mask.additive)(i, j)]] [[;]]
+  mask-added-twice [[scale * x + (*mask.additive)(i, j) + (*mask.additive)(i, j)]]
+  mask-not-added [[scale * x]]
+  mask-of-another-row [[scale * x + (*mask.additive)(0, j)]])
+plant(${definitions}/attention.h [[s_j = ]] [[scale * (x + (*mask.additive)(i, j))]] [[;]]
+  conventions-exchanged [[scale * x + (*mask.additive)(i, j)]])
+plant(${definitions}/attention.h [[const T x = ]] [[dot(q_i, row_of(k, j))]] [[;]]
+  key-of-the-next-position [[dot(q_i, row_of(k, j + 1 < k.rows() ? j + 1 : j))]])
+# Softmax.
+plant(${definitions}/softmax.h [[e.terms(j) = ]] [[Traits::exp(x(j) - e.reference)]] [[;]]
+  one-term-not-shifted [[Traits::exp(j == 1 ? x(j) : T(x(j) - e.reference))]])
+plant(${definitions}/softmax.h [[e.sum = ]] [[e.empty ? e.terms(j) : T(e.sum + e.terms(j))]] [[;]]
+  first-term-left-out-of-the-sum [[e.empty ? T(e.terms(j) - e.terms(j) + zero) : (j == 1 ? e.terms(j) : T(e.sum + e.terms(j)))]])
+plant(${definitions}/softmax.h [[ScalarTraits<T>::undefined() : ]] [[T(e.terms(j) / e.sum)]] [[;]]
+  not-normalised [[e.terms(j)]])
+# Attention.
+plant(${definitions}/attention.h [[const Exponentials<T> e = ]] [[exponentials(s)]] [[;
+    const std::span<T> o_i]]
+  mask-after-the-softmax [[exponentials(score_row(q, k, scale, Mask<T>{}, i, 0, k.rows()))]])
+plant(${definitions}/attention.h [[result.lse(i) = ]] [[e.reference + Traits::log(e.sum)]] [[;]]
+  reference-left-out-of-the-log-sum-exp [[Traits::log(e.sum)]])
+plant(${definitions}/attention.h [[const std::span<const T> v_j = ]] [[row_of(v, first + j)]] [[;]]
+  values-of-the-first-block [[row_of(v, j)]])
+plant(${definitions}/attention.h [[      if (]] [[!is_visible(mask, i, j, q.rows(), k.rows())]] [[) {
+        scores(i, j)]]
+  renormalised-over-all-keys [[(sum = is_visible(mask, i, j, q.rows(), k.rows()) ? sum : T(sum + weights(i, j))), !is_visible(mask, i, j, q.rows(), k.rows())]])
+plant(${definitions}/attention.h [[static_cast<std::size_t>(b * kv_heads + ]] [[h / (heads / kv_heads)]] [[);]]
+  groups-interleaved [[h % kv_heads]])
+# Merging.
+plant(${definitions}/attention.h [[const T from_left = ]] [[Traits::exp(left.reference(i) - reference)]] [[;]]
+  rescale-missing [[Traits::from_double(1.0)]]
+  rescaled-by-another-row [[Traits::exp(left.reference(left.reference.size() - 1 - i) - reference)]])
+# Masks.
+plant(attest/mask.h [[return ]] [[j <= i]] [[;]]
+  causal-off-by-one [[j <= i + 1]])
+plant(attest/mask.h [[return ]] [[j <= i + keys - rows]] [[;]]
+  bottom-right-is-top-left [[j <= i]])
+plant(attest/mask.h [[if (]] [[j >= covered]] [[) return true;]]
+  appended-key-is-causal [[j >= covered && mask.causal == Causal::none]])
+plant(attest/mask.h [[pages_[static_cast<std::size_t>(]] [[(batch_ == 1 ? 0 : b) * heads_ + (heads_ == 1 ? 0 : h)]] [[)];]]
+  pages-transposed [[(heads_ == 1 ? 0 : h) * batch_ + (batch_ == 1 ? 0 : b)]])
+# Projections.
+plant(${definitions}/projection.h [[a(i, c) = ]] [[a(i, c) + (*bias)(c)]] [[;]]
+  bias-dropped [[a(i, c)]])
+plant(${definitions}/projection.h [[product(w_q, ]] [[transposed(w_k)]] [[)]]
+  key-weights-not-transposed [[w_k]])
+plant(${definitions}/projection.h [[k.push_back(columns_from(head, ]] [[dk]] [[, dk));]]
+  interleaved-keys-are-queries [[Index{0}]])
+plant(${definitions}/matrix.h [[l = 1; ]] [[l < a.cols()]] [[; ++l)]]
+  product-loses-its-last-term [[l + 1 < a.cols()]])
+# Heads.
+plant(${definitions}/multihead.h [[outputs.push_back(mattn_lse(q_heads[at], k_heads[at], ]] [=[v_heads[at]]=] [[, scale, masks(0, m)));]]
+  heads-swapped [=[v_heads[v_heads.size() - 1 - at]]=])
+plant(${definitions}/multihead.h [[w_o.middleRows(]] [[m * dv]] [[, dv)]]
+  every-head-takes-the-first-block-of-w_o [[Index{0}]])
+plant(${definitions}/multihead.h [[w.w_o = ]] [[transposed(torch.out_proj_weight)]] [[;]]
+  out-projection-not-transposed [[torch.out_proj_weight]])
+# Columns and positions.
+plant(${definitions}/columns.h [[const Matrix<T> weights = ]] [[softmax_columns(s)]] [[;]]
+  softmax-along-the-other-axis [[softmax_rows(s)]])
+plant(${definitions}/position.h [[y(i, c) = ]] [[y(i, c) + table(i, c)]] [[;]]
+  every-token-at-the-first-position [[y(i, c) + table(0, c)]])
+
+list(JOIN names "\", \"" joined)
+file(WRITE "${OUT}/planted_names.h"
+     "// Written by plant.cmake.\n#pragma once\n#include <string>\n#include <vector>\n\n"
+     "inline const std::vector<std::string> planted_names{\"${joined}\"};\n")

@@ -1,0 +1,106 @@
+// Each planted fault is refuted, by the check that is about it. The core here is the real one with one named deviation.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planted.h"
+#include "planted_names.h"
+#include "specification_checks.h"
+
+namespace attest::test {
+namespace {
+
+struct PlantedFault {
+  std::string name;
+  std::string check;  ///< what must refute it
+};
+
+const std::vector<PlantedFault> faults{
+    {"scale-dropped", "attention"},
+    {"scale-applied-twice", "attention"},
+    // Every relation between two runs holds with 2B in place of B: the formula alone refutes it.
+    {"mask-added-twice", "mask.additive-post-scale"},
+    {"mask-not-added", "mask.additive-post-scale"},
+    {"mask-of-another-row", "mask.additive-post-scale"},
+    {"conventions-exchanged", "mask.additive-pre-scale"},
+    {"key-of-the-next-position", "attention"},
+    {"one-term-not-shifted", "softmax"},
+    {"first-term-left-out-of-the-sum", "softmax"},
+    {"not-normalised", "softmax"},
+    {"mask-after-the-softmax", "mask.boolean"},
+    {"reference-left-out-of-the-log-sum-exp", "attention.log-sum-exp"},
+    {"values-of-the-first-block", "partial.state"},
+    {"renormalised-over-all-keys", "mask.renormalised"},
+    {"groups-interleaved", "grouped-queries"},
+    {"rescale-missing", "partial.split-and-merge"},
+    {"rescaled-by-another-row", "partial.split-and-merge"},
+    {"causal-off-by-one", "mask.causal-top-left"},
+    {"bottom-right-is-top-left", "mask.causal-bottom-right"},
+    {"appended-key-is-causal", "mmhattn.bias-kv"},
+    {"pages-transposed", "mmhattn.batch"},
+    {"bias-dropped", "projection"},
+    {"key-weights-not-transposed", "bilinear-scores"},
+    {"interleaved-keys-are-queries", "packed-qkv.interleaved"},
+    {"product-loses-its-last-term", "product"},
+    {"heads-swapped", "mhattn"},
+    {"every-head-takes-the-first-block-of-w_o", "mmhattn.as-sum"},
+    {"out-projection-not-transposed", "torch.packed"},
+    {"softmax-along-the-other-axis", "columns.attention"},
+    {"every-token-at-the-first-position", "ladder.positions"},
+};
+
+/// Turns a fault on while it lives.
+class Planted {
+ public:
+  explicit Planted(const std::string& name) { planted_fault() = name; }
+  ~Planted() { planted_fault().clear(); }
+  Planted(const Planted&) = delete;
+  Planted& operator=(const Planted&) = delete;
+};
+
+const SpecificationCheck<SymbolicScope>& check_named(const std::string& name) {
+  static const std::vector<SpecificationCheck<SymbolicScope>> all = symbolic_checks();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& check) { return check.name == name; });
+  if (found == all.end()) throw std::invalid_argument("there is no check " + name);
+  return *found;
+}
+std::vector<std::string> refutations(const SpecificationCheck<SymbolicScope>& check) {
+  SymbolicScope scope(/*room=*/192);
+  Comparison comparison;
+  check.run(scope, comparison);
+  return comparison.different;
+}
+
+class PlantedFaults : public ::testing::TestWithParam<PlantedFault> {};
+
+TEST_P(PlantedFaults, AreRefuted) {
+  const SpecificationCheck<SymbolicScope>& check = check_named(GetParam().check);
+  EXPECT_EQ(refutations(check), std::vector<std::string>{}) << "without the fault";
+  {
+    const Planted on(GetParam().name);
+    EXPECT_NE(refutations(check), std::vector<std::string>{});
+  }
+  EXPECT_TRUE(reached_faults().contains(GetParam().name)) << "its place is never reached";
+}
+INSTANTIATE_TEST_SUITE_P(Core, PlantedFaults, ::testing::ValuesIn(faults), [](const auto& fault) {
+  std::string name = fault.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(PlantedFaults, AreAllListed) {
+  std::vector<std::string> listed, written = planted_names;
+  for (const PlantedFault& fault : faults) listed.push_back(fault.name);
+  std::sort(listed.begin(), listed.end());
+  std::sort(written.begin(), written.end());
+  EXPECT_EQ(listed, written);
+}
+
+// The copies are the core while no fault is on.
+TEST(PlantedFaults, LeaveTheCoreAsItIsWhileOff) {
+  for (const SpecificationCheck<SymbolicScope>& check : symbolic_checks())
+    EXPECT_EQ(refutations(check), std::vector<std::string>{}) << check.name;
+}
+
+}  // namespace
+}  // namespace attest::test

@@ -1,0 +1,12 @@
+// The checks of specification.h on the scalars that prove. Compiled once for the real core and once for the core with
+// planted faults.
+#pragma once
+
+#include "attest/scalars/symbolic.h"
+#include "specification.h"
+
+namespace attest::test {
+
+[[nodiscard]] std::vector<SpecificationCheck<SymbolicScope>> symbolic_checks();
+
+}  // namespace attest::test
