@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Compiles the development and holds it against the catalogue. Commands, each for one test:
+
+  names        every row of theorems.md is proved here under its mechanical name or stands in not_here.txt with a reason;
+               no theorem without a row; no unproved statement in any file. Needs no Coq.
+  compile      coqc on every file, in a folder of its own.
+  assumptions  Print Assumptions of every theorem: the axioms of allowed_axioms.txt and no other. After compile.
+  coqchk       the independent checker on every file and on MathComp. After compile.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Words that leave something unproved, or switch a check of Coq off.
+UNPROVED = re.compile(
+    r"\b(Admitted|admit|give_up|Axioms?|Parameters?|Conjectures?|Abort|Unset\s+(Guard|Positivity|Universe)\s+Checking|"
+    r"bypass_check|type-in-type)\b"
+)
+
+
+class Failure(Exception):
+    """What is wrong, a line each."""
+
+
+def project(folder):
+    """The options for coqc and the files, in order, of _CoqProject."""
+    words = (folder / "_CoqProject").read_text().split()
+    files = [word for word in words if word.endswith(".v")]
+    options = [word for word in words if not word.endswith(".v") and word != "-arg"]
+    return options, files
+
+
+def without_comments(text):
+    """Coq's comments nest; a string could hold one's beginning, and no file here has strings."""
+    kept, depth, at = [], 0, 0
+    while at < len(text):
+        if text.startswith("(*", at):
+            depth, at = depth + 1, at + 2
+        elif depth and text.startswith("*)", at):
+            depth, at = depth - 1, at + 2
+        else:
+            if not depth:
+                kept.append(text[at])
+            at += 1
+    return "".join(kept)
+
+
+def theorems(folder):
+    """(file, name) of every statement that Theorem introduces, in order."""
+    found = []
+    for file in project(folder)[1]:
+        code = without_comments((folder / file).read_text())
+        found += [(file, name) for name in re.findall(r"\bTheorem\s+(\w+)", code)]
+    return found
+
+
+def catalogue(path):
+    """The names of all rows: the first cells of the tables, and the list of reductions."""
+    text = path.read_text()
+    names, in_reductions = [], False
+    for line in text.splitlines():
+        if line.startswith("## "):
+            in_reductions = line.startswith("## reductions")
+        if line.startswith("| `"):
+            names += re.findall(r"`([a-z0-9]+\.[a-z0-9-]+)`", line.split("|")[1])
+        elif in_reductions:
+            names += re.findall(r"`(reduction\.[a-z0-9-]+)`", line)
+    if len(names) != len(set(names)):
+        raise Failure("the catalogue names a row twice")
+    return names
+
+
+def excluded(folder):
+    """Rows of not_here.txt: 'name: reason'."""
+    rows = {}
+    for line in (folder / "not_here.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name, colon, reason = line.partition(": ")
+        if not colon or not reason.strip():
+            raise Failure(f"not_here.txt: '{line}' gives no reason; a line is 'row: reason'")
+        if name in rows:
+            raise Failure(f"not_here.txt names {name} twice")
+        rows[name] = reason
+    return rows
+
+
+def mechanical(row):
+    return re.sub(r"[.-]", "_", row)
+
+
+def check_names(folder, catalogue_path):
+    rows = catalogue(catalogue_path)
+    reasons = excluded(folder)
+    names = [name for _, name in theorems(folder)]
+    wrong = [f"{name} is stated twice" for name in sorted(set(names)) if names.count(name) > 1]
+    for row in rows:
+        if (mechanical(row) in names) == (row in reasons):
+            wrong.append(
+                f"{row} is both proved and in not_here.txt"
+                if row in reasons
+                else f"{row} is neither proved, as {mechanical(row)}, nor in not_here.txt"
+            )
+    wrong += [f"not_here.txt names {row}, which is no row of the catalogue" for row in reasons if row not in rows]
+    proved = {mechanical(row) for row in rows}
+    wrong += [f"{name} is the name of no row" for name in names if name.partition("__")[0] not in proved]
+    listed = set(project(folder)[1])
+    for file in sorted(folder.glob("*.v")):
+        if file.name not in listed:
+            wrong.append(f"{file.name} is not in _CoqProject")
+        for word in UNPROVED.finditer(without_comments(file.read_text())):
+            wrong.append(f"{file.name} has '{word.group()}'")
+    if wrong:
+        raise Failure("\n".join(wrong))
+    print(f"{len(rows)} rows: {len(rows) - len(reasons)} proved by {len(names)} theorems, {len(reasons)} not here")
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def compile_all(folder, build, coqc):
+    shutil.rmtree(build, ignore_errors=True)
+    build.mkdir(parents=True)
+    options, files = project(folder)
+    for file in files:
+        shutil.copy(folder / file, build)
+        run([coqc, *options, file], build)
+    print(f"{len(files)} files compiled")
+
+
+def check_assumptions(folder, build, coqc):
+    options, files = project(folder)
+    allowed = {
+        line
+        for line in (folder / "allowed_axioms.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    }
+    names = theorems(folder)
+    lines = ["From Attest Require " + " ".join(file.removesuffix(".v") for file in files) + "."]
+    for file, name in names:
+        lines.append(f'Redirect "{name}" Print Assumptions Attest.{file.removesuffix(".v")}.{name}.')
+    for old in build.glob("*.out"):
+        old.unlink()
+    (build / "assumptions.v").write_text("\n".join(lines) + "\n")
+    run([coqc, *options, "assumptions.v"], build)
+    wrong = []
+    for _, name in names:
+        printed = (build / f"{name}.out").read_text().strip()
+        if printed == "Closed under the global context":
+            continue
+        axioms = re.findall(r"^(\S+) :", printed, re.MULTILINE)
+        if not axioms or not printed.startswith("Axioms:") or not set(axioms) <= allowed:
+            wrong.append(f"{name} rests on more than is allowed:\n{printed}")
+    if wrong:
+        raise Failure("\n".join(wrong))
+    print(f"{len(names)} theorems, no axiom beyond the {len(allowed)} allowed")
+
+
+def check_again(folder, build, coqchk):
+    _, files = project(folder)
+    modules = ["Attest." + file.removesuffix(".v") for file in files]
+    printed = run([coqchk, "-silent", "-o", "-Q", ".", "Attest", *modules], build)
+    print(printed)
+    summary = printed.partition("CONTEXT SUMMARY")[2]
+    for heading in ("Axioms", "type-in-type", "guardedness", "positivity"):
+        if not re.search(rf"^\* .*{heading}.*:\s*<none>", summary, re.MULTILINE):
+            raise Failure(f"coqchk does not say that '{heading}' is <none>")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["names", "compile", "assumptions", "coqchk"])
+    parser.add_argument("--folder", type=pathlib.Path, default=HERE, help="the development (default: here)")
+    parser.add_argument("--catalogue", type=pathlib.Path, default=HERE.parents[1] / "theorems.md")
+    parser.add_argument("--build", type=pathlib.Path, default=HERE / "build", help="where compiled files go")
+    parser.add_argument("--coqc", default="coqc")
+    parser.add_argument("--coqchk", default="coqchk")
+    options = parser.parse_args()
+    try:
+        if options.command == "names":
+            check_names(options.folder, options.catalogue)
+        elif options.command == "compile":
+            compile_all(options.folder, options.build, options.coqc)
+        elif options.command == "assumptions":
+            check_assumptions(options.folder, options.build, options.coqc)
+        else:
+            check_again(options.folder, options.build, options.coqchk)
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
