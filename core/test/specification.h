@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ template <class Scope>
 struct SpecificationCheck {
   std::string name;
   std::function<void(Scope&, Comparison&)> run;
+  friend std::ostream& operator<<(std::ostream& out, const SpecificationCheck& check) { return out << check.name; }
 };
 
 /// The checks on the scalar of one scope class. Scope::Number is the scalar; real, positive, matrix and vector make

@@ -2,11 +2,13 @@
 // planted faults.
 #pragma once
 
+#include "attest/scalars/finite_field.h"
 #include "attest/scalars/symbolic.h"
 #include "specification.h"
 
 namespace attest::test {
 
 [[nodiscard]] std::vector<SpecificationCheck<SymbolicScope>> symbolic_checks();
+[[nodiscard]] std::vector<SpecificationCheck<FieldScope>> field_checks();
 
 }  // namespace attest::test
