@@ -66,14 +66,13 @@ class Specification {
   using At = std::size_t;
 
   [[nodiscard]] static std::vector<SpecificationCheck<Scope>> checks() {
-    return {
+    std::vector<SpecificationCheck<Scope>> all = {
         {"softmax", softmax_of_a_row},
         {"softmax.hidden-entries", softmax_with_hidden_entries},
         {"softmax.rows-and-columns", softmax_of_matrices},
         {"product", matrix_product},
         {"attention", attention_itself},
         {"attention.weights-and-scores", scores_and_weights},
-        {"attention.log-sum-exp", log_sum_exps},
         {"mask.additive-post-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::post_scale); }},
         {"mask.additive-pre-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::pre_scale); }},
         {"mask.boolean", boolean},
@@ -85,7 +84,6 @@ class Specification {
         {"grouped-queries", grouped},
         {"partial.state", partial_state},
         {"partial.split-and-merge", split_and_merge},
-        {"partial.merge-by-log-sum-exp", merge_by_log_sum_exp},
         {"projection", projection_alone},
         {"attn_w", weighted},
         {"mattn_w", masked_weighted},
@@ -115,6 +113,11 @@ class Specification {
         {"columns.single-query", one_query},
         {"columns.multihead", columns_multihead},
     };
+    if constexpr (Scope::has_log) {
+      all.push_back({"attention.log-sum-exp", log_sum_exps});
+      all.push_back({"partial.merge-by-log-sum-exp", merge_by_log_sum_exp});
+    }
+    return all;
   }
 
  private:

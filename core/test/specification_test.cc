@@ -28,7 +28,7 @@ TEST_P(InAFiniteField, TheCoreIsTheDefinition) {
     different = comparison.different;
     return different.empty();
   });
-  if (entries == 0) GTEST_SKIP() << "about logarithms, which residues do not represent";
+  EXPECT_GT(entries, 0);
   EXPECT_TRUE(verdict.holds);
   EXPECT_EQ(different, std::vector<std::string>{});
   EXPECT_LE(verdict.log2_error, -60) << verdict.runs.back();

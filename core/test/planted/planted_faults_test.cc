@@ -60,10 +60,9 @@ class Planted {
 };
 
 template <class Scope>
-const SpecificationCheck<Scope>& named(const std::vector<SpecificationCheck<Scope>>& all, const std::string& name) {
+const SpecificationCheck<Scope>* named(const std::vector<SpecificationCheck<Scope>>& all, const std::string& name) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& check) { return check.name == name; });
-  if (found == all.end()) throw std::invalid_argument("there is no check " + name);
-  return *found;
+  return found == all.end() ? nullptr : &*found;
 }
 Comparison compared(const SpecificationCheck<SymbolicScope>& check) {
   SymbolicScope scope(/*room=*/192);
@@ -82,7 +81,10 @@ constexpr auto none = [] { return std::vector<std::string>{}; };
 class PlantedFaults : public ::testing::TestWithParam<PlantedFault> {
  protected:
   template <class Scope>
-  static void expect_refuted(const SpecificationCheck<Scope>& check) {
+  static void expect_refuted(const std::vector<SpecificationCheck<Scope>>& all) {
+    const SpecificationCheck<Scope>* found = named(all, GetParam().check);
+    ASSERT_NE(found, nullptr) << "there is no check " << GetParam().check;
+    const SpecificationCheck<Scope>& check = *found;
     EXPECT_EQ(compared(check).different, none()) << "without the fault";
     {
       const Planted on(GetParam().name);
@@ -94,19 +96,27 @@ class PlantedFaults : public ::testing::TestWithParam<PlantedFault> {
 
 TEST_P(PlantedFaults, AreRefutedSymbolically) {
   static const std::vector<SpecificationCheck<SymbolicScope>> all = symbolic_checks();
-  expect_refuted(named(all, GetParam().check));
+  expect_refuted(all);
 }
-TEST_P(PlantedFaults, AreRefutedInAFiniteField) {
+class PlantedFaultsOfNumbers : public PlantedFaults {};
+TEST_P(PlantedFaultsOfNumbers, AreRefutedInAFiniteField) {
   static const std::vector<SpecificationCheck<FieldScope>> all = field_checks();
-  const SpecificationCheck<FieldScope>& check = named(all, GetParam().check);
-  if (compared(check).entries == 0) GTEST_SKIP() << "about logarithms, which residues do not represent";
-  expect_refuted(check);
+  expect_refuted(all);
 }
-INSTANTIATE_TEST_SUITE_P(Core, PlantedFaults, ::testing::ValuesIn(faults), [](const auto& fault) {
+
+constexpr auto test_name = [](const auto& fault) {
   std::string name = fault.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
-});
+};
+INSTANTIATE_TEST_SUITE_P(Core, PlantedFaults, ::testing::ValuesIn(faults), test_name);
+// Residues have no logarithms.
+std::vector<PlantedFault> without_logarithms() {
+  std::vector<PlantedFault> rest = faults;
+  std::erase_if(rest, [](const PlantedFault& fault) { return fault.check == "attention.log-sum-exp"; });
+  return rest;
+}
+INSTANTIATE_TEST_SUITE_P(Core, PlantedFaultsOfNumbers, ::testing::ValuesIn(without_logarithms()), test_name);
 
 TEST(PlantedFaults, AreAllListed) {
   std::vector<std::string> listed, written = planted_names;
