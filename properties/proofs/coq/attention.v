@@ -134,14 +134,20 @@ Variables (M N dk dv : nat).
 Local Notation Attention := (attention e scale).
 Implicit Types (Q : 'M[R]_(M, dk)) (K : 'M[R]_(N, dk)) (V : 'M[R]_(N, dv)).
 
-(** k_j -> k_j + k for one k changes nothing. *)
-Theorem attention_key_translation (k : 'rV_dk) Q K V : Attention Q (K + ones_times N k) V = Attention Q K V.
+(** k_j -> k_j + k for one k changes nothing, under any mask either. *)
+Lemma mattn_key_translation conv (B : 'M[score R]_(M, N)) (k : 'rV_dk) Q K V :
+  mattn e scale conv B Q (K + ones_times N k) V = mattn e scale conv B Q K V.
 Proof.
 congr (_ *m V); rewrite -[RHS](softmax_shift e (fun i => scale * (Q *m k^T) i 0)); congr (softmax e).
-apply/matrixP => i j; rewrite [LHS]mxE [RHS]mxE [finite _ i j]mxE /=; congr Some.
-rewrite linearD mulmxDr scalerDr mxE; congr (_ + _); rewrite !mxE; congr (_ * _).
-by apply: eq_bigr => l _; rewrite !mxE big_ord1 mxE mul1r.
+apply/matrixP => i j; rewrite [RHS]mxE !masked_scoresE; case: (B i j) => [b|] //; congr Some.
+have -> : (Q *m (K + ones_times N k)^T) i j = (Q *m K^T) i j + (Q *m k^T) i 0.
+  rewrite linearD mulmxDr mxE; congr (_ + _); rewrite !mxE.
+  by apply: eq_bigr => l _; rewrite !mxE big_ord1 mxE mul1r.
+by case: conv; rewrite /= !mulrDr addrAC.
 Qed.
+
+Theorem attention_key_translation (k : 'rV_dk) Q K V : Attention Q (K + ones_times N k) V = Attention Q K V.
+Proof. by rewrite -!(mattn_zero_mask e scale pre_scale) mattn_key_translation. Qed.
 
 (** Q -> QG, K -> K G^-T changes nothing. *)
 Theorem attention_query_key_exchange (G : 'M_dk) Q K V :
@@ -383,3 +389,43 @@ by apply: eq_bigr => w _; rewrite mxE /= score.
 Qed.
 
 End SingleQuery.
+
+Section ScoreVariance.
+(** A finite probability space: outcomes with probabilities p, and random vectors q and k over it. *)
+Variables (R : realFieldType) (outcomes dk : nat) (p : 'I_outcomes -> R) (q k : 'I_outcomes -> 'rV[R]_dk).
+Local Notation E f := (expectation p f).
+
+Lemma expectation_sum n (f : 'I_n -> 'I_outcomes -> R) : E (fun w => \sum_a f a w) = \sum_a E (f a).
+Proof. by rewrite /expectation exchange_big; apply: eq_bigr => w _; rewrite mulr_sumr. Qed.
+
+(** q and k with independent entries of mean 0 and variance 1: what is needed of that is that second moments are
+    E[q_a q_b] = [a = b] = E[k_a k_b], that they factor between q and k, and so do the means. Then q.k has mean 0 and
+    variance E[(q.k)^2] = dk, and scale^2 dk scaled, which is 1 for scale = 1/sqrt(dk). *)
+Theorem attention_score_variance (scale : R) :
+    (forall a, E (fun w => q w 0 a * k w 0 a) = E (fun w => q w 0 a) * E (fun w => k w 0 a)) ->
+    (forall a b, E (fun w => (q w 0 a * q w 0 b) * (k w 0 a * k w 0 b)) =
+                 E (fun w => q w 0 a * q w 0 b) * E (fun w => k w 0 a * k w 0 b)) ->
+    (forall a, E (fun w => q w 0 a) = 0) -> (forall a, E (fun w => k w 0 a) = 0) ->
+    (forall a b, E (fun w => q w 0 a * q w 0 b) = (a == b)%:R) ->
+    (forall a b, E (fun w => k w 0 a * k w 0 b) = (a == b)%:R) ->
+  let s w := (q w *m (k w)^T) 0 0 in
+  [/\ E s = 0, E (fun w => (s w) ^+ 2) = dk%:R & E (fun w => (scale * s w) ^+ 2) = scale ^+ 2 * dk%:R].
+Proof.
+move=> mean_factor moment_factor q0 k0 qq kk s.
+have sE w : s w = \sum_a q w 0 a * k w 0 a by rewrite /s mxE; apply: eq_bigr => a _; rewrite mxE.
+have s2 : E (fun w => (s w) ^+ 2) = dk%:R.
+  transitivity (E (fun w => \sum_a \sum_b (q w 0 a * q w 0 b) * (k w 0 a * k w 0 b))).
+    apply: eq_bigr => w _; rewrite sE expr2 mulr_suml; congr (_ * _); apply: eq_bigr => a _.
+    by rewrite mulr_sumr; apply: eq_bigr => b _; rewrite mulrACA.
+  rewrite expectation_sum.
+  transitivity (\sum_(a < dk) (1 : R)); last by rewrite sumr_const card_ord.
+  apply: eq_bigr => a _; rewrite expectation_sum (bigD1 a) //= moment_factor qq kk eqxx mulr1 big1 ?addr0 // => b ba.
+  by rewrite moment_factor qq kk eq_sym (negPf ba) mul0r.
+split=> //.
+  transitivity (E (fun w => \sum_a q w 0 a * k w 0 a)); first by apply: eq_bigr => w _; rewrite sE.
+  by rewrite expectation_sum big1 // => a _; rewrite mean_factor q0 mul0r.
+rewrite -s2 /expectation mulr_sumr; apply: eq_bigr => w _.
+by rewrite exprMn mulrCA.
+Qed.
+
+End ScoreVariance.

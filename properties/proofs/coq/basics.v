@@ -224,6 +224,13 @@ move=> QQ'; rewrite -!(mattn_zero_mask pre_scale); apply: mattn_local => //.
 by apply/rowP => j; rewrite !mxE.
 Qed.
 
+Lemma masked_scores_gather conv M N N' dk (g : 'I_N' -> 'I_N) (B : 'M[score R]_(M, N)) (Q : 'M_(M, dk))
+    (K : 'M_(N, dk)) :
+  masked_scores conv (colsub g B) Q (rowsub g K) = colsub g (masked_scores conv B Q K).
+Proof.
+by apply/matrixP => i l; rewrite !mxE; congr (masked_score _ _ _); apply: eq_bigr => c _; rewrite !mxE.
+Qed.
+
 (** Keys gathered by g, each visible one r times. *)
 Lemma mattn_gather conv M N N' dk dv (g : 'I_N' -> 'I_N) r (B : 'M[score R]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk))
     (V : 'M_(N, dv)) :
@@ -232,7 +239,7 @@ Lemma mattn_gather conv M N N' dk dv (g : 'I_N' -> 'I_N) r (B : 'M[score R]_(M, 
 Proof.
 move=> r_gt0 Br.
 have S i l : masked_scores conv (colsub g B) Q (rowsub g K) i l = masked_scores conv B Q K i (g l).
-  by rewrite !mxE; congr (masked_score _ _ _); apply: eq_bigr => c _; rewrite !mxE.
+  by rewrite masked_scores_gather mxE.
 have seen i j x : weight e (masked_scores conv B Q K i j) * x != 0 -> #|[pred l | g l == j]| = r.
   move=> w; apply: (Br i); apply: contraNneq w => Bij.
   by rewrite mxE Bij mul0r.
@@ -277,3 +284,82 @@ by apply: (@mattn_gather _ _ _ _ _ _ _ r) => // i j _; apply: gr.
 Qed.
 
 End Attention.
+
+Section Projections.
+Variable R : realFieldType.
+
+Lemma rowsub_project M M' c d (f : 'I_M' -> 'I_M) (P : projection R c d) (X : 'M_(M, c)) :
+  rowsub f (project P X) = project P (rowsub f X).
+Proof. by apply/matrixP => i j; rewrite !mxE; congr (_ + _); apply: eq_bigr => l _; rewrite !mxE. Qed.
+
+Lemma row_project M c d (i : 'I_M) (P : projection R c d) (X : 'M_(M, c)) : row i (project P X) = project P (row i X).
+Proof. by rewrite !rowEsub rowsub_project. Qed.
+
+Lemma project_local M M' c d (i : 'I_M) (i' : 'I_M') (P : projection R c d) (X : 'M_(M, c)) (X' : 'M_(M', c)) :
+  row i X = row i' X' -> row i (project P X) = row i' (project P X').
+Proof. by rewrite !row_project => ->. Qed.
+
+End Projections.
+
+(** Without queries every visible key weighs the same: what the counterexamples are computed with. *)
+Lemma mattn_flat (R : realFieldType) (e : exponential R) (scale : R) conv M N dk dv (allowed : 'M[bool]_(M, N))
+    (K : 'M_(N, dk)) (V : 'M_(N, dv)) i c :
+  mattn e scale conv (additive R allowed) 0 K V i c =
+  (\sum_j if allowed i j then V j c else 0) / (\sum_j if allowed i j then 1 else 0).
+Proof.
+have weightE j : weight e (masked_scores scale conv (additive R allowed) (0 : 'M_(M, dk)) K i j) =
+    if allowed i j then 1 else 0.
+  rewrite masked_scoresE mul0mx [additive _ _ _ _]mxE; case: (allowed i j) => //=.
+  by rewrite !mxE; case: conv; rewrite addr0 mulr0 exp0.
+by rewrite softmax_mulE /total; congr (_ / _); apply: eq_bigr => j _; rewrite weightE; case: (allowed i j);
+  rewrite ?mul1r ?mul0r.
+Qed.
+
+Section Heads.
+Variable R : realFieldType.
+
+Lemma eq_beside M h d (A A' : 'I_h -> 'M[R]_(M, d)) : (forall m, A m = A' m) -> beside A = beside A'.
+Proof. by move=> AA'; apply/matrixP => i x; rewrite !mxE AA'. Qed.
+
+Lemma beside_local M M' h d (A : 'I_h -> 'M[R]_(M, d)) (A' : 'I_h -> 'M[R]_(M', d)) i i' :
+  (forall m, row i (A m) = row i' (A' m)) -> row i (beside A) = row i' (beside A').
+Proof. by move=> AA'; apply/rowP => x; have /rowP/(_ (inner x)) := AA' (outer x); rewrite !mxE. Qed.
+
+Lemma rowsub_beside M M' h d (f : 'I_M' -> 'I_M) (A : 'I_h -> 'M[R]_(M, d)) :
+  rowsub f (beside A) = beside (fun m => rowsub f (A m)).
+Proof. by apply/matrixP => i x; rewrite !mxE. Qed.
+
+Lemma besideK M h d (A : 'I_h -> 'M[R]_(M, d)) m : columns_of_head (beside A) m = A m.
+Proof. by apply/matrixP => i a; rewrite !mxE outerK innerK. Qed.
+
+Lemma columns_of_headK M h d (A : 'M[R]_(M, h * d)) : beside (columns_of_head A) = A.
+Proof. by apply/matrixP => i x; rewrite !mxE fusedK. Qed.
+
+Lemma aboveK h d n (A : 'I_h -> 'M[R]_(d, n)) m : rows_of_head (above A) m = A m.
+Proof. by apply/matrixP => a j; rewrite !mxE outerK innerK. Qed.
+
+(** [O_1 | ... | O_h] A = sum_m O_m A^m. *)
+Lemma mul_beside M h d n (O : 'I_h -> 'M[R]_(M, d)) (A : 'M[R]_(h * d, n)) :
+  beside O *m A = \sum_m O m *m rows_of_head A m.
+Proof.
+apply/matrixP => i j; rewrite mxE sum_fused summxE; apply: eq_bigr => m _.
+by rewrite mxE; apply: eq_bigr => a _; rewrite !mxE outerK innerK.
+Qed.
+
+(** The product with [W_1 | ... | W_h], head by head. *)
+Lemma columns_of_head_fuse M h c d (P : 'I_h -> projection R c d) (X : 'M[R]_(M, c)) m :
+  columns_of_head (project (fuse P) X) m = project (P m) X.
+Proof.
+apply/matrixP => i a; rewrite /project !mxE !big_ord1 !mxE outerK innerK; congr (_ + _).
+by apply: eq_bigr => l _; rewrite !mxE outerK innerK.
+Qed.
+
+Lemma project_side_by_side M c d d' (P : projection R c d) (P' : projection R c d') (X : 'M[R]_(M, c)) :
+  project (side_by_side P P') X = row_mx (project P X) (project P' X).
+Proof. by rewrite /project /ones_times /= !mul_mx_row add_row_mx. Qed.
+
+Lemma rows_of_head_project h d c d' (P : projection R c d') (X : 'M[R]_(h * d, c)) m :
+  rows_of_head (project P X) m = project P (rows_of_head X m).
+Proof. by rewrite -[rows_of_head _ m]/(rowsub (fused m) _) rowsub_project. Qed.
+
+End Heads.

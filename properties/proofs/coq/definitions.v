@@ -317,3 +317,96 @@ Definition repeated n d (A : 'I_kv_heads -> 'M[R]_(n, d)) (h : 'I_(kv_heads * gr
   nth 0 (flatten [seq nseq group (A a) | a <- enum 'I_kv_heads]) h.
 
 End Grouped.
+
+Section Packing.
+Variable R : realFieldType.
+
+(** W = [W_1 | ... | W_h] with the biases alike. *)
+Definition fuse h c d (P : 'I_h -> projection R c d) : projection R c (h * d) :=
+  Projection (beside (fun m => matrix_of (P m))) (beside (fun m => bias_of (P m))).
+
+(** [W | W']. *)
+Definition side_by_side c d d' (P : projection R c d) (P' : projection R c d') : projection R c (d + d') :=
+  Projection (row_mx (matrix_of P) (matrix_of P')) (row_mx (bias_of P) (bias_of P')).
+
+Variables (e : exponential R) (scale : R) (conv : convention).
+Variables (M N cq ck cv dk dv d_o h : nat).
+
+(** Heads as views of one projection: head m takes the m-th block of columns of its queries, keys and values. *)
+Definition attention_of_views (B : 'I_h -> 'M[score R]_(M, N)) (q : 'M[R]_(M, h * dk)) (k : 'M[R]_(N, h * dk))
+    (v : 'M[R]_(N, h * dv)) : 'M[R]_(M, h * dv) :=
+  beside (fun m => mattn e scale conv (B m) (columns_of_head q m) (columns_of_head k m) (columns_of_head v m)).
+
+(** The fused form of MMHAttn: one product each for the queries, keys and values of all heads. *)
+Definition mmhattn_fused (Pq : projection R cq (h * dk)) (Pk : projection R ck (h * dk)) (Pv : projection R cv (h * dv))
+    (Wo : projection R (h * dv) d_o) (B : 'I_h -> 'M[score R]_(M, N)) (Q : 'M[R]_(M, cq)) (K : 'M[R]_(N, ck))
+    (V : 'M[R]_(N, cv)) : 'M[R]_(M, d_o) :=
+  project Wo (attention_of_views B (project Pq Q) (project Pk K) (project Pv V)).
+
+(** add_bias_kv: one learned row b_k, b_v appended to the projected keys and values; no mask hides it and nothing is added
+    to its score. *)
+Definition mmhattn_bias_kv (W : 'I_h -> weights R cq ck cv dk dv) (Wo : projection R (h * dv) d_o)
+    (b_k : 'I_h -> 'rV[R]_dk) (b_v : 'I_h -> 'rV[R]_dv) (B : 'I_h -> 'M[score R]_(M, N)) (Q : 'M[R]_(M, cq))
+    (K : 'M[R]_(N, ck)) (V : 'M[R]_(N, cv)) : 'M[R]_(M, d_o) :=
+  project Wo (beside (fun m => mattn e scale conv (row_mx (B m) (const_mx (Some 0)))
+    (project (Wq (W m)) Q) (col_mx (project (Wk (W m)) K) (b_k m)) (col_mx (project (Wv (W m)) V) (b_v m)))).
+
+End Packing.
+
+Section Torch.
+(** torch.nn.MultiheadAttention with matrices [out, in] as it stores them: x -> x A^T + 1b^T, d = h * dh. *)
+Variables (R : realFieldType) (e : exponential R) (scale : R) (conv : convention).
+Definition linear M c d (A : 'M[R]_(d, c)) (b : 'rV[R]_d) (X : 'M[R]_(M, c)) : 'M[R]_(M, d) := X *m A^T + ones_times M b.
+
+Variables (M N ck cv h dh : nat).
+Local Notation d := (h * dh)%N.
+Variables (out_weight : 'M[R]_d) (out_bias : 'rV[R]_d).
+Variables (B : 'I_h -> 'M[score R]_(M, N)).
+
+(** q_proj_weight, k_proj_weight, v_proj_weight; in_proj_bias is packed in either case. *)
+Definition torch_separate (Aq : 'M[R]_d) (Ak : 'M[R]_(d, ck)) (Av : 'M[R]_(d, cv)) (in_bias : 'rV[R]_(d + (d + d)))
+    (Q : 'M[R]_(M, d)) (K : 'M[R]_(N, ck)) (V : 'M[R]_(N, cv)) : 'M[R]_(M, d) :=
+  linear out_weight out_bias
+    (attention_of_views e scale conv B (linear Aq (lsubmx in_bias) Q) (linear Ak (lsubmx (rsubmx in_bias)) K)
+                        (linear Av (rsubmx (rsubmx in_bias)) V)).
+
+(** in_proj_weight, rows [Q; K; V]. *)
+Definition torch_packed (in_weight : 'M[R]_(d + (d + d), d)) (in_bias : 'rV[R]_(d + (d + d))) (Q : 'M[R]_(M, d))
+    (K V : 'M[R]_(N, d)) : 'M[R]_(M, d) :=
+  linear out_weight out_bias
+    (attention_of_views e scale conv B (lsubmx (linear in_weight in_bias Q))
+                        (lsubmx (rsubmx (linear in_weight in_bias K)))
+                        (rsubmx (rsubmx (linear in_weight in_bias V)))).
+
+End Torch.
+
+Section Batch.
+Variables (R : realFieldType) (e : exponential R) (scale : R) (conv : convention).
+Variables (batch M N cq ck cv dk dv d_o h : nat).
+Variables (W : 'I_h -> weights R cq ck cv dk dv) (Wo : projection R (h * dv) d_o).
+
+(** A batch B x S x D as the memory of B * S rows: one product with each matrix for all tokens, heads and entries as
+    views. Entry b is [rows_of_head _ b]. *)
+Definition mmhattn_batch (B : 'I_batch -> 'I_h -> 'M[score R]_(M, N)) (Q : 'M[R]_(batch * M, cq))
+    (K : 'M[R]_(batch * N, ck)) (V : 'M[R]_(batch * N, cv)) : 'M[R]_(batch * M, d_o) :=
+  let q := project (fuse (fun m => Wq (W m))) Q in
+  let k := project (fuse (fun m => Wk (W m))) K in
+  let v := project (fuse (fun m => Wv (W m))) V in
+  project Wo (above (fun b =>
+    attention_of_views e scale conv (B b) (rows_of_head q b) (rows_of_head k b) (rows_of_head v b))).
+
+(** The masks of a batch of heads: 2-D, one for all; 3-D, page b h + m; 4-D, an extent of 1 serving every index. *)
+Definition mask_2d (B : 'M[score R]_(M, N)) : 'I_batch -> 'I_h -> 'M[score R]_(M, N) := fun _ _ => B.
+Definition mask_3d (B : 'I_(batch * h) -> 'M[score R]_(M, N)) : 'I_batch -> 'I_h -> 'M[score R]_(M, N) :=
+  fun b m => B (fused b m).
+Definition broadcast n extent (serves : extent = n \/ extent = 1%N) (i : 'I_n) : 'I_extent.
+Proof.
+case: (posnP extent) => [extent0|extent_gt0]; last exact: Ordinal (ltn_pmod i extent_gt0).
+by exfalso; case: serves i; rewrite extent0 // => <- [].
+Defined.
+Definition mask_4d extent_b extent_h (serves_b : extent_b = batch \/ extent_b = 1%N)
+    (serves_h : extent_h = h \/ extent_h = 1%N) (B : 'I_extent_b -> 'I_extent_h -> 'M[score R]_(M, N)) :
+    'I_batch -> 'I_h -> 'M[score R]_(M, N) :=
+  fun b m => B (broadcast serves_b b) (broadcast serves_h m).
+
+End Batch.

@@ -203,3 +203,42 @@ by rewrite /= BE !masked_row_shift !mattn_zero_mask.
 Qed.
 
 End Conventions.
+
+Section Refuted.
+Variables (R : realFieldType) (e : exponential R) (scale : R).
+
+(** False: pre-scale and post-scale agree for every finite B. Refuted for every exponential that is not the constant 1 and
+    every scale but 1. *)
+Theorem masked_conventions_differ :
+    (exists a, e a != 1) -> scale != 1 ->
+  ~ (forall M N dk dv (B : 'M[R]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)),
+       mattn e scale pre_scale (finite B) Q K V = mattn e scale post_scale (finite B) Q K V).
+Proof.
+case=> a ea scale_neq1 agree; have scale1 : scale - 1 != 0 by rewrite subr_eq0.
+pose b := a / (scale - 1).
+have /matrixP/(_ 0 0) := agree 1%N 2%N 1%N 1%N (\row_j if j == 0 then b else 0) 0 0 (delta_mx 0 0).
+rewrite !softmax_mulE /total !big_ord_recl !big_ord0 !masked_scoresE !mul0mx !mxE /=.
+rewrite !(mulr0, add0r, addr0, mulr1) exp0.
+have pos (x : R) : e x + 1 != 0 by rewrite gt_eqF // addr_gt0 ?ltr01 ?exp_gt0.
+move/eqP; rewrite eqr_div // !mulrDr !mulr1 [e b * _]mulrC (inj_eq (addrI _)).
+apply/negP; apply: contraNneq ea => ee.
+have -> : a = scale * b - b by rewrite -[in X in _ - X](mul1r b) -mulrBl mulrC divfK.
+by rewrite expB ee divff ?exp_neq0.
+Qed.
+
+(** False: MAttn_B is permutation equivariant for every B. Every exponential refutes it. *)
+Theorem masked_breaks_equivariance (conv : convention) :
+  ~ (forall M N dk dv (B : 'M[score R]_(M, N)) (pi : 'S_M) (sigma : 'S_N) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)),
+       (forall i, sees_a_key B i) ->
+     mattn e scale conv B (row_perm pi Q) (row_perm sigma K) (row_perm sigma V) =
+     row_perm pi (mattn e scale conv B Q K V)).
+Proof.
+move=> equi.
+have B_sees i : sees_a_key (additive R (causal_top_left 2 2)) i by exists i; rewrite !mxE leqnn.
+have /matrixP/(_ 0 0) := equi 2%N 2%N 1%N 1%N _ (tperm 0 1) 1%g 0 0 (delta_mx 0 0) B_sees.
+rewrite linear0 !row_perm1 [RHS]mxE tpermL !mattn_flat !big_ord_recl !big_ord0 !mxE /=.
+rewrite !addr0 divff ?oner_neq0 // mul1r => /esym/eqP.
+by rewrite invr_eq1 -(natrD _ 1 1) (eqr_nat R 2 1).
+Qed.
+
+End Refuted.
