@@ -321,7 +321,7 @@ have nth_blocks (T : Type) (x : T) (s : seq T) k : (k < size s * group)%N ->
     by rewrite nth_nseq lt_k divn_small.
   have g_gt0 : (0 < group)%N by case: group k_lt {IH ge_k} => //; rewrite muln0.
   rewrite IH; last by rewrite ltn_subLR // -mulSn.
-  by rewrite -[in RHS](subnK ge_k) divnDr ?divnn ?g_gt0 ?addn1 //; apply/dvdn_nseq.
+  by rewrite -[in RHS](subnK ge_k) divnDr ?divnn ?g_gt0 ?addn1.
 rewrite /repeated (map_comp (nseq group) A).
 rewrite nth_blocks ?size_map -?enumT ?size_enum_ord //.
 by rewrite (nth_map (outer h)) ?size_enum_ord ?outer_bound // -[X in nth _ _ X]/(nat_of_ord (outer h)) nth_ord_enum.
@@ -340,8 +340,8 @@ Section AnyLength.
 Variables (R : realFieldType) (e : exponential R) (scale : R) (dk dv : nat).
 Local Notation Attention := (attention e scale).
 
-(** One function for every M and N: the answers to two sequences of queries, one below the other, are the answers to each,
-    one below the other; no query gives an empty output. *)
+(** One function for every M and N: the answers to two sequences of queries, one below the other, are the answers to
+    each, one below the other; no query gives an empty output. *)
 Theorem attention_any_length M M' N (Q : 'M_(M, dk)) (Q' : 'M_(M', dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) :
   Attention (col_mx Q Q') K V = col_mx (Attention Q K V) (Attention Q' K V).
 Proof.

@@ -248,7 +248,8 @@ under eq_bigr => l _ do rewrite S [rowsub g V l c]mxE.
 under [X in _ / X = _]eq_bigr => l _ do rewrite S.
 have num := @sum_gather R N N' g r (fun j => weight e (masked_scores conv B Q K i j) * V j c) (fun j => @seen i j _).
 have den : \sum_l weight e (masked_scores conv B Q K i (g l)) = (\sum_j weight e (masked_scores conv B Q K i j)) *+ r.
-  by apply: (@sum_gather R N N' g r (fun j => weight e (masked_scores conv B Q K i j))) => j; rewrite -[X in X != _]mulr1 => /seen.
+  apply: (@sum_gather R N N' g r (fun j => weight e (masked_scores conv B Q K i j))) => j.
+  by rewrite -[X in X != _]mulr1 => /seen.
 cbv beta in num; rewrite num den.
 by rewrite quotient_mulrn.
 Qed.

@@ -46,8 +46,8 @@ Theorem batch_mask_forms__pages (B : 'I_batch -> 'I_h -> 'M[score R]_(M, N)) b m
   mask_4d (or_introl (erefl batch)) (or_introl (erefl h)) B b m = B b m.
 Proof.
 have all n (i : 'I_n) : broadcast (or_introl (erefl n)) i = i.
-  rewrite /broadcast; case: posnP => [n0|n_gt0]; first by exfalso; have := leq_ltn_trans (leq0n i) (ltn_ord i); rewrite n0.
-  by apply: val_inj; rewrite /= modn_small.
+  rewrite /broadcast; case: posnP => [n0|n_gt0]; last by apply: val_inj; rewrite /= modn_small.
+  by exfalso; have := leq_ltn_trans (leq0n i) (ltn_ord i); rewrite n0.
 by rewrite /mask_3d /mask_4d outerK innerK !all.
 Qed.
 

@@ -10,7 +10,7 @@ Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
 
-Import GRing.Theory.
+Import GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 (** All that is assumed of e^x: it turns sums into products and is positive. It need not be monotone, continuous, or
@@ -20,6 +20,10 @@ Record exponential (R : realFieldType) := Exponential {
   expD : forall a b : R, exp_of (a + b) = exp_of a * exp_of b;
   exp_gt0 : forall a : R, 0 < exp_of a
 }.
+
+(** There is one over every field: no theorem here is about nothing. *)
+Definition constant_exponential (R : realFieldType) : exponential R :=
+  @Exponential R (fun=> 1) (fun _ _ => esym (mulr1 1)) (fun=> @ltr01 R).
 
 (** A score or an entry of an additive mask: a number, or [hidden], the documents' minus infinity. *)
 Notation score R := (option R).
@@ -343,8 +347,8 @@ Definition mmhattn_fused (Pq : projection R cq (h * dk)) (Pk : projection R ck (
     (V : 'M[R]_(N, cv)) : 'M[R]_(M, d_o) :=
   project Wo (attention_of_views B (project Pq Q) (project Pk K) (project Pv V)).
 
-(** add_bias_kv: one learned row b_k, b_v appended to the projected keys and values; no mask hides it and nothing is added
-    to its score. *)
+(** add_bias_kv: one learned row b_k, b_v appended to the projected keys and values; no mask hides it and nothing is
+    added to its score. *)
 Definition mmhattn_bias_kv (W : 'I_h -> weights R cq ck cv dk dv) (Wo : projection R (h * dv) d_o)
     (b_k : 'I_h -> 'rV[R]_dk) (b_v : 'I_h -> 'rV[R]_dv) (B : 'I_h -> 'M[score R]_(M, N)) (Q : 'M[R]_(M, cq))
     (K : 'M[R]_(N, ck)) (V : 'M[R]_(N, cv)) : 'M[R]_(M, d_o) :=
@@ -356,7 +360,8 @@ End Packing.
 Section Torch.
 (** torch.nn.MultiheadAttention with matrices [out, in] as it stores them: x -> x A^T + 1b^T, d = h * dh. *)
 Variables (R : realFieldType) (e : exponential R) (scale : R) (conv : convention).
-Definition linear M c d (A : 'M[R]_(d, c)) (b : 'rV[R]_d) (X : 'M[R]_(M, c)) : 'M[R]_(M, d) := X *m A^T + ones_times M b.
+Definition linear M c d (A : 'M[R]_(d, c)) (b : 'rV[R]_d) (X : 'M[R]_(M, c)) : 'M[R]_(M, d) :=
+  X *m A^T + ones_times M b.
 
 Variables (M N ck cv h dh : nat).
 Local Notation d := (h * dh)%N.

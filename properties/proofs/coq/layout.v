@@ -10,7 +10,8 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory.
 Local Open Scope ring_scope.
 
-(** A^(i) = I^(i) A, (AB)^(i) = A^(i) B, (K^T)^[s] = (K^(s))^T, (1_M b^T)^(i) = 1_{M-1} b^T, [A|B]^(i) = [A^(i)|B^(i)]. *)
+(** A^(i) = I^(i) A, (AB)^(i) = A^(i) B, (K^T)^[s] = (K^(s))^T, (1_M b^T)^(i) = 1_{M-1} b^T,
+    [A|B]^(i) = [A^(i)|B^(i)]. *)
 Theorem layout_deletion_identities (R : realFieldType) M N d d' (i : 'I_M) (A : 'M[R]_(M, N)) (A' : 'M[R]_(M, d'))
     (B : 'M[R]_(N, d)) (b : 'rV[R]_d) :
   [/\ row' i A = row' i 1%:M *m A, row' i (A *m B) = row' i A *m B, col' i A^T = (row' i A)^T,

@@ -1,5 +1,5 @@
-(** MAttn_B, and the causal masks (000, 001, 002, 003). A hidden key is [None] in B; statements hold for both conventions
-    unless they name one. *)
+(** MAttn_B (000, 001, 002, 003). A hidden key is [None] in B; statements hold for both conventions unless they name
+    one. *)
 
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
 From Attest Require Import definitions basics.
@@ -207,8 +207,8 @@ End Conventions.
 Section Refuted.
 Variables (R : realFieldType) (e : exponential R) (scale : R).
 
-(** False: pre-scale and post-scale agree for every finite B. Refuted for every exponential that is not the constant 1 and
-    every scale but 1. *)
+(** False: pre-scale and post-scale agree for every finite B. Refuted for every exponential that is not the constant 1
+    and every scale but 1. *)
 Theorem masked_conventions_differ :
     (exists a, e a != 1) -> scale != 1 ->
   ~ (forall M N dk dv (B : 'M[R]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)),
@@ -228,7 +228,8 @@ Qed.
 
 (** False: MAttn_B is permutation equivariant for every B. Every exponential refutes it. *)
 Theorem masked_breaks_equivariance (conv : convention) :
-  ~ (forall M N dk dv (B : 'M[score R]_(M, N)) (pi : 'S_M) (sigma : 'S_N) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)),
+  ~ (forall M N dk dv (B : 'M[score R]_(M, N)) (pi : 'S_M) (sigma : 'S_N) (Q : 'M_(M, dk)) (K : 'M_(N, dk))
+        (V : 'M_(N, dv)),
        (forall i, sees_a_key B i) ->
      mattn e scale conv B (row_perm pi Q) (row_perm sigma K) (row_perm sigma V) =
      row_perm pi (mattn e scale conv B Q K V)).

@@ -29,7 +29,8 @@ move=> BB' QQ' KV; apply/project_local/beside_local => m; apply: mattn_local => 
 by split; apply: project_local.
 Qed.
 
-Lemma mmhattn_rowsub M M' N (f : 'I_M' -> 'I_M) (B : 'I_h -> 'M_(M, N)) (Q : 'M_(M, cq)) (K : 'M_(N, ck)) (V : 'M_(N, cv)) :
+Lemma mmhattn_rowsub M M' N (f : 'I_M' -> 'I_M) (B : 'I_h -> 'M_(M, N)) (Q : 'M_(M, cq)) (K : 'M_(N, ck))
+    (V : 'M_(N, cv)) :
   MMHAttn (fun m => rowsub f (B m)) (rowsub f Q) K V = rowsub f (MMHAttn B Q K V).
 Proof.
 by apply/row_matrixP => i; rewrite row_rowsub; apply: mmhattn_local => // [m|]; rewrite row_rowsub.
@@ -99,7 +100,8 @@ Proof. by rewrite /mmhattn /project mul_beside. Qed.
 
 (** W = [W_1 | ... | W_h] and views are h separate heads. *)
 Theorem multihead_fused_projection B Q K V :
-  mmhattn_fused e scale conv (fuse (fun m => Wq (W m))) (fuse (fun m => Wk (W m))) (fuse (fun m => Wv (W m))) Wo B Q K V =
+  mmhattn_fused e scale conv (fuse (fun m => Wq (W m))) (fuse (fun m => Wk (W m))) (fuse (fun m => Wv (W m))) Wo
+    B Q K V =
   MMHAttn B Q K V.
 Proof. by congr project; apply: eq_beside => m; rewrite !columns_of_head_fuse. Qed.
 
@@ -174,7 +176,8 @@ Qed.
 (** h separate heads on X, concatenated, then W_o (003's first class) are the view form with the same weights. *)
 Theorem multihead_v1_is_fused (X : 'M_(M, c)) :
   project Wo (beside (fun m => msattn e scale (W m) conv (B m) X)) =
-  mmhattn_fused e scale conv (fuse (fun m => Wq (W m))) (fuse (fun m => Wk (W m))) (fuse (fun m => Wv (W m))) Wo B X X X.
+  mmhattn_fused e scale conv (fuse (fun m => Wq (W m))) (fuse (fun m => Wk (W m))) (fuse (fun m => Wv (W m))) Wo
+    B X X X.
 Proof. by rewrite multihead_fused_projection. Qed.
 
 End Self.
@@ -195,15 +198,17 @@ Proof. by rewrite /= columns_of_head_fuse !project_side_by_side !(row_mxKl, row_
 (** The same for the blocks [Q | K | V] with the heads side by side in each: 001's code. *)
 Theorem multihead_packed_qkv__blocks m :
   let packed := project (side_by_side (fuse Pq) (side_by_side (fuse Pk) (fuse Pv))) X in
-  [/\ columns_of_head (lsubmx packed) m = project (Pq m) X, columns_of_head (lsubmx (rsubmx packed)) m = project (Pk m) X
+  [/\ columns_of_head (lsubmx packed) m = project (Pq m) X,
+      columns_of_head (lsubmx (rsubmx packed)) m = project (Pk m) X
     & columns_of_head (rsubmx (rsubmx packed)) m = project (Pv m) X].
 Proof. by rewrite /= !project_side_by_side !(row_mxKl, row_mxKr) !columns_of_head_fuse. Qed.
 
 End Packed.
 
-(** 001's index (mu B a), B in {Q, K, V}, where dk = dv = p: column mu 3p + B p + a of one product holds the head's own. *)
-Theorem multihead_packed_qkv__index (R : realFieldType) M c p h (P : 'I_h -> 'I_3 -> projection R c p) (X : 'M[R]_(M, c))
-    (i : 'I_M) (mu : 'I_h) (b : 'I_3) (a : 'I_p) :
+(** 001's index (mu B a), B in {Q, K, V}, where dk = dv = p: column mu 3p + B p + a of one product holds the head's
+    own. *)
+Theorem multihead_packed_qkv__index (R : realFieldType) M c p h (P : 'I_h -> 'I_3 -> projection R c p)
+    (X : 'M[R]_(M, c)) (i : 'I_M) (mu : 'I_h) (b : 'I_3) (a : 'I_p) :
   project (fuse (fun mu => fuse (P mu))) X i (fused mu (fused b a)) = project (P mu b) X i a /\
   fused mu (fused b a) = (mu * (3 * p) + (b * p + a))%N :> nat.
 Proof.
@@ -268,11 +273,14 @@ have B_sees m i : sees_a_key (B m) i by exists 0; rewrite !mxE orbT.
 have B_some : exists m, B m 0 1 = hidden by exists 0; rewrite !mxE.
 have VV' (l : 'I_2) : l != 1 -> row l (0 : 'M[R]_(2, 1)) = row l (delta_mx 1 0).
   by move=> l1; apply/rowP => a; rewrite !mxE (negPf l1).
-have /rowP/(_ (fused 1 0)) := same 1%N 2%N 1%N 1%N 1%N 1%N 1%N _ 2%N W (Projection 1%:M 0) B 0 0 _ _ 0 1 B_sees B_some VV'.
+have /rowP/(_ (fused 1 0)) :=
+  same 1%N 2%N 1%N 1%N 1%N 1%N 1%N _ 2%N W (Projection 1%:M 0) B 0 0 _ _ 0 1 B_sees B_some VV'.
 have project0 n X : project (Projection 0 0 : projection R 1 1) X = 0 :> 'M_(n, 1).
   by rewrite /project /ones_times /= !mulmx0 addr0.
-have projectI n m (X : 'M[R]_(n, m)) : project (Projection 1%:M 0) X = X by rewrite /project /ones_times /= mulmx1 mulmx0 addr0.
-rewrite [LHS]mxE [RHS]mxE /mmhattn !projectI [LHS]mxE [RHS]mxE !outerK !innerK /mattn_w /= !project0 !projectI !mattn_flat.
+have projectI n m (X : 'M[R]_(n, m)) : project (Projection 1%:M 0) X = X.
+  by rewrite /project /ones_times /= mulmx1 mulmx0 addr0.
+rewrite [LHS]mxE [RHS]mxE /mmhattn !projectI [LHS]mxE [RHS]mxE !outerK !innerK.
+rewrite /mattn_w /= !project0 !projectI !mattn_flat.
 rewrite !big_ord_recl !big_ord0 !mxE /=.
 rewrite !add0r !addr0 mul0r mul1r => /esym/eqP.
 by rewrite invr_eq0 -(natrD _ 1 1) pnatr_eq0.

@@ -16,8 +16,8 @@ Theorem position_moves_with_positions (R : realFieldType) (e : exponential R) (s
   sattn e scale W (row_perm pi X + row_perm pi P) = row_perm pi (sattn e scale W (X + P)).
 Proof. by rewrite -linearD self_permutation_equivariance. Qed.
 
-(** False: adding a fixed position matrix keeps equivariance. Refuted for every exponential that is not the constant 1, which
-    gives every key the same weight, and every scale but 0, which does so too. *)
+(** False: adding a fixed position matrix keeps equivariance. Refuted for every exponential that is not the constant 1,
+    which gives every key the same weight, and every scale but 0, which does so too. *)
 Theorem position_breaks_equivariance (R : realFieldType) (e : exponential R) (scale : R) :
     (exists a, e a != 1) -> scale != 0 ->
   ~ (forall M c dk dv (W : weights R c c c dk dv) (pi : 'S_M) (X P : 'M_(M, c)),

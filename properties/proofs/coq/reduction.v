@@ -16,7 +16,8 @@ Variables (M N cq ck cv dk dv : nat).
 Implicit Types (Q : 'M[R]_(M, cq)) (K : 'M[R]_(N, ck)) (V : 'M[R]_(N, cv)).
 
 (** MHAttn(Q,K,V) = MMHAttn_B(Q,K,V) with B = 0. *)
-Theorem reduction_mh_is_mmh_zero_mask h d_o (W : 'I_h -> weights R cq ck cv dk dv) (Wo : projection R (h * dv) d_o) Q K V :
+Theorem reduction_mh_is_mmh_zero_mask h d_o (W : 'I_h -> weights R cq ck cv dk dv) (Wo : projection R (h * dv) d_o)
+    Q K V :
   mhattn e scale W Wo Q K V = mmhattn e scale conv W Wo (fun=> zero_mask R M N) Q K V.
 Proof. by rewrite mmhattn_zero_mask. Qed.
 

@@ -103,7 +103,7 @@ Proof. by rewrite !trmx_mul !trmxK !mulmxA. Qed.
 Theorem self_shared_projection__identity M c (X : 'M[R]_(M, c)) : shared_projection e 1%:M X = parameter_free e X.
 Proof. by rewrite self_shared_projection mulmx1. Qed.
 
-(** softmax(QK^T) V is the scaled form of root Q, where root * scale = 1, so for root = sqrt(dk) and scale = 1/sqrt(dk). *)
+(** softmax(QK^T) V is the scaled form of root Q, where root * scale = 1: root = sqrt(dk) and scale = 1/sqrt(dk). *)
 Theorem self_unscaled_vs_scaled M N dk dv (root scale : R) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) :
   root * scale = 1 -> unscaled e Q K V = attention e scale (root *: Q) K V.
 Proof. by move=> one; rewrite /attention -scalemxAl scalerA mulrC one scale1r. Qed.

@@ -100,7 +100,8 @@ by rewrite /mattn_w /= [project (Projection _ _) _]/project mattn_key_translatio
 Qed.
 
 (** O(b_v) = O(0) + 1 b_v^T, where each row sees a key. *)
-Theorem weights_value_bias_passes (Pq : projection R cq dk) (Pk : projection R ck dk) (Wv : 'M_(cv, dv)) (b_v : 'rV_dv) :
+Theorem weights_value_bias_passes (Pq : projection R cq dk) (Pk : projection R ck dk) (Wv : 'M_(cv, dv))
+    (b_v : 'rV_dv) :
     (forall i, sees_a_key B i) ->
   MAttn_W (Weights Pq Pk (Projection Wv b_v)) B Q K V =
   MAttn_W (Weights Pq Pk (Projection Wv 0)) B Q K V + ones_times M b_v.

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Breaks the development on purpose: check.py must refuse each broken copy, for the reason that is expected.
+
+  names   a theorem removed, renamed, stated twice, left unproved; a row added, renamed, wrongly excluded. Needs no Coq.
+  coq     definitions and statements changed so that they are false: Coq must refuse the file. An axiom that the search
+          for words does not see: Print Assumptions must show it. After check.py compile.
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# (what is broken, file, text that occurs once, what stands there instead, what check.py must say)
+NAMES = [
+    ("a theorem is removed", "softmax.v", "Theorem softmax_row_locality", "Lemma row_locality",
+     "softmax.row-locality is neither proved"),
+    ("a theorem is renamed", "attention.v", "Theorem attention_one_key", "Theorem attention_single_key",
+     "attention_single_key is the name of no row"),
+    ("a theorem is commented out", "layout.v", "Theorem layout_index_fusion h", "(* Theorem layout_index_fusion *) Lemma f h",
+     "layout.index-fusion is neither proved"),
+    ("a theorem is stated twice", "softmax.v", "Theorem softmax_monotone", "Theorem softmax_row_locality",
+     "softmax_row_locality is stated twice"),
+    ("a proof is left out", "softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. Admitted.", "softmax.v has 'Admitted'"),
+    ("an axiom", "basics.v", "Section Softmax.", "Axiom easy : False.\nSection Softmax.", "basics.v has 'Axiom'"),
+    ("a parameter", "basics.v", "Section Softmax.", "Parameter easy : False.\nSection Softmax.", "basics.v has 'Parameter'"),
+    ("a check of Coq is off", "basics.v", "Section Softmax.", "Unset Guard Checking.\nSection Softmax.", "Unset Guard Checking"),
+    ("a file is not compiled", "_CoqProject", "self.v", "", "self.v is not in _CoqProject"),
+    ("a proved row is excluded too", "not_here.txt", "attention.strides:", "softmax.monotone: no\nattention.strides:",
+     "softmax.monotone is both proved and in not_here.txt"),
+    ("an excluded row is gone", "not_here.txt", "attention.strides:", "# ", "attention.strides is neither proved"),
+    ("an excluded row is none", "not_here.txt", "attention.strides:", "attention.stride: no\nattention.strides:",
+     "attention.stride, which is no row"),
+    ("no reason", "not_here.txt", "attention.strides:", "attention.strides\n# ", "gives no reason"),
+    ("a row is new", "theorems.md", "| `softmax.monotone`", "| `softmax.novel` | x | | |\n| `softmax.monotone`",
+     "softmax.novel is neither proved"),
+    ("a row is renamed", "theorems.md", "`batch.independence` | entry", "`batch.separate` | entry",
+     "batch_independence is the name of no row"),
+    ("a reduction is renamed", "theorems.md", "`reduction.mh-self`", "`reduction.mhself`",
+     "reduction.mhself is neither proved"),
+]
+
+# (what is broken, file, text that occurs once, what stands there instead): false, so Coq must refuse this file or a later one.
+FALSE = [
+    ("a hidden key has weight 1", "definitions.v", "R := oapp e 0 s.", "R := oapp e 1 s."),
+    ("the softmax is not normalised", "definitions.v",
+     "\\matrix_(i, j) (weight (S i j) / total S i).", "\\matrix_(i, j) weight (S i j)."),
+    ("a mask that hides nothing", "definitions.v", "if allowed i j then Some (A i j) else hidden", "Some (A i j)"),
+    ("post-scale is pre-scale", "definitions.v", "| post_scale => scale * qk + b end", "| post_scale => scale * (qk + b) end"),
+    ("the causal mask is anticausal", "definitions.v", "\\matrix_(i, j) (j <= i)%N.", "\\matrix_(i, j) (i <= j)%N."),
+    ("merging does not rescale", "definitions.v", "from (x : partial M dv) i := e (reference x i 0 - r i 0) in",
+     "from (x : partial M dv) (i : 'I_M) := 1 in"),
+    ("fused indices run the other way", "definitions.v", "Definition outer (x : 'I_(h * d)) : 'I_h := Ordinal (outer_bound x).",
+     "Definition outer (x : 'I_(h * d)) : 'I_h := rev_ord (Ordinal (outer_bound x))."),
+    ("rows sum to one without a visible key", "softmax.v",
+     "softmax_rows_sum_to_one m n (S : 'M[score R]_(m, n)) i : sees_a_key S i ->",
+     "softmax_rows_sum_to_one m n (S : 'M[score R]_(m, n)) (i : 'I_m) : True ->"),
+    ("monotone for every exponential", "softmax.v", "    {homo e : a b / a <= b} ->\n", "    True ->\n"),
+    ("only the keys are permuted", "attention.v", "Attention Q (row_perm sigma K) (row_perm sigma V) = Attention Q K V.",
+     "Attention Q (row_perm sigma K) V = Attention Q K V."),
+    ("repeated no times", "attention.v",
+     "(0 < r)%N -> Attention Q (rowsub (@outer N r) K)", "(0 <= r)%N -> Attention Q (rowsub (@outer N r) K)"),
+    ("exchanged by a matrix without inverse", "attention.v", "  G \\in unitmx -> Attention (Q *m G)", "  True -> Attention (Q *m G)"),
+    ("a key that some row sees is deleted", "masked.v", "  (forall i, B i s = hidden) -> MAttn B Q K V",
+     "  (exists i, B i s = hidden) -> MAttn B Q K V"),
+    ("masked rows are equivariant without their mask", "masked.v", "MAttn (row_perm pi (col_perm sigma B)) (row_perm pi Q)",
+     "MAttn B (row_perm pi Q)"),
+    ("causal attention sees one key more", "causal.v",
+     "    (forall j : 'I_N, (j <= i)%N -> row j K = row j K' /\\ row j V = row j V') ->\n  row i (MAttn (additive (causal_top_left",
+     "    (forall j : 'I_N, (j < i)%N -> row j K = row j K' /\\ row j V = row j V') ->\n  row i (MAttn (additive (causal_top_left"),
+    ("a prefix with fewer keys than queries", "causal.v", "    (m <= n)%N ->\n  usubmx", "    (n <= m)%N ->\n  usubmx"),
+    ("the value bias passes where no key is seen", "weights.v", "    (forall i, sees_a_key B i) ->\n  MAttn_W", "    True ->\n  MAttn_W"),
+    ("s may be i", "self.v", "  s != i -> B i s = hidden ->", "  s == i -> B i s = hidden ->"),
+    ("refuted without non-constant exponentials", "position.v", "    (exists a, e a != 1) -> scale != 0 ->",
+     "    (exists a : R, a != 1) -> scale != 0 ->"),
+    ("one head is enough", "multihead.v",
+     "    (forall m, B m i s = hidden) -> (forall l, l != s -> row l K",
+     "    (exists m, B m i s = hidden) -> (forall l, l != s -> row l K"),
+    ("heads are permuted, W_o is not", "multihead.v",
+     "(Projection (above (fun m => rows_of_head (matrix_of Wo) (pi m))) (bias_of Wo)) (fun m => B (pi m)) Q K V =",
+     "Wo (fun m => B (pi m)) Q K V ="),
+    ("the queries of another entry", "batch.v",
+     "mmhattn e scale conv W Wo (B b) (rows_of_head Q b) (rows_of_head K b)",
+     "mmhattn e scale conv W Wo (B b) (rows_of_head Q (rev_ord b)) (rows_of_head K b)"),
+    ("the mask is not transposed", "layout.v", "mattn_columns e scale allowed^T Q^T", "mattn_columns e scale (const_mx true) Q^T"),
+]
+
+# Coq takes a variable outside a section for an axiom, and the search for words does not see it.
+AXIOM = ("basics.v", "Section Softmax.",
+         "Variable easy : forall (R : realFieldType) (a b : R), a = b.\nSection Softmax.")
+RESTS_ON_AXIOM = ("softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by move=> _; apply: easy. Qed.")
+
+
+def edit(path, before, after):
+    text = path.read_text()
+    if text.count(before) != 1:
+        sys.exit(f"{path.name}: '{before}' must occur exactly once, not {text.count(before)} times")
+    path.write_text(text.replace(before, after))
+
+
+def copy(folder, catalogue):
+    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("*.vo*", "*.glob", ".*.aux", "build"))
+    shutil.copy(catalogue, folder / "theorems.md")
+
+
+def check(command, folder, *more):
+    return subprocess.run([sys.executable, "-B", HERE / "check.py", command, "--folder", folder, "--catalogue",
+                           folder / "theorems.md", *more], capture_output=True, text=True, check=False)
+
+
+def test_names(catalogue, scratch):
+    wrong = []
+    copy(scratch / "whole", catalogue)
+    whole = check("names", scratch / "whole")
+    if whole.returncode != 0:
+        wrong.append(f"refused although nothing is broken:\n{whole.stderr}")
+    for number, (what, file, before, after, said) in enumerate(NAMES):
+        folder = scratch / str(number)
+        copy(folder, catalogue)
+        edit(folder / file, before, after)
+        broken = check("names", folder)
+        if broken.returncode != 1 or said not in broken.stderr:
+            wrong.append(f"{what}: exit status {broken.returncode}, and it does not say '{said}':\n{broken.stderr}")
+    return wrong, len(NAMES)
+
+
+def recompile(coqc, build, folder, first):
+    """Compiles the files from `first` on; the first that Coq refuses, and what it says."""
+    words = (folder / "_CoqProject").read_text().split()
+    files = [word for word in words if word.endswith(".v")]
+    options = [word for word in words if not word.endswith(".v") and word != "-arg"]
+    for file in files[files.index(first):]:
+        done = subprocess.run([coqc, *options, file], cwd=build, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return file, done.stderr
+    return None, ""
+
+
+def test_coq(catalogue, scratch, compiled, coqc, chosen):
+    wrong, tried = [], 0
+    for number, (what, file, before, after) in enumerate(FALSE):
+        if chosen and chosen not in what:
+            continue
+        tried += 1
+        build = scratch / f"false{number}"
+        shutil.copytree(compiled, build)
+        edit(build / file, before, after)
+        refused, said = recompile(coqc, build, HERE, file)
+        if refused is None or "Error:" not in said:
+            wrong.append(f"{what}: Coq does not refuse it\n{said}")
+        else:
+            print(f"{what}: refused in {refused}", flush=True)
+        shutil.rmtree(build)
+    if not chosen:
+        tried += 1
+        folder = scratch / "axiom"
+        copy(folder, catalogue)
+        edit(folder / AXIOM[0], *AXIOM[1:])
+        edit(folder / RESTS_ON_AXIOM[0], *RESTS_ON_AXIOM[1:])
+        for command, status in (("names", 0), ("compile", 0), ("assumptions", 1)):
+            done = check(command, folder, "--build", scratch / "axiom_build", "--coqc", coqc)
+            if done.returncode != status:
+                wrong.append(f"a smuggled axiom, {command}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+        if "softmax_rows_sum_to_one rests on more than is allowed" not in done.stderr:
+            wrong.append(f"a smuggled axiom is not named:\n{done.stderr}")
+    return wrong, tried
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["names", "coq"])
+    parser.add_argument("--catalogue", type=pathlib.Path, default=HERE.parents[1] / "theorems.md")
+    parser.add_argument("--build", type=pathlib.Path, help="where check.py compile put its files")
+    parser.add_argument("--coqc", default="coqc")
+    parser.add_argument("--only", help="a part of the description of what is broken")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        if options.command == "names":
+            wrong, tried = test_names(options.catalogue, pathlib.Path(scratch))
+        else:
+            wrong, tried = test_coq(options.catalogue, pathlib.Path(scratch), options.build, options.coqc, options.only)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"{tried} broken copies, {len(wrong)} wrong")
+    return 1 if wrong or not tried else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
