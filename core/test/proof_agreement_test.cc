@@ -78,7 +78,9 @@ class Program {
         };
         const bool numerically = close(values_[a].here, values_[b].here) && close(values_[a].there, values_[b].there);
         const auto both = [&] { return certificate(values_[a].symbolic, values_[b].symbolic).text(); };
-        ASSERT_EQ(symbolically, numerically) << values_[a].here << " and " << values_[b].here << "\n" << both();
+        ASSERT_EQ(symbolically, numerically) << ScalarTraits<BinFloat50>::to_double(values_[a].here) << " and "
+                                             << ScalarTraits<BinFloat50>::to_double(values_[b].here) << "\n"
+                                             << both();
         ASSERT_EQ(symbolically, identical(values_[a].residue, values_[b].residue)) << both();
         ++(symbolically ? equal : different);
       }

@@ -3,7 +3,7 @@
 // become true.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -180,8 +180,11 @@ class Specification {
   }
 
   static void attention_itself(Scope& scope, Comparison& c) {
-    const Problem p(scope, 2, 3);
-    c.same(attention(p.q, p.k, p.v, p.scale), p.formula().out, "attention");
+    for (const auto& [rows, keys, width, values] :
+         std::vector<std::array<Index, 4>>{{2, 3, 2, 2}, {3, 2, 2, 1}, {1, 3, 3, 1}}) {
+      const Problem p(scope, rows, keys, width, values);
+      c.same(attention(p.q, p.k, p.v, p.scale), p.formula().out, "attention");
+    }
   }
   static void scores_and_weights(Scope& scope, Comparison& c) {
     const Problem p(scope, 2, 3);

@@ -161,6 +161,17 @@ TEST_F(SymbolicNumbers, AreBoundToTheirScope) {
   EXPECT_NO_THROW((void)exp(a));
   EXPECT_THROW((void)exp(a * a), ProofTooLarge);
 }
+TEST_F(SymbolicNumbers, RefusePowersThatNoProofNeeds) {
+  const Symbolic e = exp(x), l = log(exp(x) + exp(y));
+  EXPECT_THROW((void)exp(number(0x1p21) * x), ProofTooLarge);
+  EXPECT_THROW((void)exp(number(-0x1p70) * x), ProofTooLarge);
+  EXPECT_THROW((void)exp(number(0x1p-21) * x), ProofTooLarge);
+  EXPECT_THROW((void)exp(number(0x1p30) * l), ProofTooLarge);
+  const Symbolic f = exp(y);
+  EXPECT_THROW((void)exp(number(0.5) * x + number(0x1p-21) * y), ProofTooLarge);
+  expect_identical(exp(x + y), e * f);
+  expect_identical(exp(x + x), e * e);  // nothing of the refused ones stays behind
+}
 TEST(SymbolicScopes, AreNeededForConstants) {
   EXPECT_THROW((void)Traits::from_double(1.0), ProofError);
 }
@@ -192,6 +203,22 @@ TEST_F(SymbolicNumbers, ProveSoftmaxForAnyReferencePoint) {
   }
   expect_identical(weights(0) + weights(1) + weights(2), number(1));
   expect_identical(log_sum_exp(in), log(exp(in(0)) + exp(in(1)) + exp(in(2))));
+}
+
+// With sign_test.cc the whole of attention.convex-hull: v_j - c <= 0 for all j makes the output of V - 1c^T at most 0,
+// and that output is o - c.
+TEST_F(SymbolicNumbers, ProveThatAttentionIsAffineInItsValues) {
+  const Matrix<Symbolic> q = scope.matrix("q", 2, 2), k = scope.matrix("k", 3, 2), v = scope.matrix("v", 3, 1);
+  Matrix<Symbolic> below = v;
+  for (Index j = 0; j < 3; ++j) below(j, 0) = v(j, 0) - x;
+  for (const Causal causal : {Causal::none, Causal::bottom_right}) {
+    const Mask<Symbolic> mask = causal_mask<Symbolic>(causal);
+    const Matrix<Symbolic> whole = mattn(q, k, v, s, mask), shifted = mattn(q, k, below, s, mask);
+    for (Index i = 0; i < 2; ++i) {
+      expect_identical(shifted(i, 0), whole(i, 0) - x);
+      expect_different(shifted(i, 0), whole(i, 0));
+    }
+  }
 }
 
 // Rows beside a fully masked one are proved; the masked one is refused by name.

@@ -10,6 +10,10 @@
 namespace attest {
 namespace symbolic {
 
+/// Exponents beyond this are refused: what is meant to be proved has none, and FLINT ends the program where one
+/// outgrows a machine word.
+constexpr slong largest_exponent = 1 << 20;
+
 enum class VariableKind : std::uint8_t { real, positive, atom, logarithm };
 
 struct Variable {
@@ -305,12 +309,17 @@ class Space : public std::enable_shared_from_this<Space> {
       }
       Integer n;
       fmpz_divexact(n, c, denominator);
+      refuse_large(n);
       const Polynomial p = today(found->argument)->numerator.power(fmpz_get_ui(absolute(n)));
       power = fmpz_sgn(n) > 0 ? product(power, fraction(p, Polynomial(ring_, 1)))
                               : product(power, fraction(Polynomial(ring_, 1), p));
     }
     rest.sort();
     return fraction(std::move(rest), x->denominator);
+  }
+  static void refuse_large(const Integer& n) {
+    if (fmpz_cmpabs(n, Integer(largest_exponent)) > 0)
+      throw ProofTooLarge("an exponential or a logarithm is taken to a power, or a root, beyond 2^20");
   }
   [[nodiscard]] static Integer absolute(const Integer& n) {
     Integer a;
@@ -328,17 +337,24 @@ class Space : public std::enable_shared_from_this<Space> {
       append_row(std::move(rest), coordinates);
       return fraction(generator(generators_.back().variable), Polynomial(ring_, 1));
     }
-    // Refine where a coordinate asks for a root of an atom.
+    // Refine where a coordinate asks for a root of an atom; all is checked before anything is changed.
+    std::vector<Refinement> refinements;
+    refinements.reserve(coordinates.size());
+    for (std::size_t k = 0; k < coordinates.size(); ++k) {
+      const Generator& g = generators_[k];
+      fmpq_mul_fmpz(coordinates[k], coordinates[k], g.parts);
+      Integer stride, parts;
+      fmpz_set(stride, coordinates[k].denominator());
+      fmpz_mul(parts, g.parts, stride);
+      fmpq_mul_fmpz(coordinates[k], coordinates[k], stride);
+      refuse_large(parts);
+      refinements.push_back({g.variable, stride});
+    }
     bool refined = false;
     for (std::size_t k = 0; k < coordinates.size(); ++k) {
-      Generator& g = generators_[k];
-      fmpq_mul_fmpz(coordinates[k], coordinates[k], g.parts);
-      if (fmpz_is_one(coordinates[k].denominator()) != 0) continue;
-      Integer stride;
-      fmpz_set(stride, coordinates[k].denominator());
-      refinements_.push_back({g.variable, stride});
-      fmpz_mul(g.parts, g.parts, stride);
-      fmpq_mul_fmpz(coordinates[k], coordinates[k], stride);
+      if (fmpz_is_one(refinements[k].stride) != 0) continue;
+      fmpz_mul(generators_[k].parts, generators_[k].parts, refinements[k].stride);
+      refinements_.push_back(refinements[k]);
       refined = true;
     }
     if (refined) rebuild();
@@ -347,7 +363,7 @@ class Space : public std::enable_shared_from_this<Space> {
       Integer n;
       fmpz_set(n, coordinates[k].numerator());
       if (fmpz_is_zero(n) != 0) continue;
-      if (fmpz_abs_fits_ui(n) == 0) throw ProofTooLarge("the exponent of an atom does not fit a machine word");
+      refuse_large(n);
       (fmpz_sgn(n) > 0 ? up : down)[generators_[k].variable] = fmpz_get_ui(absolute(n));
     }
     Polynomial numerator(ring_), denominator(ring_);

@@ -54,7 +54,8 @@ plant(${definitions}/softmax.h [[e.terms(j) = ]] [[Traits::exp(x(j) - e.referenc
 plant(${definitions}/softmax.h [[e.sum = ]] [[e.empty ? e.terms(j) : T(e.sum + e.terms(j))]] [[;]]
   first-term-left-out-of-the-sum [[e.empty ? T(e.terms(j) - e.terms(j) + zero) : (j == 1 ? e.terms(j) : T(e.sum + e.terms(j)))]])
 plant(${definitions}/softmax.h [[ScalarTraits<T>::undefined() : ]] [[T(e.terms(j) / e.sum)]] [[;]]
-  not-normalised [[e.terms(j)]])
+  not-normalised [[e.terms(j)]]
+  weight-of-the-others [[T((e.terms(j) - e.sum) / e.sum)]])
 # Attention.
 plant(${definitions}/attention.h [[const Exponentials<T> e = ]] [[exponentials(s)]] [[;
     const std::span<T> o_i]]

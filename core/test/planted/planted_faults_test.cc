@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "attest/scalars/sign.h"
+#include "attest/scalars/taint.h"
 #include "planted.h"
 #include "planted_names.h"
 #include "specification_checks.h"
@@ -28,6 +30,7 @@ const std::vector<PlantedFault> faults{
     {"one-term-not-shifted", "softmax"},
     {"first-term-left-out-of-the-sum", "softmax"},
     {"not-normalised", "softmax"},
+    {"weight-of-the-others", "softmax"},
     {"mask-after-the-softmax", "mask.boolean"},
     {"reference-left-out-of-the-log-sum-exp", "attention.log-sum-exp"},
     {"values-of-the-first-block", "partial.state"},
@@ -124,6 +127,38 @@ TEST(PlantedFaults, AreAllListed) {
   std::sort(listed.begin(), listed.end());
   std::sort(written.begin(), written.end());
   EXPECT_EQ(listed, written);
+}
+
+// What sign_test.cc and taint_test.cc prove of the core is not true of one with a fault.
+TEST(PlantedFaults, ThatTurnWeightsAroundAreRefutedBySigns) {
+  const auto matrix = [](Index rows, unsigned bits) { return Matrix<Sign>::Constant(rows, 2, Sign::number(bits)); };
+  const auto output = [&] {
+    return attention<Sign>(matrix(1, SignSet::any), matrix(3, SignSet::any), matrix(3, SignSet::negative),
+                           Sign::number(SignSet::positive))(0, 0);
+  };
+  EXPECT_EQ(output().signs(), SignSet(SignSet::negative));
+  const Planted on("weight-of-the-others");
+  EXPECT_NE(output().signs(), SignSet(SignSet::negative));
+}
+TEST(PlantedFaults, ThatLeakAreRefutedByTaints) {
+  constexpr std::uint32_t key = 7;
+  const Taint one = Taint::constant();
+  const auto leaks = [&](const Mask<Taint>& mask) {
+    const Matrix<Taint> q = Matrix<Taint>::Constant(3, 2, one);
+    Matrix<Taint> k = q, v = q;
+    k(2, 0) = Taint::input(key);
+    return mattn(q, k, v, one, mask)(1, 0).depends_on(key);
+  };
+  BoolMatrix allowed = BoolMatrix::Constant(3, 3, true);
+  allowed(1, 2) = false;
+  const Mask<Taint> hiding = boolean_mask<Taint>(allowed), causal = causal_mask<Taint>();
+  EXPECT_FALSE(leaks(hiding) || leaks(causal));
+  {
+    const Planted on("mask-after-the-softmax");
+    EXPECT_TRUE(leaks(hiding));
+  }
+  const Planted on("causal-off-by-one");
+  EXPECT_TRUE(leaks(causal));
 }
 
 // The copies are the core while no fault is on.
