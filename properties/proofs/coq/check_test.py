@@ -90,7 +90,7 @@ FALSE = [
 # Coq takes a variable outside a section for an axiom, and the search for words does not see it.
 AXIOM = ("basics.v", "Section Softmax.",
          "Variable easy : forall (R : realFieldType) (a b : R), a = b.\nSection Softmax.")
-RESTS_ON_AXIOM = ("softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by move=> _; apply: easy. Qed.")
+RESTS_ON_AXIOM = ("softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by move=> _; apply: basics.easy. Qed.")
 
 
 def edit(path, before, after):
@@ -157,7 +157,7 @@ def test_coq(catalogue, scratch, compiled, coqc, chosen):
         else:
             print(f"{what}: refused in {refused}", flush=True)
         shutil.rmtree(build)
-    if not chosen:
+    if not chosen or chosen in "a smuggled axiom":
         tried += 1
         folder = scratch / "axiom"
         copy(folder, catalogue)
