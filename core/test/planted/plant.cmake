@@ -64,9 +64,13 @@ plant(${definitions}/attention.h [[result.lse(i) = ]] [[e.reference + Traits::lo
   reference-left-out-of-the-log-sum-exp [[Traits::log(e.sum)]])
 plant(${definitions}/attention.h [[const std::span<const T> v_j = ]] [[row_of(v, first + j)]] [[;]]
   values-of-the-first-block [[row_of(v, j)]])
-plant(${definitions}/attention.h [[      if (]] [[!is_visible(mask, i, j, q.rows(), k.rows())]] [[) {
-        scores(i, j)]]
-  renormalised-over-all-keys [[(sum = is_visible(mask, i, j, q.rows(), k.rows()) ? sum : T(sum + weights(i, j))), !is_visible(mask, i, j, q.rows(), k.rows())]])
+plant(${definitions}/attention.h [[T sum = ]] [[Traits::from_double(0.0)]] [[;]]
+  renormalised-over-all-keys [[[&] {
+    T hidden = Traits::from_double(0.0);
+    for (Index j = 0; j < k.rows(); ++j)
+      if (!is_visible(mask, i, j, q.rows(), k.rows())) hidden = hidden + weights(i, j);
+    return hidden;
+  }()]])
 plant(${definitions}/attention.h [[static_cast<std::size_t>(b * kv_heads + ]] [[h / (heads / kv_heads)]] [[);]]
   groups-interleaved [[h % kv_heads]])
 # Merging.

@@ -89,6 +89,7 @@ Matrix<T> mhattn_columns(const Matrix<T>& x, const Matrix<T>& z, const std::vect
                          const Matrix<T>& w_o, const std::optional<Vector<T>>& b_o, const T& scale,
                          const std::optional<BoolMatrix>& allowed) {
   std::vector<Matrix<T>> outputs;
+  outputs.reserve(heads.size());
   for (const ColumnWeights<T>& head : heads) outputs.push_back(attn_w_columns(x, z, head, scale, allowed));
   return project_columns(above(outputs), w_o, b_o);
 }

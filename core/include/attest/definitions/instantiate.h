@@ -16,6 +16,7 @@
 #include "attest/definitions/position.h"
 #include "attest/definitions/projection.h"
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type, and a type in parentheses is no template argument
 #define ATTEST_INSTANTIATE_MATRIX(T)                                 \
   template Matrix<T> product<T>(const Matrix<T>&, const Matrix<T>&); \
   template Matrix<T> matrix_from<T>(const Matrix<double>&);          \
@@ -109,3 +110,4 @@
   ATTEST_INSTANTIATE_MULTIHEAD(T)  \
   ATTEST_INSTANTIATE_COLUMNS(T)    \
   ATTEST_INSTANTIATE_POSITION(T)
+// NOLINTEND(bugprone-macro-parentheses)

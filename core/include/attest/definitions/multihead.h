@@ -87,6 +87,7 @@ std::vector<AttentionResult<T>> head_outputs(const Matrix<T>& q, const Matrix<T>
 template <Scalar T>
 std::vector<Matrix<T>> outputs_of(std::vector<AttentionResult<T>> results) {
   std::vector<Matrix<T>> outputs;
+  outputs.reserve(results.size());
   for (AttentionResult<T>& result : results) outputs.push_back(std::move(result.out));
   return outputs;
 }
@@ -152,6 +153,7 @@ std::vector<Matrix<T>> mmhattn_batch(const std::vector<Matrix<T>>& q, const std:
   std::vector<Matrix<T>> outputs;
   for (Index b = 0; b < batch; ++b) {
     std::vector<Mask<T>> of_entry;
+    of_entry.reserve(static_cast<std::size_t>(w.heads));
     for (Index m = 0; m < w.heads; ++m) of_entry.push_back(masks(b, m));
     const auto at = static_cast<std::size_t>(b);
     outputs.push_back(
