@@ -113,6 +113,27 @@ bool same_element(const Result& left, const Result& right, std::int64_t e, Match
                      b.bytes().data() + static_cast<std::size_t>(r) * size, size) == 0;
 }
 
+/// As formulas: identical, or not, with the difference. Elements that a side leaves undefined are excused.
+Verdict identical_formulas(const Numbers& left, const Numbers& right) {
+  std::int64_t judged_elements = 0;
+  for (std::int64_t e = 0; e < left.elements(); ++e) {
+    if (left.excuse(e) != Excuse::none || right.excuse(e) != Excuse::none) continue;
+    ++judged_elements;
+    const Symbolic a = left.formal(e), b = right.formal(e);
+    if (identical(a, b)) {
+      GenericInputs::current().compared(a, b);
+      continue;
+    }
+    Verdict v = violated(Violation::bound, fmt::format("element {}: the difference is not zero", e));
+    if (a.kind() == ProofKind::number && b.kind() == ProofKind::number)
+      v.reason = fmt::format("element {}: the two sides differ by a multiple of {}", e, certificate(a, b).difference);
+    v.element = e;
+    return v;
+  }
+  if (judged_elements > 0 || left.elements() == 0) return {};
+  return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::fully_masked))};
+}
+
 double value_at(const Result& result, std::int64_t e) {
   const auto at = result.origin(e);
   if (!result.run().is_wide()) return result.run().out()[at];
@@ -162,6 +183,7 @@ Verdict agree(Sides sides, Match match, bool about_bits) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
                                                   right.shape().to_string()));
   }
+  if (left.run().is_formal()) return identical_formulas(Numbers(left), Numbers(right));
   std::int64_t same = 0, first = -1;
   for (std::int64_t e = 0; e < left.elements(); ++e) {
     const bool equal = same_element(left, right, e, match);
@@ -196,6 +218,7 @@ Verdict agree(NumberSides sides) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
                                                   right.shape().to_string()));
   }
+  if (left.is_formal() || right.is_formal()) return identical_formulas(left, right);
   Comparison comparison;
   for (std::int64_t e = 0; e < left.elements(); ++e) compare(comparison, left, right, e);
   return comparison.verdict();
@@ -222,7 +245,18 @@ Verdict agree_in_lse(Sides sides, Match match) {
   return {};
 }
 
+Verdict positive_formulas(const Numbers& numbers) {
+  for (std::int64_t e = 0; e < numbers.elements(); ++e) {
+    const Symbolic x = numbers.formal(e);
+    if (!x.is_known_positive())
+      return violated(Violation::bound, fmt::format("element {}: the formula has terms of both signs", e));
+    GenericInputs::current().compared(x, x);
+  }
+  return {};
+}
+
 Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) {
+  if (numbers.is_formal()) throw NotTreated("is an inequality, and formulas have no order");
   Comparison comparison;
   for (std::int64_t e = 0; e < numbers.elements(); ++e) {
     const Excuse why = numbers.excuse(e);

@@ -45,6 +45,9 @@ struct NumberSides {
 /// within what both are allowed, in rows that have a bound. Held where one of them has none.
 [[nodiscard]] Verdict agree_in_lse(Sides sides, Match match);
 
+/// Formulas of a proof that are positive for all reals, by the signs of their terms: > 0 in exact arithmetic.
+[[nodiscard]] Verdict positive_formulas(const Numbers& numbers);
+
 /// Each element within [low, high] to within what it is allowed; NaN is a violation where finiteness is required.
 [[nodiscard]] Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high);
 

@@ -10,6 +10,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "generators/draw.h"
@@ -157,6 +158,11 @@ Verdict value_scaling(Kernel& kernel, const Case& c) {
   const int k = static_cast<int>(argument(c, "k", 9)) - 4;
   double factor = std::ldexp(k == 0 || argument(c, "sign", 2) == 1 ? -1.0 : 1.0, k);
   Case scaled = c;
+  if (in_a_proof()) {
+    factor = any_number(factor);
+    scaled[Slot::v] = mapped(c.v(), [&](std::int64_t, double x) { return product_of(x, factor); });
+    return agree({Numbers(run(kernel, scaled)), Numbers(run(kernel, c)).scaled(factor)});
+  }
   if (!multiply(scaled[Slot::v], [&](std::int64_t) { return factor; })) {
     factor = -1;
     scaled[Slot::v] = mapped(c.v(), [](std::int64_t, double x) { return -x; });

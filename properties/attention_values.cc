@@ -7,6 +7,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "generators/draw.h"
@@ -193,9 +194,9 @@ Affine affine(const Case& c) {
   for (std::int64_t k = 0; k < dv; ++k) {
     const std::int64_t x = stream.below(dv), y = stream.below(dv);
     const double size = x == y ? 1.0 : 0.5;
-    f.a[static_cast<std::size_t>(x * dv + k)] = stream.either(size);
-    if (x != y) f.a[static_cast<std::size_t>(y * dv + k)] = stream.either(size);
-    f.b.push_back(static_cast<double>(stream.between(-2, 2)));
+    f.a[static_cast<std::size_t>(x * dv + k)] = any_number(stream.either(size));
+    if (x != y) f.a[static_cast<std::size_t>(y * dv + k)] = any_number(stream.either(size));
+    f.b.push_back(any_number(static_cast<double>(stream.between(-2, 2))));
   }
   for (std::int64_t row = 0; row < pages * v[2]; ++row) {
     for (std::int64_t k = 0; k < dv; ++k) {
@@ -203,7 +204,11 @@ Affine affine(const Case& c) {
       double sum = f.b[column], lost = 0;
       for (std::int64_t e = 0; e < dv; ++e) {
         const double factor = f.a[static_cast<std::size_t>(e * dv + k)];
-        if (factor != 0) lost += add(sum, c.v()[row * dv + e] * factor);
+        if (factor != 0 && in_a_proof()) {
+          sum = sum_of(sum, product_of(c.v()[row * dv + e], factor));
+        } else if (factor != 0) {
+          lost += add(sum, c.v()[row * dv + e] * factor);
+        }
       }
       f.values.set(row * dv + k, sum);
       double& most = f.moved[static_cast<std::size_t>(row / v[2] * dv + k)];

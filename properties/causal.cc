@@ -6,6 +6,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "core_laws.h"
@@ -55,13 +56,13 @@ Verdict no_leak(Kernel& kernel, const Case& c) {
     changed[slot] = mapped(c[slot], [&](std::int64_t e, double old) {
       if (e / width % N < t) return old;
       if (dead) return std::numeric_limits<double>::quiet_NaN();
-      return slot == Slot::v && large ? most : -old;
+      return any_number(slot == Slot::v && large ? most : -old);
     });
   }
   if (dead) changed.metadata["non_finite"] = "yes";
   if (queries_too) {
     changed[Slot::q] = mapped(c.q(), [&](std::int64_t e, double old) {
-      return std::binary_search(rows.begin(), rows.end(), e / dk % M) ? old : -old;
+      return std::binary_search(rows.begin(), rows.end(), e / dk % M) ? old : any_number(-old);
     });
   }
   Match match = bits_if(kernel, {Claim::deterministic});

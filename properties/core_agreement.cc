@@ -46,6 +46,10 @@ Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::sp
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape.to_string(),
                                                   right.shape.to_string()));
   }
+  if (!left.formal.empty()) {
+    if (same_bits(left, right)) return {};
+    return violated(Violation::bound, "the core's two functions are different formulas on the same problem");
+  }
   for (std::int64_t e = 0; e < left.shape.elements(); ++e) {
     const double most = allowed[static_cast<std::size_t>(e)];
     if (std::isinf(most)) continue;

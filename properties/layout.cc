@@ -78,13 +78,15 @@ Verdict deletion_identities(Kernel& kernel, const Case& c) {
     const Tensor b = transposed(first_page(x.k(), all_of(N)));
     const CoreNumbers all = core.product(first_page(x.q(), all_of(M)), b);
     const CoreNumbers fewer = core.product(first_page(x.q(), all_but(M, i)), b);
-    CoreNumbers deleted{.shape = fewer.shape, .native = {}, .wide = {}, .unit = all.unit};
+    CoreNumbers deleted{.shape = fewer.shape, .native = {}, .wide = {}, .formal = {}, .unit = all.unit};
     if (all.native.present()) deleted.native = Tensor(all.native.dtype(), fewer.shape);
     std::int64_t to = 0;
     for (std::int64_t e = 0; e < M * N; ++e) {
       if (e / N == i) continue;
       if (all.native.present()) {
         deleted.native.set(to++, all.native[e]);
+      } else if (!all.formal.empty()) {
+        deleted.formal.push_back(all.formal[static_cast<std::size_t>(e)]);
       } else {
         deleted.wide.push_back(all.wide[static_cast<std::size_t>(e)]);
       }

@@ -7,6 +7,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "domain.h"
@@ -56,8 +57,8 @@ Verdict suppression(Kernel& kernel, const Case& c) {
   const double most = format_of(c.dtype()).largest;
   const bool replaced = argument(c, "replaced", 2) == 1;
   Case changed = with_key_changed(hidden_key, s, [&](Slot slot, double old) {
-    if (!finite && !(c.dtype() == DType::f8_e4m3 && std::isinf(poison))) return poison;
-    return replaced ? (slot == Slot::v ? most / 4 : 0.0) : -old;
+    if (!finite && !(c.dtype() == DType::f8_e4m3 && std::isinf(poison))) return any_number(poison);
+    return any_number(replaced ? (slot == Slot::v ? most / 4 : 0.0) : -old);
   });
   if (!finite) changed.metadata["non_finite"] = "yes";
   const Match match = finite ? bits_if(kernel, {Claim::deterministic})
@@ -159,7 +160,7 @@ Verdict tail_padding(Kernel& kernel, const Case& c) {
   Case padded = with_keys(short_one, cycled(N, N + more));
   const std::int64_t dv = c.v().shape()[3];
   padded[Slot::v] =
-      mapped(padded.v(), [&](std::int64_t e, double old) { return e / dv % (N + more) < N ? old : -old; });
+      mapped(padded.v(), [&](std::int64_t e, double old) { return e / dv % (N + more) < N ? old : any_number(-old); });
   for (std::int64_t j = N; j < N + more; ++j) padded = hide(std::move(padded), -1, j);
   return agree_in_domain({run(kernel, padded), run(kernel, short_one)}, bits_if(kernel, {Claim::padding_invariant}));
 }

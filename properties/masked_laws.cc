@@ -6,6 +6,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "generators/draw.h"
@@ -59,13 +60,14 @@ Verdict row_shift(Kernel& kernel, const Case& c) {
   const double most = std::ldexp(0.125, std::min(format_of(c.dtype()).precision, 10));
   Case grid = with_additive_mask(c);
   grid[Slot::mask] = mapped(grid.mask(), [&](std::int64_t, double old) {
-    return old == -infinity ? old : std::clamp(std::round(4 * old) / 4, -most, most);
+    return old == -infinity || in_a_proof() ? old : std::clamp(std::round(4 * old) / 4, -most, most);
   });
   // Where B is 0 wherever it is finite, 0 + t is exact for every t.
   const double small[] = {most, -most, most / 2, -most / 4}, large[] = {1, -8, 64, -256};
-  const double t = hiding_only ? large[argument(c, "t", 4)] : small[argument(c, "t", 4)];
+  const double t = any_number(hiding_only ? large[argument(c, "t", 4)] : small[argument(c, "t", 4)]);
   Case shifted = grid;
-  shifted[Slot::mask] = mapped(grid.mask(), [&](std::int64_t e, double old) { return e / N % M == i ? old + t : old; });
+  shifted[Slot::mask] =
+      mapped(grid.mask(), [&](std::int64_t e, double old) { return e / N % M == i ? sum_of(old, t) : old; });
   return agree({run(kernel, shifted), run(kernel, grid)}, Match::bound);
 }
 

@@ -4,6 +4,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "generators/stream.h"
@@ -46,7 +47,8 @@ Verdict untouched(Kernel& kernel, const Result& left, const Result& right) {
 /// Other finite numbers, small enough for any domain.
 Tensor with_other_row(const Case& c, const Tensor& tokens, std::int64_t s, std::string_view name) {
   Stream stream(seed_argument(c, name));
-  return with_row(tokens, s, [&](std::int64_t, double) { return static_cast<double>(stream.between(-8, 8)); });
+  return with_row(tokens, s,
+                  [&](std::int64_t, double) { return any_number(static_cast<double>(stream.between(-8, 8))); });
 }
 
 Tensor with_dead_row(const Tensor& tokens, std::int64_t s) {

@@ -41,7 +41,10 @@ Numbers::Numbers(const Result& result, ElementBound (Run::*bound_of)(std::int64_
   for (std::int64_t e = 0; e < result.elements(); ++e) {
     const std::int64_t at = result.origin(e);
     const ElementBound bound = (run.*bound_of)(at);
-    if (run.is_wide()) {
+    if (run.is_formal()) {
+      formal_.push_back(run.formal_out()[static_cast<std::size_t>(at)]);
+      value_.push_back(0);
+    } else if (run.is_wide()) {
       wide_.push_back(run.wide_out()[static_cast<std::size_t>(at)]);
       value_.push_back(middle(wide_.back()));
     } else {
@@ -60,7 +63,29 @@ Numbers::Numbers(const Shape& shape, std::span<const double> exact)
       excuse_(exact.size(), Excuse::none),
       required_(exact.size(), true) {}
 
+double Numbers::value(std::int64_t e) const {
+  if (is_formal()) throw NotTreated("looks at the value of a formula");
+  return value_[static_cast<std::size_t>(e)];
+}
+
+Symbolic Numbers::formal(std::int64_t e) const {
+  if (is_formal()) return formal_[static_cast<std::size_t>(e)];
+  return GenericInputs::current().at(value_[static_cast<std::size_t>(e)]);
+}
+
+Numbers Numbers::formally(const std::function<Symbolic(std::int64_t)>& of) const {
+  Numbers out = *this;
+  out.formal_.clear();
+  for (std::int64_t e = 0; e < elements(); ++e)
+    out.formal_.push_back(out.excuse(e) == Excuse::none ? of(e) : Symbolic());
+  return out;
+}
+
 Numbers Numbers::scaled(double c) const {
+  if (is_formal()) {
+    const Symbolic factor = GenericInputs::current().at(c);
+    return formally([&](std::int64_t e) { return factor * formal(e); });
+  }
   Numbers out = *this;
   for (std::size_t e = 0; e < value_.size(); ++e) {
     out.value_[e] = c * value_[e];
@@ -75,7 +100,15 @@ Numbers Numbers::scaled(double c) const {
   return out;
 }
 
+Numbers Numbers::joined_with(const Numbers& other) const {
+  Numbers out = *this;
+  for (std::size_t e = 0; e < excuse_.size(); ++e) out.excuse_[e] = joined(excuse_[e], other.excuse_[e]);
+  return out;
+}
+
 Numbers Numbers::plus(const Numbers& other) const {
+  if (is_formal() || other.is_formal())
+    return joined_with(other).formally([&](std::int64_t e) { return formal(e) + other.formal(e); });
   Numbers out = *this;
   for (std::size_t e = 0; e < value_.size(); ++e) {
     out.value_[e] = value_[e] + other.value_[e];
@@ -97,6 +130,8 @@ Numbers Numbers::plus(const Numbers& other) const {
 }
 
 Numbers Numbers::times(const Numbers& other) const {
+  if (is_formal() || other.is_formal())
+    return joined_with(other).formally([&](std::int64_t e) { return formal(e) * other.formal(e); });
   Numbers out = *this;
   for (std::size_t e = 0; e < value_.size(); ++e) {
     const double x = value_[e], y = other.value_[e], a = allowed_[e], b = other.allowed_[e];
@@ -134,6 +169,7 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
       Excuse excuse = Excuse::none;
       bool required = true;
       WideInterval total;
+      Symbolic formula;
       for (std::int64_t j = 0; j < rows; ++j) {
         const auto from = static_cast<std::size_t>(i * rows + j);
         const double factor = b[static_cast<std::size_t>(j * columns + c)];
@@ -142,12 +178,17 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
         allowed += allowed_[from] * std::fabs(factor);
         excuse = joined(excuse, excuse_[from]);
         required = required && required_[from];
+        if (is_formal() && excuse == Excuse::none) {
+          const Symbolic term = formal_[from] * GenericInputs::current().at(factor);
+          formula = j == 0 ? term : formula + term;
+        }
         if (is_wide()) {
           const WideInterval term = scaled_interval(wide_[from], factor);
           total.lower += term.lower;
           total.upper += term.upper;
         }
       }
+      if (is_formal()) out.formal_.push_back(excuse == Excuse::none ? formula : Symbolic());
       const double n = static_cast<double>(rows);
       out.value_.push_back(sum);
       out.excuse_.push_back(excuse);
@@ -175,8 +216,10 @@ Numbers Numbers::loosened(std::span<const double> errors) const {
   return out;
 }
 
-Numbers Numbers::widened() const {
+Numbers Numbers::exact_beside(const Run& run) const {
+  if (run.is_formal()) return formally([&](std::int64_t e) { return formal(e); });
   Numbers out = *this;
+  if (!run.is_wide()) return out;
   for (const double value : value_) out.wide_.push_back({Wide(value), Wide(value)});
   return out;
 }
@@ -197,6 +240,7 @@ Numbers Numbers::at(const Shape& shape, const Indices& elements) const {
     out.excuse_.push_back(excuse_[e]);
     out.required_.push_back(required_[e]);
     if (is_wide()) out.wide_.push_back(wide_[e]);
+    if (is_formal()) out.formal_.push_back(formal_[e]);
   }
   return out;
 }

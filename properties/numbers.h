@@ -2,6 +2,7 @@
 // expression's exact value. In double with its own rounding errors added; on wide scalars in Wide.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,8 @@ class Numbers {
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(value_.size()); }
-  [[nodiscard]] double value(std::int64_t e) const { return value_[static_cast<std::size_t>(e)]; }
+  /// Throws NotTreated where is_formal().
+  [[nodiscard]] double value(std::int64_t e) const;
   [[nodiscard]] double allowed(std::int64_t e) const { return allowed_[static_cast<std::size_t>(e)]; }
   /// none and vacuous: judged; any other: there is nothing to hold the element to.
   [[nodiscard]] Excuse excuse(std::int64_t e) const { return excuse_[static_cast<std::size_t>(e)]; }
@@ -32,6 +34,11 @@ class Numbers {
   [[nodiscard]] bool is_wide() const { return !wide_.empty(); }
   /// Where is_wide(): the values themselves.
   [[nodiscard]] const WideInterval& wide(std::int64_t e) const { return wide_[static_cast<std::size_t>(e)]; }
+
+  /// Formulas, of a run on a scalar of proofs: all operations are exact, and errors are none.
+  [[nodiscard]] bool is_formal() const { return !formal_.empty(); }
+  /// The formula; where !is_formal(), what the exact number stands for in the proof at hand.
+  [[nodiscard]] Symbolic formal(std::int64_t e) const;
 
   /// c times each. c is exact.
   [[nodiscard]] Numbers scaled(double c) const;
@@ -44,8 +51,9 @@ class Numbers {
   /// `error` more is allowed to every element, or errors[e] to element e.
   [[nodiscard]] Numbers loosened(double error) const;
   [[nodiscard]] Numbers loosened(std::span<const double> errors) const;
-  /// The same values as wide ones, so that sums and products of exact numbers stay exact. Of numbers in double.
-  [[nodiscard]] Numbers widened() const;
+  /// Exact numbers in the form that the results of a run have, so that their sums and products stay exact beside them:
+  /// wide ones, formulas; unchanged beside a dtype.
+  [[nodiscard]] Numbers exact_beside(const Run& run) const;
   [[nodiscard]] Numbers reshaped(const Shape& shape) const;
   /// The chosen elements, in order.
   [[nodiscard]] Numbers at(const Shape& shape, const Indices& elements) const;
@@ -53,12 +61,17 @@ class Numbers {
  private:
   /// The elements of a result with the bound that `bound` gives each.
   Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
+  /// The same with formula of(e) where element e is not excused.
+  [[nodiscard]] Numbers formally(const std::function<Symbolic(std::int64_t)>& of) const;
+  /// The same with the excuses of both.
+  [[nodiscard]] Numbers joined_with(const Numbers& other) const;
 
   Shape shape_;
   std::vector<double> value_, allowed_;
   std::vector<Excuse> excuse_;
   std::vector<bool> required_;
   std::vector<WideInterval> wide_;
+  std::vector<Symbolic> formal_;
 };
 
 }  // namespace attest

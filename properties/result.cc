@@ -26,6 +26,13 @@ Run::Run(Kernel& kernel, Case c, bool want_lse)
     throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
   ignores_dead_values_ = manifest.claims_to(Claim::ignores_dead_values);
   wide_ = kernel.is_wide();
+  if (auto* const formal = dynamic_cast<FormalKernel*>(&kernel)) {
+    FormalReply reply = formal->run_formal(case_);
+    if (reply.status != CallStatus::ok) throw_without_output(manifest, case_, reply.status, reply.message);
+    formal_ = true;
+    formal_out_ = std::move(reply.out);
+    return;
+  }
   if (!wide_) {
     Reply reply = answer(kernel, case_, case_.dtype(), want_lse);
     out_ = std::move(reply.out);
@@ -39,7 +46,13 @@ Run::Run(Kernel& kernel, Case c, bool want_lse)
   arithmetic_ = scaled_from(arithmetic_);
 }
 
+const Tensor& Run::out() const {
+  if (formal_) throw NotTreated("looks at rounded numbers, and a proof has none");
+  return out_;
+}
+
 const AttentionBounds& Run::bounds() const {
+  if (formal_) throw NotTreated("looks at an error bound, and a proof has none");
   if (!bounds_) {
     bounds_ = std::make_shared<const AttentionBounds>(case_.operation == Operation::attention
                                                           ? attention_bounds(case_, arithmetic_, ignores_dead_values_)
@@ -53,10 +66,19 @@ const RowBound& Run::row_bound(std::int64_t row) const {
 }
 
 ElementBound Run::bound(std::int64_t element) const {
+  if (formal_) {
+    const bool defined = formal_out_[static_cast<std::size_t>(element)].kind() != ProofKind::undefined;
+    ElementBound exact;
+    exact.allowed = 0;
+    exact.excuse = defined ? Excuse::none : Excuse::fully_masked;
+    exact.finite_required = true;
+    return exact;
+  }
   return scaled(bounds().elements[static_cast<std::size_t>(element)], element);
 }
 
 ElementBound Run::hull(std::int64_t element) const {
+  if (formal_) return bound(element);
   ElementBound b = bounds().elements[static_cast<std::size_t>(element)];
   b.allowed = b.hull;
   if (b.excuse == Excuse::vacuous || b.excuse == Excuse::infinite) b.excuse = Excuse::none;

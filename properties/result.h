@@ -7,6 +7,7 @@
 
 #include "attest/case.h"
 #include "attest/error_bound.h"
+#include "attest/formal.h"
 #include "attest/kernel_under_test.h"
 #include "attest/wide.h"
 #include "selection.h"
@@ -21,17 +22,21 @@ class Run {
   [[nodiscard]] const Case& problem() const { return case_; }
   [[nodiscard]] Shape shape() const { return case_.out_shape(); }
   [[nodiscard]] bool is_wide() const { return wide_; }
-  /// The output in its dtype; absent where is_wide().
-  [[nodiscard]] const Tensor& out() const { return out_; }
+  /// Of the core on a scalar of proofs: formal_out() is all there is of the output.
+  [[nodiscard]] bool is_formal() const { return formal_; }
+  [[nodiscard]] const std::vector<Symbolic>& formal_out() const { return formal_out_; }
+  /// The output in its dtype; absent where is_wide(). Throws NotTreated where is_formal().
+  [[nodiscard]] const Tensor& out() const;
   [[nodiscard]] const std::vector<WideInterval>& wide_out() const { return wide_out_; }
   /// [batch, heads, M]; absent where none was wanted or is offered, and of a wide scalar.
   [[nodiscard]] const Tensor& lse() const { return lse_; }
   /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
-  /// scaled (RowBound::most_E), and 0 for intervals.
+  /// scaled (RowBound::most_E), and 0 for intervals and formulas.
   [[nodiscard]] ElementBound bound(std::int64_t element) const;
   /// The same with how far an element may leave the range of the visible values in the place of its error.
   [[nodiscard]] ElementBound hull(std::int64_t element) const;
-  /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double.
+  /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double. Throws
+  /// NotTreated where is_formal().
   [[nodiscard]] const RowBound& row_bound(std::int64_t row) const;
 
  private:
@@ -39,10 +44,11 @@ class Run {
   [[nodiscard]] ElementBound scaled(ElementBound b, std::int64_t element) const;
   Case case_;
   Arithmetic arithmetic_;
-  bool ignores_dead_values_ = false, wide_ = false;
+  bool ignores_dead_values_ = false, wide_ = false, formal_ = false;
   double unit_ = 0;
   Tensor out_, lse_;
   std::vector<WideInterval> wide_out_;
+  std::vector<Symbolic> formal_out_;
   mutable std::shared_ptr<const AttentionBounds> bounds_;
 };
 

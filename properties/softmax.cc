@@ -9,6 +9,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "core_laws.h"
@@ -52,6 +53,7 @@ Verdict rows_sum_to_one(Kernel& kernel, const Case& c) {
 Verdict nonnegative(Kernel& kernel, const Case& c) {
   const Result alpha = softmax_of(kernel, c);
   const bool wide = alpha.run().is_wide();
+  if (alpha.run().is_formal()) return positive_formulas(Numbers(alpha));
   bool excused = false, judged = false;
   for (std::int64_t e = 0; e < alpha.elements(); ++e) {
     const std::int64_t at = alpha.origin(e);
@@ -145,6 +147,11 @@ Shifted shifted_rows(const Case& c) {
   const std::int64_t n = columns_of(c);
   Shifted s{c.q(), c.q()};
   for (std::int64_t row = 0; row < c.q().elements() / n; ++row) {
+    if (in_a_proof()) {
+      const double shift = any_number(1);
+      for (std::int64_t e = row * n; e < (row + 1) * n; ++e) s.after.set(e, sum_of(c.q()[e], shift));
+      continue;
+    }
     double largest = 0;
     for (std::int64_t j = 0; j < n; ++j) largest = std::max(largest, std::fabs(c.q()[row * n + j]));
     // A power of two from a 16th of the largest entry to 16 times it, of either sign.

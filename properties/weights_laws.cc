@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agree.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "generators/stream.h"
 #include "multihead_cases.h"
@@ -22,8 +23,9 @@ Verdict row_form(Kernel& kernel, const Case& c) {
 Verdict key_bias_irrelevant(Kernel& kernel, const Case& c) {
   Case other = c;
   Stream stream(seed_argument(c, "b_k"));
-  other[Slot::b_k] = mapped(Tensor(c.dtype(), {c[Slot::w_k].shape()[1]}),
-                            [&](std::int64_t, double) { return static_cast<double>(stream.between(-4, 4)); });
+  other[Slot::b_k] = mapped(Tensor(c.dtype(), {c[Slot::w_k].shape()[1]}), [&](std::int64_t, double) {
+    return any_number(static_cast<double>(stream.between(-4, 4)));
+  });
   return agree({run(kernel, c), run(kernel, other)}, Match::bound);
 }
 

@@ -23,13 +23,16 @@ constexpr DType own_dtype<Eigen::bfloat16> = DType::bf16;
 /// The matrices one after another, as one array of that shape.
 template <class T>
 CoreNumbers numbers_of(const std::vector<Matrix<T>>& pages, const Shape& shape) {
-  CoreNumbers numbers{.shape = shape, .native = {}, .wide = {}, .unit = unit_of<T>()};
-  if constexpr (!is_wide_scalar<T>) numbers.native = Tensor(own_dtype<T>, shape);
+  CoreNumbers numbers{.shape = shape, .native = {}, .wide = {}, .formal = {}, .unit = unit_of<T>()};
+  constexpr bool formal = std::is_same_v<T, Symbolic>;
+  if constexpr (!formal && !is_wide_scalar<T>) numbers.native = Tensor(own_dtype<T>, shape);
   std::int64_t at = 0;
   for (const Matrix<T>& page : pages) {
     for (Index i = 0; i < page.rows(); ++i) {
       for (Index j = 0; j < page.cols(); ++j, ++at) {
-        if constexpr (is_wide_scalar<T>) {
+        if constexpr (formal) {
+          numbers.formal.push_back(page(i, j));
+        } else if constexpr (is_wide_scalar<T>) {
           numbers.wide.push_back(wide_interval(page(i, j)));
         } else {
           numbers.native.set(at, ScalarTraits<T>::to_double(page(i, j)));
@@ -51,7 +54,7 @@ Matrix<T> matrix_of(const Tensor& a) {
 
 template <class T>
 T scale_of(const Case& c) {
-  return ScalarTraits<T>::from_double(c.scale);
+  return input<T>(c.scale);
 }
 
 BoolMatrix bools_of(const Tensor& a) {
@@ -272,9 +275,10 @@ constexpr CoreFunctions functions_on{.scalar = ScalarTraits<T>::name,
                                      .with_positions = core_with_positions<T>,
                                      .multihead_v1 = core_multihead_v1<T>};
 
-constexpr std::array<const CoreFunctions*, 8> all_functions{
+constexpr std::array<const CoreFunctions*, 9> all_functions{
     &functions_on<float>,      &functions_on<double>,      &functions_on<Eigen::half>, &functions_on<Eigen::bfloat16>,
-    &functions_on<BinFloat50>, &functions_on<BinFloat100>, &functions_on<Mpfr>,        &functions_on<Interval>};
+    &functions_on<BinFloat50>, &functions_on<BinFloat100>, &functions_on<Mpfr>,        &functions_on<Interval>,
+    &functions_on<Symbolic>};
 
 bool same_end(const Wide& a, const Wide& b) {
   if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
@@ -308,6 +312,11 @@ const CoreFunctions* core_functions(std::string_view kernel_id) {
 
 bool same_bits(const CoreNumbers& a, const CoreNumbers& b) {
   if (a.shape != b.shape || a.native.present() != b.native.present()) return false;
+  for (std::size_t e = 0; e < a.formal.size(); ++e) {
+    const bool defined = a.formal[e].kind() != ProofKind::undefined, other = b.formal[e].kind() != ProofKind::undefined;
+    if (defined != other || (defined && !identical(a.formal[e], b.formal[e]))) return false;
+    if (defined) GenericInputs::current().compared(a.formal[e], b.formal[e]);
+  }
   for (std::size_t e = 0; e < a.wide.size(); ++e)
     if (!same_end(a.wide[e].lower, b.wide[e].lower) || !same_end(a.wide[e].upper, b.wide[e].upper)) return false;
   for (std::int64_t e = 0; e < a.native.elements(); ++e) {
@@ -325,7 +334,9 @@ Tensor transposed(const Tensor& a) {
 }
 
 CoreNumbers transposed(const CoreNumbers& a) {
-  CoreNumbers b{.shape = turned(a.shape), .native = {}, .wide = {}, .unit = a.unit};
+  CoreNumbers b{.shape = turned(a.shape), .native = {}, .wide = {}, .formal = {}, .unit = a.unit};
+  for (std::int64_t e = 0; e < static_cast<std::int64_t>(a.formal.size()); ++e)
+    b.formal.push_back(a.formal[static_cast<std::size_t>(before_transposing(a.shape, e))]);
   if (a.native.present()) b.native = transposed(a.native);
   for (std::int64_t e = 0; e < static_cast<std::int64_t>(a.wide.size()); ++e)
     b.wide.push_back(a.wide[static_cast<std::size_t>(before_transposing(a.shape, e))]);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attest/attention.h"
+#include "attest/formal.h"
 #include "attest/multihead.h"
 #include "attest/scalars/bin_float.h"
 #include "attest/scalars/half.h"
@@ -39,9 +40,19 @@ inline DType dtype_of(const attest_tensor& t) {
   return static_cast<DType>(t.dtype);
 }
 
+/// A number of a case. On the symbolic scalar it is what the double stands for.
+template <class T>
+T input(double value) {
+  return ScalarTraits<T>::from_double(value);
+}
+template <>
+inline Symbolic input<Symbolic>(double value) {
+  return GenericInputs::current().at(value);
+}
+
 template <class T>
 T load(const attest_tensor& t, std::int64_t offset) {
-  return ScalarTraits<T>::from_double(load_element(t.data, dtype_of(t), offset));
+  return input<T>(load_element(t.data, dtype_of(t), offset));
 }
 
 /// An enclosure so loose that its midpoint says nothing of the number in it.
@@ -126,8 +137,8 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
       for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
     return all;
   };
-  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads,
-                           ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads, input<T>(p.scale),
+                           masks_of<T>(p.mask, p.mask_convention, p.causal));
 }
 
 template <class T>
@@ -169,8 +180,8 @@ void store_entries(const std::vector<Matrix<T>>& outputs, const attest_tensor& o
 /// The definition on T, an output per batch entry.
 template <class T>
 std::vector<Matrix<T>> multihead_outputs(const attest_multihead_problem& p) {
-  return mmhattn_batch(entries_at<T>(p.q), entries_at<T>(p.k), entries_at<T>(p.v), weights_of<T>(p),
-                       ScalarTraits<T>::from_double(p.scale), masks_of<T>(p.mask, p.mask_convention, p.causal));
+  return mmhattn_batch(entries_at<T>(p.q), entries_at<T>(p.k), entries_at<T>(p.v), weights_of<T>(p), input<T>(p.scale),
+                       masks_of<T>(p.mask, p.mask_convention, p.causal));
 }
 
 /// A number of a wide scalar as an interval, exact.
@@ -223,11 +234,14 @@ inline constexpr bool is_wide_scalar<Interval> = true;
 
 template <class T>
 double unit_of() {
-  if constexpr (std::is_same_v<T, Interval>) return 0;
-  // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.
-  if constexpr (std::is_same_v<T, Mpfr>)
+  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Symbolic>) {
+    return 0;
+  } else if constexpr (std::is_same_v<T, Mpfr>) {
+    // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.
     return std::ldexp(1.0, -static_cast<int>(mpfr_get_prec(Mpfr(0).backend().data())));
-  return static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  } else {
+    return static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  }
 }
 
 }  // namespace attest

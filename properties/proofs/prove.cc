@@ -1,0 +1,165 @@
+#include "proofs/prove.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "attest/errors.h"
+#include "attest/formal.h"
+
+namespace attest {
+namespace {
+
+bool is_false_statement(const Property& property) {
+  return property.floating_point == "counterexample";
+}
+
+/// On intervals two runs differ only where their enclosures are apart: what is found holds of the real numbers.
+Proof refute(const Property& property) {
+  Proof proof;
+  proof.property = &property;
+  const std::vector<KernelEntry> kernels = core_kernels();
+  const auto intervals = std::ranges::find(kernels, "core:mpfi", &KernelEntry::id);
+  const std::unique_ptr<Kernel> kernel = intervals->make();
+  constexpr std::int64_t budget = 50;
+  std::string last = "no case meets the hypotheses";
+  for (std::int64_t k = 0; k < budget; ++k) {
+    const Case c = project(generate(property, DType::f64, /*run_seed=*/1, k), kernel->manifest());
+    const Verdict verdict = check_case(property, *kernel, c);
+    last = verdict.reason;
+    if (verdict.outcome != Outcome::held || !verdict.reason.starts_with("counterexample")) continue;
+    proof.evidence = Evidence::refuted;
+    proof.words = verdict.reason;
+    return proof;
+  }
+  proof.words = fmt::format("no counterexample in {} cases: {}", budget, last);
+  return proof;
+}
+
+/// One variant at one shape.
+struct Attempt {
+  ProofShape shape;
+  Verdict verdict;
+  std::int64_t equalities = 0, undeclared = 0;
+  std::set<double> particular;
+  std::vector<SymbolicCertificate> certificates;
+};
+
+/// The shape and those near it that hypotheses may ask for.
+std::vector<ProofShape> fitted(const ProofShape& shape) {
+  std::vector<ProofShape> all;
+  for (const std::int64_t heads : {shape.heads, std::int64_t{1}}) {
+    for (const std::int64_t queries : {shape.queries, shape.keys}) {
+      ProofShape s = shape;
+      s.heads = heads, s.queries = queries;
+      all.push_back(s);
+    }
+  }
+  for (const std::int64_t dk : {shape.dk, shape.dv}) {
+    ProofShape s = shape;
+    s.dk = s.dv = dk;
+    all.push_back(s);
+  }
+  ProofShape one_key = shape;
+  one_key.keys = 1;
+  all.push_back(one_key);
+  return all;
+}
+
+std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, const ProofShape& wanted, std::int64_t k,
+                               std::size_t room, bool certificates) {
+  for (const ProofShape& shape : fitted(wanted)) {
+    GenericInputs inputs(room);
+    if (certificates) inputs.keep_certificates();
+    const std::optional<Case> c = formal_case(property, shape, k, inputs);
+    if (!c) continue;
+    Attempt result{.shape = shape, .verdict = check_case(property, kernel, *c), .particular = {}, .certificates = {}};
+    result.equalities = inputs.comparisons();
+    result.undeclared = inputs.undeclared();
+    result.particular = inputs.particular();
+    result.certificates = inputs.certificates();
+    return result;
+  }
+  return std::nullopt;
+}
+
+/// With room for few indeterminates, which costs less, or for many.
+std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, const ProofShape& shape, std::int64_t k,
+                               bool certificates) {
+  try {
+    return attempt(property, kernel, shape, k, 160, certificates);
+  } catch (const ProofTooLarge&) {
+    return attempt(property, kernel, shape, k, 640, certificates);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Evidence evidence) {
+  constexpr std::array<std::string_view, 5> names{"symbolic", "particular", "refuted", "DIFFERENT", "untreated"};
+  return names[static_cast<std::size_t>(evidence)];
+}
+
+Proof prove(const Property& property, const ProveOptions& options) {
+  return prove(property, options, *symbolic_kernel());
+}
+
+Proof prove(const Property& property, const ProveOptions& options, FormalKernel& kernel) {
+  if (is_false_statement(property)) return refute(property);
+  Proof proof;
+  proof.property = &property;
+  std::string untreated = "no shape was asked for";
+  std::set<double> particular;
+  for (const ProofShape& shape : options.shapes) {
+    std::int64_t here = 0;
+    try {
+      for (std::int64_t k = 0; k < options.variants; ++k) {
+        std::optional<Attempt> one =
+            attempt(property, kernel, shape, k, options.certificates && proof.certificates.empty());
+        if (!one) {
+          untreated = fmt::format("no case of a shape like {} meets the hypotheses", to_string(shape));
+          continue;
+        }
+        const Verdict& verdict = one->verdict;
+        if (verdict.outcome == Outcome::violated && one->undeclared > 0) {
+          proof.words = "computes with inputs in a way that the proof does not follow";
+          return proof;
+        }
+        if (verdict.outcome == Outcome::violated) {
+          proof.evidence = Evidence::different;
+          proof.words = fmt::format("at {}: {}", to_string(one->shape), verdict.reason);
+          return proof;
+        }
+        if (verdict.outcome != Outcome::held || one->equalities == 0) {
+          untreated = verdict.outcome == Outcome::held ? "compares no two formulas" : verdict.reason;
+          continue;
+        }
+        ++here;
+        proof.equalities += one->equalities;
+        particular.merge(one->particular);
+        if (proof.shapes.empty() || proof.shapes.back() != one->shape) proof.shapes.push_back(one->shape);
+        if (proof.certificates.empty()) proof.certificates = std::move(one->certificates);
+      }
+    } catch (const NotTreated& why) {
+      proof.words = why.what();
+      return proof;
+    } catch (const ProofError& why) {
+      proof.words = fmt::format("at {}: {}", to_string(shape), why.what());
+      return proof;
+    }
+    if (here == 0) {
+      proof.words = untreated;
+      return proof;
+    }
+    proof.cases += here;
+  }
+  if (proof.cases == 0) return proof;
+  proof.evidence = particular.empty() ? Evidence::symbolic : Evidence::particular;
+  if (!particular.empty()) proof.words = fmt::format("with the numbers {}", fmt::join(particular, ", "));
+  return proof;
+}
+
+}  // namespace attest

@@ -1,0 +1,204 @@
+// Proofs: what the symbolic core establishes of the catalogue, and that a wrong core and a false statement are told.
+#include "proofs/prove.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "agree.h"
+#include "any_number.h"
+#include "arrange.h"
+#include "generators/draw.h"
+
+namespace attest {
+namespace {
+
+const ProveOptions small{.shapes = {{2, 3, 2, 2, 2}}, .variants = 3};
+
+const Property& named(std::string_view name) {
+  return *properties_matching(name).at(0);
+}
+
+/// Rows that the symbolic core does not prove for all real inputs, and what stands there.
+const std::map<std::string_view, Evidence> others{
+    {"softmax.monotone", Evidence::untreated},
+    {"attention.expectation-sampling", Evidence::untreated},
+    {"attention.conditional-probability", Evidence::untreated},
+    {"attention.convex-hull", Evidence::untreated},
+    {"attention.score-variance", Evidence::untreated},
+    {"attention.equal-keys", Evidence::particular},  // N o_i is the sum: the number N
+    {"attention.split-merge", Evidence::untreated},
+    {"attention.lse-range", Evidence::untreated},
+    {"attention.strides", Evidence::untreated},
+    {"attention.repeatable", Evidence::untreated},
+    {"attention.finite", Evidence::untreated},
+    {"attention.oracle", Evidence::untreated},
+    {"attention.any-length", Evidence::untreated},
+    {"masked.suppression-limit", Evidence::untreated},
+    {"masked.fixed-length", Evidence::untreated},
+    {"masked.conventions-differ", Evidence::refuted},
+    {"masked.breaks-equivariance", Evidence::refuted},
+    {"masked.fully-masked-row", Evidence::untreated},
+    {"weights.row-form", Evidence::untreated},
+    {"self.mask-breaks-equivariance", Evidence::refuted},
+    {"self.parameter-free", Evidence::untreated},
+    {"self.scores-symmetric", Evidence::refuted},
+    {"self.shared-projection", Evidence::untreated},
+    {"self.unscaled-vs-scaled", Evidence::untreated},
+    {"position.breaks-equivariance", Evidence::refuted},
+    {"position.length-limit", Evidence::untreated},
+    {"multihead.partial-mask-leaks", Evidence::refuted},
+    {"multihead.packed-qkv", Evidence::untreated},
+    {"multihead.torch-case", Evidence::untreated},
+    {"multihead.bias-kv", Evidence::untreated},
+    {"reduction.mmh-self", Evidence::untreated},
+    {"layout.index-fusion", Evidence::untreated},
+};
+
+TEST(Prove, EveryRowOfTheCatalogueHasItsEvidence) {
+  for (const Property* property : catalogue()) {
+    const Proof proof = prove(*property, small);
+    const auto other = others.find(property->name);
+    const Evidence expected = other == others.end() ? Evidence::symbolic : other->second;
+    EXPECT_EQ(proof.evidence, expected) << property->name << ": " << name_of(proof.evidence) << ": " << proof.words;
+    if (proof.evidence == Evidence::symbolic) {
+      EXPECT_GT(proof.equalities, 0) << property->name;
+      EXPECT_FALSE(proof.shapes.empty()) << property->name;
+    } else {
+      EXPECT_NE(proof.words, "") << property->name;
+    }
+  }
+}
+
+/// The symbolic core asked another question than it is told.
+class Misled final : public FormalKernel {
+ public:
+  explicit Misled(std::function<void(Case&)> change) : change_(std::move(change)) {}
+  [[nodiscard]] const std::string& id() const override { return core_->id(); }
+  [[nodiscard]] const Manifest& manifest() const override { return core_->manifest(); }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool lse) override { return core_->run(c, output, lse); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Misled>(change_); }
+  [[nodiscard]] FormalReply run_formal(const Case& c) override {
+    Case changed = c;
+    change_(changed);
+    return core_->run_formal(changed);
+  }
+
+ private:
+  std::function<void(Case&)> change_;
+  std::unique_ptr<FormalKernel> core_ = symbolic_kernel();
+};
+
+void expect_different(std::string_view property, const std::function<void(Case&)>& change) {
+  Misled kernel(change);
+  const Proof proof = prove(named(property), small, kernel);
+  EXPECT_EQ(proof.evidence, Evidence::different) << property << ": " << proof.words;
+  EXPECT_NE(proof.words.find("differ by a multiple of"), std::string::npos) << proof.words;
+}
+
+TEST(Prove, TellsAWrongCore) {
+  const auto first_value_counts_twice = [](Case& c) { c[Slot::v].set(0, 2 * c.v()[0]); };
+  expect_different("attention.key-value-permutation", first_value_counts_twice);
+  expect_different("attention.constant-values", first_value_counts_twice);
+  expect_different("softmax.rows-sum-to-one", first_value_counts_twice);
+  expect_different("masked.suppression", [](Case& c) { c = without_mask(c); });
+  expect_different("causal.no-leak", [](Case& c) { c.causal = Causal::none; });
+  expect_different("masked.row-shift", [](Case& c) {
+    if (c.mask().present() && c.mask().dtype() != DType::boolean && std::isfinite(c.mask()[0]))
+      c[Slot::mask].set(0, 2 * c.mask()[0]);
+  });
+  expect_different("multihead.head-permutation", [](Case& c) { c[Slot::w_q].set(0, 2 * c[Slot::w_q][0]); });
+  expect_different("weights.value-bias-passes", [](Case& c) {
+    if (c[Slot::b_v].present() && c[Slot::b_v][0] != 0) c[Slot::b_v].set(0, 2 * c[Slot::b_v][0]);
+  });
+  expect_different("attention.grouped-query", [](Case& c) {
+    if (c.k().shape()[1] > 1) c[Slot::k].set(0, 2 * c.k()[0]);
+  });
+}
+
+// softmax(x + c1) = softmax(x), with a c for each column.
+Verdict shifted_unevenly(Kernel& kernel, const Case& c) {
+  Case other = c;
+  other[Slot::mask] =
+      mapped(with_additive_mask(c).mask(), [](std::int64_t, double old) { return sum_of(old, any_number(1)); });
+  return agree({run(kernel, other), run(kernel, c)}, Match::bound);
+}
+
+// The same with a c for all of them, which is true.
+Verdict shifted_evenly(Kernel& kernel, const Case& c) {
+  Case other = c;
+  const double shift = any_number(1);
+  other[Slot::mask] =
+      mapped(with_additive_mask(c).mask(), [&](std::int64_t, double old) { return sum_of(old, shift); });
+  return agree({run(kernel, other), run(kernel, c)}, Match::bound);
+}
+
+// The sum in double: the proof sees a number that it knows nothing of.
+Verdict shifted_in_double(Kernel& kernel, const Case& c) {
+  Case other = c;
+  const double shift = any_number(1);
+  other[Slot::mask] = mapped(with_additive_mask(c).mask(), [&](std::int64_t, double old) { return old + shift; });
+  return agree({run(kernel, other), run(kernel, c)}, Match::bound);
+}
+
+TEST(Prove, TellsAFalseStatement) {
+  Property property{.name = "test.shift",
+                    .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 2); },
+                    .misses = misses_no_causal,
+                    .check = shifted_unevenly};
+  EXPECT_EQ(prove(property, small).evidence, Evidence::different);
+  property.check = shifted_evenly;
+  EXPECT_EQ(prove(property, small).evidence, Evidence::symbolic);
+  property.check = shifted_in_double;
+  const Proof proof = prove(property, small);
+  EXPECT_EQ(proof.evidence, Evidence::untreated) << proof.words;
+  EXPECT_NE(proof.words.find("does not follow"), std::string::npos) << proof.words;
+  property.check = [](Kernel&, const Case&) -> Verdict { return {}; };
+  EXPECT_EQ(prove(property, small).evidence, Evidence::untreated) << "nothing was compared";
+}
+
+TEST(Prove, KeepsCertificates) {
+  ProveOptions options = small;
+  options.certificates = true;
+  const Proof proof = prove(named("masked.key-value-deletion"), options);
+  ASSERT_EQ(proof.evidence, Evidence::symbolic) << proof.words;
+  ASSERT_FALSE(proof.certificates.empty());
+  for (const SymbolicCertificate& certificate : proof.certificates) {
+    EXPECT_TRUE(certificate.identical);
+    EXPECT_EQ(certificate.difference, "0");
+    EXPECT_NE(certificate.left.denominator.find('E'), std::string::npos) << certificate.text();
+  }
+}
+
+TEST(GenericInputs, StandForIndeterminates) {
+  GenericInputs inputs;
+  inputs.declare(0x1.23456789abcdfp-1, "x");
+  const Symbolic x = inputs.at(0x1.23456789abcdfp-1);
+  const auto number = [](double value) { return ScalarTraits<Symbolic>::from_double(value); };
+  EXPECT_TRUE(identical(inputs.at(-0x1.23456789abcdfp+3), number(-16) * x));
+  EXPECT_TRUE(identical(inputs.at(0.75), number(0.75)));
+  EXPECT_EQ(inputs.undeclared(), 0);
+  EXPECT_EQ(inputs.particular(), std::set<double>{0.75});
+  const Symbolic y = inputs.at(0x1.23456789abcddp-1);
+  EXPECT_FALSE(identical(x, y));
+  EXPECT_TRUE(identical(y, inputs.at(0x1.23456789abcddp-1)));
+  EXPECT_EQ(inputs.undeclared(), 1);
+  EXPECT_EQ(inputs.at(-std::numeric_limits<double>::infinity()).kind(), ProofKind::minus_infinity);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(identical(inputs.at(nan), inputs.at(nan))) << "whatever a dead place holds";
+  EXPECT_TRUE(identical(inputs.at(inputs.stand_for(x * y)), x * y));
+  EXPECT_THROW(inputs.declare(0.5, "constant"), ProofError);
+  EXPECT_THROW(inputs.declare(0x1.23456789abcdfp+9, "x again"), ProofError);
+  {
+    GenericInputs inner;
+    EXPECT_EQ(&GenericInputs::current(), &inner);
+  }
+  EXPECT_EQ(&GenericInputs::current(), &inputs);
+}
+
+}  // namespace
+}  // namespace attest
