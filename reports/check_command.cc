@@ -10,6 +10,7 @@
 #include "attest/error_alarm.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "chosen_properties.h"
 #include "commands.h"
 #include "engine.h"
 #include "explanations.h"
@@ -33,26 +34,6 @@ std::int64_t default_cases(std::size_t properties) {
 }
 /// With --time and no --cases: more than any time allows.
 constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
-
-std::vector<const Property*> chosen_properties(const Options& options) {
-  if (options.properties.empty()) return catalogue();
-  std::vector<const Property*> matching;
-  for (const std::string& glob : options.properties) {
-    const std::vector<const Property*> found = properties_matching(glob);
-    if (found.empty()) {
-      std::vector<std::string_view> names;
-      for (const Property* property : catalogue()) names.push_back(property->name);
-      throw UsageError(fmt::format("no property is named {}{}; attest list --properties shows all", in_quotes(glob),
-                                   suggestion(glob, names, /*list_up_to=*/0)));
-    }
-    matching.insert(matching.end(), found.begin(), found.end());
-  }
-  std::vector<const Property*> chosen;
-  for (const Property* property : catalogue()) {
-    if (std::ranges::find(matching, property) != matching.end()) chosen.push_back(property);
-  }
-  return chosen;
-}
 
 std::vector<CapturedCase> captured_cases(const Options& options) {
   std::vector<CapturedCase> captured;

@@ -13,5 +13,6 @@ int report_command(const Options& options);
 int bench_command(const Options& options);
 int audit_command(const Options& options);
 int probe_command(const Options& options);
+int prove_command(const Options& options);
 
 }  // namespace attest

@@ -46,6 +46,8 @@ int run(int argc, char** argv) {
       return bench_command(options);
     case Command::audit:
       return audit_command(options);
+    case Command::prove:
+      return prove_command(options);
     case Command::probe:
       return probe_command(options);
     case Command::none:

@@ -103,6 +103,19 @@ void set_shard(Options& options, Text text) {
   }
 }
 
+/// Five whole numbers. At N = 1 or dk = 1 false statements become true; with more than 64 no formula is finished.
+ProofShape proof_shape(std::string_view option, Text text) {
+  std::vector<std::int64_t> numbers;
+  for (const auto part : std::views::split(text, ','))
+    numbers.push_back(whole_number<std::int64_t>(option, std::string(part.begin(), part.end()), 1));
+  const auto most = [](std::int64_t n) { return n <= 64; };
+  if (numbers.size() != 5 || !std::ranges::all_of(numbers, most) || numbers[1] < 2 || numbers[2] < 2) {
+    throw UsageError(fmt::format("{} is {}; it must be M,N,dk,dv,h with N and dk from 2 and all up to 64, as 3,3,2,2,2",
+                                 option, in_quotes(text)));
+  }
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+}
+
 void set_inconclusive(Options& options, Text text) {
   if (text != "held")
     throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", in_quotes(text)));
@@ -116,7 +129,7 @@ constexpr unsigned on(Command command) {
 }
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
                    merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit),
-                   probe = on(Command::probe);
+                   probe = on(Command::probe), prove = on(Command::prove);
 
 struct OptionRow {
   unsigned commands;
@@ -140,7 +153,7 @@ constexpr OptionRow rows[] = {
     {audit, "--kernel", "GLOB", Takes::one,
      "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)",
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
-    {check, "--property", "GLOB", Takes::one, "properties to check, by name; repeatable (default: all)",
+    {check | prove, "--property", "GLOB", Takes::one, "properties to look at, by name; repeatable (default: all)",
      [](Options& o, Text t) { o.properties.push_back(t); }, true},
     {check, "--dtype", "DTYPE", Takes::one, "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
      [](Options& o, Text t) { add_dtypes(o, t); }, true},
@@ -211,7 +224,16 @@ constexpr OptionRow rows[] = {
     {list, "--properties", "", Takes::nothing, "the catalogue of properties",
      [](Options& o, Text) { o.list_properties = true; }},
     {list, "--dtypes", "", Takes::nothing, "number formats", [](Options& o, Text) { o.list_dtypes = true; }},
-    {list, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
+    {prove, "--shape", "M,N,dk,dv,h", Takes::one,
+     "queries, keys, head dimensions of k and v, heads of a shape to prove at; repeatable",
+     [](Options& o, Text t) { o.shapes.push_back(proof_shape("--shape", t)); }, true},
+    {prove, "--up-to", "M,N,dk,dv,h", Takes::one,
+     "every shape from 2,2,2,1,1 to this one, where no --shape is given (default: 3,3,2,2,2)",
+     [](Options& o, Text t) { o.up_to = proof_shape("--up-to", t); }},
+    {prove, "--certificate", "DIR", Takes::one,
+     "write both sides of the equalities of each property's first case there, a file per property",
+     [](Options& o, Text t) { o.certificates = t; }},
+    {list | prove, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
     {list, "--markdown", "", Takes::nothing, "properties as a Markdown table",
      [](Options& o, Text) { o.markdown = true; }},
     {probe, "--seed", "N", Takes::one, "the numbers of the questions follow from it (default: 1)",
@@ -261,6 +283,11 @@ constexpr CommandRow commands[] = {
      "manifest "
      "that says so. Exit 1 when the kernel does other than its manifest offers.",
      "attest probe --kernel ./libmine.so -o manifest.json"},
+    {Command::prove, "prove", "attest prove [OPTIONS]",
+     "Proves properties for all real inputs of small shapes: the core that runs on floats runs on formulas, and both "
+     "sides must be the same formula. False statements are refuted by a counterexample in certified enclosures. Says "
+     "nothing about rounding. Exit 1 when two formulas differ that should not.",
+     "attest prove --property 'masked.*' --certificate proofs"},
     {Command::bench, "bench", "attest bench [BENCHMARK OPTIONS]",
      "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"},
 };

@@ -12,10 +12,11 @@
 #include "attest/dtype.h"
 #include "attest/journal.h"
 #include "attest/kernel_under_test.h"
+#include "proofs/formal_case.h"
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, bench, audit, probe };
+enum class Command { none, check, list, replay, merge, report, bench, audit, probe, prove };
 
 /// Everything the command line can say. Which fields a command reads is in the table of options.cc.
 struct Options {
@@ -26,7 +27,10 @@ struct Options {
   std::vector<std::string> kernels;     ///< as typed; empty: builtin:* and pytorch:*
   std::vector<std::string> properties;  ///< globs; empty: all
   std::vector<DType> dtypes;            ///< empty: all
-  std::optional<std::int64_t> cases;    ///< per property, kernel and dtype; >= 1
+  std::vector<ProofShape> shapes;       ///< of proofs; empty: all up to up_to
+  ProofShape up_to{3, 3, 2, 2, 2};
+  std::filesystem::path certificates;  ///< folder for those of proofs; empty: none are kept
+  std::optional<std::int64_t> cases;   ///< per property, kernel and dtype; >= 1
   std::uint64_t seed = 1;
   int jobs = 0;               ///< 0: one per core
   std::filesystem::path out;  ///< empty: the next free attest-run-NNN

@@ -63,9 +63,11 @@ std::vector<ProofShape> fitted(const ProofShape& shape) {
     s.dk = s.dv = dk;
     all.push_back(s);
   }
-  ProofShape one_key = shape;
+  ProofShape more_queries = shape, one_key = shape;
+  more_queries.queries = shape.keys + 1;
+  // At N = 1 false statements become true: only where a hypothesis leaves nothing else.
   one_key.keys = 1;
-  all.push_back(one_key);
+  all.insert(all.end(), {more_queries, one_key});
   return all;
 }
 
@@ -92,7 +94,7 @@ std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, c
   try {
     return attempt(property, kernel, shape, k, 160, certificates);
   } catch (const ProofTooLarge&) {
-    return attempt(property, kernel, shape, k, 640, certificates);
+    return attempt(property, kernel, shape, k, 2048, certificates);
   }
 }
 
@@ -117,8 +119,14 @@ Proof prove(const Property& property, const ProveOptions& options, FormalKernel&
     std::int64_t here = 0;
     try {
       for (std::int64_t k = 0; k < options.variants; ++k) {
-        std::optional<Attempt> one =
-            attempt(property, kernel, shape, k, options.certificates && proof.certificates.empty());
+        std::optional<Attempt> one;
+        try {
+          one = attempt(property, kernel, shape, k, options.certificates && proof.certificates.empty());
+        } catch (const UndefinedUsed& why) {
+          // The documents define no output where a head leaves a row without a key.
+          untreated = why.what();
+          continue;
+        }
         if (!one) {
           untreated = fmt::format("no case of a shape like {} meets the hypotheses", to_string(shape));
           continue;
@@ -150,13 +158,12 @@ Proof prove(const Property& property, const ProveOptions& options, FormalKernel&
       proof.words = fmt::format("at {}: {}", to_string(shape), why.what());
       return proof;
     }
-    if (here == 0) {
-      proof.words = untreated;
-      return proof;
-    }
     proof.cases += here;
   }
-  if (proof.cases == 0) return proof;
+  if (proof.cases == 0) {
+    proof.words = untreated;
+    return proof;
+  }
   proof.evidence = particular.empty() ? Evidence::symbolic : Evidence::particular;
   if (!particular.empty()) proof.words = fmt::format("with the numbers {}", fmt::join(particular, ", "));
   return proof;

@@ -40,8 +40,9 @@ struct ProveOptions {
 
 /// One property. A statement that theorems.md lists as false is refuted on the core in intervals; any other is run on
 /// the symbolic scalar at every shape, or at the nearest one that its hypotheses allow (as many keys as queries, one
-/// head, one key). Proved where every shape is: for all real inputs, with the arguments (a row, a permutation, a scaled
-/// permutation G) that the variants drew. Nothing is said about rounding.
+/// head, one key); one that they rule out, and a variant with a row that sees no key, are passed over. Proved: for all
+/// real inputs, with the arguments (a row, a permutation, a scaled permutation G) that the variants drew. Nothing is
+/// said about rounding.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options);
 /// The same on another kernel than the core on the symbolic scalar.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options, FormalKernel& kernel);

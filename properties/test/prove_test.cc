@@ -55,7 +55,6 @@ const std::map<std::string_view, Evidence> others{
     {"multihead.packed-qkv", Evidence::untreated},
     {"multihead.torch-case", Evidence::untreated},
     {"multihead.bias-kv", Evidence::untreated},
-    {"reduction.mmh-self", Evidence::untreated},
     {"layout.index-fusion", Evidence::untreated},
 };
 
