@@ -234,7 +234,8 @@ TEST(CoreFunctions, keep_numbers_that_no_double_holds) {
 }
 
 TEST(CoreNumbers, differ_by_the_sign_of_zero_and_agree_in_nan) {
-  CoreNumbers zero{.shape = {2}, .native = Tensor(DType::f32, {2}, std::vector<double>{0.0, NAN}), .wide = {}, .formal = {}};
+  CoreNumbers zero{
+      .shape = {2}, .native = Tensor(DType::f32, {2}, std::vector<double>{0.0, NAN}), .wide = {}, .formal = {}};
   CoreNumbers minus = zero;
   EXPECT_TRUE(same_bits(zero, minus));
   minus.native.set(0, -0.0);

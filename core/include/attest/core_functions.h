@@ -16,7 +16,7 @@ struct CoreNumbers {
   Shape shape;
   Tensor native;                   ///< in the scalar's own dtype (f32, f64, f16, bf16); absent for a wide scalar
   std::vector<WideInterval> wide;  ///< row-major, of a wide scalar; else empty
-  std::vector<Symbolic> formal;    ///< row-major, of the symbolic scalar; else empty
+  std::vector<Symbolic> formal{};  ///< row-major, of the symbolic scalar; else empty
   double unit = 0;                 ///< unit roundoff of the scalar's operations; 0: intervals
 };
 /// Same shape and the same numbers bit by bit (+0 is not -0; any NaN is any NaN); of intervals, the same ends;
