@@ -27,6 +27,26 @@ TEST(ProveProgram, SaysWhatStandsBehindEachRow) {
   EXPECT_NE(certificate.find("= exp("), std::string::npos) << certificate;
 }
 
+TEST(ProveProgram, LeavesCertificatesThatAnIndependentCheckerAccepts) {
+  const Folder folder;
+  if (shell(folder, "/usr/bin/python3 -c ''").status != 0) GTEST_SKIP() << "there is no Python";
+  const std::string checker = "/usr/bin/python3 '" ATTEST_SOURCE_DIR "/properties/test/check_certificate.py' ";
+  EXPECT_EQ(shell(folder, "$attest prove --property 'masked.*' --certificate proofs").status, 0);
+  const ShellResult accepted = shell(folder, checker + "proofs/*.txt");
+  EXPECT_EQ(accepted.status, 0) << accepted.output;
+  EXPECT_EQ(lines_in(accepted.output), 10) << accepted.output;
+  // One coefficient, of each file in turn.
+  const ShellResult refused =
+      shell(folder,
+            "cp proofs/masked.zero-mask.txt whole.txt; for file in proofs/*.txt; do sed -i '0,/^left  = (/s//left  = "
+            "(2*/' $file; " +
+                checker + "$file | grep -q 'are different polynomials' || echo $file is accepted; done");
+  EXPECT_EQ(refused.output, "");
+  const ShellResult undefined = shell(folder, "sed -i 's/^E1 = .*//' whole.txt; " + checker + "whole.txt");
+  EXPECT_EQ(undefined.status, 1);
+  EXPECT_NE(undefined.output.find("E1 is not defined"), std::string::npos) << undefined.output;
+}
+
 TEST(ProveProgram, WritesJson) {
   const Folder folder;
   const ShellResult result =
