@@ -219,7 +219,8 @@ TEST(ProbeMultihead, reads_what_a_kernel_takes_a_question_for) {
               "causal, bottom-right", "top-left");
   expect_read(multihead([](Case& c) { c[Slot::bias_k] = c[Slot::bias_v] = Tensor(); }), "bias_k and bias_v", "ignored");
   expect_read(multihead([](Case& c) {
-                if (!c[Slot::b_o].present() && !c.mask().present()) c[Slot::w_o] = Tensor();
+                if (c[Slot::b_o].present() || c.mask().present() || !c[Slot::w_o].present()) return;
+                c[Slot::w_o] = mapped(c[Slot::w_o], [](std::int64_t, double old) { return -old; });
               }),
               "no biases", "an answer that fits no reading");
   expect_read(multihead([](Case&) {},
