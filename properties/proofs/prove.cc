@@ -58,16 +58,13 @@ std::vector<ProofShape> fitted(const ProofShape& shape) {
       all.push_back(s);
     }
   }
-  for (const std::int64_t dk : {shape.dk, shape.dv}) {
-    ProofShape s = shape;
-    s.dk = s.dv = dk;
-    all.push_back(s);
-  }
-  ProofShape more_queries = shape, one_key = shape;
+  // Never down to dk = 1, where false statements become true too.
+  ProofShape one_width = shape, more_queries = shape, one_key = shape;
+  one_width.dv = shape.dk;
   more_queries.queries = shape.keys + 1;
   // At N = 1 false statements become true: only where a hypothesis leaves nothing else.
   one_key.keys = 1;
-  all.insert(all.end(), {more_queries, one_key});
+  all.insert(all.end(), {one_width, more_queries, one_key});
   return all;
 }
 
