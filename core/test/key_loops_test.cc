@@ -1,4 +1,4 @@
-// The loops over keys on every processor: the same numbers from both tables, and those of the last, partly filled
+// The loops over keys on every processor: the same numbers from every table, and those of the last, partly filled
 // block.
 #include "../src/bound/key_loops.h"
 
@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace attest::detail {
@@ -63,9 +65,11 @@ void expect_near(double a, double b) {
   EXPECT_LE(std::fabs(a - b), 1e-12 * std::fabs(b)) << a << " and " << b;
 }
 
-TEST(key_loops, tables_agree_on_full_and_partial_blocks) {
-  const KeyLoops* fast = key_loops_named("avx2");
-  if (fast == nullptr) GTEST_SKIP() << "this processor has no AVX2";
+class key_loops_of : public testing::TestWithParam<const char*> {};
+
+TEST_P(key_loops_of, agree_with_the_baseline_on_full_and_partial_blocks) {
+  const KeyLoops* fast = key_loops_named(GetParam());
+  if (fast == nullptr) GTEST_SKIP() << "this processor cannot run them";
   for (std::int64_t n = 1; n <= 19; ++n)
     for (int form = 0; form < 4; ++form) {
       const Outcome a = run(*fast, n, form & 1, form & 2), b = run(*key_loops_named("baseline"), n, form & 1, form & 2);
@@ -80,28 +84,102 @@ TEST(key_loops, tables_agree_on_full_and_partial_blocks) {
     }
 }
 
-TEST(key_loops, results_are_those_of_the_keys_alone) {
-  for (const char* name : {"baseline", "avx2"}) {
-    const KeyLoops* loops = key_loops_named(name);
-    if (loops == nullptr) continue;
-    for (std::int64_t n = 2; n <= 19; ++n) {
-      const Outcome r = run(*loops, n, false, false);
-      double E = 0, reach = 0, denominators = 0;
-      std::int64_t big = 0;
-      for (std::size_t j = 0; j < r.x[10].size(); ++j) {
-        if (j + 2 != r.x[10].size()) E = std::max(E, r.x[10][j]);
-        reach += r.x[11][j], denominators += std::min(r.x[12][j], 0.01), big += r.x[12][j] > 0.01;
-      }
-      expect_near(r.errors.E, E), expect_near(r.weights.reach, reach);
-      expect_near(r.weights.denominators, denominators);
-      EXPECT_EQ(r.weights.big, big);
-      EXPECT_GT(r.errors.vanished_Q, 9e3);
-      EXPECT_LT(r.errors.Q, 10) << "a key without weight was counted among those that carry some";
-      EXPECT_EQ(r.x[12][r.x[12].size() - 2], 0);
+TEST_P(key_loops_of, results_are_those_of_the_keys_alone) {
+  const KeyLoops* loops = key_loops_named(GetParam());
+  if (loops == nullptr) GTEST_SKIP() << "this processor cannot run them";
+  for (std::int64_t n = 2; n <= 19; ++n) {
+    const Outcome r = run(*loops, n, false, false);
+    double E = 0, reach = 0, denominators = 0;
+    std::int64_t big = 0;
+    for (std::size_t j = 0; j < r.x[10].size(); ++j) {
+      if (j + 2 != r.x[10].size()) E = std::max(E, r.x[10][j]);
+      reach += r.x[11][j], denominators += std::min(r.x[12][j], 0.01), big += r.x[12][j] > 0.01;
     }
-    EXPECT_EQ(run(*loops, 1, false, false).errors.vanished_Q, 0) << "a copy that fills the block was counted";
+    expect_near(r.errors.E, E), expect_near(r.weights.reach, reach);
+    expect_near(r.weights.denominators, denominators);
+    EXPECT_EQ(r.weights.big, big);
+    EXPECT_GT(r.errors.vanished_Q, 9e3);
+    EXPECT_LT(r.errors.Q, 10) << "a key without weight was counted among those that carry some";
+    EXPECT_EQ(r.x[12][r.x[12].size() - 2], 0);
+  }
+  EXPECT_EQ(run(*loops, 1, false, false).errors.vanished_Q, 0) << "a copy that fills the block was counted";
+}
+
+TEST_P(key_loops_of, prepare_a_row) {
+  const KeyLoops* loops = key_loops_named(GetParam());
+  if (loops == nullptr) GTEST_SKIP() << "this processor cannot run them";
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> number;
+  for (std::int64_t n = 1; n <= 19; ++n) {
+    const auto count = static_cast<std::size_t>(n);
+    std::vector<double> x(count), size(count), b(count), t(count), s(count), la(count), alpha(count);
+    for (auto* array : {&x, &size, &b, &alpha})
+      for (double& value : *array) value = number(random);
+    // One entry more than there are keys, which nothing may look at or touch.
+    for (auto* array : {&x, &size, &b}) array->push_back(std::numeric_limits<double>::infinity());
+    for (auto* array : {&t, &s, &la, &alpha}) array->push_back(99);
+    const std::vector<double> weight = alpha;
+    for (const bool bias : {false, true}) {
+      const RowScores found =
+          loops->scores(x.data(), size.data(), bias ? b.data() : nullptr, 0.3, n, t.data(), s.data());
+      double most = s[0], most_size = 0;
+      for (std::size_t j = 0; j < count; ++j) {
+        EXPECT_EQ(t[j], 0.3 * x[j]);
+        EXPECT_EQ(s[j], bias ? t[j] + b[j] : t[j]);
+        most = std::max(most, s[j]), most_size = std::max(most_size, size[j]);
+      }
+      EXPECT_EQ(found.most, most);
+      EXPECT_EQ(found.most_size, most_size);
+      EXPECT_TRUE(found.finite);
+    }
+    loops->normalise(s.data(), n, 2.5, 0.75, 0.1, la.data(), alpha.data());
+    for (std::size_t j = 0; j < count; ++j) {
+      EXPECT_EQ(la[j], (s[j] - 2.5) - 0.75);
+      EXPECT_EQ(alpha[j], weight[j] * 0.1);
+    }
+    for (const auto* array : {&t, &s, &la, &alpha}) EXPECT_EQ(array->back(), 99);
+    std::vector<float> narrowed(count + 1, 99.0F);
+    loops->narrow(x.data(), n, narrowed.data());
+    for (std::size_t j = 0; j < count; ++j) EXPECT_EQ(narrowed[j], static_cast<float>(x[j]));
+    EXPECT_EQ(narrowed.back(), 99.0F);
+    for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()})
+      for (std::size_t at = 0; at < count; ++at)
+        for (auto* array : {&x, &size}) {
+          const double before = std::exchange((*array)[at], bad);
+          EXPECT_FALSE(loops->scores(x.data(), size.data(), nullptr, 0.3, n, t.data(), s.data()).finite);
+          (*array)[at] = before;
+        }
   }
 }
+
+TEST_P(key_loops_of, know_what_a_weight_may_lose) {
+  const KeyLoops* loops = key_loops_named(GetParam());
+  if (loops == nullptr) GTEST_SKIP() << "this processor cannot run them";
+  const double infinity = std::numeric_limits<double>::infinity();
+  // Exponents above -700, between -700 and the one where a weight is dead, and below that.
+  const std::vector<double> la{-1, -699, -710, -744, -746, -1e4}, pp{0.5, 1e-300, 1e-308, 5e-324, 0, 0};
+  for (const bool vanishes : {false, true})
+    for (std::size_t n = 1; n <= 40; ++n) {
+      std::vector<double> logs(n), weights(n), zero(n, 0.0), caps(n + 1, 99);
+      for (std::size_t j = 0; j < n; ++j) logs[j] = la[j % la.size()], weights[j] = pp[j % pp.size()];
+      KeyArrays keys{};
+      keys.la = logs.data(), keys.E = zero.data(), keys.pp = weights.data();
+      const double least =
+          loops->lost_weights(keys, static_cast<std::int64_t>(n), 1e-3, 1e-5, -745, vanishes, caps.data());
+      double expected_least = infinity;
+      for (std::size_t j = 0; j < n; ++j) {
+        const double twice = logs[j] > -700 ? 2 * weights[j] : logs[j] > -745 ? infinity : 0.0;
+        const double cap = std::min(1e-3, weights[j]) + (vanishes ? std::min(1e-5, twice) : 1e-5);
+        EXPECT_EQ(caps[j], cap) << j;
+        expected_least = std::min(expected_least, cap);
+      }
+      EXPECT_EQ(least, expected_least);
+      EXPECT_EQ(caps[n], 99);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(every_table, key_loops_of, testing::Values("baseline", "avx2", "avx512"),
+                         [](const auto& name) { return std::string(name.param); });
 
 }  // namespace
 }  // namespace attest::detail

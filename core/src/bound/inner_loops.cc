@@ -44,7 +44,7 @@ inline void two_product(const Factor& a, const Factor& b, vec& p, vec& e) {
 
 }  // namespace
 
-#ifdef ATTEST_HAVE_AVX2_LOOPS
+#ifdef ATTEST_HAVE_X86_LOOPS
 const InnerLoops& avx2_inner_loops();
 
 namespace {
@@ -56,7 +56,7 @@ bool runs_avx2() {
 
 const InnerLoops* inner_loops_named(const char* name) {
   if (std::strcmp(name, "baseline") == 0) return &table;
-#ifdef ATTEST_HAVE_AVX2_LOOPS
+#ifdef ATTEST_HAVE_X86_LOOPS
   if (std::strcmp(name, "avx2") == 0 && runs_avx2()) return &avx2_inner_loops();
 #endif
   return nullptr;

@@ -45,7 +45,26 @@ struct WeightSums {
   std::int64_t big = 0;                ///< keys with pp > u_a
 };
 
+/// What a row's scores tell of it; NaN scores leave `most` as it is.
+struct RowScores {
+  double most = 0;       ///< largest score
+  double most_size = 0;  ///< largest X_j
+  bool finite = true;    ///< every score and X_j
+};
+
 struct KeyLoops {
+  /// t[j] = tau x[j], s[j] = t[j] + b[j] (b may be nullptr). t may be x.
+  RowScores (*scores)(const double* x, const double* size, const double* b, double tau, std::int64_t n, double* t,
+                      double* s);
+  /// la[j] = (s[j] - m) - log_sum and alpha[j] *= inverse.
+  void (*normalise)(const double* s, std::int64_t n, double m, double log_sum, double inverse, double* la,
+                    double* alpha);
+  /// caps[j]: the most that the weight of key j loses absolutely, min(lam_p, pp[j]) of its rounding and lam_weight of
+  /// its exponential, or where that `vanishes` no more than twice the weight. Returns the least.
+  double (*lost_weights)(const KeyArrays& x, std::int64_t n, double lam_p, double lam_weight, double dead,
+                         bool vanishes, double* caps);
+  /// As floats, to nearest.
+  void (*narrow)(const double* from, std::int64_t n, float* to);
   /// sum_j alpha_j g_j and sum_j alpha_j s_j.
   void (*means)(const KeyArrays& x, std::int64_t n, double& g_mean, double& s_mean);
   /// a and tm of every key, without the terms in k1 and in.
@@ -59,7 +78,7 @@ struct KeyLoops {
 
 /// The fastest loops this processor runs.
 [[nodiscard]] const KeyLoops& key_loops();
-/// By name, for tests: "baseline" always, "avx2" or nullptr where it cannot run.
+/// By name, for tests: "baseline" always; "avx2" and "avx512", nullptr where they cannot run.
 [[nodiscard]] const KeyLoops* key_loops_named(const char* name);
 
 }  // namespace attest::detail

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "inner_loops.h"
+#include "key_loops.h"
 
 namespace attest::detail {
 namespace {
@@ -17,23 +18,19 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 void underflow_sums(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
                     BoundScratch& w) {
   const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
-  w.nothing.assign(static_cast<std::size_t>(row.n), 0.0);
   w.S_lost.assign(static_cast<std::size_t>(values.stride), 0.0);
   w.lost.assign(static_cast<std::size_t>(values.stride), 0.0);
-  for (std::int64_t j = 0; j < row.n; ++j) {
-    const auto i = static_cast<std::size_t>(j);
-    const double exponent = row.la[j] + w.E[i];
-    // exp(la + E) itself underflows a double below -745, where an f64 weight may still be off by lam_e (C28).
-    const double twice = exponent > -700 ? 2 * w.pp[i] : exponent > dead ? infinity : 0.0;
-    const double by_exp = p.exp_vanishes ? std::min(terms.lam_weight, twice) : terms.lam_weight;
-    w.caps[i] = std::min(p.lam_p, w.pp[i]) + by_exp;
-  }
+  const KeyArrays keys{row.s,           row.t,      row.size,    nullptr,    row.la,      row.alpha,  row.b,
+                       row.input_error, w.a.data(), w.tm.data(), w.E.data(), w.ph.data(), w.pp.data()};
+  const double least =
+      key_loops().lost_weights(keys, row.n, p.lam_p, terms.lam_weight, dead, p.exp_vanishes, w.caps.data());
   // Where no weight loses less than the most it can, the plain sum of values says the same.
   const double most = std::min(p.lam_p, 1.0) + terms.lam_weight;
-  if (*std::min_element(w.caps.begin(), w.caps.begin() + row.n) >= most * (1 - 0x1p-24)) {
+  if (least >= most * (1 - 0x1p-24)) {
     std::fill(w.lost.begin(), w.lost.end(), infinity);
     return;
   }
+  w.nothing.assign(static_cast<std::size_t>(row.n), 0.0);
   const InnerLoops& loops = inner_loops();
   loops.spread(w.nothing.data(), w.caps.data(), row.index, row.n, values.v, values.stride, w.S_lost.data(),
                w.S_lost.data(), w.lost.data());
@@ -59,7 +56,7 @@ bool spread_in_singles(const RowKeys& row, const KeyTerms& terms, const RowValue
   const bool listed = !w.all_big;
   const auto narrow = [&](const std::vector<double>& from, std::vector<float>& to) {
     to.resize(from.size());
-    std::transform(from.begin(), from.begin() + terms.big, to.begin(), [](double x) { return static_cast<float>(x); });
+    key_loops().narrow(from.data(), terms.big, to.data());
   };
   narrow(listed ? w.big_ph : w.ph, w.single_ph);
   narrow(listed ? w.big_pp : w.pp, w.single_pp);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "../bound/inner_loops.h"
+#include "../bound/key_loops.h"
 #include "exactness.h"
 
 namespace attest::detail {
@@ -268,16 +269,16 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
   const double tau = head.scale;
   double* s = row.s.data();
   double* t = row.t.data();
+  const double* x = row.x;
   const double* size = row.size;
   if (index) {
     fit(row.size_of, room);
     for (std::int64_t j = 0; j < n; ++j) {
-      t[j] = tau * row.x[index[j]];
+      t[j] = row.x[index[j]];
       row.size_of[static_cast<std::size_t>(j)] = row.size[index[j]];
     }
+    x = t;
     size = row.size_of.data();
-  } else {
-    for (std::int64_t j = 0; j < n; ++j) t[j] = tau * row.x[j];
   }
   const double* b = nullptr;
   if (p.of.bias) {
@@ -287,20 +288,13 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
       const double value = row.mask[static_cast<std::size_t>(index ? index[j] : j)];
       if (p.any_mask_format && std::isinf(round_to(p.mask_format, value))) return Excuse::overflow;
       row.b[static_cast<std::size_t>(j)] = pre ? tau * value : value;
-      // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
-      s[j] = t[j] + row.b[static_cast<std::size_t>(j)];
     }
     b = row.b.data();
-  } else {
-    std::copy(t, t + n, s);
   }
-  double m = s[0], most_size = 0, not_finite = 0;
-  for (std::int64_t j = 0; j < n; ++j) {
-    m = s[j] > m ? s[j] : m;
-    most_size = size[j] > most_size ? size[j] : most_size;
-    not_finite += s[j] * 0.0 + size[j] * 0.0;
-  }
-  const bool finite = not_finite == 0;
+  // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
+  const KeyLoops& of_keys = key_loops();
+  const RowScores found = of_keys.scores(x, size, b, tau, n, t, s);
+  const double m = found.most;
   const double* stats_low = head.low.data();
   const double* stats_high = head.high.data();
   const double* stats_sum = head.abs_sum.data();
@@ -330,7 +324,7 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
     }
   }
   // |s_j| <= kap X_j + |b_j| and X_j itself bound D1 from below: what overflows a double here is outside the domain.
-  if (!finite) return Excuse::overflow;
+  if (!found.finite) return Excuse::overflow;
 
   double* alpha = row.alpha.data();
   double* la = row.la.data();
@@ -342,10 +336,7 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
   else
     loops.combine(alpha, index, n, head.v.data(), head.stride, row.o.data());
   for (std::int64_t e = 0; e < head.dv; ++e) row.o[static_cast<std::size_t>(e)] *= inverse;
-  for (std::int64_t j = 0; j < n; ++j) {
-    la[j] = (s[j] - m) - log_sum;
-    alpha[j] *= inverse;
-  }
+  of_keys.normalise(s, n, m, log_sum, inverse, la, alpha);
   row.m = m;
   row.lse = m + log_sum;
 
@@ -367,7 +358,7 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
     }
     for (std::int64_t e = 0; e < head.dk; ++e) keys.q1 += std::fabs(row.q[e]);
   }
-  keys.exact_dots = exact_in_any_order(head, row, p, most_size);
+  keys.exact_dots = exact_in_any_order(head, row, p, found.most_size);
   row.values = {head.v.data(), head.stride, head.dv,
                 stats_low,     stats_high,  stats_sum,
                 nullptr,       nullptr,     head.singles ? head.single_v.data() : nullptr};
