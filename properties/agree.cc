@@ -119,19 +119,32 @@ Verdict identical_formulas(const Numbers& left, const Numbers& right) {
   for (std::int64_t e = 0; e < left.elements(); ++e) {
     if (left.excuse(e) != Excuse::none || right.excuse(e) != Excuse::none) continue;
     ++judged_elements;
-    const Symbolic a = left.formal(e), b = right.formal(e);
-    if (identical(a, b)) {
-      GenericInputs::current().compared(a, b);
-      continue;
-    }
+    const Expression a = left.formal(e), b = right.formal(e);
+    if (GenericInputs::current().identical(a, b)) continue;
     Verdict v = violated(Violation::bound, fmt::format("element {}: the difference is not zero", e));
     if (a.kind() == ProofKind::number && b.kind() == ProofKind::number)
-      v.reason = fmt::format("element {}: the two sides differ by a multiple of {}", e, certificate(a, b).difference);
+      v.reason = fmt::format("element {}: the two sides differ by a multiple of {}", e,
+                             GenericInputs::current().difference(a, b));
     v.element = e;
     return v;
   }
   if (judged_elements > 0 || left.elements() == 0) return {};
   return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::fully_masked))};
+}
+
+/// number - low and high - number as formulas that are not negative; an infinite end is none.
+Verdict formally_within(const Numbers& numbers, const Numbers& low, const Numbers& high) {
+  GenericInputs& inputs = GenericInputs::current();
+  const auto infinite = [](const Numbers& end, std::int64_t e) { return !end.is_formal() && std::isinf(end.value(e)); };
+  for (std::int64_t e = 0; e < numbers.elements(); ++e) {
+    if (numbers.excuse(e) != Excuse::none) continue;
+    const Expression x = numbers.formal(e);
+    const bool above = infinite(low, e) || inputs.known_nonnegative(x - low.formal(e));
+    if (!above || !(infinite(high, e) || inputs.known_nonnegative(high.formal(e) - x)))
+      throw NotTreated(fmt::format("element {}: the signs of the terms do not tell that it is {}", e,
+                                   above ? "at most what it must be" : "at least what it must be"));
+  }
+  return {};
 }
 
 double value_at(const Result& result, std::int64_t e) {
@@ -247,16 +260,14 @@ Verdict agree_in_lse(Sides sides, Match match) {
 
 Verdict positive_formulas(const Numbers& numbers) {
   for (std::int64_t e = 0; e < numbers.elements(); ++e) {
-    const Symbolic x = numbers.formal(e);
-    if (!x.is_known_positive())
-      return violated(Violation::bound, fmt::format("element {}: the formula has terms of both signs", e));
-    GenericInputs::current().compared(x, x);
+    if (!GenericInputs::current().known_positive(numbers.formal(e)))
+      throw NotTreated(fmt::format("element {}: the signs of its terms do not tell that it is positive", e));
   }
   return {};
 }
 
 Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) {
-  if (numbers.is_formal()) throw NotTreated("is an inequality, and formulas have no order");
+  if (numbers.is_formal()) return formally_within(numbers, low, high);
   Comparison comparison;
   for (std::int64_t e = 0; e < numbers.elements(); ++e) {
     const Excuse why = numbers.excuse(e);

@@ -65,7 +65,7 @@ Verdict equal_keys(Kernel& kernel, const Case& c) {
   Numbers values({o.elements(), N}, columns);
   values = values.exact_beside(out.run());
   const Numbers sums = values.times(std::vector<double>(static_cast<std::size_t>(N), 1.0), N, 1).reshaped(o);
-  return agree({Numbers(out).scaled(static_cast<double>(N)), sums});
+  return agree({Numbers(out).scaled(count_of(N)), sums});
 }
 
 // +: repeating every key-value pair r times changes nothing: each in its place, or all of them again behind the others.

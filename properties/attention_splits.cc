@@ -8,6 +8,7 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
 #include "generators/draw.h"
@@ -85,6 +86,23 @@ Merged merge(const std::vector<Block>& blocks, const std::vector<Numbers>& outs,
   return merged;
 }
 
+/// In a proof: sum_t e^lse_t O_t / sum_t e^lse_t as formulas.
+Verdict formally_merged(const Result& whole, const std::vector<Block>& blocks, const std::vector<Numbers>& outs,
+                        std::int64_t dv) {
+  const Numbers left(whole);
+  return agree({left, left.formally([&](std::int64_t e) {
+                  std::optional<Expression> sum, merged;
+                  for (std::size_t t = 0; t < blocks.size(); ++t) {
+                    if (!blocks[t].out || outs[t].excuse(e) != Excuse::none) continue;  // no visible key: lse = -inf
+                    const Expression& lse = blocks[t].out->run().formal_lse()[static_cast<std::size_t>(e / dv)];
+                    const Expression weight = ScalarTraits<Expression>::exp(lse), term = weight * outs[t].formal(e);
+                    sum = sum ? *sum + weight : weight;
+                    merged = merged ? *merged + term : term;
+                  }
+                  return *merged / *sum;
+                })});
+}
+
 // +: attention over concatenated key blocks is the merge of the blocks' attentions, weighted by e^lse; an empty block
 // has lse = -inf and changes nothing.
 Verdict split_merge(Kernel& kernel, const Case& c) {
@@ -98,6 +116,7 @@ Verdict split_merge(Kernel& kernel, const Case& c) {
     blocks.push_back(std::move(block));
   }
   const std::int64_t dv = c.v().shape()[3];
+  if (in_a_proof()) return formally_merged(whole, blocks, outs, dv);
   Indices judged;
   std::vector<double> values, errors;
   Excuse why = Excuse::none;
@@ -116,8 +135,43 @@ Verdict split_merge(Kernel& kernel, const Case& c) {
   return agree({Numbers(whole.at(shape, judged)), Numbers(shape, values).loosened(errors)});
 }
 
+/// In a proof: e^lse_i is the sum of e^s_ij over the visible keys. Each term is positive and at most the largest, which
+/// is what the two bounds say.
+Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
+  const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
+  const std::int64_t group = heads / c.k().shape()[1];
+  const bool pre_scale = c.mask_convention == MaskConvention::pre_scale;
+  using Traits = ScalarTraits<Expression>;
+  GenericInputs& inputs = GenericInputs::current();
+  const Result out = run_with_lse(kernel, c);
+  for (std::int64_t row = 0; row < batch * heads * M; ++row) {
+    const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M;
+    std::optional<Expression> sum;
+    for (std::int64_t j = 0; j < N; ++j) {
+      if (hidden(c, b, h, i, j)) continue;
+      Expression score = Traits::from_double(0);
+      for (std::int64_t d = 0; d < dk; ++d)
+        score = score +
+                inputs.at(c.q()[row * dk + d]) * inputs.at(c.k()[((b * heads / group + h / group) * N + j) * dk + d]);
+      const Expression scale = inputs.at(c.scale);
+      const Expression bias = inputs.at(bias_of(c, b, h, i, j));
+      score = pre_scale ? scale * (score + bias) : scale * score + bias;
+      sum = sum ? *sum + Traits::exp(score) : Traits::exp(score);
+    }
+    if (!sum) continue;
+    const Expression found = Traits::exp(out.run().formal_lse()[static_cast<std::size_t>(row)]);
+    if (!inputs.identical(found, *sum))
+      return violated(Violation::lse,
+                      fmt::format("lse {}: its exponential and the sum of those of the scores differ by a "
+                                  "multiple of {}",
+                                  row, inputs.difference(found, *sum)));
+  }
+  return {};
+}
+
 // +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, the scores in double with their own error.
 Verdict lse_range(Kernel& kernel, const Case& c) {
+  if (in_a_proof()) return formally_in_lse_range(kernel, c);
   if (!kernel.manifest().lse) return {.outcome = Outcome::skipped, .reason = "the manifest's lse is false"};
   const Reply reply = answer(kernel, c, c.dtype(), /*want_lse=*/true);
   const AttentionBounds bounds = attention_bounds(c, kernel.manifest().arithmetic_for(c.dtype()),

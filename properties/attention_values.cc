@@ -148,8 +148,36 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
   return agree({Numbers(row.shape(), mean).loosened(apart), Numbers(row)});
 }
 
+/// In a proof, for each key m: all other values of a column above that of m by any positive number, then below it; so
+/// is the output. That covers every order of values, ties as limits.
+Verdict formally_in_hull(Kernel& kernel, const Case& c) {
+  const Shape& v = c.v().shape();
+  Verdict worst;
+  for (std::int64_t m = 0; m < v[2]; ++m) {
+    const auto extreme = [&](std::int64_t e) { return c.v()[(e / v[3] / v[2] * v[2] + m) * v[3] + e % v[3]]; };
+    for (const double side : {1.0, -1.0}) {
+      Case ordered = c;
+      ordered[Slot::v] = mapped(c.v(), [&](std::int64_t e, double old) {
+        return e / v[3] % v[2] == m ? old : sum_of(extreme(e), product_of(side, any_positive_number()));
+      });
+      const Result out = run(kernel, ordered);
+      const Shape o = out.shape();
+      std::vector<double> end;
+      for (std::int64_t e = 0; e < o.elements(); ++e) {
+        const std::int64_t h = e / o[3] / o[2] % o[1], b = e / o[3] / o[2] / o[1];
+        end.push_back(extreme((b * v[1] + kv_head(c, h)) * v[2] * v[3] + e % o[3]));
+      }
+      const Numbers at(o, end), beyond(o, std::vector<double>(end.size(), side * infinity));
+      worst =
+          worse_of({std::move(worst), side > 0 ? within(Numbers(out), at, beyond) : within(Numbers(out), beyond, at)});
+    }
+  }
+  return worst;
+}
+
 // 003: min_j v_jk <= o_ik <= max_j v_jk over the visible keys, as weights are not negative and sum to 1.
 Verdict convex_hull(Kernel& kernel, const Case& c) {
+  if (in_a_proof()) return formally_in_hull(kernel, c);
   const Result out = run(kernel, c);
   const Shape o = out.shape();
   const std::int64_t N = keys_of(c);

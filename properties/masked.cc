@@ -101,6 +101,38 @@ double lead(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::
   return std::isfinite(own.value) && std::isfinite(most) ? up + 1e-15 * std::fabs(up) : infinity;
 }
 
+/// In a proof: o_i - o' = alpha (v_s - o') for any finite b_is, with alpha, the weight of s, read through v_s = 1 and
+/// 0 elsewhere; 0 < alpha < 1; and its odds alpha / (1 - alpha) grow by e^d with b_is by d, so that alpha, and with it
+/// the error, goes to 0 as b_is does to -inf.
+Verdict formal_limit(Kernel& kernel, const Case& hidden_key, std::int64_t i, std::int64_t s) {
+  const double bias = any_number(0), more = any_number(0);
+  const Case with_bias = with_mask_entry(hidden_key, i, s, bias);
+  const Case with_more = with_mask_entry(hidden_key, i, s, sum_of(bias, more));
+  const Shape v = hidden_key.v().shape();
+  const auto weight = [&](Case c) {
+    c[Slot::v] = mapped(c.v(), [&](std::int64_t e, double) { return e / v[3] % v[2] == s ? 1.0 : 0.0; });
+    return Numbers(run(kernel, std::move(c)).queries({i}));
+  };
+  const Numbers limit(run(kernel, hidden_key).queries({i})), out(run(kernel, with_bias).queries({i}));
+  const Numbers alpha = weight(with_bias), grown = weight(with_more);
+  const Shape o = out.shape();
+  std::vector<double> own;
+  for (std::int64_t e = 0; e < o.elements(); ++e) {
+    const std::int64_t h = e / o[3] % o[1], b = e / o[3] / o[1];
+    own.push_back(hidden_key.v()[((b * v[1] + h / (o[1] / v[1])) * v[2] + s) * v[3] + e % o[3]]);
+  }
+  const auto one_minus = [&](const Numbers& x) {
+    return Numbers(o, std::vector<double>(own.size(), 1.0)).plus(x.scaled(-1));
+  };
+  const double unit = hidden_key.mask_convention == MaskConvention::pre_scale ? hidden_key.scale : 1.0;
+  const double growth = exponential_of(product_of(unit, more));
+  Verdict worst = agree({out.plus(limit.scaled(-1)), alpha.times(Numbers(o, own).plus(limit.scaled(-1)))});
+  worst = worse_of({std::move(worst), positive_formulas(alpha)});
+  worst = worse_of({std::move(worst), positive_formulas(one_minus(alpha))});
+  return worse_of(
+      {std::move(worst), agree({grown.times(one_minus(alpha)), alpha.times(one_minus(grown)).scaled(growth)})});
+}
+
 // 000: with b_is finite, o_i = (1 - alpha) o' + alpha v_s, o' the formula over l != s and alpha the weight of s, so
 // |o_i - o'| = alpha |v_s - o'|; and alpha = e^{s_is} / (e^{s_is} + sum_{l != s} e^{s_il}) <= e^D / (1 + e^D) with
 // D = s_is - max_{l != s} s_il.
@@ -110,6 +142,7 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
   const Case hidden_key = hide_and_spare(with_additive_mask(c), i, s, other_key(c, s));
   const std::int64_t batch = batch_of(c), heads = heads_of(c), dv = c.v().shape()[3], N = keys_of(c);
   const std::int64_t group = heads / c.v().shape()[1];
+  if (in_a_proof()) return formal_limit(kernel, hidden_key, i, s);
   const Numbers limit(run(kernel, hidden_key).queries({i}));
   const Case unbiased = with_mask_entry(hidden_key, i, s, 0.0);
   double ahead = 0;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "any_number.h"
+
 namespace attest {
 namespace {
 
@@ -113,6 +115,7 @@ std::string misses_self(const Case& c) {
 }
 
 std::string misses_exact_projections(const Case& c) {
+  if (in_a_proof()) return {};  // as real numbers are
   bool exact = true;
   for (const auto& [x, w, b] : {std::array{Slot::q, Slot::w_q, Slot::b_q}, std::array{Slot::k, Slot::w_k, Slot::b_k},
                                 std::array{Slot::v, Slot::w_v, Slot::b_v}})
@@ -155,6 +158,11 @@ Tensor projected(const Tensor& x, const Tensor& w, const Tensor& b, bool& exact)
   for (std::int64_t row = 0; row < from[0] * from[1]; ++row) {
     for (std::int64_t c = 0; c < columns; ++c) {
       double sum = 0;
+      if (in_a_proof()) {
+        for (std::int64_t l = 0; l < inner; ++l) sum = sum_of(sum, product_of(x[row * inner + l], w[l * columns + c]));
+        out.set(row * columns + c, b.present() ? sum_of(sum, b[c]) : sum);
+        continue;
+      }
       // An addition in double is exact where both of its parts come back.
       const auto add = [&](double term) {
         const double next = sum + term;

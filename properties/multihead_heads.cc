@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agree.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "attest/projection.h"
 #include "multihead_cases.h"
@@ -94,6 +95,16 @@ void store_page(Tensor& t, std::int64_t page, const Matrix<double>& m) {
     for (Index j = 0; j < m.cols(); ++j) t.set((page * m.rows() + i) * m.cols() + j, m(i, j));
 }
 
+/// a b; in a proof its entries stand for the exact ones.
+Matrix<double> exact_product(const Matrix<double>& a, const Matrix<double>& b) {
+  if (!in_a_proof()) return product<double>(a, b);
+  Matrix<double> c = Matrix<double>::Zero(a.rows(), b.cols());
+  for (Index i = 0; i < a.rows(); ++i)
+    for (Index j = 0; j < b.cols(); ++j)
+      for (Index l = 0; l < a.cols(); ++l) c(i, j) = sum_of(c(i, j), product_of(a(i, l), b(l, j)));
+  return c;
+}
+
 // 001: X W, W_{(m B a) i} of 001's formula or [Q|K|V] of its code, then split, is the three products.
 Verdict packed_qkv(Kernel& kernel, const Case& c) {
   const Extents e = extents_of(c);
@@ -103,7 +114,7 @@ Verdict packed_qkv(Kernel& kernel, const Case& c) {
   Case split = with_tokens_projected(c);
   for (std::int64_t b = 0; b < e.batch; ++b) {
     const Fused<double> parts =
-        unpack_qkv<double>(product<double>(matrix_of(c.q(), b), packed), e.heads, e.dk, e.dv, packing);
+        unpack_qkv<double>(exact_product(matrix_of(c.q(), b), packed), e.heads, e.dk, e.dv, packing);
     store_page(split[Slot::q], b, parts.q);
     store_page(split[Slot::k], b, parts.k);
     store_page(split[Slot::v], b, parts.v);

@@ -68,22 +68,22 @@ double Numbers::value(std::int64_t e) const {
   return value_[static_cast<std::size_t>(e)];
 }
 
-Symbolic Numbers::formal(std::int64_t e) const {
+Expression Numbers::formal(std::int64_t e) const {
   if (is_formal()) return formal_[static_cast<std::size_t>(e)];
   return GenericInputs::current().at(value_[static_cast<std::size_t>(e)]);
 }
 
-Numbers Numbers::formally(const std::function<Symbolic(std::int64_t)>& of) const {
+Numbers Numbers::formally(const std::function<Expression(std::int64_t)>& of) const {
   Numbers out = *this;
   out.formal_.clear();
   for (std::int64_t e = 0; e < elements(); ++e)
-    out.formal_.push_back(out.excuse(e) == Excuse::none ? of(e) : Symbolic());
+    out.formal_.push_back(out.excuse(e) == Excuse::none ? of(e) : Expression());
   return out;
 }
 
 Numbers Numbers::scaled(double c) const {
   if (is_formal()) {
-    const Symbolic factor = GenericInputs::current().at(c);
+    const Expression factor = GenericInputs::current().at(c);
     return formally([&](std::int64_t e) { return factor * formal(e); });
   }
   Numbers out = *this;
@@ -169,7 +169,7 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
       Excuse excuse = Excuse::none;
       bool required = true;
       WideInterval total;
-      Symbolic formula;
+      Expression formula;
       for (std::int64_t j = 0; j < rows; ++j) {
         const auto from = static_cast<std::size_t>(i * rows + j);
         const double factor = b[static_cast<std::size_t>(j * columns + c)];
@@ -179,7 +179,7 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
         excuse = joined(excuse, excuse_[from]);
         required = required && required_[from];
         if (is_formal() && excuse == Excuse::none) {
-          const Symbolic term = formal_[from] * GenericInputs::current().at(factor);
+          const Expression term = formal_[from] * GenericInputs::current().at(factor);
           formula = j == 0 ? term : formula + term;
         }
         if (is_wide()) {
@@ -188,7 +188,7 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
           total.upper += term.upper;
         }
       }
-      if (is_formal()) out.formal_.push_back(excuse == Excuse::none ? formula : Symbolic());
+      if (is_formal()) out.formal_.push_back(excuse == Excuse::none ? formula : Expression());
       const double n = static_cast<double>(rows);
       out.value_.push_back(sum);
       out.excuse_.push_back(excuse);

@@ -38,7 +38,10 @@ class Numbers {
   /// Formulas, of a run on a scalar of proofs: all operations are exact, and errors are none.
   [[nodiscard]] bool is_formal() const { return !formal_.empty(); }
   /// The formula; where !is_formal(), what the exact number stands for in the proof at hand.
-  [[nodiscard]] Symbolic formal(std::int64_t e) const;
+  [[nodiscard]] Expression formal(std::int64_t e) const;
+
+  /// The same with formula of(e) where element e is not excused.
+  [[nodiscard]] Numbers formally(const std::function<Expression(std::int64_t)>& of) const;
 
   /// c times each. c is exact.
   [[nodiscard]] Numbers scaled(double c) const;
@@ -61,8 +64,6 @@ class Numbers {
  private:
   /// The elements of a result with the bound that `bound` gives each.
   Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
-  /// The same with formula of(e) where element e is not excused.
-  [[nodiscard]] Numbers formally(const std::function<Symbolic(std::int64_t)>& of) const;
   /// The same with the excuses of both.
   [[nodiscard]] Numbers joined_with(const Numbers& other) const;
 
@@ -71,7 +72,7 @@ class Numbers {
   std::vector<Excuse> excuse_;
   std::vector<bool> required_;
   std::vector<WideInterval> wide_;
-  std::vector<Symbolic> formal_;
+  std::vector<Expression> formal_;
 };
 
 }  // namespace attest

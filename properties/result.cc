@@ -31,6 +31,7 @@ Run::Run(Kernel& kernel, Case c, bool want_lse)
     if (reply.status != CallStatus::ok) throw_without_output(manifest, case_, reply.status, reply.message);
     formal_ = true;
     formal_out_ = std::move(reply.out);
+    formal_lse_ = std::move(reply.lse);
     return;
   }
   if (!wide_) {

@@ -24,7 +24,9 @@ class Run {
   [[nodiscard]] bool is_wide() const { return wide_; }
   /// Of the core on a scalar of proofs: formal_out() is all there is of the output.
   [[nodiscard]] bool is_formal() const { return formal_; }
-  [[nodiscard]] const std::vector<Symbolic>& formal_out() const { return formal_out_; }
+  [[nodiscard]] const std::vector<Expression>& formal_out() const { return formal_out_; }
+  /// Where is_formal(): the log-sum-exp of each row of an attention case.
+  [[nodiscard]] const std::vector<Expression>& formal_lse() const { return formal_lse_; }
   /// The output in its dtype; absent where is_wide(). Throws NotTreated where is_formal().
   [[nodiscard]] const Tensor& out() const;
   [[nodiscard]] const std::vector<WideInterval>& wide_out() const { return wide_out_; }
@@ -48,7 +50,7 @@ class Run {
   double unit_ = 0;
   Tensor out_, lse_;
   std::vector<WideInterval> wide_out_;
-  std::vector<Symbolic> formal_out_;
+  std::vector<Expression> formal_out_, formal_lse_;
   mutable std::shared_ptr<const AttentionBounds> bounds_;
 };
 

@@ -183,14 +183,34 @@ Verdict shift_invariance(Kernel& kernel, const Case& c) {
   return agree({softmax_of(kernel, after), softmax_of(kernel, before)}, Match::bound);
 }
 
+/// The columns of a row from its smallest entry on; equal ones in their order.
+Indices ascending_order(const Case& c, std::int64_t row, std::int64_t n) {
+  Indices order = all_of(n);
+  std::ranges::sort(order, {}, [&](std::int64_t j) { return std::pair(c.q()[row * n + j], j); });
+  return order;
+}
+
+/// In a proof: rows that grow in the order of `c`'s, by any number that is not negative: by ln(1 + t), t >= 0, since
+/// exp grows.
+Case growing_rows(const Case& c, std::int64_t n) {
+  Case growing = c;
+  growing.scale = 1;
+  for (std::int64_t row = 0; row < c.q().elements() / n; ++row) {
+    const Indices order = ascending_order(c, row, n);
+    for (std::size_t j = 1; j < order.size(); ++j)
+      growing[Slot::q].set(row * n + order[j],
+                           sum_of(growing.q()[row * n + order[j - 1]], logarithm_of(sum_of(1, any_positive_number()))));
+  }
+  return growing;
+}
+
 // +: x_j >= x_l => alpha_j >= alpha_l: each weight at least the one of the next smaller entry, to within both bounds.
 Verdict monotone(Kernel& kernel, const Case& c) {
-  const Result alpha = softmax_of(kernel, c);
   const std::int64_t n = columns_of(c);
+  const Result alpha = softmax_of(kernel, in_a_proof() ? growing_rows(c, n) : c);
   Indices larger, smaller;
   for (std::int64_t row = 0; row < c.q().elements() / n; ++row) {
-    Indices order = all_of(n);
-    std::ranges::sort(order, {}, [&](std::int64_t j) { return std::pair(c.q()[row * n + j], j); });
+    const Indices order = ascending_order(c, row, n);
     for (std::size_t j = 1; j < order.size(); ++j) {
       smaller.push_back(row * n + order[j - 1]);
       larger.push_back(row * n + order[j]);

@@ -22,14 +22,27 @@ std::int64_t keys_of(const Case& c) {
   return c.k().shape()[c.operation == Operation::attention ? 2 : 1];
 }
 
+namespace {
+
+double mask_entry(const Tensor& mask, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
+  const Shape& shape = mask.shape();
+  const std::int64_t b = shape[0] == 1 ? 0 : batch, h = shape[1] == 1 ? 0 : head;
+  return mask[((b * shape[1] + h) * shape[2] + i) * shape[3] + j];
+}
+
+}  // namespace
+
 bool hidden(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
   if (!causally_visible(c.causal, i, j, queries_of(c), keys_of(c))) return true;
   const Tensor& mask = c.mask();
   if (!mask.present()) return false;
-  const Shape& shape = mask.shape();
-  const std::int64_t b = shape[0] == 1 ? 0 : batch, h = shape[1] == 1 ? 0 : head;
-  const double entry = mask[((b * shape[1] + h) * shape[2] + i) * shape[3] + j];
+  const double entry = mask_entry(mask, batch, head, i, j);
   return mask.dtype() == DType::boolean ? entry == 0.0 : entry == -std::numeric_limits<double>::infinity();
+}
+
+double bias_of(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
+  const Tensor& mask = c.mask();
+  return mask.present() && mask.dtype() != DType::boolean ? mask_entry(mask, batch, head, i, j) : 0.0;
 }
 
 bool has_fully_masked_row(const Case& c) {

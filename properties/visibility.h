@@ -17,6 +17,9 @@ namespace attest {
 /// True when the mask or the causal form hides key `j` from row `i`. A finite mask entry hides nothing.
 [[nodiscard]] bool hidden(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
+/// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
+[[nodiscard]] double bias_of(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
+
 /// True when some row sees no key at all (never with bias_k, whose row nothing hides). N = 0 with M > 0 counts.
 [[nodiscard]] bool has_fully_masked_row(const Case& c);
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "drawn_html.h"
 #include "html_style.h"
@@ -333,6 +335,30 @@ std::string headline(const Summary& summary) {
   return html;
 }
 
+std::string proofs_section(const Journal& journal) {
+  constexpr std::array<std::string_view, 9> strongest_first{"DIFFERENT",  "coq-all-shapes", "symbolic",
+                                                            "particular", "probabilistic",  "abstract",
+                                                            "refuted",    "tested",         "untreated"};
+  const auto rank = [&](const ProofRecord& proof) {
+    return std::tuple(proof.property, std::ranges::find(strongest_first, proof.level) - strongest_first.begin(),
+                      proof.subject, proof.words);
+  };
+  std::vector<ProofRecord> proofs = journal.proofs;
+  std::ranges::sort(proofs, {}, rank);
+  std::string rows;
+  std::string_view last;
+  for (const ProofRecord& proof : proofs) {
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        proof.property == last ? "" : escaped(proof.property), escaped(proof.level),
+                        escaped(proof.subject), escaped(proof.words));
+    last = proof.property;
+  }
+  return "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">property</th><th scope=\"col\">evidence</th><th "
+         "scope=\"col\">about</th><th scope=\"col\">words</th></tr>"
+         "</thead><tbody>" +
+         rows + "</tbody></table></div>";
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -400,6 +426,12 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
               worst_cases(summary, folder)) +
          part("Oracle", "How deep the certified answer had to go to decide each judged case.",
               oracle_section(summary)) +
+         (journal.proofs.empty()
+              ? std::string()
+              : part("Proofs",
+                     "What was established over the real numbers, by property, the strongest first. Each line is about "
+                     "its own subject; none is about rounding.",
+                     proofs_section(journal))) +
          (drawn.empty() ? std::string()
                         : part("What was drawn",
                                "Judged cases by how they were made, a case counted for every kernel that was judged on "

@@ -103,15 +103,16 @@ void set_shard(Options& options, Text text) {
   }
 }
 
-/// Five whole numbers. At N = 1 or dk = 1 false statements become true; with more than 64 no formula is finished.
+/// Five whole numbers. At N = 1 or dk = 1 false statements become true; beyond 512 no proof is finished.
 ProofShape proof_shape(std::string_view option, Text text) {
   std::vector<std::int64_t> numbers;
   for (const auto part : std::views::split(text, ','))
     numbers.push_back(whole_number<std::int64_t>(option, std::string(part.begin(), part.end()), 1));
-  const auto most = [](std::int64_t n) { return n <= 64; };
+  const auto most = [](std::int64_t n) { return n <= 512; };
   if (numbers.size() != 5 || !std::ranges::all_of(numbers, most) || numbers[1] < 2 || numbers[2] < 2) {
-    throw UsageError(fmt::format("{} is {}; it must be M,N,dk,dv,h with N and dk from 2 and all up to 64, as 3,3,2,2,2",
-                                 option, in_quotes(text)));
+    throw UsageError(
+        fmt::format("{} is {}; it must be M,N,dk,dv,h with N and dk from 2 and all up to 512, as 3,3,2,2,2", option,
+                    in_quotes(text)));
   }
   return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
 }
@@ -177,7 +178,7 @@ constexpr OptionRow rows[] = {
      }},
     {check, "--resume", "", Takes::nothing, "go on with the run in --out: finished batches are not run again",
      [](Options& o, Text) { o.resume = true; }},
-    {check | audit, "--overwrite", "", Takes::nothing, "remove the run in --out first",
+    {check | audit | prove, "--overwrite", "", Takes::nothing, "remove the run in --out first",
      [](Options& o, Text) { o.overwrite = true; }},
     {check, "--shard", "I/N", Takes::one, "take the cases k = I mod N only, 0 <= I < N; join the parts with merge",
      set_shard},
@@ -230,6 +231,19 @@ constexpr OptionRow rows[] = {
     {prove, "--up-to", "M,N,dk,dv,h", Takes::one,
      "every shape from 2,2,2,1,1 to this one, where no --shape is given (default: 3,3,2,2,2)",
      [](Options& o, Text t) { o.up_to = proof_shape("--up-to", t); }},
+    {prove, "--back-end", "NAME", Takes::one,
+     "symbolic (formulas), finite-field (formulas at random points, for large shapes), sign (inequalities by signs "
+     "alone) or taint (the same operations on the same inputs); repeatable (default: symbolic, sign, taint)",
+     [](Options& o, Text t) { o.back_ends.push_back(back_end_from(t)); }, true},
+    {prove, "--variants", "N", Takes::one,
+     "cases drawn a shape, which differ in masks, biases and arguments (default: 3)",
+     [](Options& o, Text t) { o.variants = whole_number<std::int64_t>("--variants", t, 1); }},
+    {prove, "--out", "DIR", Takes::one,
+     "keep what was established as a run's journal, for attest report and attest merge",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--out is empty; it must name a folder");
+       o.out = t;
+     }},
     {prove, "--certificate", "DIR", Takes::one,
      "write both sides of the equalities of each property's first case there, a file per property",
      [](Options& o, Text t) { o.certificates = t; }},

@@ -29,8 +29,10 @@ struct Options {
   std::vector<DType> dtypes;            ///< empty: all
   std::vector<ProofShape> shapes;       ///< of proofs; empty: all up to up_to
   ProofShape up_to{3, 3, 2, 2, 2};
-  std::filesystem::path certificates;  ///< folder for those of proofs; empty: none are kept
-  std::optional<std::int64_t> cases;   ///< per property, kernel and dtype; >= 1
+  std::vector<BackEnd> back_ends;        ///< of proofs; empty: those that need no large shapes
+  std::optional<std::int64_t> variants;  ///< of proofs
+  std::filesystem::path certificates;    ///< folder for those of proofs; empty: none are kept
+  std::optional<std::int64_t> cases;     ///< per property, kernel and dtype; >= 1
   std::uint64_t seed = 1;
   int jobs = 0;               ///< 0: one per core
   std::filesystem::path out;  ///< empty: the next free attest-run-NNN

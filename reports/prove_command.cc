@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "attest/errors.h"
 #include "attest/files.h"
@@ -10,9 +14,10 @@
 #include "chosen_properties.h"
 #include "commands.h"
 #include "interrupt.h"
-#include "proofs/prove.h"
+#include "proofs/evidence.h"
+#include "run_folder.h"
 #include "text.h"
-#include "watched_kernel.h"
+#include "version.h"
 
 namespace attest {
 namespace {
@@ -29,17 +34,6 @@ std::vector<ProofShape> shapes_of(const Options& options) {
   return all;
 }
 
-/// What the evidence is about, or why there is none.
-std::string subject(const Proof& proof) {
-  if (proof.evidence != Evidence::symbolic && proof.evidence != Evidence::particular) return one_line(proof.words);
-  std::string text = fmt::format("all real inputs at {}", to_string(proof.shapes.front()));
-  if (proof.shapes.size() > 1)
-    text = fmt::format("all real inputs at {} shapes, {} to {}", proof.shapes.size(), to_string(proof.shapes.front()),
-                       to_string(proof.shapes.back()));
-  text += fmt::format(": {} equalities in {} cases", proof.equalities, proof.cases);
-  return proof.words.empty() ? text : fmt::format("{}, {}", text, proof.words);
-}
-
 std::string shortened(std::string text) {
   constexpr std::size_t most = 160;
   if (text.size() <= most) return text;
@@ -49,15 +43,23 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + "...";
 }
 
-nlohmann::json to_json(const Proof& proof) {
-  nlohmann::json shapes = nlohmann::json::array();
-  for (const ProofShape& s : proof.shapes) shapes.push_back({s.queries, s.keys, s.dk, s.dv, s.heads});
-  return {{"property", proof.property->name},
-          {"evidence", name_of(proof.evidence)},
-          {"shapes", shapes},
-          {"cases", proof.cases},
-          {"equalities", proof.equalities},
-          {"words", proof.words}};
+nlohmann::json to_json(const Standing& standing) {
+  nlohmann::json evidence = nlohmann::json::array();
+  for (const ProofRecord& record : standing.records)
+    evidence.push_back({{"level", record.level}, {"subject", record.subject}, {"words", record.words}});
+  nlohmann::json proofs = nlohmann::json::array();
+  for (const Proof& proof : standing.proofs) {
+    nlohmann::json shapes = nlohmann::json::array();
+    for (const ProofShape& s : proof.shapes) shapes.push_back({s.queries, s.keys, s.dk, s.dv, s.heads});
+    proofs.push_back({{"back_end", name_of(proof.back_end)},
+                      {"evidence", name_of(proof.evidence)},
+                      {"shapes", shapes},
+                      {"cases", proof.cases},
+                      {"comparisons", proof.equalities},
+                      {"words", proof.words}});
+    if (proof.evidence == Evidence::probabilistic) proofs.back()["log2_error"] = proof.log2_error;
+  }
+  return {{"property", standing.property->name}, {"evidence", evidence}, {"proofs", proofs}};
 }
 
 void write_certificates(const Proof& proof, const std::filesystem::path& folder) {
@@ -65,6 +67,76 @@ void write_certificates(const Proof& proof, const std::filesystem::path& folder)
   for (const SymbolicCertificate& certificate : proof.certificates) text += "\n" + certificate.text();
   write_file_atomically(folder / fmt::format("{}.txt", proof.property->name), text);
 }
+
+/// The table as it grows, a line for each record, and on a terminal which row is being worked on.
+class Table {
+ public:
+  Table(const std::vector<const Property*>& properties, bool silent)
+      : silent_(silent), terminal_(!silent && isatty(STDERR_FILENO) != 0), count_(properties.size()) {
+    for (const Property* const property : properties) width_ = std::max(width_, property->name.size());
+    if (!silent_) fmt::print("{:<{}}  {:<14}  {}\n", "property", width_, "evidence", "subject");
+  }
+  void begin(const Property& property) {
+    ++at_;
+    if (terminal_) fmt::print(stderr, "\r\x1b[K{} of {}: {}", at_, count_, property.name);
+  }
+  void add(const Standing& standing) {
+    ++levels_[standing.records.front().level];
+    if (silent_) return;
+    clear();
+    std::string_view name = standing.property->name;
+    for (const ProofRecord& record : standing.records) {
+      const std::string words = record.words.empty() ? "" : fmt::format("; {}", one_line(record.words));
+      fmt::print("{:<{}}  {:<14}  {}\n", name, width_, record.level, shortened(record.subject + words));
+      name = "";
+    }
+    std::fflush(stdout);
+  }
+  void clear() const {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  }
+  void end() const {
+    if (silent_) return;
+    std::string counts;
+    for (const auto& [level, rows] : levels_) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", rows, level);
+    fmt::print("\nrows by their first line: {}\nnothing here is about rounding\n", counts);
+  }
+
+ private:
+  bool silent_, terminal_;
+  std::size_t count_, at_ = 0, width_ = 8;
+  std::map<std::string, int> levels_;
+};
+
+/// What is kept of the proofs, as a run's journal that `attest report` reads; nothing without --out.
+class KeptProofs {
+ public:
+  explicit KeptProofs(const Options& options) {
+    if (options.out.empty()) return;
+    const auto mode = options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh;
+    folder_.emplace(options.out, mode);
+    writer_.emplace(folder_->journal());
+    writer_->append(RunRecord{.seed = 1, .case_files = {}});
+    MetaRecord begin{.event = "begin", .facts = environment_facts()};
+    begin.facts["time"] = now_text();
+    writer_->append(begin);
+  }
+  void add(const Standing& standing) {
+    if (!writer_) return;
+    for (const ProofRecord& record : standing.records) writer_->append(record);
+  }
+  void end(bool interrupted) {
+    if (!writer_) return;
+    MetaRecord end{.event = "end", .facts = {{"time", now_text()}}};
+    if (interrupted) end.facts["interrupted"] = "yes";
+    writer_->append(end);
+    writer_->sync();
+  }
+
+ private:
+  std::optional<RunFolder> folder_;
+  std::optional<JournalWriter> writer_;
+};
 
 }  // namespace
 
@@ -79,31 +151,32 @@ int prove_command(const Options& options) {
       throw UsageError(fmt::format("--certificate {}: {}; name a folder that can be written",
                                    in_quotes(options.certificates.string()), failed.message()));
   }
-  const ProveOptions how{.shapes = shapes_of(options), .variants = 3, .certificates = keeps};
-  std::vector<std::vector<std::string>> rows{{"property", "evidence", "subject"}};
-  std::map<Evidence, int> counts;
+  EvidenceOptions how{.shapes = shapes_of(options), .certificates = keeps};
+  if (!options.back_ends.empty()) how.back_ends = options.back_ends;
+  if (options.variants) how.variants = *options.variants;
+  KeptProofs kept(options);
+  Table table(properties, options.json);
   nlohmann::json all = nlohmann::json::array();
+  bool contradicted = false;
   for (const Property* const property : properties) {
-    if (interrupt_requested()) throw Abandoned();
-    const Proof proof = prove(*property, how);
-    ++counts[proof.evidence];
-    if (keeps && !proof.certificates.empty() && !proof.shapes.empty()) write_certificates(proof, options.certificates);
-    if (options.json) {
-      all.push_back(to_json(proof));
-    } else {
-      rows.push_back({std::string(property->name), std::string(name_of(proof.evidence)), shortened(subject(proof))});
+    if (interrupt_requested()) {
+      table.clear();
+      kept.end(/*interrupted=*/true);
+      throw Abandoned();
     }
+    table.begin(*property);
+    const Standing standing = standing_of(*property, how);
+    contradicted = contradicted || standing.is_contradicted();
+    table.add(standing);
+    kept.add(standing);
+    for (const Proof& proof : standing.proofs)
+      if (!proof.certificates.empty() && !proof.shapes.empty()) write_certificates(proof, options.certificates);
+    if (options.json) all.push_back(to_json(standing));
   }
-  if (options.json) {
-    fmt::print("{}\n", all.dump(2));
-  } else {
-    fmt::print(
-        "{}\n{} proved, {} with particular numbers, {} refuted as they should be, {} untreated, {} different\n"
-        "about the core's templates over the real numbers at these shapes, and nothing about rounding\n",
-        columns(rows, {false, false, false}), counts[Evidence::symbolic], counts[Evidence::particular],
-        counts[Evidence::refuted], counts[Evidence::untreated], counts[Evidence::different]);
-  }
-  return counts[Evidence::different] > 0 ? 1 : 0;
+  kept.end(/*interrupted=*/false);
+  if (options.json) fmt::print("{}\n", all.dump(2));
+  table.end();
+  return contradicted ? 1 : 0;
 }
 
 }  // namespace attest

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "attest/errors.h"
 #include "attest/formal.h"
+#include "proofs/unprovable.h"
 
 namespace attest {
 namespace {
@@ -44,6 +47,7 @@ struct Attempt {
   ProofShape shape;
   Verdict verdict;
   std::int64_t equalities = 0, undeclared = 0;
+  double log2_error = 0;
   std::set<double> particular;
   std::vector<SymbolicCertificate> certificates;
 };
@@ -69,9 +73,10 @@ std::vector<ProofShape> fitted(const ProofShape& shape) {
 }
 
 std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, const ProofShape& wanted, std::int64_t k,
-                               std::size_t room, bool certificates) {
+                               const ProveOptions& options, bool certificates) {
   for (const ProofShape& shape : fitted(wanted)) {
-    GenericInputs inputs(room);
+    const std::unique_ptr<ProofBackEnd> back_end = make_back_end(options.back_end);
+    GenericInputs inputs(*back_end);
     if (certificates) inputs.keep_certificates();
     const std::optional<Case> c = formal_case(property, shape, k, inputs);
     if (!c) continue;
@@ -80,45 +85,73 @@ std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, c
     result.undeclared = inputs.undeclared();
     result.particular = inputs.particular();
     result.certificates = inputs.certificates();
+    if (result.verdict.outcome == Outcome::held) {
+      // The errors of all cases add up.
+      const auto cases = static_cast<double>(options.shapes.size()) * static_cast<double>(options.variants);
+      if (!inputs.made_sure(largest_log2_error - std::ceil(std::log2(cases)))) {
+        result.verdict.outcome = Outcome::violated;
+        result.verdict.reason = "two formulas differ at a random point";
+      }
+      result.log2_error = back_end->log2_error();
+    }
     return result;
   }
   return std::nullopt;
 }
 
-/// With room for few indeterminates, which costs less, or for many.
-std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, const ProofShape& shape, std::int64_t k,
-                               bool certificates) {
-  try {
-    return attempt(property, kernel, shape, k, 160, certificates);
-  } catch (const ProofTooLarge&) {
-    return attempt(property, kernel, shape, k, 2048, certificates);
+Evidence evidence_of(BackEnd back_end, bool particular) {
+  switch (back_end) {
+    case BackEnd::symbolic:
+      return particular ? Evidence::particular : Evidence::symbolic;
+    case BackEnd::finite_field:
+      return Evidence::probabilistic;
+    case BackEnd::sign:
+    case BackEnd::taint:
+      return Evidence::abstract;
   }
+  return Evidence::untreated;
+}
+
+/// The smallest first, so that what fails is shown at the smallest shape.
+std::vector<ProofShape> ascending(std::vector<ProofShape> shapes) {
+  const auto key = [](const ProofShape& s) {
+    return std::tuple(s.queries * s.keys * (s.dk + s.dv) * s.heads, s.queries, s.keys, s.dk, s.dv);
+  };
+  std::ranges::sort(shapes, {}, key);
+  return shapes;
 }
 
 }  // namespace
 
 std::string_view name_of(Evidence evidence) {
-  constexpr std::array<std::string_view, 5> names{"symbolic", "particular", "refuted", "DIFFERENT", "untreated"};
+  constexpr std::array<std::string_view, 7> names{"symbolic", "particular", "probabilistic", "abstract",
+                                                  "refuted",  "DIFFERENT",  "untreated"};
   return names[static_cast<std::size_t>(evidence)];
 }
 
 Proof prove(const Property& property, const ProveOptions& options) {
-  return prove(property, options, *symbolic_kernel());
+  return prove(property, options, *formal_kernel());
 }
 
 Proof prove(const Property& property, const ProveOptions& options, FormalKernel& kernel) {
   if (is_false_statement(property)) return refute(property);
   Proof proof;
   proof.property = &property;
+  proof.back_end = options.back_end;
+  if (const std::string_view why = why_unprovable(property.name); !why.empty()) {
+    proof.words = why;
+    return proof;
+  }
   std::string untreated = "no shape was asked for";
   std::set<double> particular;
-  for (const ProofShape& shape : options.shapes) {
+  double error = 0;
+  for (const ProofShape& shape : ascending(options.shapes)) {
     std::int64_t here = 0;
     try {
       for (std::int64_t k = 0; k < options.variants; ++k) {
         std::optional<Attempt> one;
         try {
-          one = attempt(property, kernel, shape, k, options.certificates && proof.certificates.empty());
+          one = attempt(property, kernel, shape, k, options, options.certificates && proof.certificates.empty());
         } catch (const UndefinedUsed& why) {
           // The documents define no output where a head leaves a row without a key.
           untreated = why.what();
@@ -144,6 +177,7 @@ Proof prove(const Property& property, const ProveOptions& options, FormalKernel&
         }
         ++here;
         proof.equalities += one->equalities;
+        error += std::exp2(one->log2_error);
         particular.merge(one->particular);
         if (proof.shapes.empty() || proof.shapes.back() != one->shape) proof.shapes.push_back(one->shape);
         if (proof.certificates.empty()) proof.certificates = std::move(one->certificates);
@@ -161,7 +195,8 @@ Proof prove(const Property& property, const ProveOptions& options, FormalKernel&
     proof.words = untreated;
     return proof;
   }
-  proof.evidence = particular.empty() ? Evidence::symbolic : Evidence::particular;
+  proof.evidence = evidence_of(options.back_end, !particular.empty());
+  proof.log2_error = std::log2(error);
   if (!particular.empty()) proof.words = fmt::format("with the numbers {}", fmt::join(particular, ", "));
   return proof;
 }

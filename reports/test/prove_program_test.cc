@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "attest/files.h"
+#include "attest/journal.h"
 #include "program_checks.h"
 #include "shell.h"
 
@@ -19,8 +21,9 @@ TEST(ProveProgram, SaysWhatStandsBehindEachRow) {
       shell(folder, "$attest prove --property 'masked.*' --shape 2,3,2,2,2 --shape 2,2,2,1,1 --certificate proofs");
   EXPECT_EQ(result.status, 0) << result.output;
   for (const char* const part :
-       {"masked.suppression", "symbolic", "all real inputs at 2 shapes, 2,3,2,2,2 to 2,2,2,1,1",
-        "masked.conventions-differ", "refuted", "counterexample: one query and two keys", "nothing about rounding"})
+       {"masked.suppression", "symbolic", "the core's templates at 2 shapes, 2,2,2,1,1 to 2,3,2,2,2: all real inputs",
+        "masked.conventions-differ", "refuted", "counterexample: one query and two keys",
+        "nothing here is about rounding"})
     EXPECT_NE(result.output.find(part), std::string::npos) << part << " in " << result.output;
   const std::string certificate = read_file(folder / "proofs/masked.suppression.txt");
   EXPECT_NE(certificate.find("b_is = −∞ ⇒"), std::string::npos) << certificate;
@@ -34,12 +37,12 @@ TEST(ProveProgram, LeavesCertificatesThatAnIndependentCheckerAccepts) {
   EXPECT_EQ(shell(folder, "$attest prove --property 'masked.*' --certificate proofs").status, 0);
   const ShellResult accepted = shell(folder, checker + "proofs/*.txt");
   EXPECT_EQ(accepted.status, 0) << accepted.output;
-  EXPECT_EQ(lines_in(accepted.output), 10) << accepted.output;
+  EXPECT_EQ(lines_in(accepted.output), 11) << accepted.output;
   // One coefficient, of each file in turn.
   const ShellResult refused =
       shell(folder,
-            "cp proofs/masked.zero-mask.txt whole.txt; for file in proofs/*.txt; do sed -i '0,/^left  = (/s//left  = "
-            "(2*/' $file; " +
+            "cp proofs/masked.zero-mask.txt whole.txt; for file in proofs/*.txt; do sed -i '0,/^left  = "
+            "(\\(-\\?\\)/s//left  = (\\12*/' $file; " +
                 checker + "$file | grep -q 'are different polynomials' || echo $file is accepted; done");
   EXPECT_EQ(refused.output, "");
   const ShellResult undefined = shell(folder, "sed -i 's/^E1 = .*//' whole.txt; " + checker + "whole.txt");
@@ -55,9 +58,33 @@ TEST(ProveProgram, WritesJson) {
   const nlohmann::json all = nlohmann::json::parse(result.output);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["property"], "attention.query-deletion");
-  EXPECT_EQ(all[0]["evidence"], "symbolic");
-  EXPECT_EQ(all[0]["shapes"], (nlohmann::json{{2, 2, 2, 1, 1}}));
-  EXPECT_GT(all[0]["equalities"], 0);
+  EXPECT_EQ(all[0]["evidence"][0]["level"], "coq-all-shapes");
+  EXPECT_EQ(all[0]["evidence"][1]["level"], "symbolic");
+  EXPECT_EQ(all[0]["proofs"][0]["shapes"], (nlohmann::json{{2, 2, 2, 1, 1}}));
+  EXPECT_GT(all[0]["proofs"][0]["comparisons"], 0);
+}
+
+TEST(ProveProgram, KeepsWhatItEstablishedInAJournal) {
+  const Folder folder;
+  const std::string prove = "$attest prove --property 'causal.*' --shape 2,3,2,2,1 --out ";
+  EXPECT_EQ(shell(folder, prove + "proofs").status, 0);
+  const Journal journal = read_journal(folder / "proofs");
+  EXPECT_FALSE(journal.unfinished());
+  std::map<std::string, int> levels;
+  for (const ProofRecord& record : journal.proofs) ++levels[record.level];
+  EXPECT_EQ(levels["coq-all-shapes"], 5);
+  EXPECT_EQ(levels["symbolic"], 5);
+  EXPECT_GT(levels["abstract"], 0);
+  // The same twice is one; a run's folder is not overwritten unasked.
+  EXPECT_EQ(shell(folder, prove + "again").status, 0);
+  EXPECT_EQ(shell(folder, "$attest merge proofs again -o merged.jsonl").status, 0);
+  EXPECT_EQ(read_journal(folder / "merged.jsonl").proofs.size(), journal.proofs.size());
+  EXPECT_EQ(shell(folder, prove + "proofs 2>&1").status, 2);
+  EXPECT_EQ(shell(folder, prove + "proofs --overwrite").status, 0);
+  EXPECT_EQ(shell(folder, "$attest report proofs -o page.html").status, 0);
+  const std::string page = read_file(folder / "page.html");
+  EXPECT_NE(page.find("coq-all-shapes"), std::string::npos);
+  EXPECT_NE(page.find("causal.no-leak"), std::string::npos);
 }
 
 TEST(ProveProgram, RefusesATypoInOneLine) {
@@ -65,9 +92,12 @@ TEST(ProveProgram, RefusesATypoInOneLine) {
   expect_refused("prove --shape 2,2,2,2", "it must be M,N,dk,dv,h");
   expect_refused("prove --shape 2,1,2,2,1", "N and dk from 2");
   expect_refused("prove --shape 2,2,2,x,1", "--shape is \"x\"");
-  expect_refused("prove --up-to 2,2,2,2,65", "all up to 64");
+  expect_refused("prove --up-to 2,2,2,2,513", "all up to 512");
   expect_refused("prove --shpe 2,2,2,2,1", "did you mean \"--shape\"?");
   expect_refused("prove --certificate /dev/null/x --property softmax.monotone", "--certificate");
+  expect_refused("prove --back-end symbolc", "did you mean \"symbolic\"?");
+  expect_refused("prove --variants 0", "--variants");
+  expect_refused("prove --out /dev/null/x --property softmax.monotone", "/dev/null/x");
   expect_refused("prove extra", "unexpected argument \"extra\"");
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attest/case.h"
-#include "attest/scalars/symbolic.h"
+#include "attest/scalars/expression.h"
 #include "attest/wide.h"
 
 namespace attest {
@@ -14,10 +14,10 @@ namespace attest {
 /// Numbers as a scalar of the core gave them, none of them rounded to another format.
 struct CoreNumbers {
   Shape shape;
-  Tensor native;                   ///< in the scalar's own dtype (f32, f64, f16, bf16); absent for a wide scalar
-  std::vector<WideInterval> wide;  ///< row-major, of a wide scalar; else empty
-  std::vector<Symbolic> formal{};  ///< row-major, of the symbolic scalar; else empty
-  double unit = 0;                 ///< unit roundoff of the scalar's operations; 0: intervals
+  Tensor native;                     ///< in the scalar's own dtype (f32, f64, f16, bf16); absent for a wide scalar
+  std::vector<WideInterval> wide;    ///< row-major, of a wide scalar; else empty
+  std::vector<Expression> formal{};  ///< row-major, of expressions; else empty
+  double unit = 0;                   ///< unit roundoff of the scalar's operations; 0: intervals
 };
 /// Same shape and the same numbers bit by bit (+0 is not -0; any NaN is any NaN); of intervals, the same ends;
 /// identical formulas. Both of one scalar.

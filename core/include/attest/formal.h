@@ -1,4 +1,4 @@
-// Formal runs: the core on a scalar of proofs, asked with the doubles of a case. Each double stands for an
+// Formal runs: the core on expressions (expression.h), asked with the doubles of a case. Each double stands for an
 // indeterminate, so that a property which moves, repeats, deletes or hides inputs moves indeterminates, and what it
 // then finds equal is equal for all real inputs.
 #pragma once
@@ -7,22 +7,16 @@
 #include <memory>
 #include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
-#include "attest/scalars/symbolic.h"
+#include "attest/proof_back_end.h"
+#include "attest/scalars/expression.h"
 
 namespace attest {
-
-/// A proof cannot treat what is asked: rounded numbers, an order, a distribution. Nothing is proved, nothing refuted.
-class NotTreated : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Which double of a case stands for which formula, for the time of one proof; the one made last on a thread is the one
 /// in use.
@@ -36,7 +30,8 @@ class NotTreated : public std::runtime_error {
 /// Declared doubles have 53 random bits, so that none is the number, or the multiple, of another by chance.
 class GenericInputs {
  public:
-  explicit GenericInputs(std::size_t room = 160);
+  /// What is compared is decided by the back end, which must outlive this.
+  explicit GenericInputs(ProofBackEnd& back_end);
   ~GenericInputs();
   GenericInputs(const GenericInputs&) = delete;
   GenericInputs& operator=(const GenericInputs&) = delete;
@@ -45,17 +40,25 @@ class GenericInputs {
   [[nodiscard]] static bool is_constant(double value);
   /// `value` stands for a fresh indeterminate of that name, any real number or any positive one.
   void declare(double value, const std::string& name, bool positive = false);
-  [[nodiscard]] Symbolic at(double value);
+  [[nodiscard]] Expression at(double value);
   /// A new double that stands for the formula, and one that stands for a fresh indeterminate.
-  [[nodiscard]] double stand_for(const Symbolic& formula);
-  [[nodiscard]] double any();
+  [[nodiscard]] double stand_for(const Expression& formula);
+  [[nodiscard]] double any(bool positive = false);
   /// Doubles that nobody declared and that became indeterminates of their own.
   [[nodiscard]] std::int64_t undeclared() const { return undeclared_; }
   /// The constants that were read, other than 0, 1 and -1: what is proved is proved with these particular numbers.
   [[nodiscard]] const std::set<double>& particular() const { return particular_; }
 
-  /// Notes that two formulas were compared and found identical.
-  void compared(const Symbolic& left, const Symbolic& right);
+  /// Whether two formulas are the same for all reals, by the back end: both -inf, or identical numbers. Counts those
+  /// that are. Throws UndefinedUsed where one is undefined.
+  [[nodiscard]] bool identical(const Expression& a, const Expression& b);
+  /// >= 0, or > 0, for all reals as far as the back end can tell; counted too.
+  [[nodiscard]] bool known_nonnegative(const Expression& x);
+  [[nodiscard]] bool known_positive(const Expression& x);
+  /// Of two numbers that are not identical, for a reader.
+  [[nodiscard]] std::string difference(const Expression& a, const Expression& b);
+  /// ProofBackEnd::made_sure.
+  [[nodiscard]] bool made_sure(double wanted) { return back_end_.made_sure(scope_, wanted); }
   /// Comparisons so far.
   [[nodiscard]] std::int64_t comparisons() const { return comparisons_; }
   /// Keeps the certificates of comparisons from now on.
@@ -67,10 +70,11 @@ class GenericInputs {
   [[nodiscard]] static GenericInputs& current();
 
  private:
-  SymbolicScope scope_;
+  ExpressionScope scope_;
+  ProofBackEnd& back_end_;
   /// By significand in [1/2, 1): the indeterminate of that significand times 2^exponent.
   struct Known {
-    Symbolic number;
+    Expression number;
     int exponent;
   };
   std::unordered_map<double, Known> known_;
@@ -86,15 +90,16 @@ class GenericInputs {
 struct FormalReply {
   CallStatus status = CallStatus::ok;
   std::string message;
-  std::vector<Symbolic> out;
+  std::vector<Expression> out;
+  std::vector<Expression> lse;  ///< of an attention case, a row each; undefined where no key is visible
 };
 
-/// The core on the symbolic scalar. Its runs need a GenericInputs, and throw ProofError by name where a step is not
-/// allowed. run() throws NotTreated: there is no output in a dtype.
+/// The core on expressions. Its runs need a GenericInputs, and throw ProofError by name where a step is not allowed.
+/// run() throws NotTreated: there is no output in a dtype.
 class FormalKernel : public Kernel {
  public:
   [[nodiscard]] virtual FormalReply run_formal(const Case& c) = 0;
 };
-[[nodiscard]] std::unique_ptr<FormalKernel> symbolic_kernel();
+[[nodiscard]] std::unique_ptr<FormalKernel> formal_kernel();
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 //   meta     times, host, versions, arguments: everything that may differ between two runs of the same thing
 //   kernel   a kernel with its manifest, or why it did not start
 //   finding  a violated case, shrunk and saved, or an inconclusive one, saved as it is
+//   proof    what was established of a property over the real numbers, and of what
 //   batch    the tally of a finished range of cases
 // Findings of a batch stand before its batch line, so a batch that is there is there whole. A last line without its
 // newline is what a killed writer left: readers ignore it, and a writer that resumes cuts it off.
@@ -147,6 +148,15 @@ struct FindingRecord {
   [[nodiscard]] std::string_view kind() const;
 };
 
+/// What stands behind a row of the catalogue, at one level and about one subject; nothing of it is about rounding.
+struct ProofRecord {
+  std::string property;
+  std::string level;    ///< "coq-all-shapes", "symbolic", "probabilistic", "abstract", "refuted", "tested", …
+  std::string subject;  ///< what it is about: "a model, all M, N, dk, dv, h", "the core's templates at 16 shapes, …"
+  std::string words;    ///< the theorem, the counterexample, the reason why there is no more
+  [[nodiscard]] auto operator<=>(const ProofRecord&) const = default;
+};
+
 /// Everything a journal holds, in the order it was written.
 struct Journal {
   std::optional<RunRecord> run;
@@ -154,6 +164,7 @@ struct Journal {
   std::vector<KernelRecord> kernels;
   std::vector<BatchRecord> batches;
   std::vector<FindingRecord> findings;
+  std::vector<ProofRecord> proofs;
   bool torn = false;  ///< a last line without its end was ignored
 
   /// The run was stopped before its end, or is under way, or was killed: no "end" follows the last "begin".
@@ -171,6 +182,7 @@ void write_drawn(JsonWriter& json, const DrawnCounts& drawn);
 [[nodiscard]] std::string to_line(const KernelRecord&);
 [[nodiscard]] std::string to_line(const BatchRecord&);
 [[nodiscard]] std::string to_line(const FindingRecord&);
+[[nodiscard]] std::string to_line(const ProofRecord&);
 
 /// Parses journal text. Throws UsageError "SOURCE, line 12: …" for a line that is whole and wrong.
 [[nodiscard]] Journal parse_journal(std::string_view text, std::string_view source);

@@ -172,6 +172,10 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
   }
   merged.kernels = canonical_kernels(parts);
   merged.findings = canonical_findings(parts);
+  for (const Journal& part : parts) merged.proofs.insert(merged.proofs.end(), part.proofs.begin(), part.proofs.end());
+  std::ranges::sort(merged.proofs);
+  const auto [repeated, end] = std::ranges::unique(merged.proofs);
+  merged.proofs.erase(repeated, end);
   merged.batches = canonical_batches(parts);
   return merged;
 }

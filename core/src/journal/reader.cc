@@ -232,6 +232,15 @@ FindingRecord finding_of(Members& members) {
   return record;
 }
 
+ProofRecord proof_of(Members& members) {
+  ProofRecord record{.property = members.text("property"),
+                     .level = members.text("level"),
+                     .subject = members.text("subject"),
+                     .words = members.text("words")};
+  members.finish();
+  return record;
+}
+
 void read_line(Journal& journal, std::string_view line) {
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) throw BadLine("is not JSON");
@@ -249,6 +258,8 @@ void read_line(Journal& journal, std::string_view line) {
     journal.batches.push_back(batch_of(members));
   } else if (kind == "finding") {
     journal.findings.push_back(finding_of(members));
+  } else if (kind == "proof") {
+    journal.proofs.push_back(proof_of(members));
   } else {
     throw BadLine(fmt::format("has the unknown kind \"{}\"", kind));
   }

@@ -134,11 +134,19 @@ std::string to_line(const FindingRecord& record) {
   return finish(json);
 }
 
+std::string to_line(const ProofRecord& record) {
+  JsonWriter json = begin("proof");
+  json.member("property", record.property).member("level", record.level).member("subject", record.subject);
+  json.member("words", record.words);
+  return finish(json);
+}
+
 std::string to_text(const Journal& journal) {
   std::string text;
   if (journal.run) text += to_line(*journal.run);
   for (const KernelRecord& record : journal.kernels) text += to_line(record);
   for (const FindingRecord& record : journal.findings) text += to_line(record);
+  for (const ProofRecord& record : journal.proofs) text += to_line(record);
   for (const BatchRecord& record : journal.batches) text += to_line(record);
   return text;
 }

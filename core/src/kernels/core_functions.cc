@@ -24,7 +24,7 @@ constexpr DType own_dtype<Eigen::bfloat16> = DType::bf16;
 template <class T>
 CoreNumbers numbers_of(const std::vector<Matrix<T>>& pages, const Shape& shape) {
   CoreNumbers numbers{.shape = shape, .native = {}, .wide = {}, .formal = {}, .unit = unit_of<T>()};
-  constexpr bool formal = std::is_same_v<T, Symbolic>;
+  constexpr bool formal = std::is_same_v<T, Expression>;
   if constexpr (!formal && !is_wide_scalar<T>) numbers.native = Tensor(own_dtype<T>, shape);
   std::int64_t at = 0;
   for (const Matrix<T>& page : pages) {
@@ -278,7 +278,7 @@ constexpr CoreFunctions functions_on{.scalar = ScalarTraits<T>::name,
 constexpr std::array<const CoreFunctions*, 9> all_functions{
     &functions_on<float>,      &functions_on<double>,      &functions_on<Eigen::half>, &functions_on<Eigen::bfloat16>,
     &functions_on<BinFloat50>, &functions_on<BinFloat100>, &functions_on<Mpfr>,        &functions_on<Interval>,
-    &functions_on<Symbolic>};
+    &functions_on<Expression>};
 
 bool same_end(const Wide& a, const Wide& b) {
   if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
@@ -314,8 +314,7 @@ bool same_bits(const CoreNumbers& a, const CoreNumbers& b) {
   if (a.shape != b.shape || a.native.present() != b.native.present()) return false;
   for (std::size_t e = 0; e < a.formal.size(); ++e) {
     const bool defined = a.formal[e].kind() != ProofKind::undefined, other = b.formal[e].kind() != ProofKind::undefined;
-    if (defined != other || (defined && !identical(a.formal[e], b.formal[e]))) return false;
-    if (defined) GenericInputs::current().compared(a.formal[e], b.formal[e]);
+    if (defined != other || (defined && !GenericInputs::current().identical(a.formal[e], b.formal[e]))) return false;
   }
   for (std::size_t e = 0; e < a.wide.size(); ++e)
     if (!same_end(a.wide[e].lower, b.wide[e].lower) || !same_end(a.wide[e].upper, b.wide[e].upper)) return false;

@@ -40,13 +40,13 @@ inline DType dtype_of(const attest_tensor& t) {
   return static_cast<DType>(t.dtype);
 }
 
-/// A number of a case. On the symbolic scalar it is what the double stands for.
+/// A number of a case. On expressions it is what the double stands for.
 template <class T>
 T input(double value) {
   return ScalarTraits<T>::from_double(value);
 }
 template <>
-inline Symbolic input<Symbolic>(double value) {
+inline Expression input<Expression>(double value) {
   return GenericInputs::current().at(value);
 }
 
@@ -234,7 +234,7 @@ inline constexpr bool is_wide_scalar<Interval> = true;
 
 template <class T>
 double unit_of() {
-  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Symbolic>) {
+  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Expression>) {
     return 0;
   } else if constexpr (std::is_same_v<T, Mpfr>) {
     // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.

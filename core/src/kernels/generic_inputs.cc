@@ -11,7 +11,7 @@ thread_local GenericInputs* innermost = nullptr;
 
 }  // namespace
 
-GenericInputs::GenericInputs(std::size_t room) : scope_(room), doubles_(0x5eed), before_(innermost) {
+GenericInputs::GenericInputs(ProofBackEnd& back_end) : back_end_(back_end), doubles_(0x5eed), before_(innermost) {
   innermost = this;
 }
 
@@ -44,12 +44,12 @@ void GenericInputs::declare(double value, const std::string& name, bool positive
     throw ProofError(fmt::format("{} stands for another indeterminate than {} already", value, name));
 }
 
-Symbolic GenericInputs::at(double value) {
-  if (value == -std::numeric_limits<double>::infinity()) return ScalarTraits<Symbolic>::minus_infinity();
+Expression GenericInputs::at(double value) {
+  if (value == -std::numeric_limits<double>::infinity()) return ScalarTraits<Expression>::minus_infinity();
   if (!std::isfinite(value)) return scope_.real(fmt::format("any{}", anything_++));
   if (is_constant(value)) {
     if (value != 0 && std::fabs(value) != 1) particular_.insert(value);
-    return ScalarTraits<Symbolic>::from_double(value);
+    return ScalarTraits<Expression>::from_double(value);
   }
   int exponent = 0;
   const double significand = std::frexp(std::fabs(value), &exponent);
@@ -59,10 +59,10 @@ Symbolic GenericInputs::at(double value) {
     found = known_.emplace(significand, fresh).first;
   }
   const double factor = std::copysign(std::ldexp(1.0, exponent - found->second.exponent), value);
-  return factor == 1 ? found->second.number : ScalarTraits<Symbolic>::from_double(factor) * found->second.number;
+  return factor == 1 ? found->second.number : ScalarTraits<Expression>::from_double(factor) * found->second.number;
 }
 
-double GenericInputs::stand_for(const Symbolic& formula) {
+double GenericInputs::stand_for(const Expression& formula) {
   for (;;) {
     const double significand =
         std::ldexp(static_cast<double>((doubles_() >> 11U) | (std::uint64_t{1} << 52U) | 1U), -53);
@@ -70,13 +70,37 @@ double GenericInputs::stand_for(const Symbolic& formula) {
   }
 }
 
-double GenericInputs::any() {
-  return stand_for(scope_.real(fmt::format("any{}", anything_++)));
+double GenericInputs::any(bool positive) {
+  const std::string name = fmt::format("any{}", anything_++);
+  return stand_for(positive ? scope_.positive(name) : scope_.real(name));
 }
 
-void GenericInputs::compared(const Symbolic& left, const Symbolic& right) {
+bool GenericInputs::identical(const Expression& a, const Expression& b) {
+  proof::require_defined(a.kind()), proof::require_defined(b.kind());
+  if (a.kind() != b.kind()) return false;
+  if (a.kind() == ProofKind::number) {
+    if (!back_end_.identical(scope_, a.node(), b.node())) return false;
+    if (keeps_)
+      if (auto shown = back_end_.certificate(scope_, a.node(), b.node())) certificates_.push_back(std::move(*shown));
+  }
   ++comparisons_;
-  if (keeps_) certificates_.push_back(certificate(left, right));
+  return true;
+}
+
+bool GenericInputs::known_nonnegative(const Expression& x) {
+  const bool known = back_end_.known_nonnegative(scope_, x.node());
+  comparisons_ += known;
+  return known;
+}
+
+bool GenericInputs::known_positive(const Expression& x) {
+  const bool known = back_end_.known_positive(scope_, x.node());
+  comparisons_ += known;
+  return known;
+}
+
+std::string GenericInputs::difference(const Expression& a, const Expression& b) {
+  return back_end_.difference(scope_, a.node(), b.node());
 }
 
 }  // namespace attest

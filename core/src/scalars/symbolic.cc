@@ -112,9 +112,9 @@ class Space : public std::enable_shared_from_this<Space> {
   /// +1 or -1 where the polynomial has that sign for all choices of the indeterminates, by the signs of its terms; else
   /// 0. A term with a real indeterminate to an odd power may have any sign; with all of them to even powers it may
   /// vanish, so one term without them is needed.
-  [[nodiscard]] int known_sign(const Polynomial& p) const {
+  [[nodiscard]] int known_sign(const Polynomial& p, bool may_vanish = false) const {
     int sign = 0;
-    bool strict = false;
+    bool strict = may_vanish;
     for (slong at = 0; at < p.terms(); ++at) {
       const int of_term = fmpz_sgn(p.coefficient(at));
       if (sign != 0 && of_term != sign) return 0;
@@ -132,6 +132,9 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   [[nodiscard]] bool known_positive(const Fraction& x) const {
     return known_sign(x.numerator) * known_sign(x.denominator) > 0;
+  }
+  [[nodiscard]] bool known_nonnegative(const Fraction& x) const {
+    return x.numerator.is_zero() || known_sign(x.numerator, /*may_vanish=*/true) * known_sign(x.denominator) > 0;
   }
 
   /// numerator / denominator without the monomial that divides both.
@@ -473,6 +476,10 @@ std::shared_ptr<Space> space_of(const symbolic::Fraction& a, const symbolic::Fra
 
 bool Symbolic::is_known_positive() const {
   return kind_ == ProofKind::number && space_of(*value_)->known_positive(*value_);
+}
+
+bool Symbolic::is_known_nonnegative() const {
+  return kind_ == ProofKind::number && space_of(*value_)->known_nonnegative(*value_);
 }
 
 Symbolic operator+(const Symbolic& a, const Symbolic& b) {

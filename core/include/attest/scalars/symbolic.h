@@ -55,6 +55,8 @@ class Symbolic {
   /// > 0 for all reals, by the signs of the terms: sums of positive coefficients times positive indeterminates and
   /// squares.
   [[nodiscard]] bool is_known_positive() const;
+  /// >= 0 for all reals in the same way; 0 is.
+  [[nodiscard]] bool is_known_nonnegative() const;
 
   friend Symbolic operator+(const Symbolic& a, const Symbolic& b);
   friend Symbolic operator-(const Symbolic& a, const Symbolic& b);

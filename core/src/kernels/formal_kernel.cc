@@ -1,13 +1,13 @@
-// The generic core on the symbolic scalar, as a kernel that properties run on.
+// The generic core on expressions, as a kernel that properties run on.
 #include "attest/formal.h"
 #include "core_problem.h"
 
 namespace attest {
 namespace {
 
-class SymbolicKernel final : public FormalKernel {
+class CoreOnExpressions final : public FormalKernel {
  public:
-  SymbolicKernel() {
+  CoreOnExpressions() {
     manifest_.name = id_;
     manifest_.version = "1";
     manifest_.dtypes = {DType::f64};
@@ -26,32 +26,35 @@ class SymbolicKernel final : public FormalKernel {
   [[nodiscard]] Reply run(const Case&, DType, bool) override {
     throw NotTreated("looks at outputs rounded to a dtype, and a proof has none");
   }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<SymbolicKernel>(); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<CoreOnExpressions>(); }
   [[nodiscard]] FormalReply run_formal(const Case& c) override try {
     FormalReply reply;
-    const auto keep = [&](const Matrix<Symbolic>& out) {
+    const auto keep = [&](const Matrix<Expression>& out) {
       for (Index i = 0; i < out.rows(); ++i)
         for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(out(i, k));
     };
     if (c.operation == Operation::attention) {
-      for (const AttentionResult<Symbolic>& page : attention_results<Symbolic>(c.problem())) keep(page.out);
+      for (const AttentionResult<Expression>& page : attention_results<Expression>(c.problem())) {
+        keep(page.out);
+        for (Index i = 0; i < page.lse.size(); ++i) reply.lse.push_back(page.lse(i));
+      }
     } else {
-      for (const Matrix<Symbolic>& out : multihead_outputs<Symbolic>(c.multihead_problem())) keep(out);
+      for (const Matrix<Expression>& out : multihead_outputs<Expression>(c.multihead_problem())) keep(out);
     }
     return reply;
   } catch (const UsageError& error) {
-    return {.status = CallStatus::rejected, .message = error.what(), .out = {}};
+    return {.status = CallStatus::rejected, .message = error.what(), .out = {}, .lse = {}};
   }
 
  private:
-  std::string id_ = "core:symbolic";
+  std::string id_ = "core:expression";
   Manifest manifest_;
 };
 
 }  // namespace
 
-std::unique_ptr<FormalKernel> symbolic_kernel() {
-  return std::make_unique<SymbolicKernel>();
+std::unique_ptr<FormalKernel> formal_kernel() {
+  return std::make_unique<CoreOnExpressions>();
 }
 
 }  // namespace attest

@@ -1,0 +1,6 @@
+#include "attest/definitions/instantiate.h"
+#include "attest/scalars/expression.h"
+
+namespace attest {
+ATTEST_INSTANTIATE_CORE(Expression)
+}  // namespace attest

@@ -1,0 +1,28 @@
+#include "proofs/unprovable.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace attest {
+
+std::string_view why_unprovable(std::string_view property) {
+  static constexpr std::pair<std::string_view, std::string_view> rows[] = {
+      {"attention.expectation-sampling", "is statistical: a test of draws at a stated confidence"},
+      {"attention.score-variance", "is statistical: a variance of draws at a stated confidence"},
+      {"attention.strides", "is about where a kernel reads its inputs in memory"},
+      {"attention.repeatable", "is about bits: two calls that must give the same ones"},
+      {"attention.finite", "is about overflow, which real numbers have none of"},
+      {"attention.oracle", "is about rounding: the error of an output against its bound"},
+      {"attention.any-length", "is about rounding: the error at many lengths against its bound"},
+      {"masked.fixed-length", "is about what is refused: a mask that fits no other length"},
+      {"masked.fully-masked-row", "is about the declared answer where the documents define none"},
+      {"self.parameter-free", "is about printed numbers: the notebook's own"},
+      {"position.length-limit", "is about what is refused: more tokens than the table has rows"},
+      {"multihead.torch-case", "is about rounding: the error of PyTorch's special case against its bound"},
+      {"layout.index-fusion", "is about indices, which are integers: checked one by one"},
+  };
+  const auto* const found = std::ranges::find(rows, property, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(rows) ? std::string_view() : found->second;
+}
+
+}  // namespace attest
