@@ -112,6 +112,8 @@ Evidence evidence_of(BackEnd back_end, bool particular) {
   return Evidence::untreated;
 }
 
+constexpr std::int64_t draws_per_variant = 8;
+
 /// The smallest first, so that what fails is shown at the smallest shape.
 std::vector<ProofShape> ascending(std::vector<ProofShape> shapes) {
   const auto key = [](const ProofShape& s) {
@@ -148,7 +150,8 @@ Proof prove(const Property& property, const ProveOptions& options, FormalKernel&
   for (const ProofShape& shape : ascending(options.shapes)) {
     std::int64_t here = 0;
     try {
-      for (std::int64_t k = 0; k < options.variants; ++k) {
+      // A variant may have nothing to say: every row fully masked, no row kept.
+      for (std::int64_t k = 0; here < options.variants && k < draws_per_variant * options.variants; ++k) {
         std::optional<Attempt> one;
         try {
           one = attempt(property, kernel, shape, k, options, options.certificates && proof.certificates.empty());

@@ -42,7 +42,7 @@ inline constexpr double largest_log2_error = -60;
 
 struct ProveOptions {
   std::vector<ProofShape> shapes;
-  std::int64_t variants = 3;  ///< cases drawn a shape, which differ in masks, biases and arguments
+  std::int64_t variants = 3;  ///< cases a shape, which differ in masks, biases and arguments
   bool certificates = false;  ///< of the symbolic back end
   BackEnd back_end = BackEnd::symbolic;
 };

@@ -260,6 +260,7 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   [[nodiscard]] bool identical(const FractionPointer& left, const FractionPointer& right) {
     const FractionPointer a = today(left), b = today(right);
+    if (a->denominator == b->denominator) return a->numerator == b->numerator;
     return a->numerator * b->denominator == b->numerator * a->denominator;
   }
 
