@@ -1,0 +1,352 @@
+#include "input.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "attest/strides.h"
+#include "generators/draw.h"
+#include "generators/fill.h"
+
+namespace attest {
+namespace {
+
+constexpr int raw_slots = 4;
+constexpr double least_scale = 0x1p-100, largest_scale = 0x1p100;
+
+/// The bytes of an input one after the other; zeros behind the last.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  std::uint64_t number(int width) {
+    std::uint64_t value = 0;
+    for (int i = 0; i < width; ++i) value |= std::uint64_t{byte()} << (8 * i);
+    return value;
+  }
+  std::uint8_t byte() { return at_ < bytes_.size() ? bytes_[at_++] : std::uint8_t{0}; }
+  [[nodiscard]] std::size_t left() const { return bytes_.size() - std::min(at_, bytes_.size()); }
+  void skip_to(std::size_t place) { at_ = std::min(place, bytes_.size()); }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+};
+
+class Writer {
+ public:
+  void number(std::uint64_t value, int width) {
+    for (int i = 0; i < width; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+  std::vector<std::uint8_t> bytes;
+};
+
+/// An extent is three bytes: a kind, of which one in 256 means any number, and the number. So nearly all extents of
+/// random bytes are the small ones that find most.
+constexpr std::uint8_t any_extent = 255;
+
+std::int32_t read_extent(Reader& reader) {
+  const std::uint8_t kind = reader.byte();
+  const auto number = static_cast<std::int32_t>(reader.number(2));
+  return kind == any_extent ? number : 1 + number % 8;
+}
+void write_extent(Writer& writer, std::int32_t extent) {
+  const bool small = extent >= 1 && extent <= 8;
+  writer.number(small ? 0 : any_extent, 1);
+  writer.number(static_cast<std::uint64_t>(small ? extent - 1 : std::clamp(extent, 0, 65535)), 2);
+}
+
+template <class Kind>
+Kind read_kind(Reader& reader) {
+  return static_cast<Kind>(reader.byte() % static_cast<unsigned>(Kind::count));
+}
+
+/// Both lists in the order of the bytes, so that reading and writing cannot come apart.
+auto extents_in(auto& r) {
+  return std::array{&r.batch, &r.heads, &r.kv_heads, &r.queries, &r.keys, &r.dk, &r.dv, &r.c_q, &r.c_k, &r.c_v, &r.d_o};
+}
+auto flags_in(auto& r) {
+  return std::array{&r.boolean_mask, &r.mask_per_batch, &r.mask_per_head,    &r.self_attention,
+                    &r.biases,       &r.key_value_bias, &r.output_projection};
+}
+constexpr std::uint64_t drawn_flag = 0x80;
+
+/// Halves the longest extents until judging the case is cheap enough for a campaign.
+void limit_work(Recipe& r) {
+  const auto work = [&] {
+    double product = std::max(r.batch, 1) * static_cast<double>(std::max(r.heads, 1));
+    product *= static_cast<double>(std::max(r.queries, 1)) * std::max(r.keys, 1);
+    return product * (static_cast<double>(r.dk) + r.dv);
+  };
+  while (work() > static_cast<double>(most_work)) {
+    std::int32_t* const extents[] = {&r.batch, &r.heads, &r.queries, &r.keys, &r.dk, &r.dv};
+    **std::ranges::max_element(extents, {}, [](const std::int32_t* extent) { return *extent; }) /= 2;
+  }
+}
+
+/// As decode brings them into range, so that bits have a shape to go to.
+void bring_into_range(Recipe& r) {
+  for (std::int32_t* const extent : extents_in(r)) *extent = std::clamp(*extent, 1, 512);
+}
+
+void make_valid(Input& input) {
+  Recipe& r = input.recipe;
+  const std::int32_t queries = std::clamp(r.queries, 0, static_cast<std::int32_t>(most_tokens)),
+                     keys = std::clamp(r.keys, 0, static_cast<std::int32_t>(most_tokens));
+  bring_into_range(r);
+  r.queries = queries, r.keys = keys;
+  limit_work(r);
+  r.kv_heads = std::min(r.kv_heads, r.heads);
+  while (r.heads % r.kv_heads != 0) --r.kv_heads;
+  r.override_count = 0;
+  if (r.causal != Causal::top_left && r.causal != Causal::bottom_right) r.causal = Causal::none;
+  if (r.convention != MaskConvention::pre_scale) r.convention = MaskConvention::post_scale;
+  if (input.scale) {
+    const double scale = std::abs(*input.scale);
+    input.scale = scale == scale ? std::clamp(scale, least_scale, largest_scale) : 1.0;
+  }
+  if (input.changes.size() > most_changes) input.changes.resize(most_changes);
+  for (auto& bits : input.raw)
+    if (bits && bits->size() > most_raw_bytes) bits->resize(most_raw_bytes);
+}
+
+/// NaN and Inf as the largest number of their sign.
+void make_finite(Tensor& tensor) {
+  const double largest = format_of(tensor.dtype()).largest;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const double value = tensor[i];
+    if (!std::isfinite(value)) tensor.set(i, std::signbit(value) ? -largest : largest);
+  }
+}
+
+/// Bits of a mask: a boolean byte is even or odd; NaN and +Inf hide as -Inf does, where the dtype has one.
+void make_mask(Tensor& tensor) {
+  if (tensor.dtype() == DType::boolean) {
+    for (std::byte& byte : tensor.bytes()) byte &= std::byte{1};
+    return;
+  }
+  const double hides =
+      tensor.dtype() == DType::f8_e4m3 ? -format_of(tensor.dtype()).largest : -std::numeric_limits<double>::infinity();
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    if (!std::isfinite(tensor[i])) tensor.set(i, hides);
+}
+
+void fill_from(Tensor& tensor, const std::vector<std::byte>& bits) {
+  const std::span<std::byte> to = tensor.bytes();
+  if (bits.empty()) std::ranges::fill(to, std::byte{0});
+  if (bits.empty()) return;
+  for (std::size_t at = 0; at < to.size(); at += bits.size())
+    std::memcpy(to.data() + at, bits.data(), std::min(bits.size(), to.size() - at));
+}
+
+/// q, k and v of a case whose extents stand in the recipe, all from bits: the recipe's fills are not needed.
+Case case_of_bits(const Input& input) {
+  const Recipe& r = input.recipe;
+  Case c;
+  c.scale = scale_of(r);
+  c.causal = r.causal;
+  c.mask_convention = r.convention;
+  c[Slot::q] = Tensor(r.dtype, {r.batch, r.heads, r.queries, r.dk});
+  c[Slot::k] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dk});
+  c[Slot::v] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dv});
+  if (!input.raw[static_cast<std::size_t>(Slot::mask)]) c[Slot::mask] = filled_mask(r);
+  set_layouts(c, r.layouts);
+  return c;
+}
+
+void put_bits(const Input& input, Case& c) {
+  for (int i = 0; i < raw_slots; ++i) {
+    const auto& bits = input.raw[static_cast<std::size_t>(i)];
+    if (!bits) continue;
+    const auto slot = static_cast<Slot>(i);
+    if (slot == Slot::mask) {
+      const Recipe& r = input.recipe;
+      const Shape& q = c.q().shape();
+      c[slot] = Tensor(r.boolean_mask ? DType::boolean : r.dtype,
+                       {r.mask_per_batch ? q[0] : 1, r.mask_per_head ? q[1] : 1, q[2], c.k().shape()[2]});
+    }
+    fill_from(c[slot], *bits);
+    if (slot == Slot::mask)
+      make_mask(c[slot]);
+    else
+      make_finite(c[slot]);
+  }
+}
+
+void apply(const Change& change, Case& c) {
+  Tensor& tensor = c[static_cast<Slot>(static_cast<unsigned>(change.slot) % 3)];
+  if (tensor.elements() == 0) return;
+  const double largest = format_of(tensor.dtype()).largest;
+  const double value = change.value == change.value ? std::clamp(change.value, -largest, largest) : 0.0;
+  tensor.set(static_cast<std::int64_t>(change.index) % tensor.elements(), value);
+}
+
+std::optional<std::int32_t> extent(std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least || value > most) return std::nullopt;
+  return static_cast<std::int32_t>(value);
+}
+
+bool all_finite(const Tensor& tensor) {
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    if (!std::isfinite(tensor[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+bool Change::operator==(const Change& other) const {
+  return slot == other.slot && index == other.index &&
+         std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
+}
+
+Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation operation) {
+  Reader reader(bytes);
+  Input input;
+  Recipe& r = input.recipe;
+  r.dtype = dtype;
+  r.operation = operation;
+  const std::uint64_t flags = reader.byte();
+  const auto flag_fields = flags_in(r);
+  for (std::size_t i = 0; i < flag_fields.size(); ++i) *flag_fields[i] = (flags >> i & 1) != 0;
+  input.drawn = (flags & drawn_flag) != 0;
+  const std::uint64_t present = reader.byte();
+  const std::size_t changes = reader.byte() % (most_changes + 1);
+  r.scores = read_kind<ScoreKind>(reader);
+  r.values = read_kind<ValueKind>(reader);
+  r.matrices = read_kind<MatrixKind>(reader);
+  r.mask = read_kind<MaskKind>(reader);
+  r.scale = read_kind<ScaleKind>(reader);
+  r.causal = static_cast<Causal>(reader.byte() % 3);
+  r.convention = static_cast<MaskConvention>(reader.byte() % 2);
+  for (std::int32_t* const extent : extents_in(r)) *extent = read_extent(reader);
+  r.seed = reader.number(8);
+  const double scale = std::bit_cast<double>(reader.number(8));
+  if ((present & 0x10) != 0) input.scale = scale;
+  // Of q, k, v, mask, out and lse, where a bit says so: most cases are row-major.
+  const bool laid_out = (present & 0x20) != 0;
+  for (int i = 0; i < raw_slots; ++i) r.layouts.inputs[static_cast<std::size_t>(i)] = read_kind<MemoryLayout>(reader);
+  r.layouts.out = read_kind<MemoryLayout>(reader);
+  r.layouts.lse = read_kind<MemoryLayout>(reader);
+  for (MemoryLayout* const layout : {&r.layouts.out, &r.layouts.lse})
+    if (*layout == MemoryLayout::repeated) *layout = MemoryLayout::row_major;
+  if (!laid_out) r.layouts = {};
+  reader.skip_to(input_header_bytes);
+  for (std::size_t i = 0; i < changes; ++i) {
+    Change change;
+    change.slot = static_cast<Slot>(reader.byte() % 3);
+    change.index = static_cast<std::uint32_t>(reader.number(4));
+    change.value = std::bit_cast<double>(reader.number(8));
+    input.changes.push_back(change);
+  }
+  for (int i = 0; i < raw_slots; ++i) {
+    if ((present >> i & 1) == 0) continue;
+    const std::size_t said = reader.number(2) % (most_raw_bytes + 1);
+    std::vector<std::byte>& bits = input.raw[static_cast<std::size_t>(i)].emplace(std::min(said, reader.left()));
+    for (std::byte& byte : bits) byte = std::byte{reader.byte()};
+  }
+  make_valid(input);
+  return input;
+}
+
+std::vector<std::uint8_t> bytes_of(const Input& given) {
+  Input input = given;
+  make_valid(input);
+  const Recipe& r = input.recipe;
+  Writer writer;
+  std::uint64_t flags = input.drawn ? drawn_flag : 0;
+  const auto flag_fields = flags_in(r);
+  for (std::size_t i = 0; i < flag_fields.size(); ++i) flags |= std::uint64_t{*flag_fields[i]} << i;
+  writer.number(flags, 1);
+  std::uint64_t present = 0;
+  for (std::size_t i = 0; i < input.raw.size(); ++i) present |= std::uint64_t{input.raw[i].has_value()} << i;
+  if (input.scale) present |= 0x10;
+  if (r.layouts != Layouts()) present |= 0x20;
+  writer.number(present, 1);
+  writer.number(input.changes.size(), 1);
+  for (const unsigned kind :
+       {static_cast<unsigned>(r.scores), static_cast<unsigned>(r.values), static_cast<unsigned>(r.matrices),
+        static_cast<unsigned>(r.mask), static_cast<unsigned>(r.scale), static_cast<unsigned>(r.causal),
+        static_cast<unsigned>(r.convention)}) {
+    writer.number(kind, 1);
+  }
+  for (const std::int32_t* const extent : extents_in(r)) write_extent(writer, *extent);
+  writer.number(r.seed, 8);
+  writer.number(std::bit_cast<std::uint64_t>(input.scale.value_or(0)), 8);
+  for (int i = 0; i < raw_slots; ++i)
+    writer.number(static_cast<unsigned>(r.layouts.inputs[static_cast<std::size_t>(i)]), 1);
+  writer.number(static_cast<unsigned>(r.layouts.out), 1);
+  writer.number(static_cast<unsigned>(r.layouts.lse), 1);
+  writer.bytes.resize(input_header_bytes);
+  for (const Change& change : input.changes) {
+    writer.number(static_cast<unsigned>(change.slot) % 3, 1);
+    writer.number(change.index, 4);
+    writer.number(std::bit_cast<std::uint64_t>(change.value), 8);
+  }
+  for (const auto& bits : input.raw) {
+    if (!bits) continue;
+    writer.number(bits->size(), 2);
+    for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
+  }
+  return std::move(writer.bytes);
+}
+
+Case case_of(const Input& given, const Property& property) {
+  if (given.drawn) {
+    Draw draw(given.recipe.dtype, given.recipe.seed);
+    Case c = property.given(draw);
+    for (const Change& change : given.changes) apply(change, c);
+    return c;
+  }
+  Input input = given;
+  make_valid(input);
+  const bool attention = input.recipe.operation == Operation::attention;
+  Case c = attention && input.raw[0] && input.raw[1] && input.raw[2] ? case_of_bits(input) : decode(input.recipe);
+  if (input.scale) c.scale = *input.scale;
+  if (attention) put_bits(input, c);
+  for (const Change& change : input.changes) apply(change, c);
+  return c;
+}
+
+std::optional<Input> input_of(const Case& c) {
+  if (c.operation != Operation::attention) return std::nullopt;
+  if (!(c.scale >= least_scale && c.scale <= largest_scale)) return std::nullopt;
+  const Shape &q = c.q().shape(), &v = c.v().shape();
+  const auto batch = extent(q[0], 1, 512), heads = extent(q[1], 1, 512), kv_heads = extent(v[1], 1, 512),
+             queries = extent(q[2], 0, most_tokens), keys = extent(v[2], 0, most_tokens), dk = extent(q[3], 1, 512),
+             dv = extent(v[3], 1, 512);
+  if (!batch || !heads || !kv_heads || !queries || !keys || !dk || !dv) return std::nullopt;
+  Input input;
+  Recipe& r = input.recipe;
+  r.dtype = c.dtype();
+  r.batch = *batch, r.heads = *heads, r.kv_heads = *kv_heads;
+  r.queries = *queries, r.keys = *keys, r.dk = *dk, r.dv = *dv;
+  Recipe limited = r;
+  limit_work(limited);
+  if (limited.batch != r.batch || limited.heads != r.heads || limited.queries != r.queries || limited.keys != r.keys ||
+      limited.dk != r.dk || limited.dv != r.dv) {
+    return std::nullopt;
+  }
+  r.causal = c.causal;
+  r.convention = c.mask_convention;
+  r.layouts = layouts_of(c);
+  input.scale = c.scale;
+  for (int i = 0; i < raw_slots; ++i) {
+    const Tensor& tensor = c[static_cast<Slot>(i)];
+    if (!tensor.present()) continue;
+    const std::span<const std::byte> bytes = tensor.bytes();
+    if (bytes.size() > most_raw_bytes) return std::nullopt;
+    if (static_cast<Slot>(i) != Slot::mask && !all_finite(tensor)) return std::nullopt;
+    input.raw[static_cast<std::size_t>(i)].emplace(bytes.begin(), bytes.end());
+  }
+  if (const Tensor& mask = c.mask(); mask.present()) {
+    if (mask.dtype() != DType::boolean && mask.dtype() != r.dtype) return std::nullopt;
+    r.boolean_mask = mask.dtype() == DType::boolean;
+    r.mask_per_batch = mask.shape()[0] == q[0] && q[0] > 1;
+    r.mask_per_head = mask.shape()[1] == q[1] && q[1] > 1;
+  }
+  return input;
+}
+
+}  // namespace attest

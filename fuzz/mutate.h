@@ -1,0 +1,27 @@
+// How inputs of a campaign are made: fresh ones by the properties' generators, and others from them by small steps.
+#pragma once
+
+#include "generators/stream.h"
+#include "input.h"
+
+namespace attest {
+
+/// What a campaign searches: the dtype of its cases and the property that judges them.
+struct Target {
+  const Property* property = nullptr;
+  DType dtype = DType::f32;
+};
+
+/// As the property's generator makes them: unguided random. One in four of attention cases is a recipe without what the
+/// property arranges, as half of them are where it arranges nothing that a recipe cannot say.
+[[nodiscard]] Input fresh_input(const Target& target, Stream& stream);
+
+/// One to four steps away: other extents, kinds, masks or scales, another seed, or other numbers (an element, row or
+/// tensor scaled, moved by ulps, copied, exchanged, replaced by a bit class). Attention cases that are small enough are
+/// given by their bits from then on, so that steps add up.
+[[nodiscard]] Input mutated(const Input& input, const Target& target, Stream& stream);
+
+/// Shape, scores, values and mask, each of one of the two.
+[[nodiscard]] Input crossed(const Input& a, const Input& b, Stream& stream);
+
+}  // namespace attest
