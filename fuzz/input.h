@@ -26,8 +26,8 @@ struct Change {
 
 /// Changes that an input holds at most, and bytes of one tensor that it gives by its bits.
 inline constexpr std::size_t most_changes = 32, most_raw_bytes = 8192;
-/// Products of batch, heads, M, N and dk + dv that a case of an input has at most: about 4 ms of judging.
-inline constexpr std::int64_t most_work = std::int64_t{1} << 22;
+/// Products of batch, heads, M, N and dk + dv that a case of an input has at most: about a millisecond of judging.
+inline constexpr std::int64_t most_work = std::int64_t{1} << 20;
 
 struct Input {
   /// The case is drawn as the property draws its own, with the recipe's seed; of the recipe nothing else counts.
