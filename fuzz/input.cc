@@ -73,14 +73,15 @@ auto flags_in(auto& r) {
 }
 constexpr std::uint64_t drawn_flag = 0x80;
 
+double work_of(const Recipe& r) {
+  double product = std::max(r.batch, 1) * static_cast<double>(std::max(r.heads, 1));
+  product *= static_cast<double>(std::max(r.queries, 1)) * std::max(r.keys, 1);
+  return product * (static_cast<double>(r.dk) + r.dv);
+}
+
 /// Halves the longest extents until judging the case is cheap enough for a campaign.
 void limit_work(Recipe& r) {
-  const auto work = [&] {
-    double product = std::max(r.batch, 1) * static_cast<double>(std::max(r.heads, 1));
-    product *= static_cast<double>(std::max(r.queries, 1)) * std::max(r.keys, 1);
-    return product * (static_cast<double>(r.dk) + r.dv);
-  };
-  while (work() > static_cast<double>(most_work)) {
+  while (work_of(r) > static_cast<double>(most_work)) {
     std::int32_t* const extents[] = {&r.batch, &r.heads, &r.queries, &r.keys, &r.dk, &r.dv};
     **std::ranges::max_element(extents, {}, [](const std::int32_t* extent) { return *extent; }) /= 2;
   }
@@ -290,6 +291,14 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
   }
   return std::move(writer.bytes);
+}
+
+std::int64_t work_of(const Case& c) {
+  const Shape &q = c.q().shape(), &k = c.k().shape(), &out = c.out_shape();
+  const auto at_least_one = [](std::int64_t extent) { return std::max<std::int64_t>(extent, 1); };
+  if (c.operation == Operation::attention)
+    return q[0] * q[1] * at_least_one(q[2]) * at_least_one(k[2]) * (q[3] + out[3]);
+  return q[0] * c.heads * at_least_one(q[1]) * at_least_one(k[1]) * (q[2] + out[2]);
 }
 
 Case case_of(const Input& given, const Property& property) {

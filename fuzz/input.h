@@ -29,6 +29,9 @@ inline constexpr std::size_t most_changes = 32, most_raw_bytes = 8192;
 /// Products of batch, heads, M, N and dk + dv that a case of an input has at most: about a millisecond of judging.
 inline constexpr std::int64_t most_work = std::int64_t{1} << 20;
 
+/// What a campaign takes for cheap: cases of up to eight of everything, about 20 microseconds of judging.
+inline constexpr std::int64_t cheap_work = std::int64_t{1} << 12;
+
 struct Input {
   /// The case is drawn as the property draws its own, with the recipe's seed; of the recipe nothing else counts.
   bool drawn = false;
@@ -51,6 +54,10 @@ inline constexpr std::size_t most_input_bytes = input_header_bytes + most_change
 [[nodiscard]] Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation operation);
 /// parse_input of the result gives an input of the same case, and its bytes are these again.
 [[nodiscard]] std::vector<std::uint8_t> bytes_of(const Input& input);
+
+/// The product of batch, heads, M, N and dk + dv: of an attention case what most_work is about, of a multihead case
+/// with c_q + d_o in the place of dk + dv.
+[[nodiscard]] std::int64_t work_of(const Case& c);
 
 /// The valid case of an input; `property` draws where input.drawn.
 [[nodiscard]] Case case_of(const Input& input, const Property& property);

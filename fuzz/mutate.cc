@@ -56,6 +56,10 @@ std::int32_t any_extent(std::int32_t now, Stream& stream) {
   }
 }
 
+double work_of(const Recipe& r) {
+  return static_cast<double>(r.batch) * r.heads * r.queries * r.keys * (static_cast<double>(r.dk) + r.dv);
+}
+
 void change_structure(Input& input, Stream& stream) {
   Recipe& r = input.recipe;
   switch (stream.below(12)) {
@@ -66,7 +70,10 @@ void change_structure(Input& input, Stream& stream) {
                                        &r.batch,   &r.heads, &r.c_q,  &r.c_k,  &r.c_v, &r.d_o};
       // The widths of projections are a multihead case's alone.
       std::int32_t& extent = *extents[stream.below(r.operation == Operation::multihead ? 13 : 9)];
+      const std::int32_t before = extent;
       extent = std::max(any_extent(extent, stream), 1);
+      // Lengths only ever growing would leave a search of a few long cases.
+      if (extent > before && work_of(r) > 4.0 * static_cast<double>(cheap_work)) extent = before;
       return;
     }
     case 3:

@@ -87,6 +87,7 @@ Journal earlier_journal(const Options& options, const RunFolder& folder, const R
   if (!options.resume) return {};
   Journal journal = read_journal(folder.path());
   const std::string where = folder.path().string();
+  if (journal.run->fuzz) throw UsageError(fmt::format("{} holds a fuzz campaign; resume it with attest fuzz", where));
   if (journal.run->seed != run.seed) {
     throw UsageError(
         fmt::format("{} was run with --seed {}; resume it with the same, not {}", where, journal.run->seed, run.seed));

@@ -11,6 +11,7 @@ int replay_command(const Options& options);
 int merge_command(const Options& options);
 int report_command(const Options& options);
 int bench_command(const Options& options);
+int fuzz_command(const Options& options, int argc, const char* const* argv);
 int audit_command(const Options& options);
 int probe_command(const Options& options);
 int prove_command(const Options& options);

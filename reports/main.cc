@@ -42,6 +42,8 @@ int run(int argc, char** argv) {
       return merge_command(options);
     case Command::report:
       return report_command(options);
+    case Command::fuzz:
+      return fuzz_command(options, argc, argv);
     case Command::bench:
       return bench_command(options);
     case Command::audit:

@@ -130,7 +130,7 @@ constexpr unsigned on(Command command) {
 }
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
                    merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit),
-                   probe = on(Command::probe), prove = on(Command::prove);
+                   probe = on(Command::probe), prove = on(Command::prove), fuzz = on(Command::fuzz);
 
 struct OptionRow {
   unsigned commands;
@@ -147,6 +147,8 @@ constexpr OptionRow rows[] = {
      "what to check: builtin:NAME, core:SCALAR, pytorch:NAME or ort:NAME (globs allowed), exec:COMMAND, or a path to a "
      "shared library; repeatable (default: builtin:* and pytorch:*)",
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
+    {fuzz, "--kernel", "KERNEL", Takes::one, "what to search, as attest check takes it; repeatable",
+     [](Options& o, Text t) { o.kernels.push_back(t); }, true},
     {replay, "--kernel", "KERNEL", Takes::one, "the kernel to run instead of the one the case names",
      [](Options& o, Text t) { o.kernels.push_back(t); }},
     {probe, "--kernel", "KERNEL", Takes::one, "the kernel to ask, as attest check takes it",
@@ -156,7 +158,12 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
     {check | prove, "--property", "GLOB", Takes::one, "properties to look at, by name; repeatable (default: all)",
      [](Options& o, Text t) { o.properties.push_back(t); }, true},
-    {check, "--dtype", "DTYPE", Takes::one, "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
+    {fuzz, "--objective", "WHAT", Takes::one,
+     "error (farthest from the exact result, as a share of the bound), nonfinite, row-sum, law:PROPERTY (globs "
+     "allowed), or all; repeatable (default: error)",
+     [](Options& o, Text t) { o.objectives.push_back(t); }, true},
+    {check | fuzz, "--dtype", "DTYPE", Takes::one,
+     "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
      [](Options& o, Text t) { add_dtypes(o, t); }, true},
     {check, "--cases", "N", Takes::one,
      "cases per property, kernel and dtype (default: 8000, fewer where there are more than eight properties; with "
@@ -165,35 +172,41 @@ constexpr OptionRow rows[] = {
     {audit, "--cases", "N", Takes::one,
      "cases per fault over all properties and dtypes; a control gets five times as many judged ones (default: 20000)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
+    {fuzz, "--runs", "N", Takes::one, "runs per property, kernel and dtype (default: until --time ends)",
+     [](Options& o, Text t) { o.runs = whole_number<std::int64_t>("--runs", t, 1); }},
+    {fuzz, "--seed", "N", Takes::one, "seed of the search; with --runs and one job all follows from it (default: 1)",
+     [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
     {check | audit, "--seed", "N", Takes::one,
      "run seed; case k of a property in a dtype follows from it alone (default: 1)",
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
-    {check | audit, "--jobs", "N", Takes::one, "threads, each with its own kernels (default: one per core)",
+    {check | audit | fuzz, "--jobs", "N", Takes::one, "threads, each with its own kernels (default: one per core)",
      [](Options& o, Text t) { o.jobs = std::min(whole_number<int>("--jobs", t, 1), 1024); }},
-    {check | audit, "--out", "DIR", Takes::one,
+    {check | audit | fuzz, "--out", "DIR", Takes::one,
      "the run's folder (default: the next free attest-run-NNN, of an audit attest-audit-NNN)",
      [](Options& o, Text t) {
        if (t.empty()) throw UsageError("--out is empty; it must name a folder");
        o.out = t;
      }},
-    {check, "--resume", "", Takes::nothing, "go on with the run in --out: finished batches are not run again",
+    {check | fuzz, "--resume", "", Takes::nothing, "go on with the run in --out: finished batches are not run again",
      [](Options& o, Text) { o.resume = true; }},
-    {check | audit | prove, "--overwrite", "", Takes::nothing, "remove the run in --out first",
+    {check | audit | prove | fuzz, "--overwrite", "", Takes::nothing, "remove the run in --out first",
      [](Options& o, Text) { o.overwrite = true; }},
     {check, "--shard", "I/N", Takes::one, "take the cases k = I mod N only, 0 <= I < N; join the parts with merge",
      set_shard},
+    {fuzz, "--time", "TIME", Takes::one, "stop after this long (default: 60s where no --runs are given)",
+     [](Options& o, Text t) { o.time = duration("--time", t); }},
     {check, "--time", "TIME", Takes::one, "stop after this long: 500ms, 90s, 10m, 2h",
      [](Options& o, Text t) { o.time = duration("--time", t); }},
     {check, "--fail-fast", "", Takes::nothing, "stop at the first violation",
      [](Options& o, Text) { o.fail_fast = true; }},
-    {check | replay | probe, "--timeout", "TIME", Takes::one,
+    {check | replay | probe | fuzz, "--timeout", "TIME", Takes::one,
      "time limit for a process's reply (default: 10s; its first may take 60s)",
      [](Options& o, Text t) { o.timeout = duration("--timeout", t); }},
-    {check | replay | probe, "--memory", "SIZE", Takes::one,
+    {check | replay | probe | fuzz, "--memory", "SIZE", Takes::one,
      "memory that a kernel's process may hold beyond what it shares: 512MiB, 4GiB, or none for no limit (default: "
      "4GiB)",
      [](Options& o, Text t) { o.memory = memory_size("--memory", t); }},
-    {check | replay | probe, "--in-process", "", Takes::nothing,
+    {check | replay | probe | fuzz, "--in-process", "", Takes::nothing,
      "load shared libraries into attest itself, for a debugger or for speed. Nothing protects the run then: a kernel "
      "that "
      "crashes, exits, hangs or takes all memory takes attest with it and leaves no finding, what it prints lands among "
@@ -205,7 +218,7 @@ constexpr OptionRow rows[] = {
      set_inconclusive},
     {check, "--case", "FILE", Takes::several, "judge these captured cases (.safetensors) instead of generated ones",
      [](Options& o, Text t) { o.case_files.emplace_back(t); }},
-    {check | replay, "--against", "KERNEL", Takes::one,
+    {check | replay | fuzz, "--against", "KERNEL", Takes::one,
      "compare with this kernel on the same cases instead of with the exact result: violated where the two differ by "
      "more "
      "than both are allowed together",
@@ -217,7 +230,7 @@ constexpr OptionRow rows[] = {
      "count what lies beyond the probabilistic bound (rounding errors as random numbers), far below the proved one; "
      "never changes a verdict or the exit status, and costs time",
      [](Options& o, Text) { o.alarm = true; }},
-    {check | audit, "--quiet", "", Takes::nothing,
+    {check | audit | fuzz, "--quiet", "", Takes::nothing,
      "no progress, no warnings and no table; findings and errors are still printed",
      [](Options& o, Text) { o.quiet = true; }},
     {list, "--kernels", "", Takes::nothing, "kernels that have a name",
@@ -302,6 +315,12 @@ constexpr CommandRow commands[] = {
      "sides must be the same formula. False statements are refuted by a counterexample in certified enclosures. Says "
      "nothing about rounding. Exit 1 when two formulas differ that should not.",
      "attest prove --property 'masked.*' --certificate proofs"},
+    {Command::fuzz, "fuzz", "attest fuzz --kernel KERNEL [OPTIONS]",
+     "Searches for the input on which a kernel breaks or is at its worst: each next case is bred from the worst ones "
+     "so "
+     "far. Findings are shrunk, confirmed by the certified oracle and saved for attest replay; the worst case is saved "
+     "in any event. Exit 1 when there is a finding.",
+     "attest fuzz --kernel ./libmine.so --dtype f32 --time 60s --out campaign"},
     {Command::bench, "bench", "attest bench [BENCHMARK OPTIONS]",
      "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"},
 };
@@ -380,6 +399,8 @@ void refuse_missing(const Options& options) {
   if (options.command == Command::replay && options.inputs.size() != 1) {
     throw UsageError(fmt::format("attest replay takes one CASE file, not {}", options.inputs.size()));
   }
+  if (options.command == Command::fuzz && options.kernels.empty())
+    throw UsageError("attest fuzz needs --kernel KERNEL, the kernel to search");
   if (options.command == Command::probe && options.kernels.empty())
     throw UsageError("attest probe needs --kernel KERNEL, the kernel to ask");
   if (options.command != Command::merge && options.command != Command::report) return;

@@ -16,7 +16,7 @@
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, bench, audit, probe, prove };
+enum class Command { none, check, list, replay, merge, report, bench, audit, probe, prove, fuzz };
 
 /// Everything the command line can say. Which fields a command reads is in the table of options.cc.
 struct Options {
@@ -33,6 +33,8 @@ struct Options {
   std::optional<std::int64_t> variants;  ///< of proofs
   std::filesystem::path certificates;    ///< folder for those of proofs; empty: none are kept
   std::optional<std::int64_t> cases;     ///< per property, kernel and dtype; >= 1
+  std::optional<std::int64_t> runs;      ///< of a campaign, per property, kernel and dtype; >= 1
+  std::vector<std::string> objectives;   ///< of a campaign, as typed; empty: error
   std::uint64_t seed = 1;
   int jobs = 0;               ///< 0: one per core
   std::filesystem::path out;  ///< empty: the next free attest-run-NNN

@@ -32,7 +32,8 @@ fs::path next_free() {
 void remove_run(const fs::path& path) {
   std::error_code ignored;
   for (const char* name : {"run.jsonl", "summary.json", "report.html"}) fs::remove(path / name, ignored);
-  for (const auto& [folder, extension] : {std::pair{"cases", ".safetensors"}, std::pair{"logs", ".log"}}) {
+  for (const auto& [folder, extension] :
+       {std::pair{"cases", ".safetensors"}, std::pair{"logs", ".log"}, std::pair{"archive", ".jsonl"}}) {
     for (const auto& entry : fs::directory_iterator(path / folder, ignored)) {
       if (entry.path().extension() == extension) fs::remove(entry.path(), ignored);
     }

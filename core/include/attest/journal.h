@@ -106,6 +106,7 @@ struct RunRecord {
   std::vector<std::string> case_files;  ///< not empty: case k is the k-th of these files
   double alarm = 0;                     ///< failure probability per element of the alarm; 0: none was asked for
   std::string against{};                ///< the kernel that every other was compared with; empty: with what is exact
+  bool fuzz = false;                    ///< a fuzz campaign: its cases follow from what came before, not from k alone
   [[nodiscard]] bool operator==(const RunRecord&) const = default;
 };
 

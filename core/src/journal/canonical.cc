@@ -159,6 +159,10 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
           fmt::format("{} and {} were not both run with --alarm; merge runs that were or runs that were not",
                       sources[i], sources[0]));
     }
+    if (parts[i].run->fuzz != merged.run->fuzz) {
+      throw UsageError(
+          fmt::format("of {} and {} one is a fuzz campaign; merge campaigns or checks", sources[i], sources[0]));
+    }
     if (parts[i].run->against != merged.run->against) {
       throw UsageError(
           fmt::format("{} and {} were not run --against the same kernel; merge runs that were or runs that were not",

@@ -100,6 +100,10 @@ RunRecord run_of(Members& members) {
     if (!(record.alarm > 0 && record.alarm < 1)) throw BadLine("\"alarm\" must be a probability between 0 and 1");
   }
   if (members.has("against")) record.against = members.text("against");
+  if (members.has("source")) {
+    record.fuzz = members.text("source") == "fuzz";
+    if (!record.fuzz) throw BadLine("\"source\" must be \"fuzz\" where it is stated");
+  }
   if (members.has("case_files")) {
     for (const Json& file : members.array("case_files")) {
       if (!file.is_string()) throw BadLine("\"case_files\" must hold strings");

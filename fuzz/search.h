@@ -1,0 +1,50 @@
+// Search: which case a campaign looks at next, and what it learns from the verdict. One target's; knows no kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "archive.h"
+#include "mutate.h"
+
+namespace attest {
+
+/// How a search makes its inputs.
+struct Strategy {
+  /// Of 64 inputs how many are fresh, whatever the archive holds. Guidance does nothing for mistakes that are a matter
+  /// of luck, such as one length of all, so a share is kept for them. 64: unguided random.
+  std::int64_t fresh_in_64 = 16;
+};
+inline constexpr Strategy unguided{.fresh_in_64 = 64};
+
+/// One thread at a time, but for `made`.
+class Search {
+ public:
+  Search(const Target& target, std::uint64_t seed, const Strategy& strategy = {})
+      : target_(target), seed_(seed), strategy_(strategy) {}
+
+  /// What the input of a run is bred from; without parents it is fresh.
+  struct Plan {
+    Stream stream{0};
+    std::optional<Input> first, second;
+  };
+  /// Run k's plan: a function of (seed, property, dtype, k) and of what was learnt before.
+  [[nodiscard]] Plan plan(std::int64_t k) const;
+  /// The plan's input. Needs no lock.
+  [[nodiscard]] static Input made(Plan plan, const Target& target);
+  /// Keeps the input where its case is the worst of its cell. True when it did.
+  bool learn(std::int64_t k, const Input& input, const Case& c, const Verdict& verdict);
+
+  [[nodiscard]] const Target& target() const { return target_; }
+  [[nodiscard]] const Archive& archive() const { return archive_; }
+  /// What an earlier campaign kept.
+  void take(Archive archive) { archive_ = std::move(archive); }
+
+ private:
+  Target target_;
+  std::uint64_t seed_;
+  Strategy strategy_;
+  Archive archive_;
+};
+
+}  // namespace attest

@@ -1,0 +1,286 @@
+// Campaigns on kernels that are right, wrong, and gone: which runs are made, what becomes a finding, what is handed on.
+#include "fuzz/campaign.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "faults/faults.h"
+
+namespace attest {
+namespace {
+
+std::unique_ptr<Kernel> builtin(const std::string& id) {
+  return std::move(open_kernels(id, {}).front());
+}
+
+std::unique_ptr<Kernel> fault(std::string_view name) {
+  for (const KernelEntry& entry : fault_kernels())
+    if (entry.id == "fault:" + std::string(name)) return entry.make();
+  ADD_FAILURE() << "no fault is named " << name;
+  return nullptr;
+}
+
+CampaignPlan plan_of(std::unique_ptr<Kernel> kernel, std::string_view properties, DType dtype, std::int64_t runs) {
+  CampaignPlan plan;
+  plan.properties = properties_matching(properties);
+  plan.kernels.push_back(std::move(kernel));
+  plan.dtypes = {dtype};
+  plan.runs = runs;
+  return plan;
+}
+
+struct Recorded final : CampaignObserver {
+  void found(FindingRecord& finding, Case c) override {
+    finding.case_file = "kept";
+    findings.push_back({finding, std::move(c)});
+  }
+  void batch_done(const BatchRecord& batch) override { batches.push_back(batch); }
+  void archive_grew(const Subject& subject, const Archive& archive) override {
+    archives.insert_or_assign(subject, archive);
+  }
+  void new_worst(const Subject&, const Case& c, const Verdict& verdict) override {
+    worst = c;
+    worst_utilisation = verdict.utilisation;
+  }
+  void tick(const Status& now) override { status = now; }
+
+  /// Every k of [0, runs) in one batch exactly.
+  void expect_whole(std::int64_t runs) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+    for (const BatchRecord& batch : batches) {
+      EXPECT_EQ(batch.tally.cases(), batch.last_k - batch.first_k);
+      ranges.emplace_back(batch.first_k, batch.last_k);
+    }
+    std::ranges::sort(ranges);
+    std::int64_t next = 0;
+    for (const auto& [first, last] : ranges) {
+      EXPECT_EQ(first, next);
+      next = last;
+    }
+    EXPECT_EQ(next, runs);
+  }
+
+  std::vector<KnownFinding> findings;
+  std::vector<BatchRecord> batches;
+  std::map<Subject, Archive> archives;
+  std::optional<Case> worst;
+  double worst_utilisation = 0;
+  Status status;
+};
+
+TEST(Campaign, finds_nothing_in_a_correct_kernel_and_hands_on_its_worst_case) {
+  const CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 5000);
+  const CampaignRoad road;
+  Recorded recorded;
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  EXPECT_TRUE(recorded.findings.empty());
+  recorded.expect_whole(5000);
+  EXPECT_EQ(recorded.status.runs, 5000);
+  ASSERT_EQ(recorded.archives.size(), 1U);
+  const Archive& archive = recorded.archives.begin()->second;
+  EXPECT_GT(archive.entries().size(), 50U);
+  ASSERT_TRUE(recorded.worst);
+  EXPECT_EQ(recorded.worst_utilisation, archive.worst());
+  // The worst case shows what was said of it.
+  EXPECT_EQ(check_case(*plan.properties.front(), *plan.kernels.front(), *recorded.worst).utilisation,
+            recorded.worst_utilisation);
+}
+
+TEST(Campaign, follows_from_its_seed_with_one_job) {
+  std::string texts[2];
+  for (std::string& text : texts) {
+    const CampaignPlan plan = plan_of(builtin("builtin:online"), "attention.oracle", DType::bf16, 1500);
+    const CampaignRoad road;
+    Recorded recorded;
+    Campaign(plan, road, recorded).run();
+    text = to_text(recorded.archives.begin()->second);
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+TEST(Campaign, makes_every_run_once_with_two_jobs) {
+  CampaignPlan plan = plan_of(builtin("builtin:two-pass"), "attention.oracle", DType::f32, 3000);
+  plan.jobs = 2;
+  const CampaignRoad road;
+  Recorded recorded;
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  recorded.expect_whole(3000);
+}
+
+TEST(Campaign, shrinks_and_confirms_what_it_finds) {
+  for (const char* name : {"sum-not-rescaled", "narrow-output-sum", "masked-row-is-nan"}) {
+    SCOPED_TRACE(name);
+    const DType dtype = std::string_view(name) == "narrow-output-sum" ? DType::f16 : DType::f32;
+    CampaignPlan plan = plan_of(fault(name), "*", dtype, 3000);
+    plan.properties = properties_matching(std::string_view(name) == "masked-row-is-nan" ? "masked.fully-masked-row"
+                                                                                        : "attention.oracle");
+    ASSERT_FALSE(subjects_of(plan).empty());
+    const CampaignRoad road;
+    Recorded recorded;
+    Campaign(plan, road, recorded).run();
+    ASSERT_FALSE(recorded.findings.empty());
+    recorded.expect_whole(3000);
+    std::map<std::string, int> of_kind;
+    std::map<std::pair<std::string, std::string>, int> in_place;
+    for (const KnownFinding& finding : recorded.findings) {
+      const Verdict again = check_case(*plan.properties.front(), *plan.kernels.front(), *finding.saved);
+      EXPECT_EQ(again.outcome, Outcome::violated);
+      EXPECT_EQ(again.violation, finding.record.verdict.violation);
+      EXPECT_EQ(finding.saved->metadata.at("shrunk"), "yes");
+      const std::string kind(finding.record.kind());
+      EXPECT_LE(++of_kind[kind], samples_per_kind);
+      EXPECT_LE((++in_place[{kind, place_of(*finding.saved)}]), samples_per_place);
+    }
+    // What is known is not bred from.
+    for (const auto& [subject, archive] : recorded.archives) {
+      for (const Archive::Entry& entry : archive.entries()) {
+        const Case c = project(case_of(entry.input, *plan.properties.front()), plan.kernels.front()->manifest());
+        EXPECT_EQ(check_case(*plan.properties.front(), *plan.kernels.front(), c).outcome, Outcome::held);
+      }
+    }
+  }
+}
+
+TEST(Campaign, goes_on_behind_what_an_earlier_one_left) {
+  CampaignPlan first = plan_of(fault("sum-not-rescaled"), "attention.oracle", DType::f32, 1000);
+  const CampaignRoad road;
+  Recorded before;
+  Campaign(first, road, before).run();
+  ASSERT_FALSE(before.findings.empty());
+  CampaignPlan second = plan_of(fault("sum-not-rescaled"), "attention.oracle", DType::f32, 3000);
+  second.done.batches = before.batches;
+  second.known = before.findings;
+  second.archives = before.archives;
+  Recorded after;
+  Campaign(second, road, after).run();
+  EXPECT_EQ(after.status.runs, 2000);
+  for (const BatchRecord& batch : after.batches) EXPECT_GE(batch.first_k, 1000);
+  std::map<std::pair<std::string, std::string>, int> in_place;
+  for (const Recorded* const recorded : {&before, &after})
+    for (const KnownFinding& finding : recorded->findings)
+      EXPECT_LE((++in_place[{std::string(finding.record.kind()), place_of(*finding.saved)}]), samples_per_place);
+}
+
+Manifest plain_manifest() {
+  Manifest manifest;
+  manifest.name = "plain";
+  manifest.dtypes = {DType::f32};
+  manifest.arithmetic.emplace(DType::f32, universal_arithmetic(DType::f32, DType::f32));
+  return manifest;
+}
+
+TEST(Campaign, keeps_failures_and_goes_on) {
+  int calls = 0;
+  CampaignPlan plan = plan_of(function_kernel("failing", plain_manifest(),
+                                              [&calls](const attest_problem&, attest_result&, std::string& message) {
+                                                ++calls;
+                                                message = "out of luck";
+                                                return 7;
+                                              }),
+                              "attention.oracle", DType::f32, 200);
+  const CampaignRoad road;
+  Recorded recorded;
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  recorded.expect_whole(200);
+  ASSERT_FALSE(recorded.findings.empty());
+  EXPECT_EQ(recorded.findings.front().record.kind(), "failed");
+  EXPECT_LE(recorded.findings.size(), static_cast<std::size_t>(samples_per_kind));
+}
+
+TEST(Campaign, ends_when_it_is_told_to_and_blames_nobody) {
+  std::atomic<bool> stop = false;
+  std::atomic<int> calls = 0;
+  // As a process answers whose wait was cut short.
+  CampaignPlan plan = plan_of(function_kernel("stopping", plain_manifest(),
+                                              [&](const attest_problem&, attest_result&, std::string&) {
+                                                if (++calls >= 5) stop = true;
+                                                return 7;
+                                              }),
+                              "attention.oracle", DType::f32, 100'000);
+  plan.stop = [&] { return stop.load(); };
+  CampaignRoad road;
+  road.check = [](const Property&, Kernel& kernel, const Case& c) {
+    const bool failed = kernel.run(c).status != CallStatus::ok;
+    return Verdict{.outcome = failed && kernel.id() == "stopping" ? Outcome::violated : Outcome::held,
+                   .violation = Violation::failed};
+  };
+  road.shrink = [](const Property&, Kernel&, const Case& c, int) { return c; };
+  Recorded recorded;
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::stopped);
+  // Runs 0 and 1 were found and confirmed, two calls each; run 2 was under way.
+  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(recorded.findings.size(), 2U);
+  for (const BatchRecord& batch : recorded.batches) EXPECT_LE(batch.last_k, 2);
+}
+
+TEST(Campaign, cuts_the_stint_of_a_kernel_that_became_slow_and_makes_its_runs_later) {
+  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 30);
+  CampaignRoad road;
+  road.check = [](const Property&, Kernel&, const Case&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    return Verdict{.utilisation = 0.5};
+  };
+  Recorded recorded;
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  recorded.expect_whole(30);
+  // Half a second is 13 runs of 40 ms.
+  for (const BatchRecord& batch : recorded.batches) EXPECT_LE(batch.last_k - batch.first_k, 14);
+}
+
+TEST(Campaign, shrinks_few_of_the_same_kind) {
+  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 500);
+  CampaignRoad road;
+  int shrunk = 0;
+  std::set<std::string> places;
+  road.check = [](const Property&, Kernel&, const Case&) {
+    return Verdict{.outcome = Outcome::violated, .violation = Violation::bound, .utilisation = 2};
+  };
+  const Case smallest = decode(Recipe());
+  road.shrink = [&](const Property&, Kernel&, const Case& c, int budget) {
+    EXPECT_LE(budget, 1000);
+    ++shrunk;
+    places.insert(place_of(c));
+    return smallest;
+  };
+  Recorded recorded;
+  Campaign(plan, road, recorded).run();
+  EXPECT_EQ(recorded.findings.size(), static_cast<std::size_t>(samples_per_place));
+  EXPECT_LE(shrunk, samples_per_place * static_cast<int>(places.size()));
+}
+
+TEST(Campaign, ends_at_its_deadline) {
+  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 1);
+  plan.runs.reset();
+  plan.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  const CampaignRoad road;
+  Recorded recorded;
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::out_of_time);
+  EXPECT_GT(recorded.status.runs, 0);
+}
+
+TEST(Campaign, throws_what_the_observer_throws) {
+  struct Full final : CampaignObserver {
+    void found(FindingRecord&, Case) override {}
+    void batch_done(const BatchRecord&) override { throw UsageError("the disk is full"); }
+    void archive_grew(const Subject&, const Archive&) override {}
+    void new_worst(const Subject&, const Case&, const Verdict&) override {}
+    void tick(const Status&) override {}
+  };
+  const CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 100'000);
+  const CampaignRoad road;
+  Full full;
+  Campaign campaign(plan, road, full);
+  EXPECT_THROW((void)campaign.run(), UsageError);
+}
+
+TEST(Campaign, leaves_statistical_properties_out) {
+  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.expectation-sampling", DType::f32, 10);
+  ASSERT_EQ(plan.properties.size(), 1U);
+  EXPECT_TRUE(subjects_of(plan).empty());
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,239 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "against.h"
+#include "attest/files.h"
+#include "attest/names.h"
+#include "commands.h"
+#include "engine.h"
+#include "fuzz/campaign.h"
+#include "fuzz_objectives.h"
+#include "fuzz_progress.h"
+#include "html.h"
+#include "interrupt.h"
+#include "summary.h"
+#include "table.h"
+#include "text.h"
+#include "version.h"
+
+namespace attest {
+namespace {
+
+constexpr std::chrono::milliseconds default_time{60'000};
+
+std::vector<std::unique_ptr<Kernel>> open_chosen(const Options& options, const KernelOptions& kernel_options) {
+  std::vector<std::unique_ptr<Kernel>> chosen;
+  for (const std::string& spec : options.kernels) {
+    for (std::unique_ptr<Kernel>& kernel : open_kernels(spec, kernel_options)) {
+      const auto same = [&](const std::unique_ptr<Kernel>& other) { return other->id() == kernel->id(); };
+      if (std::ranges::none_of(chosen, same)) chosen.push_back(std::move(kernel));
+    }
+  }
+  return chosen;
+}
+
+/// The journal of the campaign to resume; empty for a fresh one. Throws UsageError where the two are not the same.
+Journal earlier_journal(const Options& options, const RunFolder& folder) {
+  if (!options.resume) return {};
+  Journal journal = read_journal(folder.path());
+  const std::string where = folder.path().string();
+  if (!journal.run->fuzz)
+    throw UsageError(fmt::format("{} holds no fuzz campaign; resume it with attest check", where));
+  if (journal.run->seed != options.seed) {
+    throw UsageError(fmt::format("{} was run with --seed {}; resume it with the same, not {}", where, journal.run->seed,
+                                 options.seed));
+  }
+  if (journal.run->against != options.against) {
+    throw UsageError(fmt::format(
+        "{} was run {}; resume it the same way", where,
+        journal.run->against.empty() ? "without --against" : "--against " + in_quotes(journal.run->against)));
+  }
+  return journal;
+}
+
+std::string manifest_line(const Kernel& kernel) {
+  return nlohmann::ordered_json::parse(to_json(kernel.manifest())).dump();
+}
+
+void refuse_changed_kernels(const CampaignPlan& plan) {
+  for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
+    const std::string manifest = manifest_line(*kernel);
+    for (const KernelRecord& before : plan.done.kernels) {
+      if (before.id != kernel->id() || before.manifest == manifest) continue;
+      throw UsageError(
+          fmt::format("kernel {} has another manifest than when the campaign began; start a new one", kernel->id()));
+    }
+  }
+}
+
+/// What the folder keeps beside the journal.
+void load_state(CampaignPlan& plan, const RunFolder& folder) {
+  for (const FindingRecord& record : plan.done.findings) {
+    KnownFinding known{record, std::nullopt};
+    const std::filesystem::path file = folder.path() / record.case_file;
+    if (std::filesystem::exists(file)) known.saved = load_case(file);
+    plan.known.push_back(std::move(known));
+  }
+  for (const Subject& subject : subjects_of(plan)) {
+    const std::filesystem::path file = folder.path() / archive_file_name(subject);
+    if (!std::filesystem::exists(file)) continue;
+    plan.archives.emplace(subject,
+                          parse_archive(read_file(file), file.string(), *properties_matching(subject.property).at(0),
+                                        *dtype_named(subject.dtype)));
+  }
+}
+
+CampaignPlan make_plan(const Options& options, const FuzzObjectives& objectives) {
+  CampaignPlan plan;
+  plan.properties = objectives.properties;
+  plan.favoured = objectives.favoured;
+  plan.dtypes = options.dtypes;
+  plan.seed = options.seed;
+  plan.runs = options.runs;
+  plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  plan.stop = interrupt_requested;
+  return plan;
+}
+
+MetaRecord begin_record(const CampaignPlan& plan, int argc, const char* const* argv) {
+  MetaRecord record{"begin", environment_facts()};
+  record.facts["time"] = now_text();
+  record.facts["jobs"] = std::to_string(plan.jobs);
+  std::string& arguments = record.facts["arguments"];
+  for (int i = 1; i < argc; ++i) arguments += (i > 1 ? " " : "") + shell_quoted(argv[i]);
+  return record;
+}
+
+/// What a kernel did wrong as it was loaded is run 0 of its first subject, and the search begins behind it.
+void record_load_findings(CampaignPlan& plan, JournalWriter& writer, FuzzRecorder& recorder) {
+  const std::vector<Subject> subjects = subjects_of(plan);
+  for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
+    const std::string finding = kernel->load_finding();
+    const auto subject = std::ranges::find(subjects, kernel->id(), &Subject::kernel);
+    if (finding.empty() || subject == subjects.end()) continue;
+    const Property& property = *properties_matching(subject->property).at(0);
+    Case c = project(generate(property, *dtype_named(subject->dtype), plan.seed, 0), kernel->manifest());
+    FindingRecord record{*subject, 0, "", check_case(property, *kernel, c)};
+    add_load_finding(record.verdict, finding);
+    BatchRecord batch{*subject, 0, 1, {}, {}};
+    batch.tally.add(0, record.verdict);
+    c.metadata[at_load_key] = "yes";
+    recorder.found(record, std::move(c));
+    writer.append(batch);
+    plan.done.batches.push_back(batch);
+    plan.known.push_back({record, std::nullopt});
+  }
+}
+
+Ending ending_of(CampaignEnding ending) {
+  switch (ending) {
+    case CampaignEnding::out_of_time:
+      return Ending::out_of_time;
+    case CampaignEnding::stopped:
+      return Ending::interrupted;
+    case CampaignEnding::complete:
+      break;
+  }
+  return Ending::complete;
+}
+
+Summary write_results(const RunFolder& folder) {
+  const Journal whole[] = {read_journal(folder.path())};
+  const std::string sources[] = {folder.path().string()};
+  Journal journal = canonical(whole, sources);
+  journal.meta = whole[0].meta;
+  Summary summary = summarise(journal, folder.path());
+  write_file_atomically(folder.summary(), to_json(summary));
+  write_file_atomically(folder.report(), html_page(summary, journal, folder.path().string()));
+  return summary;
+}
+
+/// The worst known case of every kernel and dtype, and the line that shows it again.
+std::string worst_text(const Summary& summary, const RunFolder& folder) {
+  std::string text;
+  for (const KernelSummary& kernel : summary.kernels) {
+    const PropertySummary* const worst = kernel.worst();
+    if (worst == nullptr || worst->worst_case.empty()) continue;
+    text += fmt::format("worst of {} in {}: utilisation {} ({}): {} replay {}\n", one_line(kernel.name), kernel.dtype,
+                        short_number(worst->tally.worst_utilisation), worst->name, command_name(),
+                        shell_quoted((folder.path() / worst->worst_case).string()));
+  }
+  return text;
+}
+
+}  // namespace
+
+int fuzz_command(const Options& options, int argc, const char* const* argv) {
+  const auto start = std::chrono::steady_clock::now();
+  CampaignPlan plan = make_plan(options, fuzz_objectives(options.objectives));
+  const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume
+                                      : options.overwrite ? RunFolder::Mode::overwrite
+                                                          : RunFolder::Mode::fresh);
+  plan.done = earlier_journal(options, folder);
+  handle_signals();
+  std::shared_ptr<OtherKernel> other;
+  try {
+    KernelOptions kernel_options = options.kernel_options();
+    kernel_options.log_folder = folder.logs();
+    plan.kernels = open_chosen(options, kernel_options);
+    if (!options.against.empty())
+      other = std::make_shared<OtherKernel>(open_other_kernel(options.against, kernel_options));
+    if (interrupt_requested()) throw Abandoned();
+    refuse_changed_kernels(plan);
+    if (subjects_of(plan).empty())
+      throw KernelLoadError("no kernel has an entry and a dtype that the objective is about; nothing can be checked");
+    load_state(plan, folder);
+  } catch (...) {
+    folder.discard_if_empty();
+    // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
+    throw;
+  }
+
+  JournalWriter writer(folder.journal());
+  if (!options.resume) {
+    writer.append(
+        RunRecord{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true});
+  }
+  writer.append(begin_record(plan, argc, argv));
+  for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
+    writer.append(KernelRecord{kernel->id(), manifest_line(*kernel), ""});
+
+  CampaignRoad road;
+  if (other) {
+    const Road compared = road_against(other);
+    road = {.project = compared.project, .check = compared.check, .shrink = compared.shrink};
+  }
+  std::optional<std::chrono::milliseconds> time = options.time;
+  if (!time && !options.runs) time = default_time;
+  if (time) plan.deadline = start + *time;
+  CampaignEnding ending{};
+  {
+    FuzzRecorder recorder(folder, writer, {.time = time, .quiet = options.quiet, .against = options.against});
+    if (!options.resume) record_load_findings(plan, writer, recorder);
+    Campaign campaign(plan, road, recorder);
+    ending = campaign.run();
+  }
+  for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
+    for (const std::string& note : kernel->notes())
+      writer.append(MetaRecord{"note", {{"kernel", kernel->id()}, {"text", note}}});
+  }
+  MetaRecord end{"end", {{"time", now_text()}}};
+  if (ending == CampaignEnding::stopped) end.facts["interrupted"] = "yes";
+  writer.append(end);
+  writer.sync();
+  const Summary summary = write_results(folder);
+  if (!options.quiet) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    fmt::print(stderr, "{}", note_text(summary));
+    fmt::print("{}{}\n{}run: {}\nreport: {}\n", table_of(summary), closing_line(summary, ending_of(ending), seconds),
+               worst_text(summary, folder), folder.path().string(), folder.report().string());
+  }
+  return exit_status(summary, options.inconclusive_held);
+}
+
+}  // namespace attest

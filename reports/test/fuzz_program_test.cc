@@ -1,0 +1,169 @@
+// attest fuzz as a user meets it: findings and how they are replayed, what a campaign leaves, exit statuses, mistakes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "attest/journal.h"
+#include "program_checks.h"
+#include "shell.h"
+
+namespace attest {
+namespace {
+
+using fake::Folder;
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in " << text;
+}
+
+TEST(FuzzProgram, finds_shrinks_and_replays_what_a_kernel_does_wrong) {
+  const Folder folder;
+  const ShellResult result =
+      shell(folder, "$attest fuzz --kernel fault:sum-not-rescaled --dtype f32 --runs 2000 --jobs 1 --out run --quiet");
+  EXPECT_EQ(result.status, 1) << result.output;
+  expect_has(result.output, "VIOLATED attention.oracle by fault:sum-not-rescaled in f32");
+  const Journal journal = read_journal(folder / "run");
+  EXPECT_TRUE(journal.run->fuzz);
+  ASSERT_FALSE(journal.findings.empty());
+  for (const FindingRecord& finding : journal.findings) {
+    const ShellResult replay = shell(folder, "$attest replay run/" + finding.case_file);
+    EXPECT_EQ(replay.status, 1) << replay.output;
+  }
+  EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
+}
+
+TEST(FuzzProgram, saves_the_worst_known_case_of_a_kernel_that_is_right) {
+  const Folder folder;
+  const ShellResult result =
+      shell(folder, "$attest fuzz --kernel builtin:flash --dtype f32,bf16 --runs 1500 --jobs 2 --out run");
+  EXPECT_EQ(result.status, 0) << result.output;
+  expect_has(result.output, "worst of builtin:flash in f32: utilisation 0.");
+  const auto worst = summary_of(folder, "run")["kernels"][0]["properties"][0]["worst"];
+  ASSERT_TRUE(worst["case"].is_string());
+  const ShellResult replay = shell(folder, "$attest replay run/" + worst["case"].get<std::string>());
+  EXPECT_EQ(replay.status, 0) << replay.output;
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/report.html"));
+}
+
+TEST(FuzzProgram, goes_on_with_a_campaign_that_was_killed) {
+  const Folder folder;
+  const ShellResult killed = shell(folder,
+                                   "$attest fuzz --kernel builtin:flash --dtype f32 --time 60s --jobs 1 --out run "
+                                   "--quiet & sleep 2.5; kill -9 $!; wait $!; exit 0");
+  ASSERT_EQ(killed.status, 0) << killed.output;
+  const Journal before = read_journal(folder / "run");
+  EXPECT_TRUE(before.unfinished());
+  std::int64_t runs = 0;
+  for (const BatchRecord& batch : before.batches) runs += batch.tally.cases();
+  // It loses at most the last second.
+  EXPECT_GT(runs, 100);
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "run/archive"));
+  const ShellResult resumed =
+      shell(folder, "$attest fuzz --kernel builtin:flash --dtype f32 --time 500ms --jobs 1 --out run --resume");
+  EXPECT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_GT(summary_of(folder, "run")["kernels"][0]["properties"][0]["cases"].get<std::int64_t>(), runs);
+}
+
+TEST(FuzzProgram, ends_at_an_interrupt_with_all_that_it_found) {
+  const Folder folder;
+  const ShellResult result = shell(
+      folder,
+      "$attest fuzz --kernel builtin:flash --dtype f32 --time 60s --jobs 2 --out run & sleep 1; kill -INT $!; wait $!");
+  EXPECT_EQ(result.status, 130) << result.output;
+  EXPECT_FALSE(read_journal(folder / "run").unfinished());
+  EXPECT_TRUE(read_journal(folder / "run").interrupted());
+}
+
+TEST(FuzzProgram, searches_what_it_is_told_to) {
+  const Folder folder;
+  const auto properties = [&](const std::string& objective) {
+    const ShellResult result = shell(folder,
+                                     "$attest fuzz --kernel builtin:two-pass --dtype f32 --runs 20 --jobs 1 --out run "
+                                     "--overwrite --quiet " +
+                                         objective);
+    EXPECT_EQ(result.status, 0) << result.output;
+    const nlohmann::json summary = summary_of(folder, "run");
+    std::vector<std::string> names;
+    for (const auto& property : summary["kernels"][0]["properties"]) names.push_back(property["name"]);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(properties(""), Names{"attention.oracle"});
+  EXPECT_EQ(properties("--objective nonfinite --objective row-sum"),
+            (Names{"attention.finite", "softmax.rows-sum-to-one"}));
+  EXPECT_EQ(properties("--objective law:causal.no-leak"), Names{"causal.no-leak"});
+  EXPECT_GT(properties("--objective 'law:masked.*'").size(), 3U);
+}
+
+TEST(FuzzProgram, compares_with_another_kernel) {
+  const Folder folder;
+  const ShellResult result = shell(folder,
+                                   "$attest fuzz --kernel fault:mask-not-scaled --against builtin:two-pass --dtype f32 "
+                                   "--runs 3000 --jobs 1 --out run --quiet");
+  EXPECT_EQ(result.status, 1) << result.output;
+  const Journal journal = read_journal(folder / "run");
+  ASSERT_FALSE(journal.findings.empty());
+  const ShellResult replay = shell(folder, "$attest replay run/" + journal.findings.front().case_file);
+  EXPECT_EQ(replay.status, 1) << replay.output;
+}
+
+TEST(FuzzProgram, refuses_mistakes_in_one_line) {
+  expect_refused("fuzz", "needs --kernel KERNEL");
+  expect_refused("fuzz --kernel builtin:flsh", "did you mean \"builtin:flash\"?");
+  expect_refused("fuzz --kernel builtin:flash --objective eror", "did you mean \"error\"?");
+  expect_refused("fuzz --kernel builtin:flash --objective law:atention.oracle", "did you mean \"attention.oracle\"?");
+  expect_refused("fuzz --kernel builtin:flash --objective law:attention.expectation-sampling", "statistical");
+  expect_refused("fuzz --kernel builtin:flash --runs 0", "at least 1");
+  expect_refused("fuzz --kernel builtin:flash --tme 3s", "did you mean \"--time\"?");
+  expect_refused("fuzz --kernel builtin:flash --dtype f31", "did you mean \"f32\"?");
+  expect_refused("fuzz --kernel builtin:flash --resume", "--resume needs --out");
+  expect_refused("fuzz --kernel builtin:flash --objective law:multihead.torch-case --runs 5 --out run",
+                 "nothing can be checked", 3);
+}
+
+TEST(FuzzProgram, keeps_campaigns_and_checks_apart) {
+  const Folder folder;
+  const std::string fuzz = "$attest fuzz --kernel builtin:flash --dtype f32 --runs 50 --jobs 1 --quiet --out run";
+  const std::string check =
+      "$attest check --kernel builtin:flash --property attention.oracle --dtype f32 --cases 50 --quiet --out ";
+  EXPECT_EQ(shell(folder, fuzz).status, 0);
+  ShellResult result = shell(folder, fuzz);
+  EXPECT_EQ(result.status, 2) << result.output;
+  expect_has(result.output, "holds a run already");
+  result = shell(folder, check + "run --resume");
+  EXPECT_EQ(result.status, 2) << result.output;
+  expect_has(result.output, "resume it with attest fuzz");
+  EXPECT_EQ(shell(folder, check + "checked").status, 0);
+  result = shell(folder, "$attest fuzz --kernel builtin:flash --dtype f32 --runs 60 --out checked --resume");
+  EXPECT_EQ(result.status, 2) << result.output;
+  expect_has(result.output, "holds no fuzz campaign");
+  result = shell(folder, "$attest merge run checked -o merged.jsonl");
+  EXPECT_EQ(result.status, 2) << result.output;
+  expect_has(result.output, "one is a fuzz campaign");
+  result = shell(folder, fuzz + " --seed 2 --resume");
+  EXPECT_EQ(result.status, 2) << result.output;
+  expect_has(result.output, "--seed 1");
+}
+
+TEST(FuzzProgram, keeps_the_misbehaviour_of_a_library) {
+  struct Misbehaviour {
+    const char* library;
+    const char* kind;
+    const char* options = "";
+  };
+  for (const Misbehaviour& wrong : {Misbehaviour{"crashes", "died"}, Misbehaviour{"leaves_unwritten", "failed"},
+                                    Misbehaviour{"hangs", "timed-out", "--timeout 200ms"}}) {
+    SCOPED_TRACE(wrong.library);
+    const Folder folder;
+    const ShellResult result =
+        shell(folder, std::string("$attest fuzz --kernel " ATTEST_TEST_LIBRARIES "/library_") + wrong.library +
+                          ".so --dtype f64 --runs 6 --jobs 1 --out run " + wrong.options);
+    EXPECT_EQ(result.status, 1) << result.output;
+    const Journal journal = read_journal(folder / "run");
+    ASSERT_FALSE(journal.findings.empty()) << result.output;
+    EXPECT_EQ(journal.findings.front().kind(), wrong.kind);
+  }
+}
+
+}  // namespace
+}  // namespace attest
