@@ -97,6 +97,24 @@ TEST(judge, never_counts_a_vacuous_bound_as_held) {
   EXPECT_EQ(judge(c, nan_value, tight(DType::f32)).outcome, Outcome::violated);
 }
 
+TEST(judge, excuses_what_lies_within_rounding_of_a_vacuous_bound) {
+  // The answer is one value, the kernel returns the other, and the bound is the distance between the two.
+  Case c = row_of(DType::f64, 1, {1, 1}, {0, 1}, {0.0, 0.0});
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{0x1.fffffffffffffp+60, 0x1.fffffffffffffp+60});
+  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 2}, std::vector<double>{1, -1, -1, 1});
+  const ElementBound bound = attention_bounds(c, tight(DType::f64)).elements.at(0);
+  ASSERT_EQ(bound.excuse, Excuse::vacuous);
+  int excused = 0, violated = 0;
+  for (int step = -96; step <= 96; ++step) {
+    const Outcome outcome = judge(c, bound.value + bound.allowed * (1 + step * 0x1p-25), tight(DType::f64)).outcome;
+    EXPECT_TRUE(outcome == Outcome::excused || outcome == Outcome::violated) << step << ": " << name_of(outcome);
+    excused += outcome == Outcome::excused;
+    violated += outcome == Outcome::violated;
+  }
+  EXPECT_GT(excused, 0);
+  EXPECT_GT(violated, 0);
+}
+
 TEST(judge, excuses_what_has_no_answer) {
   EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 1}, {1, 2}, {-infinity, -infinity}), nan_value).reason, "fully masked");
   EXPECT_EQ(judge(row_of(DType::f32, nan_value, {0, 1}, {1, 2}), 1).reason, "not finite");

@@ -132,7 +132,9 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                        oracle.distance(k, found, lower, upper);
                        tally.alarm(oracle.alarm(k), lower, upper);
                      }
-                     if (d.outcome == Outcome::held && oracle.element(k).excuse == Excuse::vacuous)
+                     // Undecided as well: a correct kernel may return the far end of the range of the values, and a
+                     // vacuous bound is that distance, so that the two may agree to within rounding.
+                     if (d.outcome != Outcome::violated && oracle.element(k).excuse == Excuse::vacuous)
                        tally.excuse(Excuse::vacuous, 1);
                      else
                        tally.add(at, found, oracle.value(k), d);

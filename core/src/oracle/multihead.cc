@@ -48,15 +48,16 @@ Verdict judge_multihead(const Case& c, const Tensor& out, const Arithmetic& arit
         d.error = detail::upper_size(distance);
         if (entry.settled && d.error <= d.allowed * (1 - 0x1p-24)) {
           d.outcome = Outcome::held;
-          if (excuse == Excuse::vacuous) {
-            tally.excuse(excuse, 1);
-            continue;
-          }
         } else if (entry.settled && detail::lower_size(distance) > d.allowed * (1 + 0x1p-24)) {
           d.outcome = Outcome::violated;
         } else if (!last) {
           decided[at] = false;
           more = true;
+          continue;
+        }
+        // Undecided as well, as of attention cases.
+        if (d.outcome != Outcome::violated && excuse == Excuse::vacuous) {
+          tally.excuse(excuse, 1);
           continue;
         }
         tally.add(b * per_entry + e, found, detail::middle(entry.y[e]), d);
