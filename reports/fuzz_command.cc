@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "engine.h"
 #include "fuzz/campaign.h"
+#include "fuzz/self_test.h"
 #include "fuzz_objectives.h"
 #include "fuzz_progress.h"
 #include "html.h"
@@ -165,9 +166,40 @@ std::string worst_text(const Summary& summary, const RunFolder& folder) {
   return text;
 }
 
+/// The table goes to standard output, and into --out, where one is given, as self-test.md.
+int run_self_test(const Options& options) {
+  SelfTestPlan plan;
+  plan.most_runs = options.runs.value_or(plan.most_runs);
+  for (const PlantedFault& fault : planted_faults()) {
+    const std::string id = "fault:" + std::string(fault.name);
+    const auto wanted = [&](const std::string& glob) { return glob_match(glob, id); };
+    if (options.kernels.empty() || std::ranges::any_of(options.kernels, wanted)) plan.faults.push_back(&fault);
+  }
+  if (plan.faults.empty()) {
+    std::vector<std::string> known;
+    for (const PlantedFault& fault : planted_faults()) known.push_back("fault:" + std::string(fault.name));
+    throw UsageError(fmt::format("--kernel is {}, which is no planted fault{}", in_quotes(options.kernels.front()),
+                                 suggestion(options.kernels.front(), known, /*list_up_to=*/0)));
+  }
+  handle_signals();
+  const std::vector<Detection> detections = self_test(plan, interrupt_requested, [&](const Detection& detection) {
+    if (options.quiet) return;
+    fmt::print(stderr, "{}: median {} guided, {} unguided\n", detection.fault, median_of(detection.guided),
+               median_of(detection.unguided));
+  });
+  const std::string table = self_test_table(detections, plan);
+  std::fputs(table.c_str(), stdout);
+  if (!options.out.empty()) {
+    std::filesystem::create_directories(options.out);
+    write_file_atomically(options.out / "self-test.md", table);
+  }
+  return interrupt_requested() ? 130 : 0;
+}
+
 }  // namespace
 
 int fuzz_command(const Options& options, int argc, const char* const* argv) {
+  if (options.self_test) return run_self_test(options);
   const auto start = std::chrono::steady_clock::now();
   CampaignPlan plan = make_plan(options, fuzz_objectives(options.objectives));
   const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume

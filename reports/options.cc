@@ -172,6 +172,10 @@ constexpr OptionRow rows[] = {
     {audit, "--cases", "N", Takes::one,
      "cases per fault over all properties and dtypes; a control gets five times as many judged ones (default: 20000)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
+    {fuzz, "--self-test", "", Takes::nothing,
+     "how many runs until planted faults are found (--kernel 'fault:GLOB', default all), guided by the archive and "
+     "unguided, on five seeds of at most --runs each (default: 20000); prints a table",
+     [](Options& o, Text) { o.self_test = true; }},
     {fuzz, "--runs", "N", Takes::one, "runs per property, kernel and dtype (default: until --time ends)",
      [](Options& o, Text t) { o.runs = whole_number<std::int64_t>("--runs", t, 1); }},
     {fuzz, "--seed", "N", Takes::one, "seed of the search; with --runs and one job all follows from it (default: 1)",
@@ -399,7 +403,7 @@ void refuse_missing(const Options& options) {
   if (options.command == Command::replay && options.inputs.size() != 1) {
     throw UsageError(fmt::format("attest replay takes one CASE file, not {}", options.inputs.size()));
   }
-  if (options.command == Command::fuzz && options.kernels.empty())
+  if (options.command == Command::fuzz && options.kernels.empty() && !options.self_test)
     throw UsageError("attest fuzz needs --kernel KERNEL, the kernel to search");
   if (options.command == Command::probe && options.kernels.empty())
     throw UsageError("attest probe needs --kernel KERNEL, the kernel to ask");

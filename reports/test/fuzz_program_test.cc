@@ -121,6 +121,19 @@ TEST(FuzzProgram, refuses_mistakes_in_one_line) {
                  "nothing can be checked", 3);
 }
 
+TEST(FuzzProgram, tests_itself_on_planted_faults) {
+  const Folder folder;
+  const ShellResult result =
+      shell(folder,
+            "$attest fuzz --self-test --kernel 'fault:all-zeros' --kernel fault:sum-not-rescaled --runs 500 "
+            "--quiet --out table");
+  EXPECT_EQ(result.status, 0) << result.output;
+  expect_has(result.output, "| all-zeros | attention.oracle | f32 | 5/5 |");
+  expect_has(result.output, "2 faults, 5 seeds, at most 500 runs each: 2 found on every seed guided");
+  expect_has(read_file(folder / "table/self-test.md"), "| sum-not-rescaled |");
+  expect_refused("fuzz --self-test --kernel fault:all-zeroes", "did you mean \"fault:all-zeros\"?");
+}
+
 TEST(FuzzProgram, keeps_campaigns_and_checks_apart) {
   const Folder folder;
   const std::string fuzz = "$attest fuzz --kernel builtin:flash --dtype f32 --runs 50 --jobs 1 --quiet --out run";

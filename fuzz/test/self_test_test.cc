@@ -1,0 +1,64 @@
+#include "fuzz/self_test.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace attest {
+namespace {
+
+TEST(SelfTest, takes_the_median_of_runs) {
+  EXPECT_EQ(median_of({7}), 7);
+  EXPECT_EQ(median_of({9, 1, 5}), 5);
+  EXPECT_EQ(median_of({4, 1, 3, 2}), 3);
+}
+
+TEST(SelfTest, counts_wins_and_half_the_ties) {
+  EXPECT_EQ(a12_of({1, 2}, {3, 4}), 1);
+  EXPECT_EQ(a12_of({3, 4}, {1, 2}), 0);
+  EXPECT_EQ(a12_of({1, 2}, {1, 2}), 0.5);
+  EXPECT_EQ(a12_of({1, 5}, {2}), 0.5);
+  EXPECT_EQ(a12_of({2}, {2, 3}), 0.75);
+}
+
+std::vector<const PlantedFault*> named(std::initializer_list<std::string_view> names) {
+  std::vector<const PlantedFault*> chosen;
+  for (const PlantedFault& fault : planted_faults())
+    if (std::ranges::find(names, fault.name) != names.end()) chosen.push_back(&fault);
+  return chosen;
+}
+
+TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
+  const SelfTestPlan plan{
+      .faults = named({"all-zeros", "sum-not-rescaled", "bool-mask-inverted"}), .seeds = 3, .most_runs = 2000};
+  ASSERT_EQ(plan.faults.size(), 3U);
+  int told = 0;
+  const std::vector<Detection> detections = self_test(plan, [] { return false; }, [&](const Detection&) { ++told; });
+  ASSERT_EQ(detections.size(), 3U);
+  EXPECT_EQ(told, 3);
+  for (const Detection& detection : detections) {
+    ASSERT_EQ(detection.guided.size(), 3U);
+    for (const std::int64_t runs : detection.guided) EXPECT_LE(runs, 2000) << detection.fault;
+    for (const std::int64_t runs : detection.unguided) EXPECT_LE(runs, 2000) << detection.fault;
+  }
+  const std::string table = self_test_table(detections, plan);
+  EXPECT_NE(table.find("| all-zeros | attention.oracle | f32 | 3/3 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("3 faults, 3 seeds, at most 2000 runs each: 3 found on every seed guided, 3 unguided"),
+            std::string::npos)
+      << table;
+}
+
+TEST(SelfTest, says_what_was_not_found) {
+  const SelfTestPlan plan{.faults = {}, .seeds = 2, .most_runs = 10};
+  const std::vector<Detection> detections{{"hidden", "attention.oracle", "f32", {11, 11}, {3, 11}}};
+  const std::string table = self_test_table(detections, plan);
+  EXPECT_NE(table.find("| 0/2 | > 10 | 1/2 | > 10 | 0.25 |"), std::string::npos) << table;
+}
+
+TEST(SelfTest, stops_between_two_runs) {
+  const SelfTestPlan plan{.faults = named({"all-zeros"}), .seeds = 3, .most_runs = 2000};
+  EXPECT_TRUE(self_test(plan, [] { return true; }, [](const Detection&) {}).empty());
+}
+
+}  // namespace
+}  // namespace attest
