@@ -7,7 +7,8 @@ namespace attest {
 Search::Plan Search::plan(std::int64_t k) const {
   // Another seed than that of case k of a check: the two see other cases.
   Plan plan{.stream = Stream(case_seed(~seed_, target_.property->name, target_.dtype, k)), .first = {}, .second = {}};
-  if (plan.stream.below(64) < strategy_.fresh_in_64 || archive_.empty()) return plan;
+  const bool fresh = plan.stream.below(64) < strategy_.fresh_in_64;
+  if (fresh || k < strategy_.fresh_first || archive_.empty()) return plan;
   plan.first = archive_.pick(plan.stream);
   if (plan.stream.one_in(8)) plan.second = archive_.pick(plan.stream);
   return plan;

@@ -9,11 +9,12 @@
 
 namespace attest {
 
-/// How a search makes its inputs.
+/// How a search makes its inputs. Most mistakes show in a few hundred fresh inputs, and one that is a matter of luck,
+/// such as one length of all, is not found faster by breeding: so a search begins with fresh inputs alone, from which
+/// the archive has its first population, and keeps a share of them.
 struct Strategy {
-  /// Of 64 inputs how many are fresh, whatever the archive holds. Guidance does nothing for mistakes that are a matter
-  /// of luck, such as one length of all, so a share is kept for them. 64: unguided random.
-  std::int64_t fresh_in_64 = 16;
+  std::int64_t fresh_first = 1024;  ///< runs, counted from k = 0
+  std::int64_t fresh_in_64 = 24;    ///< of the inputs after them; 64: unguided random
 };
 inline constexpr Strategy unguided{.fresh_in_64 = 64};
 

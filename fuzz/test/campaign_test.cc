@@ -92,7 +92,7 @@ TEST(Campaign, finds_nothing_in_a_correct_kernel_and_hands_on_its_worst_case) {
 TEST(Campaign, follows_from_its_seed_with_one_job) {
   std::string texts[2];
   for (std::string& text : texts) {
-    const CampaignPlan plan = plan_of(builtin("builtin:online"), "attention.oracle", DType::bf16, 1500);
+    const CampaignPlan plan = plan_of(builtin("builtin:online"), "attention.oracle", DType::bf16, 2500);
     const CampaignRoad road;
     Recorded recorded;
     Campaign(plan, road, recorded).run();
