@@ -252,8 +252,7 @@ constexpr OptionRow rows[] = {
      "symbolic (formulas), finite-field (formulas at random points, for large shapes), sign (inequalities by signs "
      "alone) or taint (the same operations on the same inputs); repeatable (default: symbolic, sign, taint)",
      [](Options& o, Text t) { o.back_ends.push_back(back_end_from(t)); }, true},
-    {prove, "--variants", "N", Takes::one,
-     "cases a shape, which differ in masks, biases and arguments (default: 3)",
+    {prove, "--variants", "N", Takes::one, "cases a shape, which differ in masks, biases and arguments (default: 3)",
      [](Options& o, Text t) { o.variants = whole_number<std::int64_t>("--variants", t, 1); }},
     {prove, "--out", "DIR", Takes::one,
      "keep what was established as a run's journal, for attest report and attest merge",
