@@ -101,23 +101,4 @@ Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& 
   return tensor;
 }
 
-std::string misses_unmasked(const Case& c) {
-  if (c.mask().present()) return "has a mask; the theorem is about attention without one";
-  return misses_no_causal(c);
-}
-
-std::string misses_no_causal(const Case& c) {
-  if (c.causal == Causal::none) return {};
-  return fmt::format("has the causal form {}; the theorem rearranges rows or keys, which that form counts",
-                     name_of(c.causal));
-}
-
-std::string misses_two_queries(const Case& c) {
-  return queries_of(c) >= 2 ? "" : fmt::format("has {} queries; the theorem needs at least 2", queries_of(c));
-}
-
-std::string misses_two_keys(const Case& c) {
-  return keys_of(c) >= 2 ? "" : fmt::format("has {} keys; the theorem needs at least 2", keys_of(c));
-}
-
 }  // namespace attest

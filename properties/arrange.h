@@ -10,7 +10,7 @@
 namespace attest {
 
 /// Rows, keys, batch entries at the indices, in their order; the mask follows. Of a case without a causal form (which
-/// counts rows and keys): misses_no_causal below.
+/// counts rows and keys): hypotheses::no_causal_form.
 [[nodiscard]] Case with_queries(const Case& c, const Indices& rows);
 [[nodiscard]] Case with_keys(const Case& c, const Indices& keys);
 [[nodiscard]] Case with_batch(const Case& c, const Indices& entries);
@@ -32,22 +32,5 @@ namespace attest {
 
 /// Element by element: tensor[e] = value(e, old), rounded once to its dtype.
 [[nodiscard]] Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value);
-
-/// Hypotheses, as Property::misses has them: empty, or what the case misses.
-[[nodiscard]] std::string misses_unmasked(const Case& c);   ///< no mask and no causal form
-[[nodiscard]] std::string misses_no_causal(const Case& c);  ///< no causal form
-[[nodiscard]] std::string misses_two_queries(const Case& c);
-[[nodiscard]] std::string misses_two_keys(const Case& c);
-/// The first that is missed.
-template <class... Hypotheses>
-[[nodiscard]] std::string misses_any(const Case& c, Hypotheses... hypotheses) {
-  std::string missed;
-  const auto misses = [&](const auto& hypothesis) {
-    missed = hypothesis(c);
-    return !missed.empty();
-  };
-  static_cast<void>((misses(hypotheses) || ...));
-  return missed;
-}
 
 }  // namespace attest

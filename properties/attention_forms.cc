@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "agree.h"
@@ -128,10 +129,8 @@ Verdict any_length(Kernel& kernel, const Case& c) {
   return worse_of({std::move(worst), judged(with_keys(c, {}))});
 }
 
-std::string misses_short(const Case& c) {
-  const std::int64_t dk = c.q().shape()[3];
-  return dk <= 64 ? "" : fmt::format("has dk = {}; the theorem is checked up to 64", dk);
-}
+constexpr std::array alone{needed(hypotheses::unmasked, "a causal form counts the rows, and the row is the only one")};
+constexpr std::array narrow{defining(hypotheses::at_most_64_columns, "longer scores take longer and say no more")};
 
 const Property forms[] = {
     {.name = "attention.single-query",
@@ -139,8 +138,8 @@ const Property forms[] = {
      .source = "002",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
+     .hypotheses = alone,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
-     .misses = misses_unmasked,
      .check = single_query},
     {.name = "attention.score-variance",
      .statement = "q,k with independent entries of mean 0 and variance 1 (normal, ±1, uniform): Var(q·k) = dk, "
@@ -148,6 +147,7 @@ const Property forms[] = {
      .source = "003",
      .needs = "the core",
      .floating_point = "statistical",
+     .hypotheses = narrow,
      .given = [](Draw& draw) -> Case {
        return draw.attention().unmasked().where([](Recipe& r) {
          r.batch = r.heads = r.queries = r.keys = r.dv = 1;
@@ -155,7 +155,6 @@ const Property forms[] = {
          r.scale = r.seed % 2 == 0 ? ScaleKind::one : ScaleKind::inverse_root;
        });
      },
-     .misses = misses_short,
      .check = score_variance},
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "agree.h"
@@ -35,14 +36,9 @@ std::vector<double> every_row(const Case& c, const Shape& out, Value of) {
 // +: N = 1 => o_i = v_1.
 Verdict one_key(Kernel& kernel, const Case& c) {
   const Result out = run(kernel, c);
-  const std::int64_t dv = out.shape()[3];
-  const auto value = [&](std::int64_t page, std::int64_t k) { return c.v()[page * dv + k]; };
+  const std::int64_t dv = out.shape()[3], N = keys_of(c);
+  const auto value = [&](std::int64_t page, std::int64_t k) { return c.v()[page * N * dv + k]; };
   return agree({Numbers(out), Numbers(out.shape(), every_row(c, out.shape(), value))});
-}
-
-std::string misses_one_key(const Case& c) {
-  if (keys_of(c) != 1) return fmt::format("has {} keys; the theorem is about one", keys_of(c));
-  return misses_unmasked(c);
 }
 
 // +: all keys equal => o_i is the mean of the values: N o_i = sum_j v_j.
@@ -124,30 +120,37 @@ Verdict key_translation(Kernel& kernel, const Case& c) {
   return agree({run(kernel, after), run(kernel, before)}, Match::bound);
 }
 
+constexpr std::array single{
+    needed(hypotheses::one_key, "with two keys the output lies between their values"),
+    spare(hypotheses::unmasked, "a row that sees its only key has the weight 1 on it whatever is added")};
+constexpr std::array alike{needed(hypotheses::unmasked, "hidden keys are left out of the mean")};
+constexpr std::array repeated_keys{
+    needed(hypotheses::no_causal_form, "the form counts keys, and a row sees other ones of the repeated keys")};
+
 const Property family[] = {
     {.name = "attention.one-key",
      .statement = "N = 1 ⇒ o_i = v_1",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound (a folded exponent or a reciprocal may cost an ulp)",
+     .hypotheses = single,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked().where([](Recipe& r) { r.keys = 1; }); },
-     .misses = misses_one_key,
      .check = one_key},
     {.name = "attention.equal-keys",
      .statement = "all keys equal ⇒ o_i is the mean of the values",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = alike,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
-     .misses = misses_unmasked,
      .check = equal_keys},
     {.name = "attention.key-duplication",
      .statement = "repeating every key-value pair r times changes nothing",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = repeated_keys,
      .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
-     .misses = misses_no_causal,
      .check = key_duplication},
     {.name = "attention.key-translation",
      .statement = "k_j → k_j + c for one c changes nothing",

@@ -1,4 +1,6 @@
 // attention: the same values held in memory in another way.
+#include <array>
+
 #include "agree.h"
 #include "arrange.h"
 #include "generators/draw.h"
@@ -12,9 +14,8 @@ Verdict grouped_query(Kernel& kernel, const Case& c) {
   return agree({run(kernel, c), run(kernel, with_heads(c, all_of(heads_of(c))))}, Match::bound);
 }
 
-std::string misses_groups(const Case& c) {
-  return c.k().shape()[1] < heads_of(c) ? "" : "has a key-value head for every head; the theorem is about shared ones";
-}
+constexpr std::array grouped{
+    defining(hypotheses::shared_key_heads, "with a key-value head for every head both sides are one problem")};
 
 const Property family[] = {
     {.name = "attention.grouped-query",
@@ -22,13 +23,13 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, grouped queries",
      .floating_point = "bound",
+     .hypotheses = grouped,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where([](Recipe& r) {
          r.heads = r.heads < 2 ? 2 : r.heads;
          r.kv_heads = r.heads % 2 == 0 && r.seed % 2 == 0 ? r.heads / 2 : 1;
        });
      },
-     .misses = misses_groups,
      .check = grouped_query},
 };
 

@@ -1,4 +1,5 @@
 // attention: what happens to rows of Q, K and V (000: deletion, locality, permutation).
+#include <array>
 #include <limits>
 
 #include "agree.h"
@@ -48,9 +49,12 @@ Verdict permutation_equivariance(Kernel& kernel, const Case& c) {
                /*about_bits=*/!keys_too);
 }
 
-std::string misses_rows(const Case& c) {
-  return misses_any(c, misses_unmasked, misses_two_queries);
-}
+constexpr std::array deleted_rows{needed(hypotheses::unmasked, "a causal form counts the rows, and a row is gone"),
+                                  defining(hypotheses::two_queries, "one row is deleted and another one looked at")};
+constexpr std::array other_rows{spare(hypotheses::unmasked, "a mask or a causal form looks at no other query either"),
+                                defining(hypotheses::two_queries, "one row is changed and another one looked at")};
+constexpr std::array rearranged{
+    needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places")};
 
 const Property family[] = {
     {.name = "attention.query-deletion",
@@ -58,32 +62,32 @@ const Property family[] = {
      .source = "000",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
+     .hypotheses = deleted_rows,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked().at_least(2, 0); },
-     .misses = misses_rows,
      .check = query_deletion},
     {.name = "attention.query-locality",
      .statement = "o_i does not depend on q_j, j ≠ i",
      .source = "000",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant; NaN in q_j must not reach o_i",
+     .hypotheses = other_rows,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked().at_least(2, 0); },
-     .misses = misses_rows,
      .check = query_locality},
     {.name = "attention.key-value-permutation",
      .statement = "Attention(Q, R_σK, R_σV) = Attention(Q,K,V)",
      .source = "000",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = rearranged,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
-     .misses = misses_unmasked,
      .check = key_value_permutation},
     {.name = "attention.permutation-equivariance",
      .statement = "Attention(R_πQ, R_σK, R_σV) = R_π Attention(Q,K,V)",
      .source = "000",
      .needs = "attention",
      .floating_point = "bound; bitwise if batch-invariant and σ = id",
+     .hypotheses = rearranged,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
-     .misses = misses_unmasked,
      .check = permutation_equivariance},
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -203,6 +204,9 @@ Verdict lse_range(Kernel& kernel, const Case& c) {
   return within(Numbers(shape, found).loosened(errors), Numbers(shape, low), Numbers(shape, high));
 }
 
+constexpr std::array in_blocks{
+    needed(hypotheses::no_causal_form, "the form counts keys, and a block begins to count anew")};
+
 const Property family[] = {
     {.name = "attention.split-merge",
      .statement = "attention over concatenated key blocks is the log-sum-exp-weighted merge of the blocks' attentions; "
@@ -210,8 +214,8 @@ const Property family[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = in_blocks,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
-     .misses = misses_no_causal,
      .check = split_merge},
     {.name = "attention.lse-range",
      .statement = "max_j s_j ≤ lse_i ≤ max_j s_j + ln N",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -294,6 +295,9 @@ Case drawn_for_weights(Draw& draw) {
   return draw.attention().unmasked().where([](Recipe& r) { r.keys = std::min(r.keys, most_weights); });
 }
 
+constexpr std::array all_weights{
+    spare(hypotheses::unmasked, "hidden keys have the weight 0 on both sides, and the others sum to 1")};
+
 const Property family[] = {
     {.name = "attention.expectation",
      .statement = "o_i = E[v(q_i)] with P(v(q_i)=v_j) = α_ij: reading α from the same kernel through V = I, αV equals "
@@ -301,26 +305,26 @@ const Property family[] = {
      .source = "000 003 004",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = all_weights,
      .given = drawn_for_weights,
-     .misses = misses_unmasked,
      .check = expectation},
     {.name = "attention.expectation-sampling",
      .statement = "the mean of v_J for J drawn from α_i converges to o_i: a Monte-Carlo test at a stated confidence",
      .source = "000 004",
      .needs = "attention",
      .floating_point = "statistical",
+     .hypotheses = all_weights,
      .given = [](Draw& draw) -> Case {
        return draw.attention().unmasked().where([](Recipe& r) { r.keys = std::min(r.keys, most_weights); });
      },
-     .misses = misses_unmasked,
      .check = expectation_sampling},
     {.name = "attention.conditional-probability",
      .statement = "each row of α is a probability distribution over the keys (004's P(i|j), conditioned on the row)",
      .source = "004",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = all_weights,
      .given = drawn_for_weights,
-     .misses = misses_unmasked,
      .check = conditional_probability},
     {.name = "attention.convex-hull",
      .statement = "min_j v_jk ≤ o_ik ≤ max_j v_jk",

@@ -1,5 +1,6 @@
 // batch: entries of a batch, and the forms a mask may have over it (000, 001, 004).
 #include <algorithm>
+#include <array>
 
 #include "agree.h"
 #include "answer.h"
@@ -39,18 +40,14 @@ Verdict mask_forms(Kernel& kernel, const Case& c) {
   return agree({run(kernel, full), run(kernel, c)}, bits_in_core(kernel), /*about_bits=*/true);
 }
 
-std::string misses_batch(const Case& c) {
-  return batch_of(c) >= 2 ? "" : "has one batch entry; the theorem needs at least 2";
-}
-std::string misses_mask(const Case& c) {
-  return c.mask().present() ? "" : "has no mask; the theorem is about its forms";
-}
-
 void short_mask(Recipe& r) {
   if (r.mask == MaskKind::none) r.mask = r.seed % 2 == 0 ? MaskKind::random : MaskKind::bias;
   r.mask_per_batch = false;
   if (r.batch * r.heads == 1) (r.seed / 2 % 2 == 0 ? r.batch : r.heads) = 2;
 }
+
+constexpr std::array entries{defining(hypotheses::two_batch_entries, "another entry is looked away from")};
+constexpr std::array forms{defining(hypotheses::mask, "it is a mask whose forms are compared")};
 
 const Property family[] = {
     {.name = "batch.independence",
@@ -58,10 +55,10 @@ const Property family[] = {
      .source = "001 004",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
+     .hypotheses = entries,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where([](Recipe& r) { r.batch = std::max(r.batch, 2 + static_cast<int>(r.seed % 2)); });
      },
-     .misses = misses_batch,
      .check = independence},
     {.name = "batch.mask-forms",
      .statement = "the 2-D, 3-D (b·h) and 4-D forms of a mask that mean the same give the same",
@@ -69,8 +66,8 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel",
      .wants = wants_a_mask,
+     .hypotheses = forms,
      .given = [](Draw& draw) -> Case { return draw.attention().where(short_mask); },
-     .misses = misses_mask,
      .check = mask_forms},
 };
 

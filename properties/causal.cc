@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "agree.h"
@@ -9,6 +10,7 @@
 #include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
+#include "core_agreement.h"
 #include "core_laws.h"
 #include "domain.h"
 #include "generators/draw.h"
@@ -104,48 +106,6 @@ Verdict alignment(Kernel& kernel, const Case& c) {
   return agree({run(kernel, c), run(kernel, with_causal_as_mask(c, boolean))}, Match::bound);
 }
 
-std::string misses_causal_form(const Case& c) {
-  return c.causal != Causal::none ? "" : "has no causal form; the theorem is about one";
-}
-
-/// Nothing after the diagonal is visible, by the causal form or by the mask.
-std::string misses_causal(const Case& c) {
-  const std::int64_t M = queries_of(c), N = keys_of(c), shift = std::max<std::int64_t>(0, N - M);
-  for (std::int64_t b = 0; b < batch_of(c); ++b)
-    for (std::int64_t h = 0; h < heads_of(c); ++h)
-      for (std::int64_t i = 0; i < M; ++i)
-        for (std::int64_t j = i + shift + 1; j < N; ++j)
-          if (!hidden(c, b, h, i, j))
-            return fmt::format("row {} sees key {}; the theorem is about the causal mask", i, j);
-  return misses_two_keys(c);
-}
-
-std::string misses_from_the_start(const Case& c) {
-  if (c.causal == Causal::bottom_right && queries_of(c) != keys_of(c)) {
-    return fmt::format("is bottom-right with {} queries and {} keys; the theorem needs top-left or as many of both",
-                       queries_of(c), keys_of(c));
-  }
-  return misses_causal_form(c);
-}
-
-std::string misses_first_row(const Case& c) {
-  for (std::int64_t b = 0; queries_of(c) > 0 && keys_of(c) > 0 && b < batch_of(c); ++b)
-    for (std::int64_t h = 0; h < heads_of(c); ++h)
-      if (hidden(c, b, h, 0, 0)) return "hides the first key from the first row";
-  return misses_from_the_start(c);
-}
-
-std::string misses_column_form(const Case& c) {
-  if (c.mask().present() || c.causal != Causal::top_left || queries_of(c) != keys_of(c))
-    return "is not top-left causal attention with M = N and no other mask";
-  return {};
-}
-
-std::string misses_alignment(const Case& c) {
-  if (queries_of(c) == keys_of(c)) return "has M = N, where both alignments are the same";
-  return misses_any(c, misses_causal_form, misses_hiding);
-}
-
 void causal_form(Recipe& r) {
   r.causal = r.seed % 2 == 0 ? Causal::top_left : Causal::bottom_right;
 }
@@ -166,35 +126,76 @@ void only_bias(Recipe& r) {
   if (r.mask != MaskKind::bias && r.mask != MaskKind::alibi) r.mask = MaskKind::none;
 }
 
+// o_i is independent of k_j and v_j for j > i, counted from the bottom right where there are more keys.
+Verdict independent_of_later_keys(Kernel& kernel, const Case& c) {
+  const std::int64_t M = queries_of(c), N = keys_of(c), shift = std::max<std::int64_t>(0, N - M);
+  const std::int64_t t = 1 + argument(c, "t", N - 1);
+  Indices rows;
+  for (std::int64_t i = 0; i < M && i + shift < t; ++i) rows.push_back(i);
+  Case changed = c;
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    const std::int64_t width = c[slot].shape()[3];
+    changed[slot] = mapped(c[slot], [&](std::int64_t e, double old) { return e / width % N < t ? old : 1 - old; });
+  }
+  return agree({run(kernel, changed).queries(rows), run(kernel, c).queries(rows)}, Match::bound);
+}
+
+// Attention under 002's mask M_ij = 1 iff i <= j on columns.
+Verdict columns_of_002(Kernel& kernel, const Case& c) {
+  const CoreFunctions* const core = core_functions(kernel.id());
+  if (core == nullptr) return about_the_core(kernel);
+  const std::int64_t n = keys_of(c);
+  if (queries_of(c) != n) return {.outcome = Outcome::skipped, .reason = "002's mask is square"};
+  const Tensor allowed =
+      mapped(Tensor(DType::boolean, {n, n}), [&](std::int64_t e, double) { return e / n <= e % n ? 1.0 : 0.0; });
+  return equal_in_core(core->attention_columns(c, allowed), core->attention(c));
+}
+
+constexpr std::array no_leaks{
+    needed(hypotheses::causal_mask, "a row that sees a later key depends on it", independent_of_later_keys),
+    defining(hypotheses::two_keys, "one key is looked at and another one changed")};
+constexpr std::array from_the_first_key{
+    defining(hypotheses::first_key_visible, "a first row that sees no key has no output"),
+    needed(hypotheses::top_left_or_square, "at the bottom right the first row of fewer queries sees more than one key"),
+    needed(hypotheses::causal_form, "the first row sees all keys then")};
+constexpr std::array columns{
+    needed(hypotheses::plain_top_left, "rows that see other keys than the columns' mask has", columns_of_002)};
+constexpr std::array prefixes{
+    needed(hypotheses::top_left_or_square, "at the bottom right a row of fewer queries sees other keys"),
+    needed(hypotheses::causal_form, "a row sees keys that the prefix does not have")};
+constexpr std::array aligned{defining(hypotheses::lengths_differ, "both alignments are one and the same then"),
+                             defining(hypotheses::causal_form, "there is nothing to align then"),
+                             defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+
 const Property family[] = {
     {.name = "causal.no-leak",
      .statement = "with the causal mask o_i is independent of k_j, v_j (and x_j) for j > i",
      .source = "001 003",
      .needs = "attention",
      .floating_point = "bitwise independence",
+     .hypotheses = no_leaks,
      .given = [](Draw& draw) -> Case { return draw.attention().at_least(0, 2).where(causal_somehow); },
-     .misses = misses_causal,
      .check = no_leak},
     {.name = "causal.first-row",
      .statement = "top-left (or M = N): o_1 = v_1",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = from_the_first_key,
      .given = [](Draw& draw) -> Case { return draw.attention().where(from_the_start).where(only_bias); },
-     .misses = misses_first_row,
      .check = first_row},
     {.name = "causal.column-form",
      .statement = "002's M_ij = 1 iff i ≤ j (columns) is 001's τ' ≤ τ (rows)",
      .source = "002 001",
      .needs = "core",
      .floating_point = "bitwise",
+     .hypotheses = columns,
      .given = [](Draw& draw) -> Case {
        return draw.attention().unmasked().where([](Recipe& r) {
          r.keys = r.queries;
          r.causal = Causal::top_left;
        });
      },
-     .misses = misses_column_form,
      .check = column_form_of},
     {.name = "causal.prefix",
      .statement = "top-left (or M = N): causal attention of a prefix is the prefix of causal attention (what a KV "
@@ -202,20 +203,20 @@ const Property family[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bitwise if batch- and padding-invariant",
+     .hypotheses = prefixes,
      .given = [](Draw& draw) -> Case { return draw.attention().where(from_the_start); },
-     .misses = misses_from_the_start,
      .check = prefix},
     {.name = "causal.alignment",
      .statement = "for M ≠ N the alignment (top-left or bottom-right) is the declared one",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = aligned,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(causal_form).where([](Recipe& r) {
          if (r.keys == r.queries) ++r.keys;
        });
      },
-     .misses = misses_alignment,
      .check = alignment},
 };
 

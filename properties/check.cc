@@ -5,6 +5,14 @@
 
 namespace attest {
 
+std::string Property::misses(const Case& c) const {
+  for (const Stated& stated : hypotheses) {
+    if (stated.hypothesis->misses == nullptr) continue;
+    if (std::string why = stated.hypothesis->misses(c); !why.empty()) return why;
+  }
+  return {};
+}
+
 Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability) {
   if (c.operation != property.operation) {
     return {.outcome = Outcome::skipped,
@@ -14,11 +22,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, doub
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {
     return {.outcome = Outcome::skipped, .reason = std::move(why)};
   }
-  if (property.misses != nullptr) {
-    if (std::string why = property.misses(c); !why.empty()) {
-      return {.outcome = Outcome::skipped, .reason = std::move(why)};
-    }
-  }
+  if (std::string why = property.misses(c); !why.empty())
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
   try {
     const bool alarmed = alarm_probability > 0 && property.check_with_alarm != nullptr;
     return alarmed ? property.check_with_alarm(kernel, c, alarm_probability) : property.check(kernel, c);

@@ -74,6 +74,10 @@ Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::sp
   return worst;
 }
 
+Verdict equal_in_core(const CoreNumbers& left, const CoreNumbers& right) {
+  return agree_in_core(left, right, std::vector<double>(static_cast<std::size_t>(left.shape.elements()), 0.0));
+}
+
 Sized::Sized(std::int64_t r, std::int64_t c)
     : rows(r), columns(c), size(static_cast<std::size_t>(r * c), 0.0), error(size) {}
 

@@ -23,6 +23,15 @@ using CoreFunction = CoreNumbers (*CoreFunctions::*)(const Case&);
 /// |left - right| <= allowed[e], +0 being -0; intervals must overlap to within it. An infinite `allowed` excuses.
 [[nodiscard]] Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::span<const double> allowed);
 
+/// agree_in_core with nothing allowed: on intervals violated where two of them are apart.
+[[nodiscard]] Verdict equal_in_core(const CoreNumbers& left, const CoreNumbers& right);
+/// The same of left(c) and right(c); skipped for a kernel that is not the core.
+template <CoreFunction left, CoreFunction right>
+[[nodiscard]] Verdict equal_in_core(Kernel& kernel, const Case& c) {
+  const CoreFunctions* const core = core_functions(kernel.id());
+  return core == nullptr ? about_the_core(kernel) : equal_in_core((core->*left)(c), (core->*right)(c));
+}
+
 /// A matrix of numbers on a scalar, known by their sizes: |exact| <= size, |computed - exact| <= error.
 struct Sized {
   std::int64_t rows = 0, columns = 0;

@@ -1,6 +1,7 @@
 // layout: identities of rearranged matrices (000, 001, 002), about the core, on its scalars and on rationals.
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 
@@ -124,16 +125,6 @@ Verdict columns_of_rows(Kernel& kernel, const Case& c) {
   return on_core(kernel, c, columns_are_transpose);
 }
 
-std::string misses_rows_and_keys(const Case& c) {
-  if (queries_of(c) < 1 || keys_of(c) < 1) return "has no row or no key to delete";
-  return {};
-}
-std::string misses_columns(const Case& c) {
-  if (c.mask().present() && (c.mask().dtype() != DType::boolean || c.mask().shape()[0] * c.mask().shape()[1] != 1))
-    return "has a mask that is not one boolean matrix; 002's is";
-  return misses_no_causal(c);
-}
-
 void plain_boolean(Recipe& r) {
   const MaskKind kinds[] = {MaskKind::none,       MaskKind::random, MaskKind::first_block, MaskKind::middle_block,
                             MaskKind::last_block, MaskKind::causal, MaskKind::whole_row};
@@ -143,6 +134,11 @@ void plain_boolean(Recipe& r) {
   r.causal = Causal::none;
 }
 
+constexpr std::array deleted{defining(hypotheses::a_query_and_a_key, "a row or a key is deleted")};
+constexpr std::array transposed_problem{
+    defining(hypotheses::one_boolean_mask, "002's mask is one boolean matrix"),
+    defining(hypotheses::no_causal_form, "002 has its causal mask as a matrix: causal.column-form")};
+
 const Property family[] = {
     {.name = "layout.deletion-identities",
      .statement = "A^(i) = I^(i)A, (AB)^(i) = A^(i)B, (Kᵀ)^[s] = (K^(s))ᵀ, (1_M bᵀ)^(i) = 1_{M−1}bᵀ, [A|B]^(i) = "
@@ -150,8 +146,8 @@ const Property family[] = {
      .source = "000",
      .needs = "core",
      .floating_point = "bitwise",
+     .hypotheses = deleted,
      .given = [](Draw& draw) -> Case { return draw.attention().at_least(1, 1); },
-     .misses = misses_rows_and_keys,
      .check = deletion_identities},
     {.name = "layout.index-fusion",
      .statement = "(ai) = a·p + i: a tensor with fused indices is the same memory",
@@ -166,8 +162,8 @@ const Property family[] = {
      .needs = "core",
      .floating_point = "bitwise",
      .wants = wants_hidden_keys,
+     .hypotheses = transposed_problem,
      .given = [](Draw& draw) -> Case { return draw.attention().where(plain_boolean); },
-     .misses = misses_columns,
      .check = columns_of_rows},
 };
 

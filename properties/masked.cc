@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -198,22 +199,18 @@ Verdict tail_padding(Kernel& kernel, const Case& c) {
   return agree_in_domain({run(kernel, padded), run(kernel, short_one)}, bits_if(kernel, {Claim::padding_invariant}));
 }
 
-std::string misses_rows(const Case& c) {
-  return misses_any(c, misses_no_causal, misses_two_queries);
-}
-std::string misses_keys(const Case& c) {
-  return misses_any(c, misses_no_causal, misses_two_keys, misses_hiding);
-}
-std::string misses_padding(const Case& c) {
-  return misses_any(c, misses_no_causal, misses_hiding);
-}
-std::string misses_infinite_dtype(const Case& c) {
-  if (c.dtype() != DType::f8_e4m3) return {};
-  return "is in f8_e4m3, which has no infinity for the limit of an additive mask";
-}
-std::string misses_limit(const Case& c) {
-  return misses_any(c, misses_no_causal, misses_two_keys, misses_infinite_dtype);
-}
+constexpr std::array deleted_rows{needed(hypotheses::no_causal_form, "the form counts the rows, and a row is gone"),
+                                  defining(hypotheses::two_queries, "one row is deleted and another one looked at")};
+constexpr std::array deleted_keys{
+    needed(hypotheses::no_causal_form, "the form counts the keys, and a key is gone: a row sees one that it did not"),
+    defining(hypotheses::two_keys, "a key is hidden and another one stays"),
+    defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+constexpr std::array padded{
+    needed(hypotheses::no_causal_form, "the form at the bottom right counts from the last key, and there are more"),
+    defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+constexpr std::array to_the_limit{spare(hypotheses::no_causal_form, "no row or key is moved"),
+                                  defining(hypotheses::two_keys, "a key is hidden and another one stays"),
+                                  defining(hypotheses::infinite_dtype, "the limit is -inf")};
 
 const Property family[] = {
     {.name = "masked.query-deletion",
@@ -222,8 +219,8 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
      .wants = wants_hidden_keys,
+     .hypotheses = deleted_rows,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 0); },
-     .misses = misses_rows,
      .check = query_deletion},
     {.name = "masked.suppression",
      .statement = "b_is = −∞ ⇒ o_i is independent of k_s and v_s, and equals the closed formula over l ≠ s",
@@ -231,8 +228,8 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if deterministic, for finite k_s, v_s whose score stays inside the domain; for NaN/Inf "
                        "in k_s, v_s only if it claims ignores-dead-values (reported in any case)",
+     .hypotheses = deleted_keys,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
-     .misses = misses_keys,
      .check = suppression},
     {.name = "masked.suppression-limit",
      .statement = "b_is → −∞ through finite values: o_i converges to that formula o'; with Δ = s_is − max_{l≠s} s_il "
@@ -240,24 +237,24 @@ const Property family[] = {
      .source = "000",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = to_the_limit,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
-     .misses = misses_limit,
      .check = suppression_limit},
     {.name = "masked.key-value-deletion",
      .statement = "column s of B is −∞ ⇒ MAttn_B(Q,K,V) = MAttn_{B^[s]}(Q,K^(s),V^(s))",
      .source = "000",
      .needs = "attention",
      .floating_point = "bound (deleting a key in the middle moves block boundaries)",
+     .hypotheses = deleted_keys,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
-     .misses = misses_keys,
      .check = key_value_deletion},
     {.name = "masked.tail-padding",
      .statement = "appending masked keys at the end changes nothing",
      .source = "+",
      .needs = "attention",
      .floating_point = "bitwise if padding-invariant, else bound",
+     .hypotheses = padded,
      .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
-     .misses = misses_padding,
      .check = tail_padding},
 };
 

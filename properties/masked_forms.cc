@@ -1,6 +1,7 @@
 // masked: the forms of a mask and what they are to each other (000, 002, 003; pre-scale and post-scale).
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "agree.h"
@@ -88,20 +89,6 @@ Verdict renormalisation(Kernel& kernel, const Case& c) {
   return agree({Z.times(o), sum});
 }
 
-std::string misses_zero_mask(const Case& c) {
-  return misses_unmasked(c);
-}
-std::string misses_conventions_differ(const Case& c) {
-  if (c.q().shape()[3] < 2) return fmt::format("has dk = {}; the conventions differ from dk = 2 on", c.q().shape()[3]);
-  if (!is_inverse_root(c.scale, c.q().shape()[3]))
-    return fmt::format("has the scale {}; the conventions are those of 1/sqrt(dk)", c.scale);
-  if (queries_of(c) < 1) return "has no query";
-  return misses_two_keys(c);
-}
-std::string misses_renormalisation(const Case& c) {
-  return misses_any(c, misses_no_causal, misses_hiding);
-}
-
 /// A kind of mask that hides and adds nothing; causal forms stay.
 void hide_only(Recipe& r) {
   if (r.mask == MaskKind::none || r.mask == MaskKind::bias || r.mask == MaskKind::alibi ||
@@ -111,6 +98,20 @@ void hide_only(Recipe& r) {
     r.mask = kinds[(r.seed >> 16) % 6];
   }
 }
+
+constexpr std::array plain{needed(hypotheses::unmasked, "attention under another mask is not attention")};
+constexpr std::array two_forms{defining(hypotheses::boolean_mask, "it is a boolean mask that is written as numbers")};
+constexpr std::array hiding{
+    defining(hypotheses::additive_mask, "the conventions are about what is added"),
+    needed(hypotheses::only_hides, "what is added is scaled by one convention and not by the other")};
+constexpr std::array differing{
+    defining(hypotheses::two_head_columns, "the scale is 1 for dk = 1, and then there is nothing to refute"),
+    defining(hypotheses::inverse_root_scale, "with the scale 1 there is nothing to refute"),
+    defining(hypotheses::a_query, "a counterexample needs one"),
+    defining(hypotheses::two_keys, "the weight of a single key is 1, and then there is nothing to refute")};
+constexpr std::array renormalised{
+    spare(hypotheses::no_causal_form, "the keys that the form hides from the row are hidden by the check's own mask"),
+    defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
 
 const Property family[] = {
     {.name = "masked.fixed-length",
@@ -125,8 +126,8 @@ const Property family[] = {
      .source = "000 002",
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel (another code path)",
+     .hypotheses = plain,
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
-     .misses = misses_zero_mask,
      .check = zero_mask},
     {.name = "masked.boolean-is-additive",
      .statement = "002's mask_M (M=0 ↦ −∞) equals the additive 0/−∞ mask",
@@ -134,10 +135,10 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel",
      .wants = wants_hidden_keys,
+     .hypotheses = two_forms,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(hide_only).where([](Recipe& r) { r.boolean_mask = true; });
      },
-     .misses = misses_boolean_mask,
      .check = boolean_is_additive},
     {.name = "masked.conventions-agree",
      .statement = "pre-scale and post-scale agree when B ∈ {0,−∞}",
@@ -145,23 +146,23 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise in the core, bound for a kernel",
      .wants = wants_hidden_keys,
+     .hypotheses = hiding,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(hide_only).where([](Recipe& r) { r.boolean_mask = false; });
      },
-     .misses = misses_additive_hiding_mask,
      .check = conventions_agree},
     {.name = "masked.conventions-differ",
      .statement = "pre-scale and post-scale agree for every finite B",
      .source = "000 vs 001",
      .needs = "attention",
      .floating_point = "counterexample",
+     .hypotheses = differing,
      .given = [](Draw& draw) -> Case {
        return draw.attention().unmasked().at_least(1, 2).where([](Recipe& r) {
          r.dk = std::max(r.dk, 2);
          r.scale = ScaleKind::inverse_root;
        });
      },
-     .misses = misses_conventions_differ,
      .check = conventions_differ},
     {.name = "masked.renormalisation",
      .statement = "masking = setting the unmasked weights to 0 and renormalising",
@@ -169,8 +170,8 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bound",
      .wants = wants_hidden_keys,
+     .hypotheses = renormalised,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().where(hide_only); },
-     .misses = misses_renormalisation,
      .check = renormalisation},
 };
 

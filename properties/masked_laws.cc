@@ -1,6 +1,7 @@
 // masked: rearrangements with a mask, shifts of it, and rows that see nothing.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -156,16 +157,6 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
   return worse_of({policy, others});
 }
 
-std::string misses_equivariance(const Case& c) {
-  if (!c.mask().present()) return "has no mask; the statement is about one";
-  return misses_any(c, misses_no_causal, misses_two_queries, misses_two_keys);
-}
-std::string misses_additive(const Case& c) {
-  if (c.dtype() == DType::f8_e4m3 && c.mask().present() && c.mask().dtype() == DType::boolean)
-    return "is in f8_e4m3, which has no infinity for an additive mask that hides";
-  return misses_no_causal(c);
-}
-
 /// Some mask.
 void any_mask(Recipe& r) {
   if (r.mask == MaskKind::none) r.mask = r.seed % 2 == 0 ? MaskKind::random : MaskKind::bias;
@@ -178,6 +169,16 @@ void some_by_form(Recipe& r) {
   r.queries = std::max(r.queries, r.keys + 1 + r.queries % 2);
 }
 
+constexpr std::array breaking{defining(hypotheses::mask, "the statement is about one"),
+                              defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
+                              defining(hypotheses::two_queries, "a counterexample needs two"),
+                              defining(hypotheses::two_keys, "a counterexample needs two")};
+constexpr std::array moved_mask{
+    needed(hypotheses::no_causal_form, "the form counts rows and keys, and they change their places")};
+constexpr std::array shifted{defining(hypotheses::infinity_for_a_mask, "-inf is what hides a key in an additive mask"),
+                             spare(hypotheses::no_causal_form, "the form hides the same keys on both sides")};
+constexpr std::array hiding{defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+
 const Property family[] = {
     {.name = "masked.breaks-equivariance",
      .statement = "MAttn_B is permutation equivariant for every B",
@@ -185,8 +186,8 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "counterexample",
      .wants = wants_a_mask,
+     .hypotheses = breaking,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 2).where(any_mask); },
-     .misses = misses_equivariance,
      .check = breaks_equivariance},
     {.name = "masked.equivariance-with-mask",
      .statement = "MAttn_{R_π B R_σᵀ}(R_πQ,R_σK,R_σV) = R_π MAttn_B(Q,K,V)",
@@ -194,16 +195,16 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bound",
      .wants = wants_a_mask,
+     .hypotheses = moved_mask,
      .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
-     .misses = misses_no_causal,
      .check = equivariance_with_mask},
     {.name = "masked.row-shift",
      .statement = "adding a constant to a row of B changes nothing",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = shifted,
      .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
-     .misses = misses_additive,
      .check = row_shift},
     {.name = "masked.fully-masked-row",
      .statement = "all of row i masked: undefined by the documents; the kernel's declared policy (`nan`, `zero`, "
@@ -211,8 +212,8 @@ const Property family[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "`nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
+     .hypotheses = hiding,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().where(some_by_form); },
-     .misses = misses_hiding,
      .check = fully_masked_row},
 };
 

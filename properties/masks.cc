@@ -82,20 +82,4 @@ bool only_hides(const Case& c) {
   return true;
 }
 
-std::string misses_hiding(const Case& c) {
-  if (has_infinity(c.dtype()) || !c.mask().present() || c.mask().dtype() == DType::boolean) return {};
-  return fmt::format("has an additive mask in {}, which has no infinity; the theorem hides a key", name_of(c.dtype()));
-}
-
-std::string misses_additive_hiding_mask(const Case& c) {
-  if (!c.mask().present() || c.mask().dtype() == DType::boolean)
-    return "has no additive mask; the theorem is about one";
-  return only_hides(c) ? "" : "has a mask entry other than 0 and -inf; the theorem is about masks that only hide";
-}
-
-std::string misses_boolean_mask(const Case& c) {
-  if (c.mask().present() && c.mask().dtype() == DType::boolean) return {};
-  return "has no boolean mask; the theorem is about one";
-}
-
 }  // namespace attest

@@ -1,9 +1,7 @@
 // Arrangements of a case's mask that keep its form: a boolean mask stays boolean, an additive one additive; where there
 // is none, an additive one is written out (a boolean one where the dtype has no infinity). Of cases without a causal
-// form. And what theorems about masks ask of a case.
+// form.
 #pragma once
-
-#include <string>
 
 #include "attest/case.h"
 
@@ -22,10 +20,5 @@ namespace attest {
 [[nodiscard]] Case with_causal_as_mask(const Case& c, bool boolean);
 /// Mask entries that are all 0 or -inf, or boolean; also no mask.
 [[nodiscard]] bool only_hides(const Case& c);
-
-/// Hypotheses, as Property::misses has them.
-[[nodiscard]] std::string misses_hiding(const Case& c);  ///< a mask that can hide: e4m3 has no infinity
-[[nodiscard]] std::string misses_additive_hiding_mask(const Case& c);
-[[nodiscard]] std::string misses_boolean_mask(const Case& c);
 
 }  // namespace attest

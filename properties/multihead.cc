@@ -1,6 +1,7 @@
 // multihead: PyTorch's special case, add_bias_kv, the order of heads (000).
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "agree.h"
@@ -12,25 +13,6 @@
 
 namespace attest {
 namespace {
-
-/// What torch.nn.MultiheadAttention computes: dk = dv = d/h, c_q = d_o = d, c_k and c_v free, the three in-projection
-/// biases together or not at all, an output projection, and the scale 1/sqrt(dk).
-std::string not_torch_case(const Case& c) {
-  const Extents e = extents_of(c);
-  if (e.dk != e.dv) return fmt::format("has dk = {} and dv = {}; the PyTorch case has dk = dv", e.dk, e.dv);
-  const std::int64_t d = e.heads * e.dk;
-  if (e.c_q != d || e.d_o != d) {
-    return fmt::format("has c_q = {} and d_o = {}; the PyTorch case has both equal to heads*dk = {}", e.c_q, e.d_o, d);
-  }
-  if (!c[Slot::w_o].present()) return "has no w_o; the PyTorch case has an output projection";
-  const bool bias = c[Slot::b_q].present();
-  if (c[Slot::b_k].present() != bias || c[Slot::b_v].present() != bias || c[Slot::b_o].present() != bias) {
-    return "has some biases and lacks others; the PyTorch case has all of b_q, b_k, b_v and b_o or none";
-  }
-  if (c[Slot::bias_k].present() != c[Slot::bias_v].present()) return "has one of bias_k and bias_v without the other";
-  if (!is_inverse_root(c.scale, e.dk)) return fmt::format("has scale {}; the PyTorch case has 1/sqrt(dk)", c.scale);
-  return {};
-}
 
 Verdict torch_case(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
@@ -77,14 +59,18 @@ Verdict bias_kv(Kernel& kernel, const Case& c) {
   return worse_of({std::move(verdict), agree({run(kernel, with_keys(c, sigma)), appended}, Match::bound)});
 }
 
-std::string misses_bias_kv(const Case& c) {
-  return c[Slot::bias_k].present() ? "" : "has no bias_k and bias_v; the theorem is about add_bias_kv";
-}
-
 // Heads in another order, the row blocks of W_o with them, add up to the same.
 Verdict head_permutation(Kernel& kernel, const Case& c) {
   return agree({run(kernel, with_heads(c, permutation_argument(c, "heads", c.heads))), run(kernel, c)}, Match::bound);
 }
+
+constexpr std::array torch_shapes{defining(hypotheses::torch_case, "these shapes are what the PyTorch case is")};
+constexpr std::array appended{
+    defining(hypotheses::bias_kv, "it is the appended row that is spoken of"),
+    defining(hypotheses::exact_projections, "the other side starts from the projected tokens")};
+constexpr std::array permuted_heads{
+    needed(hypotheses::output_projection, "without W_o heads lie side by side, and their order shows"),
+    defining(hypotheses::two_heads, "one head has no other order")};
 
 const Property family[] = {
     {.name = "multihead.torch-case",
@@ -95,8 +81,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound, against a real PyTorch",
      .operation = Operation::multihead,
+     .hypotheses = torch_shapes,
      .given = [](Draw& draw) -> Case { return draw.multihead().torch_case(); },
-     .misses = not_torch_case,
      .check = torch_case},
     {.name = "multihead.bias-kv",
      .statement = "add_bias_kv appends one learned row to the projected K and V of every batch entry; a mask gets a "
@@ -105,8 +91,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = appended,
      .given = [](Draw& draw) -> Case { return whole_numbers(draw).where([](Recipe& r) { r.key_value_bias = true; }); },
-     .misses = [](const Case& c) { return misses_any(c, misses_bias_kv, misses_exact_projections); },
      .check = bias_kv},
     {.name = "multihead.head-permutation",
      .statement = "permuting heads with the row blocks of W_o changes nothing",
@@ -114,8 +100,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = permuted_heads,
      .given = [](Draw& draw) -> Case { return with_output(small_multihead(draw, /*least_heads=*/2)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_output, misses_two_heads); },
      .check = head_permutation},
 };
 

@@ -18,12 +18,6 @@ void shorten(std::int32_t& extent, std::int32_t most) {
   if (extent >= 1 && extent <= 12) extent = 1 + (extent - 1) % most;
 }
 
-bool is_zero(const Tensor& t) {
-  for (std::int64_t e = 0; e < t.elements(); ++e)
-    if (t[e] != 0) return false;
-  return true;
-}
-
 /// Rows of B that see no key see key `next` of the row hidden last; per plane of the mask.
 void keep_a_key(Tensor& mask, std::int64_t s) {
   const std::int64_t N = mask.shape()[3], rows = N > 0 ? mask.elements() / N : 0;
@@ -93,48 +87,6 @@ DrawnMultihead two_keys(DrawnMultihead drawn) {
 
 DrawnMultihead with_output(DrawnMultihead drawn) {
   return drawn.where([](Recipe& r) { r.output_projection = true; });
-}
-
-std::string misses_one_head(const Case& c) {
-  if (c.heads != 1) return fmt::format("has {} heads; attention with the weights W has one", c.heads);
-  if (c[Slot::w_o].present() && !is_identity(c[Slot::w_o]))
-    return "has an output projection other than the identity; attention with the weights W has none";
-  if (!is_zero(c[Slot::b_o])) return "has b_o; attention with the weights W has no output bias";
-  return misses_no_bias_kv(c);
-}
-
-std::string misses_no_biases(const Case& c) {
-  for (const Slot slot : {Slot::b_q, Slot::b_k, Slot::b_v})
-    if (c[slot].present()) return fmt::format("has {}; the theorem is stated without biases", name_of(slot));
-  return {};
-}
-
-std::string misses_self(const Case& c) {
-  if (c.q() == c.k() && c.q() == c.v()) return {};
-  return "has keys or values other than its queries; self-attention has one X for all three";
-}
-
-std::string misses_exact_projections(const Case& c) {
-  if (in_a_proof()) return {};  // as real numbers are
-  bool exact = true;
-  for (const auto& [x, w, b] : {std::array{Slot::q, Slot::w_q, Slot::b_q}, std::array{Slot::k, Slot::w_k, Slot::b_k},
-                                std::array{Slot::v, Slot::w_v, Slot::b_v}})
-    static_cast<void>(projected(c[x], c[w], c[b], exact));
-  if (exact) return {};
-  return fmt::format("has projections that {} does not hold exactly; the other side starts from them",
-                     name_of(c.dtype()));
-}
-
-std::string misses_no_bias_kv(const Case& c) {
-  return c[Slot::bias_k].present() ? "has bias_k and bias_v; the theorem is about attention without add_bias_kv" : "";
-}
-
-std::string misses_output(const Case& c) {
-  return c[Slot::w_o].present() ? "" : "has no w_o; the theorem is about an output projection";
-}
-
-std::string misses_two_heads(const Case& c) {
-  return c.heads >= 2 ? "" : "has 1 head; the theorem needs at least 2";
 }
 
 bool is_identity(const Tensor& matrix) {

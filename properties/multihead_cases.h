@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "arrange.h"
 #include "generators/draw.h"
@@ -27,21 +26,12 @@ namespace attest {
 /// An output projection in every case.
 [[nodiscard]] DrawnMultihead with_output(DrawnMultihead drawn);
 
-/// Hypotheses, as Property::misses has them.
-[[nodiscard]] std::string misses_one_head(const Case& c);   ///< one head, W_o = I or absent, b_o = 0 or absent
-[[nodiscard]] std::string misses_no_biases(const Case& c);  ///< neither b_q, b_k nor b_v
-[[nodiscard]] std::string misses_self(const Case& c);       ///< q, k and v are one tensor
-[[nodiscard]] std::string misses_exact_projections(const Case& c);
-[[nodiscard]] std::string misses_no_bias_kv(const Case& c);
-[[nodiscard]] std::string misses_output(const Case& c);  ///< an output projection
-[[nodiscard]] std::string misses_two_heads(const Case& c);
-
 /// Is the matrix the identity?
 [[nodiscard]] bool is_identity(const Tensor& matrix);
 [[nodiscard]] Tensor identity_tensor(DType dtype, std::int64_t size);
 /// XW + 1b^T in x's dtype; X [batch, rows, c]. `exact` becomes false where a sum or its rounding is not exact.
 [[nodiscard]] Tensor projected(const Tensor& x, const Tensor& w, const Tensor& b, bool& exact);
-/// The case that starts from the projected tokens: q, k, v projected (exactly: misses_exact_projections), W = I, no b.
+/// The case that starts from the projected tokens: q, k, v projected (exactly: hypotheses::exact_projections), W = I, no b.
 [[nodiscard]] Case with_tokens_projected(const Case& c);
 /// The case of tokens x for q, k and v alike.
 [[nodiscard]] Case with_tokens(Case c, const Tensor& x);

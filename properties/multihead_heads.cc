@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "agree.h"
@@ -122,11 +123,6 @@ Verdict packed_qkv(Kernel& kernel, const Case& c) {
   return agree({run(kernel, c), run(kernel, split)}, Match::bound);
 }
 
-std::string misses_one_width(const Case& c) {
-  const Extents e = extents_of(c);
-  return e.dk == e.dv ? "" : fmt::format("has dk = {} and dv = {}; 001 and 003 take dk = dv", e.dk, e.dv);
-}
-
 DrawnMultihead one_width(DrawnMultihead drawn) {
   return drawn.where([](Recipe& r) { r.dv = r.dk; });
 }
@@ -135,6 +131,19 @@ DrawnMultihead without_bias_kv(DrawnMultihead drawn) {
   return drawn.where([](Recipe& r) { r.key_value_bias = false; });
 }
 
+constexpr std::array projected_sum{
+    defining(hypotheses::output_projection, "it is the row blocks of W_o that are summed over")};
+constexpr std::array packed{
+    needed(hypotheses::self_attention, "one product is of one X"),
+    needed(hypotheses::no_biases, "a product alone adds no bias"),
+    defining(hypotheses::equal_widths, "001's formula has one extent for the columns of all three"),
+    defining(hypotheses::exact_projections, "the other side starts from the projected tokens")};
+constexpr std::array separate_heads{
+    spare(hypotheses::self_attention, "each head takes queries, keys and values as they come"),
+    defining(hypotheses::output_projection, "it is W_o that follows the concatenation"),
+    spare(hypotheses::equal_widths, "each head has its own columns of W_v, however many"),
+    spare(hypotheses::no_bias_kv, "each head has its own columns of the appended row")};
+
 const Property family[] = {
     {.name = "multihead.concat-is-sum",
      .statement = "[O_1|…|O_h]W_o + b_o = Σ_h O_h W_o^h + b_o",
@@ -142,8 +151,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = projected_sum,
      .given = [](Draw& draw) -> Case { return with_output(small_multihead(draw)); },
-     .misses = misses_output,
      .check = concat_is_sum},
     {.name = "multihead.fused-projection",
      .statement = "W = [W_1|…|W_h] and views = h separate heads",
@@ -160,11 +169,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = packed,
      .given = [](Draw& draw) -> Case { return self_attention(without_biases(one_width(whole_numbers(draw))), 0); },
-     .misses =
-         [](const Case& c) {
-           return misses_any(c, misses_self, misses_no_biases, misses_one_width, misses_exact_projections);
-         },
      .check = packed_qkv},
     {.name = "multihead.v1-is-fused",
      .statement = "h heads of width d_h without position tables, concatenated, then W_o (and b_o) = the view form with "
@@ -173,11 +179,10 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound; the notebook's own code fails it, see below",
      .operation = Operation::multihead,
+     .hypotheses = separate_heads,
      .given = [](Draw& draw) -> Case {
        return self_attention(without_bias_kv(with_output(one_width(small_multihead(draw)))), 0);
      },
-     .misses =
-         [](const Case& c) { return misses_any(c, misses_self, misses_output, misses_one_width, misses_no_bias_kv); },
      .check = v1_is_fused},
 };
 

@@ -1,6 +1,7 @@
 // multihead: what happens to queries, keys and values of MHAttn, MMHAttn, MHSAttn and MMHSAttn (000).
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -85,9 +86,27 @@ Verdict partial_mask_leaks(Kernel& kernel, const Case& c) {
   });
 }
 
-std::string misses_a_query(const Case& c) {
-  return queries_of(c) >= 1 ? "" : "has no query; a counterexample needs one";
-}
+constexpr std::array deleted_rows{needed(hypotheses::unmasked, "a causal form counts the rows, and a row is gone"),
+                                  defining(hypotheses::two_queries, "one row is deleted and another one looked at")};
+constexpr std::array deleted_masked_rows{
+    needed(hypotheses::no_causal_form, "the form counts the rows, and a row is gone"),
+    defining(hypotheses::two_queries, "one row is deleted and another one looked at")};
+constexpr std::array rearranged{
+    needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places")};
+constexpr std::array rearranged_tokens{
+    defining(hypotheses::self_attention, "it is one X whose rows are rearranged"),
+    needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places")};
+constexpr std::array any_lengths{
+    needed(hypotheses::unmasked, "a causal form counts rows and keys, and there are more of them"),
+    needed(hypotheses::no_bias_kv, "the appended key is not repeated with the others, and loses weight to them")};
+constexpr std::array hidden_keys{defining(hypotheses::two_keys, "a key is hidden and another one stays")};
+constexpr std::array hidden_tokens{defining(hypotheses::self_attention, "it is one X whose rows are spoken of"),
+                                   defining(hypotheses::two_keys, "a token is hidden and another one stays")};
+constexpr std::array leaking{
+    defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
+    defining(hypotheses::two_heads, "some but not all of one head is none"),
+    defining(hypotheses::two_keys, "the weight of a single key is 1, and then there is nothing to refute"),
+    defining(hypotheses::a_query, "a counterexample needs one")};
 
 const Property family[] = {
     {.name = "multihead.query-deletion",
@@ -96,8 +115,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bitwise if batch-invariant",
      .operation = Operation::multihead,
+     .hypotheses = deleted_rows,
      .given = [](Draw& draw) -> Case { return small_multihead(draw).unmasked().at_least(2, 0); },
-     .misses = [](const Case& c) { return misses_any(c, misses_unmasked, misses_two_queries); },
      .check = query_deletion_law},
     {.name = "multihead.masked-query-deletion",
      .statement = "with per-head B_i^(s)",
@@ -106,8 +125,8 @@ const Property family[] = {
      .floating_point = "bitwise if batch-invariant",
      .operation = Operation::multihead,
      .wants = wants_hidden_keys,
+     .hypotheses = deleted_masked_rows,
      .given = [](Draw& draw) -> Case { return small_multihead(draw).masked().at_least(2, 0); },
-     .misses = [](const Case& c) { return misses_any(c, misses_no_causal, misses_two_queries); },
      .check = query_deletion_law},
     {.name = "multihead.permutation-equivariance",
      .statement = "without biases; with biases too **+**",
@@ -115,8 +134,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = rearranged,
      .given = [](Draw& draw) -> Case { return small_multihead(draw).unmasked(); },
-     .misses = misses_unmasked,
      .check = permutation_law},
     {.name = "multihead.self-permutation-equivariance",
      .statement = "without biases; with biases too **+**",
@@ -124,8 +143,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = rearranged_tokens,
      .given = [](Draw& draw) -> Case { return self_attention(small_multihead(draw).unmasked(), 0); },
-     .misses = [](const Case& c) { return misses_any(c, misses_self, misses_unmasked); },
      .check = self_permutation_law},
     {.name = "multihead.any-length",
      .statement = "one function for every M and N",
@@ -133,10 +152,10 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "required",
      .operation = Operation::multihead,
+     .hypotheses = any_lengths,
      .given = [](Draw& draw) -> Case {
        return small_multihead(draw).unmasked().where([](Recipe& r) { r.key_value_bias = false; });
      },
-     .misses = [](const Case& c) { return misses_any(c, misses_unmasked, misses_no_bias_kv); },
      .check = any_length},
     {.name = "multihead.suppression",
      .statement = "−∞ at (i,s) in every head ⇒ o_i independent of k_s,v_s (of x_s, **s ≠ i**: x_i still enters through "
@@ -145,8 +164,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_keys,
      .given = [](Draw& draw) -> Case { return two_keys(small_multihead(draw).masked()); },
-     .misses = misses_two_keys,
      .check = suppression_law},
     {.name = "multihead.self-suppression",
      .statement = "−∞ at (i,s) in every head ⇒ o_i independent of k_s,v_s (of x_s, **s ≠ i**: x_i still enters through "
@@ -155,8 +174,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_tokens,
      .given = [](Draw& draw) -> Case { return self_attention(small_multihead(draw).masked(), 2); },
-     .misses = [](const Case& c) { return misses_any(c, misses_self, misses_two_keys); },
      .check = self_suppression_law},
     {.name = "multihead.partial-mask-leaks",
      .statement = "−∞ at (i,s) in some but not all heads suffices",
@@ -164,11 +183,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "counterexample",
      .operation = Operation::multihead,
+     .hypotheses = leaking,
      .given = [](Draw& draw) -> Case { return small_multihead(draw, /*least_heads=*/2).masked().at_least(2, 2); },
-     .misses =
-         [](const Case& c) {
-           return misses_any(c, misses_no_causal, misses_two_heads, misses_two_keys, misses_a_query);
-         },
      .check = partial_mask_leaks},
     {.name = "multihead.key-value-deletion",
      .statement = "every head's column s is −∞; in the self form at all rows i ≠ s: MMHSAttn(X)^(s) = "
@@ -177,8 +193,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_keys,
      .given = [](Draw& draw) -> Case { return two_keys(small_multihead(draw).masked()); },
-     .misses = misses_two_keys,
      .check = key_value_deletion_law},
     {.name = "multihead.self-input-deletion",
      .statement = "every head's column s is −∞; in the self form at all rows i ≠ s: MMHSAttn(X)^(s) = "
@@ -187,8 +203,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_tokens,
      .given = [](Draw& draw) -> Case { return self_attention(small_multihead(draw).masked(), 2); },
-     .misses = [](const Case& c) { return misses_any(c, misses_self, misses_two_keys); },
      .check = input_deletion_law},
 };
 

@@ -1,6 +1,7 @@
 // position: learned absolute positions, X + P (003).
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -59,20 +60,26 @@ Verdict moves_with_positions(Kernel& kernel, const Case& c) {
   return agree({run(kernel, with_queries(with_keys(placed, pi), pi)), run(kernel, placed).queries(pi)}, Match::bound);
 }
 
-std::string misses_form(const Case& c) {
-  return misses_any(c, misses_one_head, misses_self, misses_unmasked);
-}
-
 Case placed_tokens(Draw& draw, std::int32_t tokens) {
   return one_head(self_attention(small_multihead(draw).unmasked(), tokens).where([](Recipe& r) {
     r.scale = ScaleKind::inverse_root;
   }));
 }
 
-std::string misses_scale(const Case& c) {
-  const std::int64_t dk = extents_of(c).dk;
-  return is_inverse_root(c.scale, dk) ? "" : fmt::format("has scale {}; the theorem is about 1/sqrt(dk)", c.scale);
-}
+constexpr std::array tokens{defining(hypotheses::self_attention, "it is one X that positions are added to")};
+
+constexpr auto breaking =
+    joined(defined_for_one_head, tokens,
+           std::array{defining(hypotheses::unmasked, "the counterexample has no mask"),
+                      defining(hypotheses::two_keys, "a counterexample needs two"),
+                      defining(hypotheses::inverse_root_scale, "the counterexample has this scale")});
+constexpr auto limited =
+    joined(std::array{defining(hypotheses::a_query, "a longer X needs a token")}, one_plain_head,
+           std::array{spare(hypotheses::self_attention, "positions are added to X before it is anything else"),
+                      spare(hypotheses::unmasked, "positions are added before any score")});
+constexpr auto moved = joined(
+    one_plain_head, tokens,
+    std::array{needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places")});
 
 const Property family[] = {
     {.name = "position.breaks-equivariance",
@@ -81,8 +88,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "counterexample",
      .operation = Operation::multihead,
+     .hypotheses = breaking,
      .given = [](Draw& draw) -> Case { return placed_tokens(draw, 2); },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_two_keys, misses_scale); },
      .check = breaks_equivariance},
     {.name = "position.length-limit",
      .statement = "absolute positions end at the context length: a longer X is an error that names both",
@@ -90,11 +97,8 @@ const Property family[] = {
      .needs = "core",
      .floating_point = "required",
      .operation = Operation::multihead,
+     .hypotheses = limited,
      .given = [](Draw& draw) -> Case { return placed_tokens(draw, 1); },
-     .misses = [](const Case& c) -> std::string {
-       if (queries_of(c) == 0) return "has no token; a longer X needs one";
-       return misses_form(c);
-     },
      .check = [](Kernel& kernel, const Case& c) { return on_core(kernel, c, length_limit); }},
     {.name = "position.moves-with-positions",
      .statement = "permuting X and the position rows together restores it",
@@ -102,8 +106,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = moved,
      .given = [](Draw& draw) -> Case { return placed_tokens(draw, 0); },
-     .misses = misses_form,
      .check = moves_with_positions},
 };
 

@@ -21,7 +21,7 @@ Property multihead_repeatable(const char* of) {
   Property property = *properties_matching(of).at(0);
   const Property& repeatable = *properties_matching("attention.repeatable").at(0);
   property.name = repeatable.name;
-  property.misses = repeatable.misses;
+  property.hypotheses = repeatable.hypotheses;
   property.check = repeatable.check;
   return property;
 }

@@ -11,6 +11,7 @@
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
 #include "attest/verdict.h"
+#include "hypotheses.h"
 #include "wants.h"
 
 namespace attest {
@@ -28,16 +29,19 @@ struct Property {
   Operation operation = Operation::attention;
   /// Without these among its judged cases a verdict of held says little: a run that drew too few of them warns.
   std::span<const Want> wants = {};
+  /// What the theorem asks of a case beyond the operation, in the order in which it is asked.
+  std::span<const Stated> hypotheses = {};
   /// A case that meets the hypotheses, of the drawn dtype. Never looks at a kernel.
   Case (*given)(Draw& draw) = nullptr;
-  /// Empty when the case meets the hypotheses, else the one it misses ("has dk = 3 and dv = 4; dk = dv is required").
-  /// Asked of every case, wherever it came from: a file, a projection, a step of shrinking. Null: the operation is all.
-  std::string (*misses)(const Case& c) = nullptr;
   /// Runs the kernel on the case (as often as the theorem needs) and judges. The case is valid, supported and meets the
   /// hypotheses. May throw NoAnswer (answer.h), so it is called through check_case.
   Verdict (*check)(Kernel& kernel, const Case& c) = nullptr;
   /// The same with the alarm of error_alarm.h beside the verdict. Null: the property raises none.
   Verdict (*check_with_alarm)(Kernel& kernel, const Case& c, double probability) = nullptr;
+
+  /// Empty when the case meets the hypotheses, else the first that it misses ("has dk = 3 and dv = 4; dk = dv is
+  /// required"). Asked of every case, wherever it came from: a file, a projection, a step of shrinking.
+  [[nodiscard]] std::string misses(const Case& c) const;
 };
 
 /// The families of theorems.md: one file each.

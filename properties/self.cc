@@ -1,6 +1,7 @@
 // self: SAttn and MSAttn (000), one X for queries, keys and values. One head, W_o = I.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -46,9 +47,22 @@ Verdict mask_breaks_equivariance(Kernel& kernel, const Case& c) {
   });
 }
 
-std::string misses_form(const Case& c) {
-  return misses_any(c, misses_one_head, misses_self);
-}
+constexpr std::array tokens{defining(hypotheses::self_attention, "it is one X whose rows are spoken of")};
+constexpr std::array two_tokens{defining(hypotheses::two_keys, "a token is hidden and another one stays")};
+
+constexpr auto of_itself =
+    joined(one_plain_head, std::array{needed(hypotheses::self_attention, "K and V other than X give other outputs",
+                                             equal_in_core<&CoreFunctions::weighted_self, &CoreFunctions::weighted>),
+                                      defining(hypotheses::no_causal_form,
+                                               "a kernel is asked for attention in general with one more query, which "
+                                               "the form counts")});
+constexpr auto rearranged = joined(
+    one_plain_head, tokens,
+    std::array{needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places")});
+constexpr auto breaking = joined(defined_for_one_head, tokens,
+                                 std::array{defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
+                                            defining(hypotheses::two_keys, "a counterexample needs two")});
+constexpr auto hidden_tokens = joined(one_plain_head, tokens, two_tokens);
 
 const Property family[] = {
     {.name = "self.is-attention",
@@ -58,8 +72,8 @@ const Property family[] = {
      .floating_point = "bitwise in the core",
      .operation = Operation::multihead,
      .wants = wants_hidden_keys,
+     .hypotheses = of_itself,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 0)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_no_causal); },
      .check = is_attention},
     {.name = "self.permutation-equivariance",
      .statement = "without biases SAttn(R_πX) = R_π SAttn(X); holds with biases too **+**",
@@ -67,8 +81,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = rearranged,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).unmasked(), 0)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_unmasked); },
      .check = self_permutation_law},
     {.name = "self.mask-breaks-equivariance",
      .statement = "masked self-attention is permutation equivariant for every B",
@@ -76,8 +90,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "counterexample",
      .operation = Operation::multihead,
+     .hypotheses = breaking,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_no_causal, misses_two_keys); },
      .check = mask_breaks_equivariance},
     {.name = "self.suppression",
      .statement = "b_is = −∞, s ≠ i ⇒ o_i independent of x_s, and the formula",
@@ -85,8 +99,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_tokens,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_two_keys); },
      .check = self_suppression_law},
     {.name = "self.input-deletion",
      .statement = "b_is = −∞ for all i ≠ s ⇒ MSAttn_B(X)^(s) = MSAttn_{B^<s>}(X^(s))",
@@ -94,8 +108,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound; bitwise for the last s if batch- and padding-invariant",
      .operation = Operation::multihead,
+     .hypotheses = hidden_tokens,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_two_keys); },
      .check = input_deletion_law},
 };
 

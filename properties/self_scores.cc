@@ -119,7 +119,7 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
 
 std::string misses_notebook(const Case& c) {
   const Case printed = notebook(c.dtype());
-  if (c.tensors == printed.tensors && c.scale == 1 && c.heads == 1) return misses_unmasked(c);
+  if (c.tensors == printed.tensors && c.scale == 1 && c.heads == 1) return {};
   return "is not the notebook's X with W = I and scale 1";
 }
 
@@ -140,15 +140,6 @@ Verdict shared_projection(Kernel& kernel, const Case& c) {
   return worse_of({std::move(verdict), agree_in_core(identity, plain, equal)});
 }
 
-std::string misses_one_projection(const Case& c) {
-  if (c[Slot::w_q] == c[Slot::w_k] && c[Slot::w_q] == c[Slot::w_v]) return {};
-  return "has different projections; the theorem has one U for queries, keys and values";
-}
-
-std::string misses_unscaled(const Case& c) {
-  return c.scale == 1 ? "" : fmt::format("has scale {}; the notebook's form is not scaled", c.scale);
-}
-
 // 003: softmax(QK^T)V is the form with 1/sqrt(dk) of sqrt(dk) Q. Q = XW_q + 1b_q^T is multiplied through W_q and b_q.
 Verdict unscaled_vs_scaled(Kernel& kernel, const Case& c) {
   const double root = inverse_of(c.scale);
@@ -165,23 +156,44 @@ Verdict unscaled_vs_scaled(Kernel& kernel, const Case& c) {
        agree({run(kernel, scaled), run(kernel, unscaled)}, Match::bound)});
 }
 
-std::string misses_exact_root(const Case& c) {
-  if (in_a_proof()) return {};  // any scale and its inverse
-  const std::int64_t dk = extents_of(c).dk;
-  int exponent = 0;
-  if (std::frexp(static_cast<double>(dk), &exponent) != 0.5 || exponent % 2 == 0)
-    return fmt::format("has dk = {}; sqrt(dk) Q is exact for a power of 4", dk);
-  if (c.scale != inverse_root(dk)) return fmt::format("has scale {}; the scaled form has 1/sqrt(dk)", c.scale);
-  return {};
+// The scores of X with itself, one projection for both sides, are a symmetric matrix.
+Verdict symmetric_scores(Kernel& kernel, const Case& c) {
+  const CoreFunctions* const core = core_functions(kernel.id());
+  if (core == nullptr) return about_the_core(kernel);
+  const CoreNumbers scores = core->scores(c);
+  return equal_in_core(scores, transposed(scores));
 }
 
-std::string misses_form(const Case& c) {
-  return misses_any(c, misses_one_head, misses_self, misses_unmasked);
+// softmax(XUU^T X^T) XU is the parameter-free form of the projected tokens.
+Verdict product_alone(Kernel& kernel, const Case& c) {
+  const CoreFunctions* const core = core_functions(kernel.id());
+  if (core == nullptr) return about_the_core(kernel);
+  return equal_in_core(core->shared_projection(page_of(c.q(), 0), c[Slot::w_q]),
+                       core->parameter_free(page_of(with_tokens_projected(c).q(), 0)));
 }
 
-std::string misses_two_columns(const Case& c) {
-  return c.q().shape()[2] >= 2 ? "" : "has tokens of one column, whose scores are symmetric; the theorem needs two";
-}
+constexpr std::array bilinear{needed(hypotheses::self_attention, "the score of two X is x_i^T (W_Q W_K^T) z_j"),
+                              needed(hypotheses::no_biases, "biases add terms that are linear in x")};
+constexpr std::array printed_case{defining(hypotheses::notebook, "it is the notebook's own numbers that are printed"),
+                                  defining(hypotheses::unmasked, "the notebook has no mask there")};
+constexpr std::array asymmetric{
+    defining(hypotheses::self_attention, "the statement is about X with itself"),
+    defining(hypotheses::two_keys, "a matrix of one score is symmetric"),
+    defining(hypotheses::two_token_columns, "W_q W_k^T of one column is a number, and the scores are symmetric")};
+constexpr auto shared_scores = joined(
+    one_plain_head,
+    std::array{needed(hypotheses::self_attention, "scores of two X are not symmetric", symmetric_scores),
+               spare(hypotheses::unmasked, "the projected tokens have the same mask"),
+               needed(hypotheses::no_biases, "XU + 1b^T is not XU", product_alone),
+               needed(hypotheses::one_projection, "scores of two projections are not symmetric", symmetric_scores),
+               spare(hypotheses::unscaled, "the projected tokens have the same scale"),
+               defining(hypotheses::exact_projections, "the other side starts from the projected tokens")});
+constexpr auto scaled_scores = joined(
+    one_plain_head, std::array{spare(hypotheses::self_attention, "queries are multiplied, whatever the keys are"),
+                               needed(hypotheses::unmasked, "a mask added before the scale is scaled with the scores"),
+                               defining(hypotheses::power_of_four, "sqrt(dk) Q must be what the dtype holds"),
+                               defining(hypotheses::exact_inverse_root,
+                                        "the scaled form has this scale, and sqrt(dk) Q must be exact")});
 
 const Property family[] = {
     {.name = "self.bilinear-score",
@@ -190,8 +202,8 @@ const Property family[] = {
      .needs = "core",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = bilinear,
      .given = [](Draw& draw) -> Case { return self_attention(without_biases(small_multihead(draw).unmasked()), 0); },
-     .misses = [](const Case& c) { return misses_any(c, misses_self, misses_no_biases); },
      .check = [](Kernel& kernel, const Case& c) { return on_core(kernel, c, bilinear_score); }},
     {.name = "self.parameter-free",
      .statement = "softmax(XXᵀ)X; score matrix symmetric; the printed X, A*, A, Y",
@@ -199,8 +211,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "golden",
      .operation = Operation::multihead,
+     .hypotheses = printed_case,
      .given = [](Draw& draw) -> Case { return notebook(draw.dtype()); },
-     .misses = misses_notebook,
      .check = parameter_free},
     {.name = "self.scores-symmetric",
      .statement = "with separate W_q and W_k the score matrix of X with itself is symmetric",
@@ -208,6 +220,7 @@ const Property family[] = {
      .needs = "core",
      .floating_point = "counterexample",
      .operation = Operation::multihead,
+     .hypotheses = asymmetric,
      .given = [](Draw& draw) -> Case {
        return self_attention(small_multihead(draw).unmasked(), 2).where([](Recipe& r) {
          r.c_q = std::max(r.c_q, 2);
@@ -215,7 +228,6 @@ const Property family[] = {
          r.scale = ScaleKind::inverse_root;
        });
      },
-     .misses = [](const Case& c) { return misses_any(c, misses_self, misses_two_keys, misses_two_columns); },
      .check = [](Kernel& kernel, const Case& c) { return on_core(kernel, c, scores_symmetric); }},
     {.name = "self.shared-projection",
      .statement = "softmax(XUUᵀXᵀ)XU; symmetric scores; U = I is the parameter-free form",
@@ -223,6 +235,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = shared_scores,
      .given = [](Draw& draw) -> Case {
        Case c = one_head(self_attention(without_biases(whole_numbers(draw).unmasked()), 0).where([](Recipe& r) {
          r.dv = r.dk;
@@ -231,11 +244,6 @@ const Property family[] = {
        c[Slot::w_k] = c[Slot::w_v] = c[Slot::w_q];
        return c;
      },
-     .misses =
-         [](const Case& c) {
-           return misses_any(c, misses_form, misses_no_biases, misses_one_projection, misses_unscaled,
-                             misses_exact_projections);
-         },
      .check = shared_projection},
     {.name = "self.unscaled-vs-scaled",
      .statement = "softmax(QKᵀ)V and the 1/√dk form are related by Q → √dk·Q",
@@ -243,17 +251,22 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = scaled_scores,
      .given = [](Draw& draw) -> Case {
        return one_head(self_attention(small_multihead(draw).unmasked(), 0).where([](Recipe& r) {
          r.dk = (r.seed >> 30) % 8 == 0 ? 1 : 4;
          r.scale = ScaleKind::inverse_root;
        }));
      },
-     .misses = [](const Case& c) { return misses_any(c, misses_form, misses_exact_root); },
      .check = unscaled_vs_scaled},
 };
 
 }  // namespace
+
+namespace hypotheses {
+// Here, beside the printed numbers.
+constexpr Hypothesis notebook{"notebook", "the notebook's X with W = I and scale 1", misses_notebook};
+}  // namespace hypotheses
 
 std::span<const Property> self_score_properties() {
   return family;

@@ -1,5 +1,6 @@
 // weights: Attn_W and MAttn_W (000), attention of QW_q + 1b_q^T, KW_k + 1b_k^T and VW_v + 1b_v^T.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -116,27 +117,40 @@ Verdict reparametrisation(Kernel& kernel, const Case& c) {
   return agree({run(kernel, c), run(kernel, other)}, Match::bound);
 }
 
-std::string misses_key_and_value(const Case& c) {
-  for (const Slot slot : {Slot::b_q, Slot::b_k, Slot::b_v})
-    if (!c[slot].present()) return "lacks one of b_q, b_k and b_v; the theorem is about attention with biases";
-  return {};
-}
-
-std::string misses_value_bias(const Case& c) {
-  return c[Slot::b_v].present() ? "" : "has no b_v; the theorem is about the value bias";
-}
-
-std::string misses_rows(const Case& c) {
-  return misses_any(c, misses_one_head, misses_unmasked, misses_two_queries);
-}
-
-std::string misses_tokens(const Case& c) {
-  return misses_any(c, misses_one_head, misses_unmasked);
-}
-
 DrawnMultihead biased(DrawnMultihead drawn) {
   return drawn.where([](Recipe& r) { r.biases = true; });
 }
+
+constexpr std::array exact{defining(hypotheses::exact_projections, "the other side starts from the projected tokens")};
+constexpr std::array two_rows{defining(hypotheses::two_queries, "one row is changed or deleted and another looked at")};
+constexpr std::array two_keys_hidden{defining(hypotheses::two_keys, "a key is hidden and another one stays")};
+constexpr std::array counted{needed(hypotheses::unmasked, "a causal form counts rows and keys")};
+
+constexpr auto row_wise = joined(one_plain_head, exact);
+constexpr auto other_rows =
+    joined(one_plain_head,
+           std::array{spare(hypotheses::unmasked, "a mask or a causal form looks at no other query either")}, two_rows);
+constexpr auto deleted_rows = joined(one_plain_head, counted, two_rows);
+constexpr auto deleted_masked_rows =
+    joined(one_plain_head,
+           std::array{needed(hypotheses::no_causal_form, "the form counts the rows, and a row is gone")}, two_rows);
+constexpr auto without_bias =
+    joined(one_plain_head, counted,
+           std::array{spare(hypotheses::no_biases, "a bias is added to every row alike: 000 states it for no need")});
+constexpr auto with_bias =
+    joined(one_plain_head, counted, std::array{defining(hypotheses::biases, "it is biases that it speaks of")});
+constexpr auto hidden_keys = joined(one_plain_head, two_keys_hidden);
+constexpr std::array any_key_bias{
+    one_plain_head[0], one_plain_head[1], one_plain_head[2],
+    needed(hypotheses::no_bias_kv, "b_k is added to every key but the appended one, and moves their scores alone")};
+constexpr std::array any_value_bias{one_plain_head[0], needed(hypotheses::identity_output, "b_v passes through W_o"),
+                                    one_plain_head[2],
+                                    needed(hypotheses::no_bias_kv, "b_v is added to every value but the appended one"),
+                                    defining(hypotheses::value_bias, "it is the value bias that it speaks of")};
+constexpr std::array reparametrised{
+    needed(hypotheses::one_head, "G mixes the columns of heads, whose scores are not added to each other"),
+    one_plain_head[1], one_plain_head[2],
+    needed(hypotheses::no_bias_kv, "the appended key is not projected, and stays as it was")};
 
 const Property family[] = {
     {.name = "weights.row-form",
@@ -145,8 +159,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = row_wise,
      .given = [](Draw& draw) -> Case { return one_head(whole_numbers(draw)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_one_head, misses_exact_projections); },
      .check = row_form},
     {.name = "weights.query-locality",
      .statement = "o_i does not depend on q_j, j ≠ i",
@@ -154,8 +168,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bitwise if batch-invariant",
      .operation = Operation::multihead,
+     .hypotheses = other_rows,
      .given = [](Draw& draw) -> Case { return one_head(small_multihead(draw).unmasked().at_least(2, 0)); },
-     .misses = misses_rows,
      .check = query_locality_law},
     {.name = "weights.query-deletion",
      .statement = "as above, with weights",
@@ -163,8 +177,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bitwise if batch-invariant",
      .operation = Operation::multihead,
+     .hypotheses = deleted_rows,
      .given = [](Draw& draw) -> Case { return one_head(small_multihead(draw).unmasked().at_least(2, 0)); },
-     .misses = misses_rows,
      .check = query_deletion_law},
     {.name = "weights.masked-query-deletion",
      .statement = "as above, with weights",
@@ -173,8 +187,8 @@ const Property family[] = {
      .floating_point = "bitwise if batch-invariant",
      .operation = Operation::multihead,
      .wants = wants_hidden_keys,
+     .hypotheses = deleted_masked_rows,
      .given = [](Draw& draw) -> Case { return one_head(small_multihead(draw).masked().at_least(2, 0)); },
-     .misses = [](const Case& c) { return misses_any(c, misses_one_head, misses_no_causal, misses_two_queries); },
      .check = query_deletion_law},
     {.name = "weights.permutation-equivariance",
      .statement = "without biases: Attn_W(R_πQ,R_σK,R_σV) = R_π Attn_W(Q,K,V)",
@@ -182,8 +196,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = without_bias,
      .given = [](Draw& draw) -> Case { return one_head(without_biases(small_multihead(draw).unmasked())); },
-     .misses = [](const Case& c) { return misses_any(c, misses_tokens, misses_no_biases); },
      .check = permutation_law},
     {.name = "weights.permutation-equivariance-with-bias",
      .statement = "it holds with biases too (R_π 1bᵀ = 1bᵀ): the documents' hypothesis is not needed",
@@ -191,8 +205,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = with_bias,
      .given = [](Draw& draw) -> Case { return one_head(biased(small_multihead(draw).unmasked())); },
-     .misses = [](const Case& c) { return misses_any(c, misses_tokens, misses_key_and_value); },
      .check = permutation_law},
     {.name = "weights.suppression",
      .statement = "as in masked, with weights",
@@ -200,8 +214,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_keys,
      .given = [](Draw& draw) -> Case { return one_head(two_keys(small_multihead(draw).masked())); },
-     .misses = [](const Case& c) { return misses_any(c, misses_one_head, misses_two_keys); },
      .check = suppression_law},
     {.name = "weights.key-value-deletion",
      .statement = "as in masked, with weights",
@@ -209,8 +223,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
+     .hypotheses = hidden_keys,
      .given = [](Draw& draw) -> Case { return one_head(two_keys(small_multihead(draw).masked())); },
-     .misses = [](const Case& c) { return misses_any(c, misses_one_head, misses_two_keys); },
      .check = key_value_deletion_law},
     {.name = "weights.key-bias-irrelevant",
      .statement = "without add_bias_kv the output does not depend on b_k",
@@ -218,8 +232,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = any_key_bias,
      .given = [](Draw& draw) -> Case { return one_head(small_multihead(draw)); },
-     .misses = misses_one_head,
      .check = key_bias_irrelevant},
     {.name = "weights.value-bias-passes",
      .statement = "without add_bias_kv O(b_v) = O(0) + 1b_vᵀ",
@@ -227,8 +241,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = any_value_bias,
      .given = [](Draw& draw) -> Case { return one_head(biased(small_multihead(draw))); },
-     .misses = [](const Case& c) { return misses_any(c, misses_one_head, misses_value_bias); },
      .check = value_bias_passes},
     {.name = "weights.reparametrisation",
      .statement = "W_q→W_qG, W_k→W_kG^{-T} (biases alike) changes nothing",
@@ -236,8 +250,8 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .hypotheses = reparametrised,
      .given = [](Draw& draw) -> Case { return one_head(small_multihead(draw)); },
-     .misses = misses_one_head,
      .check = reparametrisation},
 };
 

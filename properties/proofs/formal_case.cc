@@ -102,19 +102,19 @@ std::optional<Case> formal_case(const Property& property, const ProofShape& shap
     Case c = at_shape(drawn, shape);
     c.metadata.erase("strides");
     if (const Extents e = extents_of(c); e.queries != shape.queries || e.keys != shape.keys) continue;
-    if (property.misses != nullptr && !property.misses(c).empty()) continue;
+    if (!property.misses(c).empty()) continue;
     GenericNumbers numbers(case_seed(1, property.name, DType::f64, k * tries + attempt));
     const Case before = c;
     make_generic(c, numbers, inputs);
     declared = true;
     // What a hypothesis fixes is put back, one tensor at a time.
     for (const Slot slot : {Slot::w_o, Slot::b_o, Slot::b_q, Slot::b_k, Slot::b_v, Slot::mask}) {
-      if (property.misses == nullptr || property.misses(c).empty()) break;
+      if (property.misses(c).empty()) break;
       Case fixed = c;
       fixed[slot] = before[slot];
       if (property.misses(fixed).empty() || property.misses(fixed) != property.misses(c)) c = std::move(fixed);
     }
-    if (property.misses != nullptr && !property.misses(c).empty()) {
+    if (!property.misses(c).empty()) {
       // A scale that the definition fixes.
       c.scale = before.scale;
       if (!property.misses(c).empty()) continue;

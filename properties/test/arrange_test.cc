@@ -66,12 +66,13 @@ TEST(Arrange, grouped_heads_keep_their_keys) {
 
 TEST(Arrange, hypotheses_are_named) {
   Case c = masked_case();
-  EXPECT_NE(misses_unmasked(c).find("has a mask"), std::string::npos);
-  EXPECT_EQ(misses_unmasked(without_mask(c)), "");
+  EXPECT_NE(hypotheses::unmasked.misses(c).find("has a mask"), std::string::npos);
+  EXPECT_EQ(hypotheses::unmasked.misses(without_mask(c)), "");
   c.causal = Causal::top_left;
-  EXPECT_NE(misses_any(c, misses_two_queries, misses_no_causal).find("top-left"), std::string::npos);
-  EXPECT_EQ(misses_two_queries(with_queries(c, {0})), "has 1 queries; the theorem needs at least 2");
-  EXPECT_EQ(misses_two_keys(with_keys(c, {0})), "has 1 keys; the theorem needs at least 2");
+  EXPECT_NE(hypotheses::no_causal_form.misses(c).find("top-left"), std::string::npos);
+  EXPECT_EQ(hypotheses::two_queries.misses(c), "");
+  EXPECT_EQ(hypotheses::two_queries.misses(with_queries(c, {0})), "has 1 queries; the theorem needs at least 2");
+  EXPECT_EQ(hypotheses::two_keys.misses(with_keys(c, {0})), "has 1 keys; the theorem needs at least 2");
 }
 
 }  // namespace

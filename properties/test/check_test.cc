@@ -94,7 +94,10 @@ TEST(CheckCase, skips_what_the_manifest_or_a_hypothesis_rules_out_and_says_why) 
   EXPECT_NE(verdict.reason.find("bf16"), std::string::npos) << verdict.reason;
 
   Property never = only_runs;
-  never.misses = [](const Case&) -> std::string { return "has no such thing"; };
+  static constexpr Hypothesis such_a_thing{"such-a-thing", "such a thing",
+                                           [](const Case&) -> std::string { return "has no such thing"; }};
+  static constexpr std::array stated{defining(such_a_thing, "the test is about it")};
+  never.hypotheses = stated;
   verdict = check_case(never, kernel, small_case());
   EXPECT_EQ(verdict.outcome, Outcome::skipped);
   EXPECT_EQ(verdict.reason, "has no such thing");

@@ -136,9 +136,10 @@ Verdict shifted_in_double(Kernel& kernel, const Case& c) {
 }
 
 TEST(Prove, TellsAFalseStatement) {
+  static constexpr std::array stated{needed(hypotheses::no_causal_form, "the test is about masks")};
   Property property{.name = "test.shift",
+                    .hypotheses = stated,
                     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 2); },
-                    .misses = misses_no_causal,
                     .check = shifted_unevenly};
   EXPECT_EQ(prove(property, small).evidence, Evidence::different);
   property.check = shifted_evenly;

@@ -162,7 +162,11 @@ TEST(Shrink, does_not_slip_from_one_kind_of_violation_to_another) {
 
 TEST(Shrink, keeps_the_hypotheses_of_the_property) {
   Property square = toy_property;
-  square.misses = [](const Case& c) -> std::string { return queries_of(c) == keys_of(c) ? "" : "is not square"; };
+  static constexpr Hypothesis is_square{"square", "M = N", [](const Case& c) -> std::string {
+                                          return queries_of(c) == keys_of(c) ? "" : "is not square";
+                                        }};
+  static constexpr std::array stated{defining(is_square, "the test is about it")};
+  square.hypotheses = stated;
   const auto kernel = toy_kernel(Bug::scale);
   for (std::int64_t k = 0, done = 0; done < 3; ++k) {
     const Case c = generate(square, DType::f64, 1, k);

@@ -1,0 +1,49 @@
+// Theorems without one of their hypotheses: what the theorem needs, it is false without, and a witness shows it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attest/case.h"
+#include "attest/kernel_under_test.h"
+#include "property.h"
+
+namespace attest {
+
+enum class Without {
+  refuted,     ///< false without the hypothesis: `witness` shows it
+  not_needed,  ///< it holds all the same, in every case tried
+  no_matter,   ///< without the hypothesis the theorem says nothing
+  unexpected   ///< a needed hypothesis without a witness, or a witness against one that is not: the catalogue is wrong
+};
+[[nodiscard]] std::string_view name_of(Without);
+
+struct Weakened {
+  const Property* property = nullptr;
+  const Stated* stated = nullptr;
+  Without outcome = Without::no_matter;
+  /// Misses the hypothesis and meets all others of the property. Its metadata names the property and, as "without", the
+  /// hypothesis, so that replay_witness shows it again.
+  std::optional<Case> witness;
+  std::string words;       ///< the witness's shape and numbers, or why there is none
+  std::int64_t cases = 0;  ///< that miss exactly the hypothesis and were judged
+};
+
+/// How the property states the hypothesis; null: it does not.
+[[nodiscard]] const Stated* stated_by(const Property& property, const Hypothesis& hypothesis);
+
+/// Draws cases that miss the hypothesis and meet all others, in small whole numbers, and asks the core in intervals
+/// what the theorem says of them. A witness is one where two enclosures are apart, exp being the real one: what it
+/// shows holds of the real numbers. The property states the hypothesis.
+[[nodiscard]] Weakened without_hypothesis(const Property& property, const Stated& stated);
+
+/// The same search among cases that meet the hypothesis too: it finds nothing, as the theorem is true.
+[[nodiscard]] Weakened with_hypothesis(const Property& property, const Stated& stated);
+
+/// A saved witness again: violated where the enclosures are apart. Throws UsageError for a case whose metadata names no
+/// property or hypothesis of this program, or a property that does not state it, or that misses more or less than it.
+[[nodiscard]] Verdict replay_witness(const Case& c);
+
+}  // namespace attest
