@@ -263,6 +263,16 @@ constexpr OptionRow rows[] = {
     {prove, "--certificate", "DIR", Takes::one,
      "write both sides of the equalities of each property's first case there, a file per property",
      [](Options& o, Text t) { o.certificates = t; }},
+    {prove, "--without", "HYPOTHESIS", Takes::one,
+     "take this hypothesis from every property that states it: a witness refutes those that need it, and the others "
+     "say "
+     "why they do not",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--without is empty; it must name a hypothesis, as unmasked");
+       o.without = t;
+     }},
+    {prove, "--witness", "DIR", Takes::one, "write the witnesses of --without there, as cases that attest replay shows",
+     [](Options& o, Text t) { o.witnesses = t; }},
     {list | prove, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
     {list, "--markdown", "", Takes::nothing, "properties as a Markdown table",
      [](Options& o, Text) { o.markdown = true; }},
@@ -391,6 +401,12 @@ void refuse_contradictions(const Options& options) {
   if (options.alarm && !options.against.empty()) {
     throw UsageError(
         "--alarm and --against exclude each other: the alarm is about the distance from the exact result; give one");
+  }
+  if (options.without.empty() && !options.witnesses.empty())
+    throw UsageError("--witness keeps the witnesses of --without; give a hypothesis with it");
+  if (!options.without.empty() && (!options.shapes.empty() || !options.certificates.empty())) {
+    throw UsageError(fmt::format("--without draws small cases of its own; {} is for proofs",
+                                 options.shapes.empty() ? "--certificate" : "--shape"));
   }
   const bool lists_more = options.list_kernels || options.list_dtypes || !options.list_properties;
   if (options.markdown && lists_more)

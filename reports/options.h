@@ -32,6 +32,8 @@ struct Options {
   std::vector<BackEnd> back_ends;        ///< of proofs; empty: those that need no large shapes
   std::optional<std::int64_t> variants;  ///< of proofs
   std::filesystem::path certificates;    ///< folder for those of proofs; empty: none are kept
+  std::string without;                   ///< the hypothesis to take away; empty: none
+  std::filesystem::path witnesses;       ///< folder for those against theorems without it; empty: none are kept
   std::optional<std::int64_t> cases;     ///< per property, kernel and dtype; >= 1
   std::optional<std::int64_t> runs;      ///< of a campaign, per property, kernel and dtype; >= 1
   std::vector<std::string> objectives;   ///< of a campaign, as typed; empty: error

@@ -18,6 +18,8 @@
 #include "run_folder.h"
 #include "text.h"
 #include "version.h"
+#include "watched_kernel.h"
+#include "without_command.h"
 
 namespace attest {
 namespace {
@@ -141,6 +143,7 @@ class KeptProofs {
 }  // namespace
 
 int prove_command(const Options& options) {
+  if (!options.without.empty()) return without_command(options);
   handle_signals();
   const std::vector<const Property*> properties = chosen_properties(options);
   const bool keeps = !options.certificates.empty();

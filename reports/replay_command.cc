@@ -11,8 +11,10 @@
 #include "attest/oracle.h"
 #include "commands.h"
 #include "compare_kernels.h"
+#include "describe.h"
 #include "engine.h"
 #include "interrupt.h"
+#include "proofs/weakened.h"
 #include "property.h"
 #include "text.h"
 #include "watched_kernel.h"
@@ -114,11 +116,34 @@ void print_elements(Kernel& kernel, const Case& c) {
   fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
 }
 
+/// A witness against a theorem without one of its hypotheses: of the core in intervals, whatever kernel there is.
+int replay_without(const Options& options, const Case& c, const std::filesystem::path& file) {
+  if (!options.kernels.empty() || !options.against.empty() || options.alarm) {
+    throw UsageError(
+        fmt::format("{}: is a witness about real numbers, shown by the core in intervals; no other kernel "
+                    "is asked",
+                    file.string()));
+  }
+  Verdict verdict;
+  try {
+    verdict = replay_witness(c);
+  } catch (const UsageError& wrong) {
+    throw UsageError(fmt::format("{}: {}", file.string(), wrong.what()));
+  }
+  const bool reproduced = verdict.outcome == Outcome::violated;
+  fmt::print("{}{} without {}: {}\n{}\n", describe(c), c.metadata.at("property"), c.metadata.at("without"),
+             reproduced ? fmt::format("refuted, the enclosures are apart: {}", one_line(verdict.reason))
+                        : fmt::format("not refuted by this case ({})", name_of(verdict.outcome)),
+             reproduced ? "reproduced" : "not reproduced");
+  return reproduced ? 1 : 0;
+}
+
 }  // namespace
 
 int replay_command(const Options& options) {
   const std::filesystem::path& file = options.inputs.front();
   const Case c = load_case(file);
+  if (c.metadata.contains("without")) return replay_without(options, c, file);
   const Property& property = property_of(c, file);
   handle_signals();
   const std::unique_ptr<Kernel> opened = kernel_of(options, c);
