@@ -41,14 +41,10 @@ Verdict one_key(Kernel& kernel, const Case& c) {
   return agree({Numbers(out), Numbers(out.shape(), every_row(c, out.shape(), value))});
 }
 
-// +: all keys equal => o_i is the mean of the values: N o_i = sum_j v_j.
-Verdict equal_keys(Kernel& kernel, const Case& c) {
-  const std::int64_t N = keys_of(c), dk = c.k().shape()[3], dv = c.v().shape()[3];
-  if (N == 0) return no_keys();
-  const std::int64_t j = argument(c, "j", N);
-  Case equal = c;
-  equal[Slot::k] = mapped(c.k(), [&](std::int64_t e, double) { return c.k()[(e / dk / N * N + j) * dk + e % dk]; });
-  const Result out = run(kernel, equal);
+/// o_i is the mean of the values: N o_i = sum_j v_j.
+Verdict means_of_values(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c), dv = c.v().shape()[3];
+  const Result out = run(kernel, c);
   // Column by column as one row of N numbers, whose product with ones is the sum.
   const Shape& o = out.shape();
   std::vector<double> columns;
@@ -62,6 +58,16 @@ Verdict equal_keys(Kernel& kernel, const Case& c) {
   values = values.exact_beside(out.run());
   const Numbers sums = values.times(std::vector<double>(static_cast<std::size_t>(N), 1.0), N, 1).reshaped(o);
   return agree({Numbers(out).scaled(count_of(N)), sums});
+}
+
+// +: all keys equal => o_i is the mean of the values.
+Verdict equal_keys(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c), dk = c.k().shape()[3];
+  if (N == 0) return no_keys();
+  const std::int64_t j = argument(c, "j", N);
+  Case equal = c;
+  equal[Slot::k] = mapped(c.k(), [&](std::int64_t e, double) { return c.k()[(e / dk / N * N + j) * dk + e % dk]; });
+  return means_of_values(kernel, equal);
 }
 
 // +: repeating every key-value pair r times changes nothing: each in its place, or all of them again behind the others.
@@ -120,10 +126,22 @@ Verdict key_translation(Kernel& kernel, const Case& c) {
   return agree({run(kernel, after), run(kernel, before)}, Match::bound);
 }
 
+// One key is moved, and the others are not.
+Verdict one_key_moves(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c), dk = c.k().shape()[3], s = argument(c, "s", N);
+  Case moved = c;
+  moved[Slot::k] = mapped(c.k(), [&](std::int64_t e, double old) { return e / dk % N == s ? old + 1 : old; });
+  return agree({run(kernel, moved), run(kernel, c)}, Match::bound);
+}
+
 constexpr std::array single{
     needed(hypotheses::one_key, "with two keys the output lies between their values"),
     spare(hypotheses::unmasked, "a row that sees its only key has the weight 1 on it whatever is added")};
-constexpr std::array alike{needed(hypotheses::unmasked, "hidden keys are left out of the mean")};
+constexpr std::array alike{
+    needed(hypotheses::unmasked, "hidden keys are left out of the mean"),
+    needed(hypotheses::equal_keys, "keys of larger scores have larger weights", means_of_values)};
+constexpr std::array translated_keys{
+    needed(hypotheses::one_translation, "a key that moves alone changes its score alone", one_key_moves)};
 constexpr std::array repeated_keys{
     needed(hypotheses::no_causal_form, "the form counts keys, and a row sees other ones of the repeated keys")};
 
@@ -157,6 +175,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = translated_keys,
      .given = [](Draw& draw) -> Case { return draw.attention(); },
      .check = key_translation},
 };

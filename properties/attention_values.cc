@@ -270,15 +270,12 @@ Verdict linear_in_values(Kernel& kernel, const Case& c) {
   });
 }
 
-// +: all rows of V equal v => every o_i = v.
-Verdict constant_values(Kernel& kernel, const Case& c) {
+/// Every o_i = v_j, j an argument.
+Verdict is_one_value(Kernel& kernel, const Case& c) {
   const Shape v = c.v().shape();
-  if (v[2] == 0) return no_keys();
   const std::int64_t j = argument(c, "j", v[2]);
   const auto row_j = [&](std::int64_t page, std::int64_t k) { return c.v()[(page * v[2] + j) * v[3] + k]; };
-  Case constant = c;
-  constant[Slot::v] = mapped(c.v(), [&](std::int64_t e, double) { return row_j(e / v[3] / v[2], e % v[3]); });
-  const Result out = run(kernel, constant);
+  const Result out = run(kernel, c);
   const Shape o = out.shape();
   std::vector<double> expected;
   for (std::int64_t e = 0; e < o.elements(); ++e) {
@@ -288,6 +285,17 @@ Verdict constant_values(Kernel& kernel, const Case& c) {
   return agree({Numbers(out), Numbers(o, expected)});
 }
 
+// +: all rows of V equal v => every o_i = v.
+Verdict constant_values(Kernel& kernel, const Case& c) {
+  const Shape v = c.v().shape();
+  if (v[2] == 0) return no_keys();
+  const std::int64_t j = argument(c, "j", v[2]);
+  Case constant = c;
+  constant[Slot::v] =
+      mapped(c.v(), [&](std::int64_t e, double) { return c.v()[(e / v[3] / v[2] * v[2] + j) * v[3] + e % v[3]]; });
+  return is_one_value(kernel, constant);
+}
+
 /// Lengths at which every weight is still written out: the identity of more keys than this is large.
 constexpr std::int32_t most_weights = 257;
 
@@ -295,6 +303,8 @@ Case drawn_for_weights(Draw& draw) {
   return draw.attention().unmasked().where([](Recipe& r) { r.keys = std::min(r.keys, most_weights); });
 }
 
+constexpr std::array one_value{
+    needed(hypotheses::constant_values, "the output lies between the values that have weights", is_one_value)};
 constexpr std::array all_weights{
     spare(hypotheses::unmasked, "hidden keys have the weight 0 on both sides, and the others sum to 1")};
 
@@ -348,6 +358,7 @@ const Property laws[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .hypotheses = one_value,
      .given = [](Draw& draw) -> Case { return draw.attention(); },
      .check = constant_values},
 };

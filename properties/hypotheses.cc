@@ -329,20 +329,41 @@ constexpr Hypothesis exact_projections{"exact-projections", "projected tokens th
 constexpr Hypothesis torch_case{"torch-case", "the shapes, biases and scale of torch.nn.MultiheadAttention",
                                 misses_torch_case};
 
+constexpr Hypothesis hidden_key{"hidden-key", "key s is hidden from row i"};
+constexpr Hypothesis hidden_from_all{"hidden-from-all", "key s is hidden from every row"};
+constexpr Hypothesis hidden_from_others{"hidden-from-others", "token s is hidden from every other row"};
+constexpr Hypothesis hidden_in_every_head{"hidden-in-every-head", "the key is hidden in every head"};
+constexpr Hypothesis another_row{"another-row", "row i is not that of token s"};
+constexpr Hypothesis hidden_tail{"hidden-tail", "the keys appended are hidden"};
+constexpr Hypothesis equal_keys{"equal-keys", "all keys are equal"};
+constexpr Hypothesis constant_values{"constant-values", "all values are equal"};
+constexpr Hypothesis one_translation{"one-translation", "one c is added to all keys"};
+constexpr Hypothesis one_shift{"one-shift", "one constant is added to the whole row of B"};
+constexpr Hypothesis moving_mask{"moving-mask", "the mask is permuted as the rows and keys are"};
+constexpr Hypothesis moving_positions{"moving-positions", "positions are permuted as the tokens are"};
+
 namespace {
 constexpr const Hypothesis* all[] = {&a_query,
                                      &a_query_and_a_key,
                                      &additive_mask,
+                                     &another_row,
                                      &at_most_64_columns,
                                      &bias_kv,
                                      &biases,
                                      &boolean_mask,
                                      &causal_form,
                                      &causal_mask,
+                                     &constant_values,
+                                     &equal_keys,
                                      &equal_widths,
                                      &exact_inverse_root,
                                      &exact_projections,
                                      &first_key_visible,
+                                     &hidden_from_all,
+                                     &hidden_from_others,
+                                     &hidden_in_every_head,
+                                     &hidden_key,
+                                     &hidden_tail,
                                      &identity_output,
                                      &infinite_dtype,
                                      &infinity_for_a_mask,
@@ -350,6 +371,8 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &inverse_root_scale,
                                      &lengths_differ,
                                      &mask,
+                                     &moving_mask,
+                                     &moving_positions,
                                      &no_bias_kv,
                                      &no_biases,
                                      &no_causal_form,
@@ -359,6 +382,8 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &one_head,
                                      &one_key,
                                      &one_projection,
+                                     &one_shift,
+                                     &one_translation,
                                      &only_hides,
                                      &other_strides,
                                      &output_projection,

@@ -122,6 +122,20 @@ extern const Hypothesis exact_projections;
 extern const Hypothesis torch_case;  ///< the shapes and biases of torch.nn.MultiheadAttention
 extern const Hypothesis notebook;    ///< the notebook's own X, W = I and scale 1
 
+// What a check arranges.
+extern const Hypothesis hidden_key;            ///< key s is hidden from row i
+extern const Hypothesis hidden_from_all;       ///< key s is hidden from every row
+extern const Hypothesis hidden_from_others;    ///< token s is hidden from every other row
+extern const Hypothesis hidden_in_every_head;  ///< the key is hidden in every head
+extern const Hypothesis another_row;           ///< s is not i
+extern const Hypothesis hidden_tail;           ///< the keys appended are hidden
+extern const Hypothesis equal_keys;
+extern const Hypothesis constant_values;
+extern const Hypothesis one_translation;   ///< one c for all keys
+extern const Hypothesis one_shift;         ///< one constant for the whole row of B
+extern const Hypothesis moving_mask;       ///< the mask is permuted as the rows and keys are
+extern const Hypothesis moving_positions;  ///< positions are permuted as the tokens are
+
 }  // namespace hypotheses
 
 /// The four hypotheses of Attn_W and MAttn_W (000) where a theorem about them holds for MMHAttn as well.

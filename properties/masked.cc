@@ -15,6 +15,7 @@
 #include "generators/draw.h"
 #include "masks.h"
 #include "property.h"
+#include "unarranged.h"
 
 namespace attest {
 namespace {
@@ -199,15 +200,27 @@ Verdict tail_padding(Kernel& kernel, const Case& c) {
   return agree_in_domain({run(kernel, padded), run(kernel, short_one)}, bits_if(kernel, {Claim::padding_invariant}));
 }
 
+// Keys appended at the end and seen.
+Verdict tail_in_sight(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c);
+  return agree({run(kernel, with_keys(c, cycled(N, N + 1))), run(kernel, c)}, Match::bound);
+}
+
 constexpr std::array deleted_rows{needed(hypotheses::no_causal_form, "the form counts the rows, and a row is gone"),
                                   defining(hypotheses::two_queries, "one row is deleted and another one looked at")};
 constexpr std::array deleted_keys{
     needed(hypotheses::no_causal_form, "the form counts the keys, and a key is gone: a row sees one that it did not"),
     defining(hypotheses::two_keys, "a key is hidden and another one stays"),
     defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+constexpr auto suppressed = joined(
+    deleted_keys, std::array{needed(hypotheses::hidden_key, "a key that the row sees has a weight", row_without_key)});
+constexpr auto deleted_column = joined(
+    deleted_keys,
+    std::array{needed(hypotheses::hidden_from_all, "a row that sees the key gives it a weight", rows_without_key)});
 constexpr std::array padded{
     needed(hypotheses::no_causal_form, "the form at the bottom right counts from the last key, and there are more"),
-    defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+    defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask"),
+    needed(hypotheses::hidden_tail, "keys in sight take weight from the others", tail_in_sight)};
 constexpr std::array to_the_limit{spare(hypotheses::no_causal_form, "no row or key is moved"),
                                   defining(hypotheses::two_keys, "a key is hidden and another one stays"),
                                   defining(hypotheses::infinite_dtype, "the limit is -inf")};
@@ -228,7 +241,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if deterministic, for finite k_s, v_s whose score stays inside the domain; for NaN/Inf "
                        "in k_s, v_s only if it claims ignores-dead-values (reported in any case)",
-     .hypotheses = deleted_keys,
+     .hypotheses = suppressed,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
      .check = suppression},
     {.name = "masked.suppression-limit",
@@ -245,7 +258,7 @@ const Property family[] = {
      .source = "000",
      .needs = "attention",
      .floating_point = "bound (deleting a key in the middle moves block boundaries)",
-     .hypotheses = deleted_keys,
+     .hypotheses = deleted_column,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
      .check = key_value_deletion},
     {.name = "masked.tail-padding",

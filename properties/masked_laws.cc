@@ -169,14 +169,35 @@ void some_by_form(Recipe& r) {
   r.queries = std::max(r.queries, r.keys + 1 + r.queries % 2);
 }
 
+// B stays where it is while rows and keys change their places.
+Verdict mask_stays(Kernel& kernel, const Case& c) {
+  const Indices pi = permutation_argument(c, "pi", queries_of(c)), sigma = permutation_argument(c, "sigma", keys_of(c));
+  Case moved = with_queries(with_keys(c, sigma), pi);
+  moved[Slot::mask] = c.mask();
+  return agree({run(kernel, moved), run(kernel, c).queries(pi)}, Match::bound);
+}
+
+// One entry of a row of B is raised, and the others are not.
+Verdict one_entry_raised(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c), at = argument(c, "i", queries_of(c)) * N + argument(c, "s", N);
+  Case raised = with_additive_mask(c);
+  const std::int64_t page = queries_of(c) * N;
+  raised[Slot::mask] =
+      mapped(raised.mask(), [&](std::int64_t e, double old) { return e % page == at ? old + 1 : old; });
+  return agree({run(kernel, raised), run(kernel, c)}, Match::bound);
+}
+
 constexpr std::array breaking{defining(hypotheses::mask, "the statement is about one"),
                               defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
                               defining(hypotheses::two_queries, "a counterexample needs two"),
                               defining(hypotheses::two_keys, "a counterexample needs two")};
 constexpr std::array moved_mask{
-    needed(hypotheses::no_causal_form, "the form counts rows and keys, and they change their places")};
-constexpr std::array shifted{defining(hypotheses::infinity_for_a_mask, "-inf is what hides a key in an additive mask"),
-                             spare(hypotheses::no_causal_form, "the form hides the same keys on both sides")};
+    needed(hypotheses::no_causal_form, "the form counts rows and keys, and they change their places"),
+    needed(hypotheses::moving_mask, "rows and keys meet entries of B that were those of others", mask_stays)};
+constexpr std::array shifted{
+    defining(hypotheses::infinity_for_a_mask, "-inf is what hides a key in an additive mask"),
+    spare(hypotheses::no_causal_form, "the form hides the same keys on both sides"),
+    needed(hypotheses::one_shift, "a key whose entry alone is raised gains weight", one_entry_raised)};
 constexpr std::array hiding{defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
 
 const Property family[] = {

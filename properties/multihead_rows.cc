@@ -12,6 +12,7 @@
 #include "multihead_laws.h"
 #include "property.h"
 #include "refute.h"
+#include "unarranged.h"
 
 namespace attest {
 namespace {
@@ -99,9 +100,24 @@ constexpr std::array rearranged_tokens{
 constexpr std::array any_lengths{
     needed(hypotheses::unmasked, "a causal form counts rows and keys, and there are more of them"),
     needed(hypotheses::no_bias_kv, "the appended key is not repeated with the others, and loses weight to them")};
-constexpr std::array hidden_keys{defining(hypotheses::two_keys, "a key is hidden and another one stays")};
-constexpr std::array hidden_tokens{defining(hypotheses::self_attention, "it is one X whose rows are spoken of"),
-                                   defining(hypotheses::two_keys, "a token is hidden and another one stays")};
+constexpr std::array hidden_keys{
+    defining(hypotheses::two_keys, "a key is hidden and another one stays"),
+    needed(hypotheses::hidden_key, "a key that the row sees has a weight", row_without_key),
+    needed(hypotheses::hidden_in_every_head, "the other heads see the key", row_hidden_in_one_head)};
+constexpr std::array deleted_keys{
+    defining(hypotheses::two_keys, "a key is hidden and another one stays"),
+    needed(hypotheses::hidden_from_all, "a row that sees the key gives it a weight", rows_without_key),
+    needed(hypotheses::hidden_in_every_head, "the other heads see the key", rows_hidden_in_one_head)};
+constexpr std::array hidden_tokens{
+    defining(hypotheses::self_attention, "it is one X whose rows are spoken of"),
+    defining(hypotheses::two_keys, "a token is hidden and another one stays"),
+    needed(hypotheses::hidden_key, "a key that the row sees has a weight", row_without_key),
+    needed(hypotheses::hidden_in_every_head, "the other heads see the key", row_hidden_in_one_head),
+    needed(hypotheses::another_row, "x_i enters o_i through q_i", own_token)};
+constexpr std::array deleted_tokens{
+    defining(hypotheses::self_attention, "it is one X whose rows are spoken of"),
+    defining(hypotheses::two_keys, "a token is hidden and another one stays"),
+    needed(hypotheses::hidden_from_others, "a row that sees the token gives it a weight", tokens_without_token)};
 constexpr std::array leaking{
     defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
     defining(hypotheses::two_heads, "some but not all of one head is none"),
@@ -193,7 +209,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
-     .hypotheses = hidden_keys,
+     .hypotheses = deleted_keys,
      .given = [](Draw& draw) -> Case { return two_keys(small_multihead(draw).masked()); },
      .check = key_value_deletion_law},
     {.name = "multihead.self-input-deletion",
@@ -203,7 +219,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
-     .hypotheses = hidden_tokens,
+     .hypotheses = deleted_tokens,
      .given = [](Draw& draw) -> Case { return self_attention(small_multihead(draw).masked(), 2); },
      .check = input_deletion_law},
 };

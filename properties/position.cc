@@ -66,6 +66,19 @@ Case placed_tokens(Draw& draw, std::int32_t tokens) {
   }));
 }
 
+// The tokens change places and the positions do not.
+Verdict positions_stay(Kernel& kernel, const Case& c) {
+  const std::int64_t M = queries_of(c), per_entry = M * c.q().shape()[2];
+  const Tensor table = position_table(c, M);
+  const auto placed = [&](const Case& tokens) {
+    return with_tokens(tokens,
+                       mapped(tokens.q(), [&](std::int64_t e, double old) { return old + table[e % per_entry]; }));
+  };
+  const Indices pi = permutation_argument(c, "pi", M);
+  return agree({run(kernel, placed(with_queries(with_keys(c, pi), pi))), run(kernel, placed(c)).queries(pi)},
+               Match::bound);
+}
+
 constexpr std::array tokens{defining(hypotheses::self_attention, "it is one X that positions are added to")};
 
 constexpr auto breaking =
@@ -79,7 +92,8 @@ constexpr auto limited =
                       spare(hypotheses::unmasked, "positions are added before any score")});
 constexpr auto moved = joined(
     one_plain_head, tokens,
-    std::array{needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places")});
+    std::array{needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places"),
+               needed(hypotheses::moving_positions, "a token at another position is another token", positions_stay)});
 
 const Property family[] = {
     {.name = "position.breaks-equivariance",

@@ -13,6 +13,7 @@
 #include "multihead_laws.h"
 #include "property.h"
 #include "refute.h"
+#include "unarranged.h"
 
 namespace attest {
 namespace {
@@ -62,7 +63,14 @@ constexpr auto rearranged = joined(
 constexpr auto breaking = joined(defined_for_one_head, tokens,
                                  std::array{defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
                                             defining(hypotheses::two_keys, "a counterexample needs two")});
-constexpr auto hidden_tokens = joined(one_plain_head, tokens, two_tokens);
+constexpr auto hidden_tokens =
+    joined(one_plain_head, tokens, two_tokens,
+           std::array{needed(hypotheses::hidden_key, "a key that the row sees has a weight", row_without_key),
+                      needed(hypotheses::another_row, "x_i enters o_i through q_i", own_token)});
+constexpr auto deleted_tokens =
+    joined(one_plain_head, tokens, two_tokens,
+           std::array{needed(hypotheses::hidden_from_others, "a row that sees the token gives it a weight",
+                             tokens_without_token)});
 
 const Property family[] = {
     {.name = "self.is-attention",
@@ -108,7 +116,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound; bitwise for the last s if batch- and padding-invariant",
      .operation = Operation::multihead,
-     .hypotheses = hidden_tokens,
+     .hypotheses = deleted_tokens,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
      .check = input_deletion_law},
 };

@@ -11,6 +11,7 @@
 #include "multihead_cases.h"
 #include "multihead_laws.h"
 #include "property.h"
+#include "unarranged.h"
 
 namespace attest {
 namespace {
@@ -139,7 +140,12 @@ constexpr auto without_bias =
            std::array{spare(hypotheses::no_biases, "a bias is added to every row alike: 000 states it for no need")});
 constexpr auto with_bias =
     joined(one_plain_head, counted, std::array{defining(hypotheses::biases, "it is biases that it speaks of")});
-constexpr auto hidden_keys = joined(one_plain_head, two_keys_hidden);
+constexpr auto hidden_keys =
+    joined(one_plain_head, two_keys_hidden,
+           std::array{needed(hypotheses::hidden_key, "a key that the row sees has a weight", row_without_key)});
+constexpr auto deleted_keys = joined(
+    one_plain_head, two_keys_hidden,
+    std::array{needed(hypotheses::hidden_from_all, "a row that sees the key gives it a weight", rows_without_key)});
 constexpr std::array any_key_bias{
     one_plain_head[0], one_plain_head[1], one_plain_head[2],
     needed(hypotheses::no_bias_kv, "b_k is added to every key but the appended one, and moves their scores alone")};
@@ -223,7 +229,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "as in masked",
      .operation = Operation::multihead,
-     .hypotheses = hidden_keys,
+     .hypotheses = deleted_keys,
      .given = [](Draw& draw) -> Case { return one_head(two_keys(small_multihead(draw).masked())); },
      .check = key_value_deletion_law},
     {.name = "weights.key-bias-irrelevant",

@@ -87,7 +87,51 @@ TEST(ProveProgram, KeepsWhatItEstablishedInAJournal) {
   EXPECT_NE(page.find("causal.no-leak"), std::string::npos);
 }
 
+TEST(ProveProgram, RefutesTheoremsWithoutAHypothesis) {
+  const Folder folder;
+  const ShellResult result = shell(folder, "$attest prove --without unmasked --property 'attention.*' --witness kept");
+  EXPECT_EQ(result.status, 0) << result.output;
+  for (const char* const part :
+       {"without unmasked: no mask and no causal form", "attention.query-deletion", "refuted", "causal top-left",
+        "attention.query-locality", "not needed", "held in 24 cases", "0 unexpected",
+        "attest replay kept/attention.query-deletion--without-unmasked.safetensors"})
+    EXPECT_NE(result.output.find(part), std::string::npos) << part << " in " << result.output;
+
+  const ShellResult shown = shell(folder, "$attest replay kept/attention.query-deletion--without-unmasked.safetensors");
+  EXPECT_EQ(shown.status, 1) << shown.output;
+  for (const char* const part :
+       {"q f64 [", "attention.query-deletion without unmasked: refuted, the enclosures are apart", "\nreproduced\n"})
+    EXPECT_NE(shown.output.find(part), std::string::npos) << part << " in " << shown.output;
+  EXPECT_EQ(shell(folder,
+                  "$attest replay kept/attention.query-deletion--without-unmasked.safetensors --kernel "
+                  "builtin:flash")
+                .status,
+            2);
+}
+
+TEST(ProveProgram, SaysWhyAHypothesisIsNotNeeded) {
+  const Folder folder;
+  const ShellResult result =
+      shell(folder, "$attest prove --without no-biases --property weights.permutation-equivariance --json");
+  EXPECT_EQ(result.status, 0) << result.output;
+  const nlohmann::json all = nlohmann::json::parse(result.output);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0]["outcome"], "not needed");
+  EXPECT_EQ(all[0]["without"], "no-biases");
+  EXPECT_GE(all[0]["cases"], 24);
+  const ShellResult size = shell(folder, "$attest prove --without two-queries --property attention.query-deletion");
+  EXPECT_EQ(size.status, 0);
+  EXPECT_NE(size.output.find("no matter"), std::string::npos) << size.output;
+}
+
 TEST(ProveProgram, RefusesATypoInOneLine) {
+  expect_refused("prove --without unmaskd", "did you mean \"unmasked\"?");
+  expect_refused("prove --without 'quite another thing'", "unmasked");
+  expect_refused("prove --without", "--without");
+  expect_refused("prove --without one-head --property 'attention.*'", "none of the 24 chosen properties states it");
+  expect_refused("prove --witness kept", "give a hypothesis with it");
+  expect_refused("prove --without one-head --shape 2,2,2,2,1", "--shape is for proofs");
+  expect_refused("prove --without one-head --witness /dev/null/x", "--witness");
   expect_refused("prove --property masked.supression", "did you mean \"masked.suppression\"?");
   expect_refused("prove --shape 2,2,2,2", "it must be M,N,dk,dv,h");
   expect_refused("prove --shape 2,1,2,2,1", "N and dk from 2");
