@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "hypotheses.h"
+
 namespace attest {
 namespace {
 
