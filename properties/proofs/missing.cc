@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-using Edit = Case (*)(Case c, std::uint64_t n);
+using Edit = Case (*)(const Case& met, std::uint64_t n);
 
 /// A mask of the kind: what hides leaves every row a key.
 Tensor drawn_mask(const Case& c, std::uint64_t n, bool boolean) {
@@ -29,42 +29,48 @@ Tensor drawn_mask(const Case& c, std::uint64_t n, bool boolean) {
   return mask;
 }
 
-Case with_causal_form(Case c, std::uint64_t n) {
+Case with_causal_form(const Case& met, std::uint64_t n) {
+  Case c = met;
   c.causal = n % 2 == 0 ? Causal::top_left : Causal::bottom_right;
   return c;
 }
 
-Case masked_somehow(Case c, std::uint64_t n) {
-  if (n % 2 == 0) return with_causal_form(std::move(c), n / 2);
+Case masked_somehow(const Case& met, std::uint64_t n) {
+  if (n % 2 == 0) return with_causal_form(met, n / 2);
+  Case c = met;
   c[Slot::mask] = drawn_mask(c, n, n / 2 % 2 == 0);
   c.mask_convention = n / 4 % 2 == 0 ? MaskConvention::pre_scale : MaskConvention::post_scale;
   return c;
 }
 
-Case without_causal_form(Case c, std::uint64_t) {
+Case without_causal_form(const Case& met, std::uint64_t) {
+  Case c = met;
   c.causal = Causal::none;
   return c;
 }
 
-Case bottom_right_with_more_keys(Case c, std::uint64_t) {
-  c.causal = Causal::bottom_right;
-  return with_keys(c, cycled(keys_of(c), queries_of(c) + 1));
+Case bottom_right_with_more_keys(const Case& c, std::uint64_t) {
+  Case more = with_keys(c, cycled(keys_of(c), queries_of(c) + 1));
+  more.causal = Causal::bottom_right;
+  return more;
 }
 
-Case with_a_finite_entry(Case c, std::uint64_t n) {
+Case with_a_finite_entry(const Case& met, std::uint64_t n) {
+  Case c = met;
   Tensor& mask = c[Slot::mask];
   mask.set(Stream(n).below(mask.elements()), 2);
   return c;
 }
 
-Case with_a_head_more(Case c, std::uint64_t) {
+Case with_a_head_more(const Case& c, std::uint64_t) {
   Case more = with_heads(c, {0, 0});
   if (more[Slot::w_o].present()) more[Slot::w_o] = identity_tensor(c.dtype(), more[Slot::w_v].shape()[1]);
   if (more[Slot::b_o].present()) more[Slot::b_o] = Tensor(c.dtype(), {more[Slot::w_v].shape()[1]});
   return more;
 }
 
-Case with_an_output_projection(Case c, std::uint64_t) {
+Case with_an_output_projection(const Case& met, std::uint64_t) {
+  Case c = met;
   const std::int64_t d = c[Slot::w_v].shape()[1];
   c[Slot::w_o] = identity_tensor(c.dtype(), d);
   // Told apart from the identity; with_whole_numbers draws the rest.
@@ -76,18 +82,21 @@ Tensor ones(const Case& c, std::int64_t elements) {
   return mapped(Tensor(c.dtype(), {elements}), [](std::int64_t, double) { return 1.0; });
 }
 
-Case with_an_output_bias(Case c, std::uint64_t) {
+Case with_an_output_bias(const Case& met, std::uint64_t) {
+  Case c = met;
   c[Slot::b_o] = ones(c, c.out_shape()[2]);
   return c;
 }
 
-Case with_bias_kv(Case c, std::uint64_t) {
+Case with_bias_kv(const Case& met, std::uint64_t) {
+  Case c = met;
   c[Slot::bias_k] = ones(c, c[Slot::w_k].shape()[1]);
   c[Slot::bias_v] = ones(c, c[Slot::w_v].shape()[1]);
   return c;
 }
 
-Case with_biases(Case c, std::uint64_t) {
+Case with_biases(const Case& met, std::uint64_t) {
+  Case c = met;
   c[Slot::b_q] = ones(c, c[Slot::w_q].shape()[1]);
   c[Slot::b_k] = ones(c, c[Slot::w_k].shape()[1]);
   c[Slot::b_v] = ones(c, c[Slot::w_v].shape()[1]);
@@ -99,18 +108,20 @@ void tell_apart(Tensor& a, const Tensor& b) {
   if (a.elements() > 0 && a == b) a.set(0, a[0] + 1);
 }
 
-Case with_other_keys(Case c, std::uint64_t) {
+Case with_other_keys(const Case& met, std::uint64_t) {
+  Case c = met;
   tell_apart(c[Slot::k], c.q());
   tell_apart(c[Slot::v], c.q());
   return c;
 }
 
-Case with_other_projections(Case c, std::uint64_t) {
+Case with_other_projections(const Case& met, std::uint64_t) {
+  Case c = met;
   tell_apart(c[Slot::w_k], c[Slot::w_q]);
   return c;
 }
 
-Case with_wider_values(Case c, std::uint64_t) {
+Case with_wider_values(const Case& c, std::uint64_t) {
   Selection s = everything(c);
   s.dv = cycled(static_cast<std::int64_t>(s.dv.size()), static_cast<std::int64_t>(s.dv.size()) + 1);
   return select(c, s);
@@ -123,12 +134,12 @@ struct Row {
 constexpr Row edits[] = {
     {&hypotheses::unmasked, masked_somehow},
     {&hypotheses::no_causal_form, with_causal_form},
-    {&hypotheses::causal_mask, [](Case c, std::uint64_t) { return without_mask(std::move(c)); }},
+    {&hypotheses::causal_mask, [](const Case& c, std::uint64_t) { return without_mask(c); }},
     {&hypotheses::causal_form, without_causal_form},
     {&hypotheses::plain_top_left, without_causal_form},
     {&hypotheses::top_left_or_square, bottom_right_with_more_keys},
     {&hypotheses::only_hides, with_a_finite_entry},
-    {&hypotheses::one_key, [](Case c, std::uint64_t) { return with_keys(c, {0, 0}); }},
+    {&hypotheses::one_key, [](const Case& c, std::uint64_t) { return with_keys(c, {0, 0}); }},
     {&hypotheses::one_head, with_a_head_more},
     {&hypotheses::identity_output, with_an_output_projection},
     {&hypotheses::no_output_bias, with_an_output_bias},
@@ -138,12 +149,14 @@ constexpr Row edits[] = {
     {&hypotheses::one_projection, with_other_projections},
     {&hypotheses::equal_widths, with_wider_values},
     {&hypotheses::output_projection,
-     [](Case c, std::uint64_t) {
+     [](const Case& met, std::uint64_t) {
+       Case c = met;
        c[Slot::w_o] = c[Slot::b_o] = Tensor();
        return c;
      }},
     {&hypotheses::unscaled,
-     [](Case c, std::uint64_t) {
+     [](const Case& met, std::uint64_t) {
+       Case c = met;
        c.scale = 0.5;
        return c;
      }},
@@ -161,9 +174,9 @@ void refill(Case& c, Slot a, Slot b, Slot d, Stream& stream) {
 
 }  // namespace
 
-Case missing(const Hypothesis& hypothesis, Case c, std::uint64_t n) {
+Case missing(const Hypothesis& hypothesis, const Case& met, std::uint64_t n) {
   const auto* const found = std::ranges::find(edits, &hypothesis, &Row::hypothesis);
-  return found == std::end(edits) ? c : found->edit(std::move(c), n);
+  return found == std::end(edits) ? met : found->edit(met, n);
 }
 
 Case with_whole_numbers(Case c, std::uint64_t seed) {

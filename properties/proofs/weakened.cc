@@ -75,7 +75,7 @@ bool is_apart(const Verdict& verdict) {
 std::string not_exactly_missing(const Property& property, const Stated& stated, const Case& c) {
   for (const Stated& other : property.hypotheses) {
     if (other.hypothesis->misses == nullptr) continue;
-    const std::string missed = other.hypothesis->misses(c);
+    std::string missed = other.hypothesis->misses(c);
     if (other.hypothesis == stated.hypothesis && missed.empty())
       return fmt::format("meets {}", stated.hypothesis->name);
     if (other.hypothesis != stated.hypothesis && !missed.empty()) return missed;
@@ -100,7 +100,7 @@ std::optional<Case> tried(const Property& property, const Stated& stated, const 
   c.metadata.erase("strides");
   c.metadata.erase("kinds");
   const bool arranged = stated.hypothesis->misses == nullptr;
-  if (dropped && !arranged) c = missing(*stated.hypothesis, std::move(c), static_cast<std::uint64_t>(n));
+  if (dropped && !arranged) c = missing(*stated.hypothesis, c, static_cast<std::uint64_t>(n));
   c = with_whole_numbers(std::move(c), static_cast<std::uint64_t>(n));
   const bool meant = dropped ? not_exactly_missing(property, stated, c).empty() : meets_all(property, c);
   if (!meant) return std::nullopt;
