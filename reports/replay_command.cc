@@ -116,11 +116,11 @@ void print_elements(Kernel& kernel, const Case& c) {
   fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
 }
 
-/// A witness against a theorem without one of its hypotheses: of the core in intervals, whatever kernel there is.
+/// A witness against a theorem without one of its hypotheses: of the core in Arb balls, whatever kernel there is.
 int replay_without(const Options& options, const Case& c, const std::filesystem::path& file) {
   if (!options.kernels.empty() || !options.against.empty() || options.alarm) {
     throw UsageError(
-        fmt::format("{}: is a witness about real numbers, shown by the core in intervals; no other kernel "
+        fmt::format("{}: is a witness about real numbers, shown by the core in Arb balls; no other kernel "
                     "is asked",
                     file.string()));
   }

@@ -128,7 +128,7 @@ TEST(CoreKernels, AreTheCoreOnTheirScalar) {
 
 // 50 digits or more, rounded once, are the correctly rounded exact value: all of them agree with 100 digits.
 TEST(CoreKernels, WiderThanTheirTensorsAreCorrectlyRounded) {
-  for (const char* const id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfr", "core:mpfi"})
+  for (const char* const id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfr", "core:mpfi", "core:arb"})
     for (const DType dtype : {DType::f64, DType::f32}) expect_is_the_core_on<BinFloat100>(id, dtype);
 }
 
@@ -147,7 +147,7 @@ TEST(CoreKernels, RunMultiheadCases) {
   w.bias_v = v(Slot::bias_v);
   w.heads = 2;
   const auto masks = HeadMasks<BinFloat100>::two_d(causal_mask<BinFloat100>());
-  for (const char* const id : {"core:cpp_bin_float_50", "core:mpfr", "core:mpfi"}) {
+  for (const char* const id : {"core:cpp_bin_float_50", "core:mpfr", "core:mpfi", "core:arb"}) {
     const Reply reply = core_kernel(id)->run(c);
     ASSERT_EQ(reply.status, CallStatus::ok) << id << ": " << reply.message;
     for (Index b = 0; b < 2; ++b) {
@@ -257,7 +257,7 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
   }
   const std::vector<std::string> wanted{
       "core:float", "core:double", "core:half", "core:bfloat16", "core:cpp_bin_float_50", "core:cpp_bin_float_100",
-      "core:mpfr",  "core:mpfi"};
+      "core:mpfr",  "core:mpfi",   "core:arb"};
   EXPECT_EQ(ids, wanted);
 }
 
@@ -268,7 +268,7 @@ TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
   c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, -700});
   c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, 0x1p-1074});
   const WideReply exact = core_kernel("core:mpfr")->run_wide(c);
-  for (const char* id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfi"}) {
+  for (const char* id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfi", "core:arb"}) {
     const WideReply reply = core_kernel(id)->run_wide(c);
     ASSERT_EQ(reply.out.size(), 1U) << id;
     EXPECT_GT(reply.out[0].lower, 0) << id;
@@ -283,11 +283,33 @@ TEST(CoreKernels, AnEnclosureThatSaysNothingIsNotRounded) {
   c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{1, 1});
   c[Slot::k] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{-0x1.3p511, 1});
   c[Slot::v] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
-  EXPECT_EQ(core_kernel("core:mpfi")->run(c).status, CallStatus::unsupported);
-  c[Slot::k].set(0, -3.0);
-  const Reply reply = core_kernel("core:mpfi")->run(c);
-  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
-  EXPECT_EQ(reply.out[0], 1.0);
+  for (const char* const id : {"core:mpfi", "core:arb"}) {
+    c[Slot::k].set(0, -0x1.3p511);
+    EXPECT_EQ(core_kernel(id)->run(c).status, CallStatus::unsupported) << id;
+    c[Slot::k].set(0, -3.0);
+    const Reply reply = core_kernel(id)->run(c);
+    ASSERT_EQ(reply.status, CallStatus::ok) << id << ": " << reply.message;
+    EXPECT_EQ(reply.out[0], 1.0) << id;
+  }
+}
+
+// Two libraries that share no arithmetic but integers enclose the same numbers, so no two of their enclosures are
+// apart, and an MPFR number of as many digits is no farther away than its own rounding.
+TEST(CoreKernels, EnclosuresOfArbAndMpfiOverlap) {
+  for (const Case& c :
+       {random_multihead(DType::f64), random_attention(DType::f64, 1), random_attention(DType::f32, 2)}) {
+    const WideReply balls = core_kernel("core:arb")->run_wide(c), intervals = core_kernel("core:mpfi")->run_wide(c);
+    const WideReply numbers = core_kernel("core:mpfr")->run_wide(c);
+    ASSERT_EQ(balls.out.size(), intervals.out.size());
+    ASSERT_EQ(balls.out.size(), static_cast<std::size_t>(c.out_shape().elements()));
+    EXPECT_EQ(balls.unit, 0);
+    for (std::size_t e = 0; e < balls.out.size(); ++e) {
+      const WideInterval &ball = balls.out[e], &interval = intervals.out[e];
+      EXPECT_TRUE(ball.lower <= interval.upper && interval.lower <= ball.upper) << e;
+      EXPECT_TRUE(ball.lower <= ball.upper && ball.upper - ball.lower <= 1e-50) << e;
+      EXPECT_TRUE(abs(numbers.out[e].lower - ball.lower) <= 1e-50) << e;
+    }
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "attest/case.h"
 #include "attest/matrix.h"
+#include "attest/scalars/arb.h"
 #include "attest/scalars/bin_float.h"
 #include "attest/scalars/half.h"
 #include "attest/scalars/mpfi.h"
@@ -19,7 +20,7 @@
 namespace attest::test {
 
 using AllScalars =
-    ::testing::Types<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, Mpfr, Interval>;
+    ::testing::Types<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, Mpfr, Interval, Arb>;
 
 struct ScalarNames {
   template <class T>
@@ -28,7 +29,7 @@ struct ScalarNames {
   }
 };
 
-/// A fixture that gives MPFR and MPFI their precision, 50 decimal digits.
+/// A fixture that gives MPFR, MPFI and Arb their precision, 50 decimal digits.
 template <class T>
 class OnEveryScalar : public ::testing::Test {
  protected:
@@ -37,6 +38,7 @@ class OnEveryScalar : public ::testing::Test {
  private:
   PrecisionScope<Mpfr> numbers_{50};
   PrecisionScope<Interval> intervals_{50};
+  PrecisionScope<Arb> balls_{50};
 };
 
 /// log2 of the unit roundoff.
@@ -75,6 +77,10 @@ template <>
 constexpr int unit_exponent<Interval>() {
   return -166;
 }
+template <>
+constexpr int unit_exponent<Arb>() {
+  return -166;
+}
 template <class T>
 Wide unit_of() {
   return ldexp(Wide(1), unit_exponent<T>());
@@ -83,8 +89,8 @@ Wide unit_of() {
 /// Exact, an interval's midpoint.
 template <class T>
 Wide wide(const T& x) {
-  if constexpr (std::is_same_v<T, Interval>) {
-    return Wide(ScalarTraits<Interval>::middle(x));
+  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Arb>) {
+    return Wide(ScalarTraits<T>::middle(x));
   } else if constexpr (std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>) {
     return Wide(static_cast<float>(x));
   } else {
@@ -103,6 +109,9 @@ bool same_bits(const T& a, const T& b) {
       return mpfr_equal_p(l, r) != 0 && mpfr_signbit(l) == mpfr_signbit(r);
     };
     return same(&x.left, &y.left) && same(&x.right, &y.right);
+  } else if constexpr (std::is_same_v<T, Arb>) {
+    return a.is_undefined() || b.is_undefined() ? a.is_undefined() && b.is_undefined()
+                                                : arb_equal(a.ball(), b.ball()) != 0;
   } else {
     const bool a_nan = !(a == a), b_nan = !(b == b);  // NOLINT(misc-redundant-expression): unequal to itself is NaN
     if (a_nan || b_nan) return a_nan && b_nan;

@@ -20,13 +20,13 @@ bool is_false_statement(const Property& property) {
   return property.floating_point == "counterexample";
 }
 
-/// On intervals two runs differ only where their enclosures are apart: what is found holds of the real numbers.
+/// On balls two runs differ only where their enclosures are apart: what is found holds of the real numbers.
 Proof refute(const Property& property) {
   Proof proof;
   proof.property = &property;
   const std::vector<KernelEntry> kernels = core_kernels();
-  const auto intervals = std::ranges::find(kernels, "core:mpfi", &KernelEntry::id);
-  const std::unique_ptr<Kernel> kernel = intervals->make();
+  const auto balls = std::ranges::find(kernels, "core:arb", &KernelEntry::id);
+  const std::unique_ptr<Kernel> kernel = balls->make();
   constexpr std::int64_t budget = 50;
   std::string last = "no case meets the hypotheses";
   for (std::int64_t k = 0; k < budget; ++k) {

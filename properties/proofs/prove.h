@@ -49,7 +49,7 @@ struct ProveOptions {
 
 /// One property by one back end, at the shapes from the smallest on, each or the nearest one that the hypotheses allow
 /// (as many keys as queries, one head, one key); a shape that they rule out, and a variant with a row that sees no key,
-/// are passed over. A statement that theorems.md lists as false is refuted on the core in intervals instead. Proved:
+/// are passed over. A statement that theorems.md lists as false is refuted on the core in balls instead. Proved:
 /// for all real inputs, with the arguments (a row, a permutation, a scaled permutation G) that the variants drew.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options);
 /// The same on another kernel than the core on expressions.

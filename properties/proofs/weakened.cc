@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t most_tries = 96;  ///< for a witness
 constexpr std::int64_t enough = 24;      ///< judged cases after which a theorem holds all the same
 
-/// The core in intervals, whose bits claim nothing: two runs are compared by their enclosures alone. Under another name
-/// than the core's, so that no law about the core's bits is asked of it.
+/// The core in enclosures, whose bits claim nothing: two runs are compared by their enclosures alone. Under another
+/// name than the core's, so that no law about the core's bits is asked of it.
 class Enclosures final : public RedeclaredKernel {
  public:
   explicit Enclosures(Kernel& core) : RedeclaredKernel(core, silent(core.manifest())) {}
@@ -33,9 +33,9 @@ class Enclosures final : public RedeclaredKernel {
   std::string id_ = "enclosures";
 };
 
-std::unique_ptr<Kernel> core_in_intervals() {
+std::unique_ptr<Kernel> core_in_enclosures(std::string_view id) {
   const std::vector<KernelEntry> kernels = core_kernels();
-  return std::ranges::find(kernels, "core:mpfi", &KernelEntry::id)->make();
+  return std::ranges::find(kernels, id, &KernelEntry::id)->make();
 }
 
 /// Few rows, keys and columns, so that a witness can be read: dk up to 4, where sqrt(dk) is a whole number again.
@@ -126,7 +126,7 @@ std::string shape_in_words(const Case& c) {
 /// Searches; a witness ends it, and so do enough judged cases where none is expected.
 Weakened search(const Property& property, const Stated& stated, bool dropped) {
   Weakened result{.property = &property, .stated = &stated, .witness = {}, .words = {}};
-  const std::unique_ptr<Kernel> core = core_in_intervals();
+  const std::unique_ptr<Kernel> core = core_in_enclosures(certifying_core);
   const Manifest manifest = small(core->manifest());
   const bool expected = dropped && stated.need == Need::needed;
   for (std::int64_t n = 0; n < most_tries && (expected || result.cases < enough); ++n) {
@@ -180,7 +180,7 @@ Weakened with_hypothesis(const Property& property, const Stated& stated) {
   return search(property, stated, /*dropped=*/false);
 }
 
-Verdict replay_witness(const Case& c) {
+Verdict replay_witness(const Case& c, std::string_view core_id) {
   const auto said = [&](const char* key) {
     const auto found = c.metadata.find(key);
     return found == c.metadata.end() ? std::string() : found->second;
@@ -198,7 +198,7 @@ Verdict replay_witness(const Case& c) {
                                  name_of((*property)->operation)));
   if (std::string wrong = not_exactly_missing(**property, *stated, c); !wrong.empty())
     throw UsageError(fmt::format("no witness against {} without {}: the case {}", name, without, wrong));
-  const std::unique_ptr<Kernel> core = core_in_intervals();
+  const std::unique_ptr<Kernel> core = core_in_enclosures(core_id);
   Verdict verdict = conclusion(**property, *stated, *core, c);
   if (verdict.outcome == Outcome::violated && !is_apart(verdict)) verdict.outcome = Outcome::inconclusive;
   return verdict;

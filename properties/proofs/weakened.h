@@ -5,12 +5,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
 #include "property.h"
 
 namespace attest {
+
+/// The kernel whose enclosures certify a witness.
+inline constexpr std::string_view certifying_core = "core:arb";
 
 enum class Without {
   refuted,     ///< false without the hypothesis: `witness` shows it
@@ -34,7 +38,7 @@ struct Weakened {
 /// How the property states the hypothesis; null: it does not.
 [[nodiscard]] const Stated* stated_by(const Property& property, const Hypothesis& hypothesis);
 
-/// Draws cases that miss the hypothesis and meet all others, in small whole numbers, and asks the core in intervals
+/// Draws cases that miss the hypothesis and meet all others, in small whole numbers, and asks the core in balls
 /// what the theorem says of them. A witness is one where two enclosures are apart, exp being the real one: what it
 /// shows holds of the real numbers. The property states the hypothesis.
 [[nodiscard]] Weakened without_hypothesis(const Property& property, const Stated& stated);
@@ -42,8 +46,9 @@ struct Weakened {
 /// The same search among cases that meet the hypothesis too: it finds nothing, as the theorem is true.
 [[nodiscard]] Weakened with_hypothesis(const Property& property, const Stated& stated);
 
-/// A saved witness again: violated where the enclosures are apart. Throws UsageError for a case whose metadata names no
-/// property or hypothesis of this program, or a property that does not state it, or that misses more or less than it.
-[[nodiscard]] Verdict replay_witness(const Case& c);
+/// A saved witness again, on the core in Arb balls or on core:mpfi: violated where the enclosures are apart. Throws
+/// UsageError for a case whose metadata names no property or hypothesis of this program, or a property that does not
+/// state it, or that misses more or less than it.
+[[nodiscard]] Verdict replay_witness(const Case& c, std::string_view core_id = certifying_core);
 
 }  // namespace attest

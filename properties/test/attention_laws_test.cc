@@ -40,7 +40,7 @@ TEST(AttentionLaws, hold_on_right_kernels) {
 }
 
 TEST(AttentionLaws, hold_on_the_core) {
-  for (const std::string_view id : {"core:float", "core:half", "core:cpp_bin_float_50", "core:mpfi"}) {
+  for (const std::string_view id : {"core:float", "core:half", "core:cpp_bin_float_50", "core:mpfi", "core:arb"}) {
     const auto kernel = registered(id);
     for (const Property* property : laws()) {
       const Tried t =

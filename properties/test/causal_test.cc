@@ -13,7 +13,8 @@ namespace attest {
 namespace {
 
 TEST(Causal, holds_for_right_kernels) {
-  for (const char* const id : {"builtin:two-pass", "builtin:flash", "core:double", "core:bfloat16", "core:mpfi"}) {
+  for (const char* const id :
+       {"builtin:two-pass", "builtin:flash", "core:double", "core:bfloat16", "core:mpfi", "core:arb"}) {
     const auto kernel = registered(id);
     for (const char* const name : {"causal.no-leak", "causal.first-row", "causal.prefix", "causal.alignment",
                                    "batch.independence", "batch.mask-forms"}) {

@@ -48,7 +48,8 @@ void each(attest_result& r, const std::function<double(std::int64_t i, double ol
 }
 
 TEST(Masked, holds_for_right_kernels) {
-  for (const char* const id : {"builtin:two-pass", "builtin:flash", "builtin:lazy", "core:double", "core:mpfi"}) {
+  for (const char* const id :
+       {"builtin:two-pass", "builtin:flash", "builtin:lazy", "core:double", "core:mpfi", "core:arb"}) {
     const auto kernel = registered(id);
     for (const char* const name : names) {
       const Tally n = tally_of(name, *kernel, 100, kernel->manifest().dtypes.front());

@@ -21,7 +21,7 @@ TEST(Softmax, holds_on_right_kernels) {
       }
     }
   }
-  for (const std::string_view id : {"core:half", "core:cpp_bin_float_50", "core:mpfi"}) {
+  for (const std::string_view id : {"core:half", "core:cpp_bin_float_50", "core:mpfi", "core:arb"}) {
     const auto kernel = registered(id);
     for (const Property& property : softmax_properties()) {
       const Tried t = tried(property.name, *kernel, kernel->manifest().dtypes[0], 10);

@@ -69,6 +69,8 @@ TEST(Weakened, TheoremsAreFalseWithoutWhatTheyNeed) {
       const Verdict again = replay_witness(decode_case(encode_case(*without.witness), which));
       EXPECT_EQ(again.outcome, Outcome::violated) << which;
       EXPECT_NE(without.words.find(again.reason), std::string::npos) << which;
+      // Certified by the other library's intervals, too.
+      EXPECT_EQ(replay_witness(*without.witness, "core:mpfi").outcome, Outcome::violated) << which;
     }
   }
   EXPECT_GE(refuted, 50);

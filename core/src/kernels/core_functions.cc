@@ -275,10 +275,10 @@ constexpr CoreFunctions functions_on{.scalar = ScalarTraits<T>::name,
                                      .with_positions = core_with_positions<T>,
                                      .multihead_v1 = core_multihead_v1<T>};
 
-constexpr std::array<const CoreFunctions*, 9> all_functions{
+constexpr std::array<const CoreFunctions*, 10> all_functions{
     &functions_on<float>,      &functions_on<double>,      &functions_on<Eigen::half>, &functions_on<Eigen::bfloat16>,
     &functions_on<BinFloat50>, &functions_on<BinFloat100>, &functions_on<Mpfr>,        &functions_on<Interval>,
-    &functions_on<Expression>};
+    &functions_on<Arb>,        &functions_on<Expression>};
 
 bool same_end(const Wide& a, const Wide& b) {
   if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);

@@ -154,6 +154,7 @@ std::vector<KernelEntry> core_kernels() {
       entry<BinFloat100>(wide, DType::f64, "the definition in 100 decimal digits, rounded once"),
       entry<Mpfr>(wide, DType::f64, "the definition in MPFR with 61 decimal digits, rounded once"),
       entry<Interval>(wide, DType::f64, "the definition in MPFI intervals, their midpoints rounded once"),
+      entry<Arb>(wide, DType::f64, "the definition in Arb balls, their midpoints rounded once"),
   };
 }
 

@@ -9,9 +9,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "../support/flint_caches.h"
 #include "attest/attention.h"
 #include "attest/formal.h"
 #include "attest/multihead.h"
+#include "attest/scalars/arb.h"
 #include "attest/scalars/bin_float.h"
 #include "attest/scalars/half.h"
 #include "attest/scalars/mpfi.h"
@@ -20,7 +22,8 @@
 
 namespace attest {
 
-/// Decimal digits of core:mpfr and core:mpfi: about 200 bits. The products of doubles are exact from 32 digits on.
+/// Decimal digits of core:mpfr, core:mpfi and core:arb: about 200 bits. The products of doubles are exact from 32
+/// digits on.
 inline constexpr unsigned run_time_digits = 61;
 
 /// Sets the precision of scalars that have one at run time, for the time of a call.
@@ -34,6 +37,12 @@ template <>
 struct CallPrecision<Interval> {
   PrecisionScope<Mpfr> middles{run_time_digits};
   PrecisionScope<Interval> intervals{run_time_digits};
+};
+
+template <>
+struct CallPrecision<Arb> {
+  CallPrecision() { detail::free_flint_caches_at_thread_end(); }
+  PrecisionScope<Arb> balls{run_time_digits};
 };
 
 inline DType dtype_of(const attest_tensor& t) {
@@ -73,6 +82,15 @@ void refuse_loose([[maybe_unused]] const T& x) {
     mpfi_mag(largest.backend().data(), x.backend().data());
     if (!isfinite(width) || width > ldexp(largest, -55))
       throw LooseEnclosure("the enclosure of an output is too loose to be rounded to one number");
+  } else if constexpr (std::is_same_v<T, Arb>) {
+    if (x.is_undefined() || mag_is_zero(arb_radref(x.ball())) != 0) return;
+    // 2^-56 of the midpoint: the radius is half of the width.
+    arf_t allowed;
+    arf_init(allowed);
+    arf_mul_2exp_si(allowed, arb_midref(x.ball()), -56);
+    const bool loose = arf_cmpabs_mag(allowed, arb_radref(x.ball())) < 0;
+    arf_clear(allowed);
+    if (loose) throw LooseEnclosure("the enclosure of an output is too loose to be rounded to one number");
   }
 }
 
@@ -196,6 +214,13 @@ inline WideInterval wide_interval(const Interval& x) {
   mpfi_get_right(ends.upper.backend().data(), x.backend().data());
   return ends;
 }
+/// Of more digits than Wide's: rounded outward.
+inline WideInterval wide_interval(const Arb& x) {
+  WideInterval ends{std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+  if (x.is_undefined()) return ends;
+  arb_get_interval_mpfr(ends.lower.backend().data(), ends.upper.backend().data(), x.ball());
+  return ends;
+}
 template <unsigned digits>
 WideInterval wide_interval(const boost::multiprecision::number<boost::multiprecision::cpp_bin_float<digits>,
                                                                boost::multiprecision::et_off>& x) {
@@ -231,10 +256,12 @@ template <>
 inline constexpr bool is_wide_scalar<Mpfr> = true;
 template <>
 inline constexpr bool is_wide_scalar<Interval> = true;
+template <>
+inline constexpr bool is_wide_scalar<Arb> = true;
 
 template <class T>
 double unit_of() {
-  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Expression>) {
+  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Arb> || std::is_same_v<T, Expression>) {
     return 0;
   } else if constexpr (std::is_same_v<T, Mpfr>) {
     // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.

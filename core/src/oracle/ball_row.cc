@@ -6,10 +6,6 @@
 namespace attest::detail {
 namespace {
 
-struct FlintCaches {
-  ~FlintCaches() { flint_cleanup(); }
-};
-
 double end_of(const arb_t x, bool upper, bool size) {
   arf_t end;
   arf_init(end);
@@ -24,10 +20,6 @@ double end_of(const arb_t x, bool upper, bool size) {
 }
 
 }  // namespace
-
-void free_flint_caches_at_thread_end() {
-  thread_local FlintCaches caches;
-}
 
 double lower_end(const arb_t x) {
   return end_of(x, false, false);
