@@ -28,6 +28,7 @@ bool is_whole_line(const Arb& x) {
 
 TEST(Arb, TellsWhatIsUndefinedFromWhatIsLoose) {
   const Arb zero(0), one(1), plus(infinity), minus(-infinity), around = ball(0.5, 1);
+  // NOLINTNEXTLINE(misc-redundant-expression): inf - inf is what is asked
   for (const Arb& x : {plus - plus, minus + plus, zero * plus, minus * zero, plus / plus, Arb(), Arb(std::nan("")),
                        Arb() + one, Arb() * zero, Arb() / around, one / Arb(), exp(Arb()), log(Arb())}) {
     EXPECT_TRUE(x.is_undefined());
@@ -75,6 +76,27 @@ TEST(Arb, HoldsTheResultOfEveryPoint) {
     EXPECT_FALSE(Traits::contains(a + b, Mpfr(Mpfr(x) + Mpfr(y) + Mpfr(3 * r))));
     EXPECT_FALSE(Traits::contains(exp(Arb(x)), Mpfr(exp(Mpfr(x)) * (1 + ldexp(Mpfr(1), -40)))));
   }
+}
+
+TEST(Arb, IsLeftAloneByZeroAndScaledExactlyByPowersOfTwo) {
+  const PrecisionScope<Arb> balls(20);
+  const Arb x = exp(ball(1, 0.1)) / Arb(3), zero(0), one(1);
+  for (const Arb& same : {x + zero, zero + x, x - zero, x * one, one * x, x * one + Arb(7) * zero})
+    EXPECT_TRUE(arb_equal(same.ball(), x.ball()));
+  for (const double power : {-1.0, 0x1p-1074, -0x1p1000, 4.0}) {
+    for (const Arb& y : {Arb(power) * x, x * Arb(power)}) {
+      EXPECT_TRUE(mag_equal(arb_radref((y / Arb(power)).ball()), arb_radref((x / one).ball()))) << power;
+      EXPECT_TRUE(arf_equal(arb_midref((y * Arb(1 / power)).ball()), arb_midref(x.ball())) || power == 0x1p-1074);
+      EXPECT_EQ(arf_sgn(arb_midref(y.ball())), power < 0 ? -1 : 1);
+    }
+  }
+  EXPECT_FALSE(arb_equal((x * Arb(3)).ball(), x.ball()));
+  EXPECT_TRUE((Arb() * Arb(2)).is_undefined());
+  EXPECT_TRUE(is_whole_line(one / ball(0, 1) * Arb(-2)));
+  EXPECT_EQ(Traits::to_double(Arb(infinity) * Arb(-2)), -infinity);
+  EXPECT_TRUE((Arb() + zero).is_undefined());
+  EXPECT_TRUE((one * Arb()).is_undefined());
+  EXPECT_TRUE((zero * Arb()).is_undefined());
 }
 
 TEST(Arb, HasThePrecisionOfItsScope) {

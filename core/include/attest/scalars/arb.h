@@ -13,6 +13,10 @@
 
 namespace attest {
 
+class Arb;
+[[nodiscard]] Arb exp(const Arb& a);
+[[nodiscard]] Arb log(const Arb& a);
+
 /// A ball, midpoint and radius. Its kinds: a finite midpoint with any radius, an infinite radius being the whole line
 /// and saying nothing; an infinity; or undefined (a NaN midpoint), which every operation passes on and which comes of
 /// undefined operands and of exact ones that have no result (inf - inf, 0 * inf, log -1). What Arb answers with NaN
@@ -51,9 +55,17 @@ class Arb {
   [[nodiscard]] arb_ptr ball() { return x_; }
   [[nodiscard]] bool is_undefined() const { return arf_is_nan(arb_midref(x_)) != 0; }
 
-  friend Arb operator+(const Arb& a, const Arb& b) { return of(arb_add, a, b); }
-  friend Arb operator-(const Arb& a, const Arb& b) { return of(arb_sub, a, b); }
-  friend Arb operator*(const Arb& a, const Arb& b) { return of(arb_mul, a, b); }
+  // Arb rounds radii up even where nothing is to be done. Adding 0 and multiplying by ±2^k are exact here, so that a
+  // product with the identity gives back the same balls, and 2^k times the values 2^k times the output.
+  friend Arb operator+(const Arb& a, const Arb& b) {
+    if (arb_is_zero(b.x_) != 0) return a;
+    return arb_is_zero(a.x_) != 0 ? b : of(arb_add, a, b);
+  }
+  friend Arb operator-(const Arb& a, const Arb& b) { return arb_is_zero(b.x_) != 0 ? a : of(arb_sub, a, b); }
+  friend Arb operator*(const Arb& a, const Arb& b) {
+    if (b.is_power_of_two()) return scaled(a, b);
+    return a.is_power_of_two() ? scaled(b, a) : of(arb_mul, a, b);
+  }
   friend Arb operator/(const Arb& a, const Arb& b) {
     Arb quotient = of(arb_div, a, b);
     if (arb_contains_zero(b.x_) != 0 && !a.is_undefined() && !b.is_undefined()) arb_zero_pm_inf(quotient.x_);
@@ -87,6 +99,19 @@ class Arb {
     return result;
   }
   [[nodiscard]] bool is_exact() const { return mag_is_zero(arb_radref(x_)) != 0; }
+  /// Exactly ±2^k, k any whole number.
+  [[nodiscard]] bool is_power_of_two() const { return is_exact() && arf_bits(arb_midref(x_)) == 1; }
+  static Arb scaled(const Arb& a, const Arb& power) {
+    Arb result;
+    fmpz_t exponent;
+    fmpz_init(exponent);
+    // Arf's exponents are those of numbers from 1/2 to 1.
+    fmpz_sub_ui(exponent, ARF_EXPREF(arb_midref(power.x_)), 1);
+    arb_mul_2exp_fmpz(result.x_, a.x_, exponent);
+    fmpz_clear(exponent);
+    if (arf_sgn(arb_midref(power.x_)) < 0) arb_neg(result.x_, result.x_);
+    return result;
+  }
   /// Brings a result to one of the kinds of ball.
   void settle(bool undefined_operand, bool exact_operands) {
     const arf_struct* const middle = arb_midref(x_);
@@ -104,10 +129,6 @@ class Arb {
   inline static thread_local unsigned digits_ = 50;
   arb_t x_;
 };
-
-// Friends of the class, named for qualified calls.
-[[nodiscard]] Arb exp(const Arb& a);
-[[nodiscard]] Arb log(const Arb& a);
 
 template <>
 struct ScalarTraits<Arb> {
