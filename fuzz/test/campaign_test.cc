@@ -238,7 +238,7 @@ TEST(Campaign, shrinks_few_of_the_same_kind) {
   road.check = [](const Property&, Kernel&, const Case&) {
     return Verdict{.outcome = Outcome::violated, .violation = Violation::bound, .utilisation = 2};
   };
-  const Case smallest = decode(Recipe());
+  Case smallest = decode(Recipe());
   road.shrink = [&](const Property&, Kernel&, const Case& c, int budget) {
     EXPECT_LE(budget, 1000);
     ++shrunk;
