@@ -31,7 +31,8 @@ namespace attest {
 [[nodiscard]] Tensor identity_tensor(DType dtype, std::int64_t size);
 /// XW + 1b^T in x's dtype; X [batch, rows, c]. `exact` becomes false where a sum or its rounding is not exact.
 [[nodiscard]] Tensor projected(const Tensor& x, const Tensor& w, const Tensor& b, bool& exact);
-/// The case that starts from the projected tokens: q, k, v projected (exactly: hypotheses::exact_projections), W = I, no b.
+/// The case that starts from the projected tokens: q, k, v projected (exactly: hypotheses::exact_projections), W = I,
+/// no b.
 [[nodiscard]] Case with_tokens_projected(const Case& c);
 /// The case of tokens x for q, k and v alike.
 [[nodiscard]] Case with_tokens(Case c, const Tensor& x);
