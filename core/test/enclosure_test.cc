@@ -66,7 +66,7 @@ TYPED_TEST(Enclosure, HoldsTheExactOutputAndLogSumExp) {
     const Matrix<double> q = this->doubles(3, 4), k = this->doubles(6, 4), v = this->doubles(6, 2),
                          b = this->doubles(3, 6);
     const double tau = 0.3 + 0.01 * repeat;
-    const auto run = [&]<class T>(T scale) {
+    const auto run = [&]<class T>(const T& scale) {
       Mask<T> mask =
           additive_mask(matrix_from<T>(b), repeat % 2 == 0 ? MaskConvention::post_scale : MaskConvention::pre_scale);
       mask.causal = Causal::bottom_right;
@@ -122,7 +122,7 @@ TYPED_TEST(Enclosure, HoldsTheAttentionOfEveryPointOfWideInputs) {
 TYPED_TEST(Enclosure, SurvivesSplittingMergingHeadsAndColumns) {
   using Ball = TypeParam;
   const Matrix<double> q = this->doubles(3, 4), k = this->doubles(7, 4), v = this->doubles(7, 2);
-  const auto split = [&]<class T>(T scale) {
+  const auto split = [&]<class T>(const T& scale) {
     const Matrix<T> qs = matrix_from<T>(q), ks = matrix_from<T>(k), vs = matrix_from<T>(v);
     const Mask<T> none;
     PartialAttention<T> merged = partial_attention(qs, ks, vs, scale, none, 0, 2);
@@ -137,7 +137,7 @@ TYPED_TEST(Enclosure, SurvivesSplittingMergingHeadsAndColumns) {
 
   const Matrix<double> w = this->doubles(4, 4), w_v = this->doubles(2, 4), w_o = this->doubles(4, 3),
                        b_o = this->doubles(1, 3);
-  const auto heads = [&]<class T>(T scale) {
+  const auto heads = [&]<class T>(const T& scale) {
     MultiheadWeights<T> weights{.q = {matrix_from<T>(w), {}},
                                 .k = {matrix_from<T>(w), {}},
                                 .v = {matrix_from<T>(w_v), {}},
