@@ -7,13 +7,6 @@ namespace {
 constexpr int lanes = 8;
 typedef double vec __attribute__((vector_size(lanes * sizeof(double))));
 
-struct Yes {
-  static constexpr bool value = true;
-};
-struct No {
-  static constexpr bool value = false;
-};
-
 #include "key_loops.inc"
 
 }  // namespace
