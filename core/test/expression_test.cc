@@ -104,6 +104,25 @@ TEST_F(Expressions, AreDecidedByEachBackEnd) {
   }
 }
 
+TEST_F(Expressions, AddUpTheErrorsOfAllFieldsAndMultiplyThoseOfPasses) {
+  // exp(x) exp(y) = exp(x + y) for so many x and y of their own, so that each pair has a field of its own.
+  const auto error_of = [&](int pairs, double wanted) {
+    const std::unique_ptr<ProofBackEnd> field = make_back_end(BackEnd::finite_field);
+    for (int pair = 0; pair < pairs; ++pair) {
+      const Expression a = scope.real("a"), b = scope.real("b");
+      EXPECT_TRUE(field->identical(scope, (exp(a) * exp(b)).node(), exp(a + b).node()));
+    }
+    EXPECT_TRUE(field->made_sure(scope, wanted));
+    return field->log2_error();
+  };
+  // One point modulo p < 2^63 cannot tell more surely than this; atoms are drawn from fewer than 2^56.
+  const double one = error_of(1, 0);
+  EXPECT_GT(one, -63);
+  EXPECT_LT(one, -20);
+  EXPECT_NEAR(error_of(64, 0), one + 6, 1e-3);
+  EXPECT_NEAR(error_of(1, -60), std::ceil(-60 / one) * one, 1e-3) << "as many passes as it takes";
+}
+
 TEST_F(Expressions, HaveSignsAsFarAsTheirTermsTell) {
   struct Row {
     Expression number;
