@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -14,7 +15,8 @@
 namespace attest {
 namespace {
 
-constexpr int raw_slots = 4;
+/// Slots of an attention case; they come first. The flags of the others stand behind those of the layouts.
+constexpr std::size_t attention_slots = 4;
 constexpr double least_scale = 0x1p-100, largest_scale = 0x1p100;
 
 /// The bytes of an input one after the other; zeros behind the last.
@@ -109,8 +111,11 @@ void make_valid(Input& input) {
     input.scale = scale == scale ? std::clamp(scale, least_scale, largest_scale) : 1.0;
   }
   if (input.changes.size() > most_changes) input.changes.resize(most_changes);
-  for (auto& bits : input.raw)
+  for (std::size_t i = 0; i < input.raw.size(); ++i) {
+    auto& bits = input.raw[i];
+    if (bits && i >= attention_slots && r.operation == Operation::attention) bits.reset();
     if (bits && bits->size() > most_raw_bytes) bits->resize(most_raw_bytes);
+  }
 }
 
 /// NaN and Inf as the largest number of their sign.
@@ -157,23 +162,31 @@ Case case_of_bits(const Input& input) {
   return c;
 }
 
+/// Room for the bits of a mask, whatever mask the recipe has.
+Tensor empty_mask(const Recipe& r, const Case& c) {
+  const bool attention = c.operation == Operation::attention;
+  const Shape &q = c.q().shape(), &k = c.k().shape();
+  const std::int64_t heads = attention ? q[1] : c.heads;
+  return {r.boolean_mask ? DType::boolean : r.dtype,
+          {r.mask_per_batch ? q[0] : 1, r.mask_per_head ? heads : 1, q[attention ? 2 : 1], k[attention ? 2 : 1]}};
+}
+
 void put_bits(const Input& input, Case& c) {
-  for (int i = 0; i < raw_slots; ++i) {
-    const auto& bits = input.raw[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < input.raw.size(); ++i) {
+    const auto& bits = input.raw[i];
     if (!bits) continue;
     const auto slot = static_cast<Slot>(i);
     if (slot == Slot::mask) {
-      const Recipe& r = input.recipe;
-      const Shape& q = c.q().shape();
-      c[slot] = Tensor(r.boolean_mask ? DType::boolean : r.dtype,
-                       {r.mask_per_batch ? q[0] : 1, r.mask_per_head ? q[1] : 1, q[2], c.k().shape()[2]});
-    }
-    fill_from(c[slot], *bits);
-    if (slot == Slot::mask)
+      c[slot] = empty_mask(input.recipe, c);
+      fill_from(c[slot], *bits);
       make_mask(c[slot]);
-    else
+    } else if (c[slot].present()) {
+      fill_from(c[slot], *bits);
       make_finite(c[slot]);
+    }
   }
+  const bool tied = c.operation == Operation::multihead && input.recipe.self_attention;
+  if (tied && (input.raw[0] || input.raw[1] || input.raw[2])) c[Slot::k] = c[Slot::v] = c.q();
 }
 
 void apply(const Change& change, Case& c) {
@@ -184,9 +197,35 @@ void apply(const Change& change, Case& c) {
   tensor.set(static_cast<std::int64_t>(change.index) % tensor.elements(), value);
 }
 
-std::optional<std::int32_t> extent(std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value < least || value > most) return std::nullopt;
-  return static_cast<std::int32_t>(value);
+/// Those that are too large come out too large.
+std::int32_t extent(std::int64_t value) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(value, std::numeric_limits<std::int32_t>::max()));
+}
+
+/// The extents of an attention case, without regard to what an input may hold.
+void read_extents_of_attention(const Case& c, Recipe& r) {
+  const Shape &q = c.q().shape(), &v = c.v().shape();
+  r.batch = extent(q[0]), r.heads = extent(q[1]), r.kv_heads = extent(v[1]);
+  r.queries = extent(q[2]), r.keys = extent(v[2]);
+  r.dk = extent(q[3]), r.dv = extent(v[3]);
+}
+
+/// The same of a multihead case, and which of its tensors there are. False where no recipe has just those.
+bool read_extents_of_multihead(const Case& c, Recipe& r) {
+  const Shape &q = c.q().shape(), &k = c.k().shape();
+  r.batch = extent(q[0]), r.queries = extent(q[1]), r.keys = extent(k[1]);
+  r.c_q = extent(q[2]), r.c_k = extent(k[2]), r.c_v = extent(c.v().shape()[2]);
+  r.heads = c.heads;
+  r.dk = extent(c[Slot::w_q].shape()[1] / c.heads), r.dv = extent(c[Slot::w_v].shape()[1] / c.heads);
+  r.output_projection = c[Slot::w_o].present();
+  if (r.output_projection) r.d_o = extent(c[Slot::w_o].shape()[1]);
+  const auto all_or_none = [&](std::initializer_list<Slot> slots, bool& there) {
+    there = c[*slots.begin()].present();
+    return std::ranges::all_of(slots, [&](Slot slot) { return c[slot].present() == there; });
+  };
+  r.self_attention = c.q() == c.k() && c.q() == c.v();
+  return all_or_none({Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}, r.biases) &&
+         all_or_none({Slot::bias_k, Slot::bias_v}, r.key_value_bias);
 }
 
 bool all_finite(const Tensor& tensor) {
@@ -227,12 +266,17 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
   if ((present & 0x10) != 0) input.scale = scale;
   // Of q, k, v, mask, out and lse, where a bit says so: most cases are row-major.
   const bool laid_out = (present & 0x20) != 0;
-  for (int i = 0; i < raw_slots; ++i) r.layouts.inputs[static_cast<std::size_t>(i)] = read_kind<MemoryLayout>(reader);
+  for (std::size_t i = 0; i < attention_slots; ++i) r.layouts.inputs[i] = read_kind<MemoryLayout>(reader);
   r.layouts.out = read_kind<MemoryLayout>(reader);
   r.layouts.lse = read_kind<MemoryLayout>(reader);
   for (MemoryLayout* const layout : {&r.layouts.out, &r.layouts.lse})
     if (*layout == MemoryLayout::repeated) *layout = MemoryLayout::row_major;
   if (!laid_out) r.layouts = {};
+  const std::uint64_t raw = (present & 0xf) | reader.number(2) << attention_slots;
+  for (std::size_t i = attention_slots; i < slot_count; ++i) {
+    const auto layout = read_kind<MemoryLayout>(reader);
+    if (laid_out && operation == Operation::multihead) r.layouts.inputs[i] = layout;
+  }
   reader.skip_to(input_header_bytes);
   for (std::size_t i = 0; i < changes; ++i) {
     Change change;
@@ -241,10 +285,10 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
     change.value = std::bit_cast<double>(reader.number(8));
     input.changes.push_back(change);
   }
-  for (int i = 0; i < raw_slots; ++i) {
-    if ((present >> i & 1) == 0) continue;
+  for (std::size_t i = 0; i < (operation == Operation::attention ? attention_slots : input.raw.size()); ++i) {
+    if ((raw >> i & 1) == 0) continue;
     const std::size_t said = reader.number(2) % (most_raw_bytes + 1);
-    std::vector<std::byte>& bits = input.raw[static_cast<std::size_t>(i)].emplace(std::min(said, reader.left()));
+    std::vector<std::byte>& bits = input.raw[i].emplace(std::min(said, reader.left()));
     for (std::byte& byte : bits) byte = std::byte{reader.byte()};
   }
   make_valid(input);
@@ -260,8 +304,9 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
   const auto flag_fields = flags_in(r);
   for (std::size_t i = 0; i < flag_fields.size(); ++i) flags |= std::uint64_t{*flag_fields[i]} << i;
   writer.number(flags, 1);
-  std::uint64_t present = 0;
-  for (std::size_t i = 0; i < input.raw.size(); ++i) present |= std::uint64_t{input.raw[i].has_value()} << i;
+  std::uint64_t raw = 0;
+  for (std::size_t i = 0; i < input.raw.size(); ++i) raw |= std::uint64_t{input.raw[i].has_value()} << i;
+  std::uint64_t present = raw & 0xf;
   if (input.scale) present |= 0x10;
   if (r.layouts != Layouts()) present |= 0x20;
   writer.number(present, 1);
@@ -275,10 +320,14 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
   for (const std::int32_t* const extent : extents_in(r)) write_extent(writer, *extent);
   writer.number(r.seed, 8);
   writer.number(std::bit_cast<std::uint64_t>(input.scale.value_or(0)), 8);
-  for (int i = 0; i < raw_slots; ++i)
-    writer.number(static_cast<unsigned>(r.layouts.inputs[static_cast<std::size_t>(i)]), 1);
+  for (std::size_t i = 0; i < attention_slots; ++i) writer.number(static_cast<unsigned>(r.layouts.inputs[i]), 1);
   writer.number(static_cast<unsigned>(r.layouts.out), 1);
   writer.number(static_cast<unsigned>(r.layouts.lse), 1);
+  writer.number(raw >> attention_slots, 2);
+  for (std::size_t i = attention_slots; i < slot_count; ++i) {
+    const bool there = r.operation == Operation::multihead;
+    writer.number(there ? static_cast<unsigned>(r.layouts.inputs[i]) : 0, 1);
+  }
   writer.bytes.resize(input_header_bytes);
   for (const Change& change : input.changes) {
     writer.number(static_cast<unsigned>(change.slot) % 3, 1);
@@ -313,47 +362,45 @@ Case case_of(const Input& given, const Property& property) {
   const bool attention = input.recipe.operation == Operation::attention;
   Case c = attention && input.raw[0] && input.raw[1] && input.raw[2] ? case_of_bits(input) : decode(input.recipe);
   if (input.scale) c.scale = *input.scale;
-  if (attention) put_bits(input, c);
+  put_bits(input, c);
   for (const Change& change : input.changes) apply(change, c);
   return c;
 }
 
 std::optional<Input> input_of(const Case& c) {
-  if (c.operation != Operation::attention) return std::nullopt;
   if (!(c.scale >= least_scale && c.scale <= largest_scale)) return std::nullopt;
-  const Shape &q = c.q().shape(), &v = c.v().shape();
-  const auto batch = extent(q[0], 1, 512), heads = extent(q[1], 1, 512), kv_heads = extent(v[1], 1, 512),
-             queries = extent(q[2], 0, most_tokens), keys = extent(v[2], 0, most_tokens), dk = extent(q[3], 1, 512),
-             dv = extent(v[3], 1, 512);
-  if (!batch || !heads || !kv_heads || !queries || !keys || !dk || !dv) return std::nullopt;
   Input input;
   Recipe& r = input.recipe;
+  r.operation = c.operation;
   r.dtype = c.dtype();
-  r.batch = *batch, r.heads = *heads, r.kv_heads = *kv_heads;
-  r.queries = *queries, r.keys = *keys, r.dk = *dk, r.dv = *dv;
-  Recipe limited = r;
-  limit_work(limited);
-  if (limited.batch != r.batch || limited.heads != r.heads || limited.queries != r.queries || limited.keys != r.keys ||
-      limited.dk != r.dk || limited.dv != r.dv) {
+  if (c.operation == Operation::attention)
+    read_extents_of_attention(c, r);
+  else if (!read_extents_of_multihead(c, r))
     return std::nullopt;
-  }
+  const Recipe exact = r;
+  make_valid(input);
+  const auto kept = extents_in(r);
+  const auto wanted = extents_in(exact);
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    if (*kept[i] != *wanted[i]) return std::nullopt;
   r.causal = c.causal;
   r.convention = c.mask_convention;
   r.layouts = layouts_of(c);
   input.scale = c.scale;
-  for (int i = 0; i < raw_slots; ++i) {
-    const Tensor& tensor = c[static_cast<Slot>(i)];
-    if (!tensor.present()) continue;
+  for (std::size_t i = 0; i < input.raw.size(); ++i) {
+    const auto slot = static_cast<Slot>(i);
+    const Tensor& tensor = c[slot];
+    if (!tensor.present() || (r.self_attention && (slot == Slot::k || slot == Slot::v))) continue;
     const std::span<const std::byte> bytes = tensor.bytes();
     if (bytes.size() > most_raw_bytes) return std::nullopt;
-    if (static_cast<Slot>(i) != Slot::mask && !all_finite(tensor)) return std::nullopt;
-    input.raw[static_cast<std::size_t>(i)].emplace(bytes.begin(), bytes.end());
+    if (slot != Slot::mask && !all_finite(tensor)) return std::nullopt;
+    input.raw[i].emplace(bytes.begin(), bytes.end());
   }
   if (const Tensor& mask = c.mask(); mask.present()) {
     if (mask.dtype() != DType::boolean && mask.dtype() != r.dtype) return std::nullopt;
     r.boolean_mask = mask.dtype() == DType::boolean;
-    r.mask_per_batch = mask.shape()[0] == q[0] && q[0] > 1;
-    r.mask_per_head = mask.shape()[1] == q[1] && q[1] > 1;
+    r.mask_per_batch = mask.shape()[0] == r.batch && r.batch > 1;
+    r.mask_per_head = mask.shape()[1] == r.heads && r.heads > 1;
   }
   return input;
 }

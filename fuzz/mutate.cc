@@ -60,6 +60,30 @@ double work_of(const Recipe& r) {
   return static_cast<double>(r.batch) * r.heads * r.queries * r.keys * (static_cast<double>(r.dk) + r.dv);
 }
 
+/// What a multihead case has beside attention.
+void change_parts(Input& input, Stream& stream) {
+  Recipe& r = input.recipe;
+  switch (stream.below(5)) {
+    case 0:
+      r.biases = !r.biases;
+      return;
+    case 1:
+      r.key_value_bias = !r.key_value_bias;
+      return;
+    case 2:
+      r.output_projection = !r.output_projection;
+      return;
+    case 3:
+      r.self_attention = !r.self_attention;
+      return;
+    default:
+      r.matrices = any_kind<MatrixKind>(stream);
+      for (int i = 0; i < slot_count; ++i)
+        if (static_cast<Slot>(i) != Slot::mask) input.raw[static_cast<std::size_t>(i)].reset();
+      return;
+  }
+}
+
 void change_structure(Input& input, Stream& stream) {
   Recipe& r = input.recipe;
   switch (stream.below(12)) {
@@ -93,9 +117,9 @@ void change_structure(Input& input, Stream& stream) {
       input.raw[3].reset();
       return;
     case 7:
-      r.matrices = any_kind<MatrixKind>(stream);
       r.mask_per_batch = stream.one_in(2);
       r.mask_per_head = stream.one_in(2);
+      if (r.operation == Operation::multihead) change_parts(input, stream);
       return;
     case 8:
       if (input.scale && !stream.one_in(3)) {
@@ -118,11 +142,12 @@ void change_structure(Input& input, Stream& stream) {
   }
 }
 
-/// A tensor of q, k and v that has elements; q where none has.
+/// A tensor that has elements, no mask, and one of q, k and v at least every other time; q where none has.
 Tensor& some_tensor(Case& c, Stream& stream) {
   for (int attempt = 0; attempt < 6; ++attempt) {
-    Tensor& tensor = c[static_cast<Slot>(stream.below(3))];
-    if (tensor.elements() > 0) return tensor;
+    const bool token = c.operation == Operation::attention || stream.one_in(2);
+    const auto slot = static_cast<Slot>(token ? stream.below(3) : stream.between(4, slot_count - 1));
+    if (c[slot].elements() > 0) return c[slot];
   }
   return c[Slot::q];
 }
@@ -156,13 +181,13 @@ void set_finite(Tensor& tensor, std::int64_t at, double value) {
   tensor.set(at, value == value ? std::clamp(value, -largest, largest) : 0.0);
 }
 
-/// One step in the numbers of q, k and v.
+/// One step in the numbers of one tensor.
 void change_numbers(Case& c, Stream& stream) {
   Tensor& tensor = some_tensor(c, stream);
   const std::int64_t elements = tensor.elements();
   if (elements == 0) return;
   const Format& format = format_of(tensor.dtype());
-  const std::int64_t width = tensor.shape()[3], rows = elements / std::max<std::int64_t>(width, 1);
+  const std::int64_t width = tensor.shape()[tensor.shape().rank() - 1], rows = elements / std::max<std::int64_t>(width, 1);
   const std::int64_t at = stream.below(elements);
   const std::int64_t row = stream.below(rows), other = stream.below(rows);
   switch (stream.below(12)) {
@@ -210,8 +235,9 @@ void change_numbers(Case& c, Stream& stream) {
 /// The bits of a step may have made a NaN or an infinity.
 void change_finitely(Case& c, Stream& stream) {
   change_numbers(c, stream);
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
-    Tensor& tensor = c[slot];
+  for (int slot = 0; slot < slot_count; ++slot) {
+    if (static_cast<Slot>(slot) == Slot::mask) continue;
+    Tensor& tensor = c[static_cast<Slot>(slot)];
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
       if (!std::isfinite(tensor[i])) set_finite(tensor, i, tensor[i]);
   }
@@ -250,11 +276,14 @@ Input mutated(const Input& input, const Target& target, Stream& stream) {
   if (std::optional<Input> bits = input_of(c)) {
     // What the recipe says stays for later changes of structure; the bits say everything now.
     for (std::int64_t i = 0; i < steps; ++i) change_finitely(c, stream);
+    // What was one tensor stays one, or a self-attention would never be bred.
+    if (bits->recipe.self_attention) c[Slot::k] = c[Slot::v] = c.q();
     bits = input_of(c);
     if (!input.drawn) {
       bits->recipe.scores = input.recipe.scores;
       bits->recipe.values = input.recipe.values;
       bits->recipe.scale = input.recipe.scale;
+      bits->recipe.matrices = input.recipe.matrices;
     }
     bits->recipe.seed = input.recipe.seed;
     return std::move(*bits);
@@ -280,6 +309,10 @@ Input crossed(const Input& a, const Input& b, Stream& stream) {
   if (stream.one_in(2)) {
     result.recipe.values = b.recipe.values;
     result.raw[2] = b.raw[2];
+  }
+  if (stream.one_in(2)) {
+    result.recipe.matrices = b.recipe.matrices;
+    std::copy(b.raw.begin() + 4, b.raw.end(), result.raw.begin() + 4);
   }
   if (stream.one_in(2)) {
     result.recipe.mask = b.recipe.mask;
