@@ -10,8 +10,10 @@
 #include "attest/kernel_under_test.h"
 #include "attest/worker.h"
 #include "commands.h"
+#include "completion.h"
 #include "faults/faults.h"
 #include "interrupt.h"
+#include "manual.h"
 #include "text.h"
 #include "version.h"
 
@@ -25,6 +27,10 @@ int run(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
   if (options.version) {
     fmt::print("attest {}\n", version());
+    return 0;
+  }
+  if (options.man_page || options.bash_completion) {
+    std::fputs((options.man_page ? man_page() : bash_completion()).c_str(), stdout);
     return 0;
   }
   if (options.help) {

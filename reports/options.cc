@@ -13,6 +13,7 @@
 #include "attest/case.h"
 #include "attest/names.h"
 #include "interrupt.h"
+#include "option_table.h"
 
 namespace attest {
 namespace {
@@ -123,24 +124,9 @@ void set_inconclusive(Options& options, Text text) {
   options.inconclusive_held = true;
 }
 
-enum class Takes { nothing, one, several };  ///< several: as many as follow, and the option may be repeated
-
-constexpr unsigned on(Command command) {
-  return 1U << static_cast<unsigned>(command);
-}
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
                    merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit),
                    probe = on(Command::probe), prove = on(Command::prove), fuzz = on(Command::fuzz);
-
-struct OptionRow {
-  unsigned commands;
-  std::string_view flags;  ///< "-o,--output"; without a dash: the name of the positional arguments
-  std::string_view value;  ///< what follows, for the help
-  Takes takes;
-  std::string_view help;
-  void (*apply)(Options&, Text);
-  bool repeats = false;
-};
 
 constexpr OptionRow rows[] = {
     {check, "--kernel", "KERNEL", Takes::one,
@@ -286,14 +272,6 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.inputs.emplace_back(t); }},
 };
 
-struct CommandRow {
-  Command command;
-  std::string_view name;
-  std::string_view usage;
-  std::string_view help;
-  std::string_view example;
-};
-
 constexpr CommandRow commands[] = {
     {Command::check, "check", "attest check [OPTIONS]",
      "Checks kernels against every property and writes a run folder with a journal, cases, a summary and a report. The "
@@ -338,14 +316,24 @@ constexpr CommandRow commands[] = {
      "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"},
 };
 
+constexpr ProgramFlag flags_of_the_program[] = {
+    {"-h,--help", "this text; attest COMMAND --help for its options", &Options::help},
+    {"--version", "the version", &Options::version},
+    {"--man-page", "the manual page of every command: attest --man-page | man -l -", &Options::man_page},
+    {"--bash-completion", "completion for bash: source <(attest --bash-completion)", &Options::bash_completion},
+};
+
+constexpr ExitStatus statuses[] = {
+    {0, "held (fuzz: no finding; replay: not reproduced)"},
+    {1, "violated (replay: reproduced)"},
+    {2, "wrong command or input"},
+    {3, "a kernel could not be loaded, or nothing could be checked"},
+    {4, "inconclusive"},
+    {130, "interrupted"},
+};
+
 const CommandRow& row_of(Command command) {
   return *std::ranges::find(commands, command, &CommandRow::command);
-}
-
-/// The option under the name that a mistyped one is compared with: its long form.
-std::string_view long_name(const OptionRow& row) {
-  const std::size_t comma = row.flags.find(',');
-  return comma == std::string_view::npos ? row.flags : row.flags.substr(comma + 1);
 }
 
 void refuse_leftovers(const CommandRow& command, const std::vector<std::string>& leftovers) {
@@ -353,7 +341,7 @@ void refuse_leftovers(const CommandRow& command, const std::vector<std::string>&
   const std::string word = leftovers.front().substr(0, leftovers.front().find('='));
   std::vector<std::string_view> known{"--help"};
   for (const OptionRow& row : rows) {
-    if ((row.commands & on(command.command)) != 0 && row.flags.front() == '-') known.push_back(long_name(row));
+    if ((row.commands & on(command.command)) != 0 && row.flags.front() == '-') known.push_back(long_flag(row.flags));
   }
   if (word.starts_with("-")) {
     throw UsageError(fmt::format("unknown option {} of attest {}{}", in_quotes(word), command.name,
@@ -381,7 +369,7 @@ void add_options(CLI::App& app, const CommandRow& command, Options& options) {
     auto* option = app.add_option_function<std::vector<std::string>>(
         flags, [&options, &row](const std::vector<std::string>& values) {
           if (row.takes == Takes::one && !row.repeats && values.size() > 1) {
-            throw UsageError(fmt::format("{} is given {} times; give it once", long_name(row), values.size()));
+            throw UsageError(fmt::format("{} is given {} times; give it once", long_flag(row.flags), values.size()));
           }
           for (const std::string& value : values) row.apply(options, value);
         });
@@ -450,6 +438,38 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 
 }  // namespace
 
+std::span<const CommandRow> command_rows() {
+  return commands;
+}
+
+std::span<const OptionRow> option_rows() {
+  return rows;
+}
+
+std::span<const ProgramFlag> program_flags() {
+  return flags_of_the_program;
+}
+
+std::span<const ExitStatus> exit_statuses() {
+  return statuses;
+}
+
+std::string_view long_flag(std::string_view flags) {
+  const std::size_t comma = flags.find(',');
+  return comma == std::string_view::npos ? flags : flags.substr(comma + 1);
+}
+
+std::string comma_separated(std::string_view flags) {
+  const std::size_t comma = flags.find(',');
+  if (comma == std::string_view::npos) return std::string(flags);
+  return fmt::format("{}, {}", flags.substr(0, comma), flags.substr(comma + 1));
+}
+
+std::string option_usage(const OptionRow& row) {
+  if (row.value.empty()) return comma_separated(row.flags);
+  return fmt::format("{} {}{}", comma_separated(row.flags), row.value, row.takes == Takes::several ? "..." : "");
+}
+
 KernelOptions Options::kernel_options() const {
   KernelOptions options;
   options.reply = timeout;
@@ -464,8 +484,9 @@ Options parse_options(int argc, const char* const* argv) {
   Options options;
   CLI::App app("", "attest");
   app.set_help_flag();
-  app.add_flag_function("-h,--help", [&options](std::int64_t) { options.help = true; });
-  app.add_flag_function("--version", [&options](std::int64_t) { options.version = true; });
+  for (const ProgramFlag& flag : flags_of_the_program) {
+    app.add_flag_function(std::string(flag.flags), [&options, &flag](std::int64_t) { options.*flag.given = true; });
+  }
   app.allow_extras();
   std::vector<std::pair<const CommandRow*, CLI::App*>> subcommands;
   for (const CommandRow& command : commands) {
@@ -496,12 +517,13 @@ Options parse_options(int argc, const char* const* argv) {
     for (const CommandRow& command : commands) names.push_back(command.name);
     const std::string& word = leftovers.front();
     if (word.starts_with("-")) {
-      const std::array<std::string_view, 2> known{"--help", "--version"};
+      std::vector<std::string_view> known;
+      for (const ProgramFlag& flag : flags_of_the_program) known.push_back(long_flag(flag.flags));
       throw UsageError(fmt::format("unknown option {}{}", in_quotes(word), suggestion(word, known)));
     }
     throw UsageError(fmt::format("unknown command {}{}", in_quotes(word), suggestion(word, names)));
   }
-  if (options.help || options.version) return options;
+  if (options.help || options.version || options.man_page || options.bash_completion) return options;
   if (options.command == Command::none)
     throw UsageError(
         "no command given; attest check checks PyTorch's and the built-in kernels, attest --help lists the rest");
@@ -519,19 +541,18 @@ std::string help_text(Command command) {
       text += fmt::format("  {:<8}", row.name) + wrapped(row.help, 10);
       text += fmt::format("{:10}example: {}\n", "", row.example);
     }
-    text += "\n  --help, -h   this text; attest COMMAND --help for its options\n  --version    the version\n";
-    text +=
-        "\nExit status: 0 held, 1 violated (replay: reproduced), 2 wrong command or input, 3 a kernel could not be "
-        "loaded\n"
-        "or nothing could be checked, 4 inconclusive, 130 interrupted.\n";
+    text += '\n';
+    for (const ProgramFlag& flag : flags_of_the_program)
+      text += fmt::format("  {:<18} {}\n", comma_separated(flag.flags), flag.help);
+    text += "\nexit status:\n";
+    for (const ExitStatus& status : statuses) text += fmt::format("  {:<4} {}\n", status.status, status.means);
     return text;
   }
   const CommandRow& row = row_of(command);
   std::string text = fmt::format("usage: {}\n\n{}\n", row.usage, wrapped(row.help, 0));
   for (const OptionRow& option : rows) {
     if ((option.commands & on(command)) == 0) continue;
-    std::string name(option.flags);
-    if (!option.value.empty()) name += fmt::format(" {}{}", option.value, option.takes == Takes::several ? "..." : "");
+    const std::string name = option_usage(option);
     text += name.size() < 20 ? fmt::format("  {:<20}", name) : fmt::format("  {}\n{:22}", name, "");
     text += wrapped(option.help, 22);
   }

@@ -1,4 +1,5 @@
-// The command line: one table of options that yields the struct, the parser and the help.
+// The command line: one table of options (option_table.h) that yields the parser, the help, the manual page and the
+// completion.
 #pragma once
 
 #include <chrono>
@@ -23,6 +24,8 @@ struct Options {
   Command command = Command::none;
   bool help = false;
   bool version = false;
+  bool man_page = false;
+  bool bash_completion = false;
 
   std::vector<std::string> kernels;     ///< as typed; empty: builtin:* and pytorch:*
   std::vector<std::string> properties;  ///< globs; empty: all

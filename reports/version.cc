@@ -29,6 +29,10 @@ std::string version() {
   return ATTEST_VERSION;
 }
 
+std::string version_date() {
+  return ATTEST_VERSION_DATE;
+}
+
 std::map<std::string, std::string> environment_facts() {
   utsname system{};
   ::uname(&system);

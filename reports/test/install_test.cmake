@@ -12,6 +12,12 @@ set(prefix "${FOLDER}/prefix")
 set(project "${FOLDER}/project")
 file(REMOVE_RECURSE "${FOLDER}")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")
+foreach(document IN ITEMS share/man/man1/attest.1 share/bash-completion/completions/attest)
+  file(READ "${prefix}/${document}" text)
+  if(NOT text MATCHES "check")
+    message(FATAL_ERROR "${document} says nothing of check")
+  endif()
+endforeach()
 # The generator of this build: it may be the only one on the machine.
 run("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${SOURCE}/user_project" -B "${project}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${prefix}"
     "-DEXAMPLE=${EXAMPLE}" "-DCMAKE_C_COMPILER=${C_COMPILER}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
