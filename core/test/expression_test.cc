@@ -68,7 +68,8 @@ TEST_F(Expressions, EvaluateToWhatTheCoreComputesOnTheScalarItself) {
   const Matrix<Expression> q = matrix("q", 2, 2), k = matrix("k", 3, 2), v = matrix("v", 3, 2);
   const Matrix<Expression> written = attention<Expression>(q, k, v, s);
   SymbolicScope symbols(64);
-  Evaluation<SymbolicScope> evaluation(scope, symbols);
+  NodeMap places;
+  Evaluation<SymbolicScope> evaluation(scope, symbols, places);
   const auto evaluated = [&](const Matrix<Expression>& m) {
     Matrix<Symbolic> out(m.rows(), m.cols());
     for (Index i = 0; i < m.rows(); ++i)
@@ -121,6 +122,22 @@ TEST_F(Expressions, AddUpTheErrorsOfAllFieldsAndMultiplyThoseOfPasses) {
   EXPECT_LT(one, -20);
   EXPECT_NEAR(error_of(64, 0), one + 6, 1e-3);
   EXPECT_NEAR(error_of(1, -60), std::ceil(-60 / one) * one, 1e-3) << "as many passes as it takes";
+}
+
+TEST_F(Expressions, HaveRoomForExponentialsThatTheTwoSidesDoNotShare) {
+  // Seven independent ones in a sum, where half of them is what a field is first drawn for.
+  Expression forwards = number(0), backwards = number(0);
+  std::vector<Expression> terms;
+  for (int i = 0; i < 7; ++i) terms.push_back(exp(scope.real("a")));
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    forwards = forwards + terms[i];
+    backwards = backwards + terms[terms.size() - 1 - i];
+  }
+  const std::unique_ptr<ProofBackEnd> field = make_back_end(BackEnd::finite_field);
+  EXPECT_TRUE(field->identical(scope, forwards.node(), backwards.node()));
+  EXPECT_FALSE(field->identical(scope, forwards.node(), (backwards + terms[0]).node()));
+  EXPECT_TRUE(field->made_sure(scope, -60));
+  EXPECT_LE(field->log2_error(), -60);
 }
 
 TEST_F(Expressions, HaveSignsAsFarAsTheirTermsTell) {

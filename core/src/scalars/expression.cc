@@ -44,28 +44,31 @@ std::uint32_t ExpressionScope::made(double constant) {
 }
 
 std::uint32_t ExpressionScope::made(Step step, bool positive, std::uint32_t left, std::uint32_t right) {
-  if (2 * (nodes_.size() + 1) > slots_.size()) grow();
+  if (4 * (size_ + 1) > 3 * slots_.size()) grow();
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t slot = hash_of(step, left, right) & mask;; slot = (slot + 1) & mask) {
     if (slots_[slot] == 0) {
-      nodes_.push_back({.step = step, .positive = positive, .left = left, .right = right});
-      slots_[slot] = static_cast<std::uint32_t>(nodes_.size());
-      return static_cast<std::uint32_t>(nodes_.size() - 1);
+      if (size_ % page_size == 0) pages_.push_back(std::make_unique<Page>());
+      (*pages_.back())[size_ % page_size] = {.step = step, .positive = positive, .left = left, .right = right};
+      slots_[slot] = static_cast<std::uint32_t>(++size_);
+      return slots_[slot] - 1;
     }
-    const ExpressionNode& node = nodes_[slots_[slot] - 1];
+    const ExpressionNode& node = (*this)[slots_[slot] - 1];
     if (node.step == step && node.left == left && node.right == right) return slots_[slot] - 1;
   }
 }
 
 void ExpressionScope::grow() {
-  if (nodes_.size() >= std::size_t{1} << 31U) throw ProofTooLarge("a proof of more than 2^31 operations");
-  slots_.assign(2 * slots_.size(), 0);
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    const ExpressionNode& node = nodes_[at];
+  if (size_ >= std::size_t{1} << 31U) throw ProofTooLarge("a proof of more than 2^31 operations");
+  const std::size_t slots = 2 * slots_.size();
+  slots_ = {};  // Room for both at once would be the most that a large proof ever takes.
+  slots_.assign(slots, 0);
+  const std::size_t mask = slots - 1;
+  for (std::uint32_t at = 0; at < size_; ++at) {
+    const ExpressionNode& node = (*this)[at];
     std::size_t slot = hash_of(node.step, node.left, node.right) & mask;
     while (slots_[slot] != 0) slot = (slot + 1) & mask;
-    slots_[slot] = static_cast<std::uint32_t>(at + 1);
+    slots_[slot] = at + 1;
   }
 }
 

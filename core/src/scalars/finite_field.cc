@@ -32,18 +32,34 @@ struct Bounds {
 using Token = std::size_t;
 using Residues = std::vector<ulong>;
 
+/// How a value's fingerprint comes of those of its parts.
+enum class Origin : std::uint8_t { exponential, opaque, input, constant, sum, difference, product, quotient };
+
+struct Value;
+using ValuePointer = std::shared_ptr<const Value>;
+
+/// A fingerprint, and until somebody asks for it what it would come of. Few do: nothing but an argument of exp needs
+/// one, and it costs as many residues as a field has room for exponentials.
+struct Fingerprint {
+  Origin origin = Origin::exponential;
+  ulong constant = 0;            ///< modulo q, of a constant
+  ValuePointer left{}, right{};  ///< of an operation; dropped once the residues are there
+  Residues residues{};           ///< modulo q; empty before
+  [[nodiscard]] bool exists() const { return origin != Origin::exponential && origin != Origin::opaque; }
+};
+
 /// numerator / product of the denominator's polynomials.
 struct Value {
   std::weak_ptr<Field> field;
-  ulong residue = 0;                            ///< modulo p
-  std::shared_ptr<const Residues> fingerprint;  ///< modulo q; null where an exponential is in it
+  ulong residue = 0;                ///< modulo p
+  mutable Fingerprint fingerprint;  ///< none where an exponential is in it
   Bounds numerator;
   std::vector<Token> denominator;  ///< ascending, with repetitions
   Token token = 0;                 ///< of the numerator
   SignSet signs;
-  bool opaque = false;  ///< a logarithm is in it: neither residue nor fingerprint mean anything
+  /// A logarithm is in it: neither residue nor fingerprint mean anything.
+  [[nodiscard]] bool opaque() const { return fingerprint.origin == Origin::opaque; }
 };
-using ValuePointer = std::shared_ptr<const Value>;
 
 class Field : public std::enable_shared_from_this<Field> {
  public:
@@ -68,9 +84,7 @@ class Field : public std::enable_shared_from_this<Field> {
   [[nodiscard]] const nmod_t& q() const { return q_; }
 
   [[nodiscard]] ValuePointer input(unsigned signs) {
-    Residues points(room_);
-    for (ulong& point : points) point = below(q_.n);
-    return made(below(p_.n), std::make_shared<const Residues>(std::move(points)), {.x = 1}, {}, SignSet(signs));
+    return made(below(p_.n), {.origin = Origin::input}, {.x = 1}, {}, SignSet(signs));
   }
   /// significand * 2^exponent
   [[nodiscard]] ValuePointer constant(double value) {
@@ -88,43 +102,32 @@ class Field : public std::enable_shared_from_this<Field> {
     Bounds bounds{.norm = std::max(std::abs(static_cast<double>(significand)) * std::exp2(std::max(exponent, 0)), 1.0)};
     std::vector<Token> denominator;
     if (exponent < 0) denominator.push_back(token({.norm = std::exp2(-exponent)}, -exponent));
-    return made(residue(p_), std::make_shared<const Residues>(room_, residue(q_)), bounds, std::move(denominator),
+    return made(residue(p_), {.origin = Origin::constant, .constant = residue(q_)}, bounds, std::move(denominator),
                 SignSet::of(value));
   }
 
   [[nodiscard]] ValuePointer opaque() {
-    return std::make_shared<const Value>(Value{.field = weak_from_this(),
-                                               .residue = 0,
-                                               .fingerprint = nullptr,
-                                               .numerator = {},
-                                               .denominator = {},
-                                               .token = 0,
-                                               .signs = SignSet(SignSet::any),
-                                               .opaque = true});
+    return made(0, {.origin = Origin::opaque}, {}, {}, SignSet(SignSet::any));
   }
-  [[nodiscard]] ValuePointer sum(const Value& a, const Value& b, bool subtract) {
-    if (a.opaque || b.opaque) return opaque();
-    const auto combined = [&](ulong x, ulong y, const nmod_t& m) {
-      return subtract ? nmod_sub(x, y, m) : nmod_add(x, y, m);
-    };
+  [[nodiscard]] ValuePointer sum(const ValuePointer& left, const ValuePointer& right, bool subtract) {
+    const Value &a = *left, &b = *right;
+    if (a.opaque() || b.opaque()) return opaque();
+    const Origin origin = subtract ? Origin::difference : Origin::sum;
     const std::vector<Token> common = least_common(a.denominator, b.denominator);
-    return made(combined(a.residue, b.residue, p_), fingerprint(a, b, combined), over(a, common) + over(b, common),
+    return made(combined(origin, a.residue, b.residue, p_), of(origin, left, right), over(a, common) + over(b, common),
                 common, a.signs + (subtract ? -b.signs : b.signs));
   }
-  [[nodiscard]] ValuePointer product(const Value& a, const Value& b) {
-    if (a.opaque || b.opaque) return opaque();
-    return made(nmod_mul(a.residue, b.residue, p_), fingerprint(a, b, nmod_mul), a.numerator * b.numerator,
+  [[nodiscard]] ValuePointer product(const ValuePointer& left, const ValuePointer& right) {
+    const Value &a = *left, &b = *right;
+    if (a.opaque() || b.opaque()) return opaque();
+    return made(nmod_mul(a.residue, b.residue, p_), of(Origin::product, left, right), a.numerator * b.numerator,
                 merged(a.denominator, b.denominator), a.signs * b.signs);
   }
-  [[nodiscard]] ValuePointer quotient(const Value& a, const Value& b) {
+  [[nodiscard]] ValuePointer quotient(const ValuePointer& left, const ValuePointer& right) {
+    const Value &a = *left, &b = *right;
     if (!b.signs.within(SignSet::negative | SignSet::positive))
       throw NotKnownNonzero("division by a formula that is not known to be nonzero");
-    if (a.opaque) return opaque();
-    if (b.residue == 0) throw ProofError("a denominator is zero at the random point: draw again");
-    const auto divide = [](ulong x, ulong y, const nmod_t& m) {
-      if (y == 0) throw ProofError("a denominator is zero at a random point of a fingerprint: draw again");
-      return nmod_mul(x, n_invmod(y, m.n), m);
-    };
+    if (a.opaque()) return opaque();
     // (N/D) / (N'/D'), where what D and D' share cancels.
     std::vector<Token> up = b.denominator, down = a.denominator;
     for (auto at = up.begin(); at != up.end();) {
@@ -138,28 +141,27 @@ class Field : public std::enable_shared_from_this<Field> {
     }
     Bounds numerator = a.numerator;
     for (const Token t : up) numerator = numerator * tokens_[t];
-    return made(divide(a.residue, b.residue, p_), fingerprint(a, b, divide), numerator, merged(down, {b.token}),
-                a.signs * b.signs);
+    return made(combined(Origin::quotient, a.residue, b.residue, p_), of(Origin::quotient, left, right), numerator,
+                merged(down, {b.token}), a.signs * b.signs);
   }
 
   [[nodiscard]] ValuePointer exp(const Value& a) {
     const auto constant_denominator = [&](Token t) { return tokens_[t].x == 0 && tokens_[t].z == 0; };
     refuse_opaque(a);
-    if (!a.fingerprint || !std::all_of(a.denominator.begin(), a.denominator.end(), constant_denominator))
+    if (!a.fingerprint.exists() || !std::all_of(a.denominator.begin(), a.denominator.end(), constant_denominator))
       throw NotRepresentable("in the finite field the argument of exp must be a polynomial in the inputs");
     ++arguments_;
     log2_heights_ += std::log2(a.numerator.norm);
     for (const Token t : a.denominator) log2_heights_ += std::log2(tokens_[t].norm);
     argument_degrees_ += a.numerator.x;
 
-    Residues rest = *a.fingerprint;
+    Residues rest = drawn(a);
     Residues coordinates(generators_.size(), 0);
     for (const Generator& row : generators_) {
       if (rest[row.pivot] == 0) continue;
       const ulong c = nmod_mul(rest[row.pivot], row.pivot_inverse, q_);
-      for (std::size_t at = 0; at < room_; ++at) rest[at] = nmod_sub(rest[at], nmod_mul(c, row.reduced[at], q_), q_);
-      for (std::size_t k = 0; k < row.coordinates.size(); ++k)
-        coordinates[k] = nmod_add(coordinates[k], nmod_mul(c, row.coordinates[k], q_), q_);
+      _nmod_vec_scalar_addmul_nmod(rest.data(), row.reduced.data(), as_length(room_), nmod_neg(c, q_), q_);
+      _nmod_vec_scalar_addmul_nmod(coordinates.data(), row.coordinates.data(), as_length(row.coordinates.size()), c, q_);
     }
     const auto pivot = std::find_if(rest.begin(), rest.end(), [](ulong x) { return x != 0; });
     if (pivot != rest.end()) {
@@ -172,7 +174,7 @@ class Field : public std::enable_shared_from_this<Field> {
       // A uniform nonzero element to the power (p - 1)/q: every element of the subgroup has as many roots.
       const ulong atom = power(1 + below(p_.n - 1), (p_.n - 1) / q_.n);
       generators_.push_back({std::move(rest), at, inverse, std::move(coordinates), atom});
-      return made(atom, nullptr, {.z = 1}, {}, SignSet(SignSet::positive));
+      return made(atom, {}, {.z = 1}, {}, SignSet(SignSet::positive));
     }
     ulong value = 1;
     double degree = 0;
@@ -181,7 +183,7 @@ class Field : public std::enable_shared_from_this<Field> {
       value = nmod_mul(value, power(generators_[k].atom, coordinates[k]), p_);
       degree = Bounds::up(degree + size_of_exponent(coordinates[k]));
     }
-    return made(value, nullptr, {.z = degree}, {}, SignSet(SignSet::positive));
+    return made(value, {}, {.z = degree}, {}, SignSet(SignSet::positive));
   }
 
   [[nodiscard]] bool identical(const Value& a, const Value& b) {
@@ -220,14 +222,14 @@ class Field : public std::enable_shared_from_this<Field> {
   };
 
   static void refuse_opaque(const Value& a) {
-    if (a.opaque) throw NotRepresentable("a logarithm has no residue");
+    if (a.opaque()) throw NotRepresentable("a logarithm has no residue");
   }
-  /// Uniform in 0 .. n - 1: draws at or above the largest multiple of n are rejected.
+  /// Uniform in 0 .. n - 1: the upper word of draw * n, where the lower one is not below 2^64 modulo n (Lemire 2019).
   [[nodiscard]] ulong below(ulong n) {
-    const ulong excess = (0 - n) % n;  // 2^64 modulo n
     for (;;) {
-      const ulong draw = random_();
-      if (excess == 0 || draw < 0 - excess) return draw % n;
+      ulong upper = 0, lower = 0;
+      umul_ppmm(upper, lower, random_(), n);
+      if (lower >= n || lower >= (0 - n) % n) return upper;
     }
   }
   [[nodiscard]] bool draw_primes() {
@@ -264,14 +266,58 @@ class Field : public std::enable_shared_from_this<Field> {
     return Bounds::up(m / d);
   }
 
-  /// Entry by entry; null where one is.
-  template <class Operation>
-  [[nodiscard]] std::shared_ptr<const Residues> fingerprint(const Value& a, const Value& b,
-                                                            const Operation& operation) const {
-    if (!a.fingerprint || !b.fingerprint) return nullptr;
-    Residues c(room_);
-    for (std::size_t at = 0; at < room_; ++at) c[at] = operation((*a.fingerprint)[at], (*b.fingerprint)[at], q_);
-    return std::make_shared<const Residues>(std::move(c));
+  [[nodiscard]] static ulong combined(Origin origin, ulong x, ulong y, const nmod_t& m) {
+    switch (origin) {
+      case Origin::sum:
+        return nmod_add(x, y, m);
+      case Origin::difference:
+        return nmod_sub(x, y, m);
+      case Origin::product:
+        return nmod_mul(x, y, m);
+      case Origin::quotient:
+        if (y == 0) throw ProofError("a denominator is zero at a random point: draw again");
+        return nmod_mul(x, n_invmod(y, m.n), m);
+      default:
+        throw ProofError("no operation on residues");
+    }
+  }
+  /// None where one part has none.
+  [[nodiscard]] static Fingerprint of(Origin origin, const ValuePointer& left, const ValuePointer& right) {
+    if (!left->fingerprint.exists() || !right->fingerprint.exists()) return {};
+    return {.origin = origin, .left = left, .right = right};
+  }
+  /// The fingerprint's residues, found now for it and for all its parts that had none, inputs drawn.
+  [[nodiscard]] const Residues& drawn(const Value& root) {
+    std::vector<const Value*> open{&root};
+    while (!open.empty()) {
+      const Value& value = *open.back();
+      Fingerprint& print = value.fingerprint;
+      if (!print.residues.empty()) {
+        open.pop_back();
+      } else if (print.origin == Origin::constant) {
+        print.residues.assign(room_, print.constant);
+      } else if (print.origin == Origin::input) {
+        print.residues.resize(room_);
+        for (ulong& point : print.residues) point = below(q_.n);
+      } else if (print.left->fingerprint.residues.empty()) {
+        open.push_back(print.left.get());
+      } else if (print.right->fingerprint.residues.empty()) {
+        open.push_back(print.right.get());
+      } else {
+        const Residues &x = print.left->fingerprint.residues, &y = print.right->fingerprint.residues;
+        Residues residues(room_);
+        if (print.origin == Origin::sum) {
+          _nmod_vec_add(residues.data(), x.data(), y.data(), as_length(room_), q_);
+        } else if (print.origin == Origin::difference) {
+          _nmod_vec_sub(residues.data(), x.data(), y.data(), as_length(room_), q_);
+        } else {
+          for (std::size_t at = 0; at < room_; ++at) residues[at] = combined(print.origin, x[at], y[at], q_);
+        }
+        print.residues = std::move(residues);
+        print.left.reset(), print.right.reset();
+      }
+    }
+    return root.fingerprint.residues;
   }
   [[nodiscard]] static std::vector<Token> merged(const std::vector<Token>& a, const std::vector<Token>& b) {
     std::vector<Token> all;
@@ -304,7 +350,7 @@ class Field : public std::enable_shared_from_this<Field> {
     tokens_.push_back(bounds);
     return tokens_.size() - 1;
   }
-  [[nodiscard]] ValuePointer made(ulong residue, std::shared_ptr<const Residues> fingerprint, const Bounds& numerator,
+  [[nodiscard]] ValuePointer made(ulong residue, Fingerprint fingerprint, const Bounds& numerator,
                                   std::vector<Token> denominator, SignSet signs) {
     return std::make_shared<const Value>(Value{.field = weak_from_this(),
                                                .residue = residue,
@@ -312,9 +358,9 @@ class Field : public std::enable_shared_from_this<Field> {
                                                .numerator = numerator,
                                                .denominator = std::move(denominator),
                                                .token = token(numerator),
-                                               .signs = signs,
-                                               .opaque = false});
+                                               .signs = signs});
   }
+  [[nodiscard]] static slong as_length(std::size_t size) { return static_cast<slong>(size); }
 
   FieldSeed seed_;
   std::size_t room_;
@@ -362,12 +408,12 @@ std::string FieldSeed::text() const {
 Residue operator+(const Residue& a, const Residue& b) {
   const ProofKind kind = proof::sum(a.kind_, b.kind_);
   if (kind != ProofKind::number) return {kind, nullptr};
-  return {kind, field_of(*a.value_, *b.value_)->sum(*a.value_, *b.value_, /*subtract=*/false)};
+  return {kind, field_of(*a.value_, *b.value_)->sum(a.value_, b.value_, /*subtract=*/false)};
 }
 Residue operator-(const Residue& a, const Residue& b) {
   const ProofKind kind = proof::difference(a.kind_, b.kind_);
   if (kind != ProofKind::number) return {kind, nullptr};
-  return {kind, field_of(*a.value_, *b.value_)->sum(*a.value_, *b.value_, /*subtract=*/true)};
+  return {kind, field_of(*a.value_, *b.value_)->sum(a.value_, b.value_, /*subtract=*/true)};
 }
 Residue operator*(const Residue& a, const Residue& b) {
   const auto positive = [](const Residue& x) {
@@ -375,11 +421,11 @@ Residue operator*(const Residue& a, const Residue& b) {
   };
   const ProofKind kind = proof::product(a.kind_, b.kind_, positive(a), positive(b));
   if (kind != ProofKind::number) return {kind, nullptr};
-  return {kind, field_of(*a.value_, *b.value_)->product(*a.value_, *b.value_)};
+  return {kind, field_of(*a.value_, *b.value_)->product(a.value_, b.value_)};
 }
 Residue operator/(const Residue& a, const Residue& b) {
   const ProofKind kind = proof::quotient(a.kind_, b.kind_);
-  return {kind, field_of(*a.value_, *b.value_)->quotient(*a.value_, *b.value_)};
+  return {kind, field_of(*a.value_, *b.value_)->quotient(a.value_, b.value_)};
 }
 bool identical(const Residue& a, const Residue& b) {
   proof::require_defined(a.kind()), proof::require_defined(b.kind());

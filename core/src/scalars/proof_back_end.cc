@@ -36,8 +36,8 @@ class Certain : public ProofBackEnd {
 template <class Scope>
 struct Held {
   template <class... Arguments>
-  explicit Held(const ExpressionScope& graph, Arguments&&... arguments)
-      : scope(std::forward<Arguments>(arguments)...), evaluation(graph, scope) {}
+  Held(const ExpressionScope& graph, NodeMap& places, Arguments&&... arguments)
+      : scope(std::forward<Arguments>(arguments)...), evaluation(graph, scope, places) {}
   Scope scope;
   Evaluation<Scope> evaluation;
 };
@@ -73,15 +73,17 @@ class SymbolicBackEnd final : public Certain {
     const auto room = [](const ExpressionNeeds& n) { return n.inputs + n.references + n.exponentials + n.logarithms; };
     if (held_) {
       Evaluation<SymbolicScope>& numbers = held_->evaluation;
-      const ExpressionNeeds more = needs_of(graph, roots, [&](std::uint32_t node) { return numbers.knows(node); });
+      const ExpressionNeeds more =
+          needs_of(graph, roots, seen_, [&](std::uint32_t node) { return numbers.knows(node); });
       if (held_->scope.size() + room(more) <= room_) return numbers;
     }
     held_.reset();
-    room_ = room(needs_of(graph, roots, nothing_known)) + spare;
-    return held_.emplace(graph, room_).evaluation;
+    room_ = room(needs_of(graph, roots, seen_, nothing_known)) + spare;
+    return held_.emplace(graph, places_, room_).evaluation;
   }
   /// For the values of a further column.
   static constexpr std::size_t spare = 4;
+  NodeMap seen_, places_;
   std::optional<Held<SymbolicScope>> held_;
   std::size_t room_ = 0;
 };
@@ -125,14 +127,24 @@ class FieldBackEnd final : public ProofBackEnd {
   [[nodiscard]] bool agree(const ExpressionScope& graph, std::uint32_t a, std::uint32_t b) {
     const std::array<std::uint32_t, 2> roots{a, b};
     const auto known = [&](std::uint32_t node) { return held_ && held_->evaluation.knows(node); };
-    const std::size_t more = needs_of(graph, roots, known).exponentials;
-    if (!held_ || used_ + more > room_) {
-      end_field();
-      room_ = used_ = needs_of(graph, roots, nothing_known).exponentials;
-      held_.emplace(graph, FieldSeed::drawn(), room_ + 1);
-    } else {
-      used_ += more;
+    used_ += needs_of(graph, roots, seen_, known).exponentials;
+    for (;;) {
+      if (!held_ || used_ > room_) {
+        end_field();
+        room_ = used_ = needs_of(graph, roots, seen_, nothing_known).exponentials;
+        held_.emplace(graph, places_, FieldSeed::drawn(), sides_share_ ? room_ / 2 + 2 : room_ + 1);
+      }
+      try {
+        return agree_here(a, b);
+      } catch (const ProofTooLarge&) {
+        if (!sides_share_) throw;
+        // What this field found equal before stays counted.
+        sides_share_ = false;
+        end_field();
+      }
     }
+  }
+  [[nodiscard]] bool agree_here(std::uint32_t a, std::uint32_t b) {
     const Residue left = held_->evaluation.at(a), right = held_->evaluation.at(b);
     return attest::identical(left, right);
   }
@@ -148,8 +160,12 @@ class FieldBackEnd final : public ProofBackEnd {
     pass_ = 0;
   }
 
+  NodeMap seen_, places_;
   std::optional<Held<FieldScope>> held_;
   std::size_t room_ = 0, used_ = 0;
+  /// Where the two sides are equal, the exponentials of one are mostly those of the other times a common factor, and a
+  /// fingerprint needs a residue for each that is independent: half the room does, until it does not.
+  bool sides_share_ = true;
   double pass_ = 0, log2_passes_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;
 };
@@ -178,9 +194,10 @@ class SignBackEnd final : public Certain {
 
  private:
   [[nodiscard]] SignSet signs_of(const ExpressionScope& graph, std::uint32_t x) {
-    if (!held_) held_.emplace(graph);
+    if (!held_) held_.emplace(graph, places_);
     return held_->evaluation.at(x).signs();
   }
+  NodeMap places_;
   std::optional<Held<SignInputs>> held_;
 };
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "attest/scalars/expression.h"
@@ -14,6 +15,46 @@ namespace attest {
 /// What expressions need of a scope, apart from what an evaluation knows already.
 struct ExpressionNeeds {
   std::size_t inputs = 0, references = 0, exponentials = 0, logarithms = 0;
+};
+
+/// What is held of some nodes of a graph, a number each, in pages of which only those that hold something exist: one row
+/// of a large attention reaches few of its nodes.
+class NodeMap {
+ public:
+  static constexpr std::uint32_t none = 0xffffffff;
+  /// What was put there since the last clear(); none otherwise.
+  [[nodiscard]] std::uint32_t operator[](std::uint32_t node) const {
+    const std::size_t place = node / page_size;
+    if (place >= places_.size() || places_[place].round != round_) return none;
+    const Entry& entry = (*pages_[places_[place].value])[node % page_size];
+    return entry.round == round_ ? entry.value : none;
+  }
+  [[nodiscard]] bool contains(std::uint32_t node) const { return (*this)[node] != none; }
+  void put(std::uint32_t node, std::uint32_t value) {
+    const std::size_t place = node / page_size;
+    if (place >= places_.size()) places_.resize(place + 1);
+    if (places_[place].round != round_) {
+      if (used_ == pages_.size()) pages_.push_back(std::make_unique<Page>());
+      places_[place] = {round_, used_++};
+    }
+    (*pages_[places_[place].value])[node % page_size] = {round_, value};
+  }
+  /// The pages stay, for what comes next.
+  void clear() {
+    used_ = 0;
+    if (++round_ == 0) *this = NodeMap();
+  }
+
+ private:
+  /// Counts while `round` is that of the map.
+  struct Entry {
+    std::uint32_t round = 0, value = none;
+  };
+  static constexpr std::size_t page_size = 512;
+  using Page = std::array<Entry, page_size>;
+  std::vector<Entry> places_;  ///< by page of the graph: where it is in pages_
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::uint32_t round_ = 1, used_ = 0;
 };
 
 /// Calls visit(node) for every node that `roots` reach and `known(node)` does not say to be known, parts first; the
@@ -46,16 +87,16 @@ void for_each_part(const ExpressionScope& graph, std::span<const std::uint32_t> 
   }
 }
 
-/// What `roots` need beyond the nodes that are known.
+/// What `roots` need beyond the nodes that are known. `seen` is room to work in, its contents are lost.
 template <class Known>
 [[nodiscard]] ExpressionNeeds needs_of(const ExpressionScope& graph, std::span<const std::uint32_t> roots,
-                                       Known&& known) {
+                                       NodeMap& seen, Known&& known) {
   ExpressionNeeds needs;
-  std::unordered_set<std::uint32_t> seen;
+  seen.clear();
   for_each_part(
       graph, roots, [&](std::uint32_t node) { return seen.contains(node) || known(node); },
       [&](std::uint32_t node) {
-        seen.insert(node);
+        seen.put(node, 0);
         const Step step = graph[node].step;
         needs.inputs += step == Step::input, needs.references += step == Step::reference;
         needs.exponentials += step == Step::exponential, needs.logarithms += step == Step::logarithm;
@@ -68,22 +109,29 @@ template <class Inputs>
 class Evaluation {
  public:
   using Number = typename Inputs::Number;
-  Evaluation(const ExpressionScope& graph, Inputs& inputs) : graph_(graph), inputs_(inputs) {}
+  /// `places` is where it keeps which nodes it knows: one map serves evaluations that follow each other.
+  Evaluation(const ExpressionScope& graph, Inputs& inputs, NodeMap& places)
+      : graph_(graph), inputs_(inputs), places_(places) {
+    places_.clear();
+  }
 
-  [[nodiscard]] bool knows(std::uint32_t node) const { return numbers_.contains(node); }
+  [[nodiscard]] bool knows(std::uint32_t node) const { return places_.contains(node); }
   /// Throws what the scalar throws.
   [[nodiscard]] const Number& at(std::uint32_t root) {
     const std::array<std::uint32_t, 1> roots{root};
     for_each_part(
-        graph_, roots, [&](std::uint32_t node) { return numbers_.contains(node); },
-        [&](std::uint32_t node) { numbers_.emplace(node, computed(graph_[node])); });
-    return numbers_.at(root);
+        graph_, roots, [&](std::uint32_t node) { return knows(node); },
+        [&](std::uint32_t node) {
+          numbers_.push_back(computed(graph_[node]));
+          places_.put(node, static_cast<std::uint32_t>(numbers_.size() - 1));
+        });
+    return numbers_[places_[root]];
   }
 
  private:
   using Traits = ScalarTraits<Number>;
   [[nodiscard]] Number computed(const ExpressionNode& node) {
-    const auto part = [&](std::uint32_t at) -> const Number& { return numbers_.at(at); };
+    const auto part = [&](std::uint32_t at) -> const Number& { return numbers_[places_[at]]; };
     switch (node.step) {
       case Step::input:
         return node.positive ? inputs_.positive(graph_.name(node.left)) : inputs_.real(graph_.name(node.left));
@@ -115,7 +163,8 @@ class Evaluation {
 
   const ExpressionScope& graph_;
   Inputs& inputs_;
-  std::unordered_map<std::uint32_t, Number> numbers_;
+  NodeMap& places_;
+  std::deque<Number> numbers_;
 };
 
 }  // namespace attest

@@ -7,6 +7,7 @@
 // cannot reach the number, whatever they hold.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -72,8 +73,10 @@ class ExpressionScope {
   [[nodiscard]] Expression real(const std::string& name) { return input(name, false); }
   [[nodiscard]] Expression positive(const std::string& name) { return input(name, true); }
 
-  [[nodiscard]] const ExpressionNode& operator[](std::uint32_t node) const { return nodes_[node]; }
-  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+  [[nodiscard]] const ExpressionNode& operator[](std::uint32_t node) const {
+    return (*pages_[node / page_size])[node % page_size];
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] const std::string& name(std::uint32_t input) const { return names_[input]; }
   [[nodiscard]] double constant(std::uint32_t number) const { return constants_[number]; }
 
@@ -87,7 +90,11 @@ class ExpressionScope {
   [[nodiscard]] Expression input(const std::string& name, bool positive);
   void grow();
 
-  std::vector<ExpressionNode> nodes_;
+  // In pages, so that nodes never move: a proof may have 10^8.
+  static constexpr std::size_t page_size = std::size_t{1} << 12U;
+  using Page = std::array<ExpressionNode, page_size>;
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::size_t size_ = 0;
   std::vector<std::uint32_t> slots_;  ///< open addressing over nodes, +1; 0: free
   std::vector<std::string> names_;
   std::vector<double> constants_;
