@@ -1,14 +1,29 @@
 # What an installation holds beside the program and its adapters: the headers that users include, the libraries behind
-# them, and the package that find_package(attest) reads.
+# them, the package that find_package(attest) reads, and pkg-config's files.
 include(CMakePackageConfigHelpers)
 set(attest_package "${CMAKE_INSTALL_LIBDIR}/cmake/attest")
+# <attest/kernel.h> and nothing else, for libraries that are to be checked.
+add_library(attest_kernel INTERFACE)
+target_include_directories(attest_kernel INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+set_target_properties(attest_kernel PROPERTIES EXPORT_NAME kernel)
+set_target_properties(attest_program PROPERTIES EXPORT_NAME attest)
 set_target_properties(attest_core PROPERTIES EXPORT_NAME core)
 set_target_properties(attest_properties PROPERTIES EXPORT_NAME properties)
 set_target_properties(attest_flags PROPERTIES EXPORT_NAME flags)
-install(TARGETS attest_core attest_properties attest_flags EXPORT attest ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS attest_program attest_kernel attest_core attest_properties attest_flags EXPORT attest
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT attest FILE attestTargets.cmake NAMESPACE attest:: DESTINATION "${attest_package}")
 install(DIRECTORY core/include/attest properties/attest DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" core/cmake/attestConfig.cmake
-              core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake
+              core/cmake/AttestKernelTests.cmake core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake
         DESTINATION "${attest_package}")
+
+# Relative, so that the tree may be moved.
+set(attest_pkgconfig "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH attest_up_from_pkgconfig "/${attest_pkgconfig}" "/")
+string(REGEX REPLACE "/$" "" attest_up_from_pkgconfig "${attest_up_from_pkgconfig}")
+foreach(file IN ITEMS attest.pc attest-properties.pc)
+  configure_file(core/cmake/${file}.in "${CMAKE_CURRENT_BINARY_DIR}/${file}" @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${file}" DESTINATION "${attest_pkgconfig}")
+endforeach()
