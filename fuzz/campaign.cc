@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "attest/wide.h"
+#include "level.h"
+#include "libfuzzer.h"
 
 namespace attest {
 namespace {
@@ -104,8 +106,9 @@ std::vector<Subject> subjects_of(const CampaignPlan& plan) {
 
 /// One target: its search, its findings, its worst case, and which runs are still to be made.
 struct Campaign::State {
-  State(const CampaignPlan& plan, const PlannedTarget& planned)
+  State(const CampaignPlan& plan, const PlannedTarget& planned, std::size_t place)
       : subject(subject_of(plan, planned)),
+        number(place),
         kernel(planned.kernel),
         search(planned.target, plan.seed, plan.strategy),
         last_k(plan.runs.value_or(std::numeric_limits<std::int64_t>::max() / 2)) {
@@ -125,6 +128,7 @@ struct Campaign::State {
   }
 
   const Subject subject;
+  const std::size_t number;  ///< among those of the campaign
   const std::size_t kernel;
 
   std::mutex mutex;  ///< guards the search, the findings and the worst case
@@ -146,17 +150,40 @@ struct Campaign::Stint {
   std::int64_t first_k, last_k;
 };
 
-/// One thread: its own kernels, and the loop over stints.
-class Campaign::Job {
+/// One thread: its own kernels, and the loop over stints, which is its own or libFuzzer's.
+class Campaign::Job final : public FuzzerLoop {
  public:
-  Job(Campaign& campaign, bool owns_originals) : campaign_(campaign), kernels_(campaign.plan_.kernels.size()) {
+  /// `ended` is told when a loop of libFuzzer is over.
+  Job(Campaign& campaign, bool owns_originals, std::function<void()> ended = [] {})
+      : campaign_(campaign), kernels_(campaign.plan_.kernels.size()), ended_(std::move(ended)) {
     for (std::size_t i = 0; i < kernels_.size() && owns_originals; ++i)
       kernels_[i].kernel = campaign_.plan_.kernels[i].get();
   }
 
   void run() {
     try {
-      while (const std::optional<Stint> stint = campaign_.next_stint()) run_stint(*stint);
+      while (advance()) run_input(chosen({}));
+    } catch (...) {
+      campaign_.fail(std::current_exception());
+    }
+  }
+
+  std::optional<std::vector<std::uint8_t>> next(std::span<const std::uint8_t> of_corpus, std::uint64_t) override {
+    try {
+      if (advance()) return bytes_of(chosen(of_corpus));
+    } catch (...) {
+      campaign_.fail(std::current_exception());
+    }
+    // This object is never destroyed; its kernels must be, or their processes would live on.
+    kernels_.clear();
+    ended_();
+    return std::nullopt;
+  }
+
+  void run(std::span<const std::uint8_t> bytes) override {
+    try {
+      const Target& target = open_->state->search.target();
+      run_input(parse_input(bytes, target.dtype, target.property->operation));
     } catch (...) {
       campaign_.fail(std::current_exception());
     }
@@ -166,6 +193,17 @@ class Campaign::Job {
   struct Own {
     std::unique_ptr<Kernel> clone;
     Kernel* kernel = nullptr;
+  };
+  /// The stint under way; run k is the next.
+  struct Open {
+    Stint stint;
+    State* state;
+    StoppableKernel kernel;
+    BatchRecord batch;
+    std::int64_t k;
+    Clock::time_point start = Clock::now();
+    double finding_seconds = 0;
+    bool cut = false;  ///< the campaign ended during a run
   };
 
   Kernel& kernel(std::size_t index) {
@@ -177,38 +215,67 @@ class Campaign::Job {
     return *own.kernel;
   }
 
-  void run_stint(const Stint& stint) {
-    State& state = *stint.state;
-    StoppableKernel stoppable(kernel(state.kernel), [this] { return campaign_.stopping(); });
-    BatchRecord batch{state.subject, stint.first_k, stint.first_k, {}, {}};
-    const Clock::time_point start = Clock::now();
-    double finding_seconds = 0;
-    for (std::int64_t k = stint.first_k; k < stint.last_k; ++k) {
-      if (campaign_.stopping() || (k > stint.first_k && seconds_since(start) > 2 * stint_seconds)) break;
-      if (!run_one(state, stoppable, k, batch.tally, finding_seconds)) break;
-      batch.last_k = k + 1;
+  /// Goes on to the next run, closing one stint and opening another where that is due. False: there is none.
+  bool advance() {
+    if (open_) {
+      const bool over = open_->cut || open_->k >= open_->stint.last_k || campaign_.stopping() ||
+                        (open_->k > open_->stint.first_k && seconds_since(open_->start) > 2 * stint_seconds);
+      if (!over) return true;
+      close();
     }
-    campaign_.give_back(stint, batch.last_k, seconds_since(start) - finding_seconds);
-    if (batch.last_k == batch.first_k) return;
-    const std::lock_guard lock(campaign_.observing_);
-    campaign_.observer_.batch_done(batch);
+    while (const std::optional<Stint> stint = campaign_.next_stint()) {
+      State& state = *stint->state;
+      open_.emplace(Open{*stint,
+                         &state,
+                         {kernel(state.kernel), [this] { return campaign_.stopping(); }},
+                         {state.subject, stint->first_k, stint->first_k, {}, {}},
+                         stint->first_k});
+      if (!campaign_.stopping()) return true;
+      close();
+    }
+    return false;
   }
 
-  /// False when the campaign ended meanwhile: the run counts for nothing.
-  bool run_one(State& state, Kernel& kernel, std::int64_t k, Tally& tally, double& finding_seconds) {
+  void close() {
+    BatchRecord& batch = open_->batch;
+    batch.last_k = open_->k;
+    campaign_.give_back(open_->stint, open_->k, seconds_since(open_->start) - open_->finding_seconds);
+    if (batch.last_k > batch.first_k) {
+      const std::lock_guard lock(campaign_.observing_);
+      campaign_.observer_.batch_done(batch);
+    }
+    open_.reset();
+  }
+
+  /// The input of the next run.
+  Input chosen(std::span<const std::uint8_t> of_corpus) {
+    State& state = *open_->state;
     Search::Plan plan;
     {
       const std::lock_guard lock(state.mutex);
-      plan = state.search.plan(k);
+      plan = state.search.plan(open_->k, of_corpus);
     }
+    return Search::made(std::move(plan), state.search.target());
+  }
+
+  void run_input(const Input& input) {
+    if (run_one(*open_->state, open_->kernel, open_->k, input, open_->batch.tally, open_->finding_seconds))
+      ++open_->k;
+    else
+      open_->cut = true;
+  }
+
+  /// False when the campaign ended meanwhile: the run counts for nothing.
+  bool run_one(State& state, Kernel& kernel, std::int64_t k, const Input& input, Tally& tally,
+               double& finding_seconds) {
     const Target& target = state.search.target();
-    const Input input = Search::made(std::move(plan), target);
     const Case c = campaign_.road_.project(case_of(input, *target.property), kernel.manifest());
     const Verdict verdict = campaign_.road_.check(*target.property, kernel, c);
     // An interrupt cuts a wait for a process short: what came then is nothing that the kernel did.
     if (verdict.outcome != Outcome::held && campaign_.stopping()) return false;
     tally.add(k, verdict, kinds_of(c), 0);
     campaign_.runs_.fetch_add(1, std::memory_order_relaxed);
+    show_level(state.number, quality_of(*target.property, c, verdict));
     {
       const std::lock_guard lock(state.mutex);
       state.grew = state.search.learn(k, input, c, verdict) || state.grew;
@@ -260,6 +327,8 @@ class Campaign::Job {
 
   Campaign& campaign_;
   std::vector<Own> kernels_;
+  std::function<void()> ended_;
+  std::optional<Open> open_;
 };
 
 Campaign::Campaign(const CampaignPlan& plan, const CampaignRoad& road, CampaignObserver& observer)
@@ -267,7 +336,7 @@ Campaign::Campaign(const CampaignPlan& plan, const CampaignRoad& road, CampaignO
   std::vector<std::size_t> favoured, others;
   for (const PlannedTarget& planned : targets_of(plan)) {
     (planned.target.property == plan.favoured ? favoured : others).push_back(states_.size());
-    states_.push_back(std::make_unique<State>(plan, planned));
+    states_.push_back(std::make_unique<State>(plan, planned, states_.size()));
   }
   // Every other turn is a favoured one's.
   const std::size_t rounds = favoured.empty() || others.empty() ? 1 : std::max(favoured.size(), others.size());
@@ -285,15 +354,24 @@ CampaignEnding Campaign::run() {
   std::mutex waiting;
   std::condition_variable one_ended;
   int running = jobs;
+  const auto ended = [&] {
+    const std::lock_guard lock(waiting);
+    --running;
+    one_ended.notify_one();
+  };
   {
     std::vector<std::jthread> threads;
     threads.reserve(static_cast<std::size_t>(jobs));
     for (int i = 0; i < jobs; ++i) {
+      if (i == 0 && plan_.libfuzzer) {
+        // Its thread outlives the campaign, asleep: whatever it touched last, it touches nothing after `ended`.
+        auto* const job = new Job(*this, /*owns_originals=*/true, ended);
+        std::thread([job, seed = plan_.seed] { run_libfuzzer(*job, seed, most_input_bytes); }).detach();
+        continue;
+      }
       threads.emplace_back([&, i] {
         Job(*this, /*owns_originals=*/i == 0).run();
-        const std::lock_guard lock(waiting);
-        --running;
-        one_ended.notify_one();
+        ended();
       });
     }
     Clock::time_point last = Clock::now();

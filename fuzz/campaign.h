@@ -47,6 +47,7 @@ struct CampaignPlan {
   std::uint64_t seed = 1;
   std::optional<std::int64_t> runs;  ///< per property, kernel and dtype; nothing: until the deadline or `stop`
   int jobs = 1;
+  bool libfuzzer = false;  ///< the first job's loop is libFuzzer's: once in a program, where has_libfuzzer()
   Strategy strategy;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::function<bool()> stop = [] { return false; };  ///< asked before every call of a kernel

@@ -4,12 +4,16 @@
 
 namespace attest {
 
-Search::Plan Search::plan(std::int64_t k) const {
+Search::Plan Search::plan(std::int64_t k, std::span<const std::uint8_t> of_corpus) const {
   // Another seed than that of case k of a check: the two see other cases.
   Plan plan{.stream = Stream(case_seed(~seed_, target_.property->name, target_.dtype, k)), .first = {}, .second = {}};
   const bool fresh = plan.stream.below(64) < strategy_.fresh_in_64;
   if (fresh || k < strategy_.fresh_first || archive_.empty()) return plan;
-  plan.first = archive_.pick(plan.stream);
+  // An engine's first input is a byte that it made up.
+  if (of_corpus.size() >= input_header_bytes && plan.stream.below(64) < strategy_.corpus_in_64)
+    plan.first = parse_input(of_corpus, target_.dtype, target_.property->operation);
+  else
+    plan.first = archive_.pick(plan.stream);
   if (plan.stream.one_in(8)) plan.second = archive_.pick(plan.stream);
   return plan;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "archive.h"
 #include "mutate.h"
@@ -15,6 +16,7 @@ namespace attest {
 struct Strategy {
   std::int64_t fresh_first = 1024;  ///< runs, counted from k = 0
   std::int64_t fresh_in_64 = 24;    ///< of the inputs after them; 64: unguided random
+  std::int64_t corpus_in_64 = 16;   ///< of the bred ones, from an engine's corpus, where there is one
 };
 inline constexpr Strategy unguided{.fresh_in_64 = 64};
 
@@ -29,8 +31,9 @@ class Search {
     Stream stream{0};
     std::optional<Input> first, second;
   };
-  /// Run k's plan: a function of (seed, property, dtype, k) and of what was learnt before.
-  [[nodiscard]] Plan plan(std::int64_t k) const;
+  /// Run k's plan: a function of (seed, property, dtype, k), of what was learnt before and of what an engine would have
+  /// bred from, if there is one.
+  [[nodiscard]] Plan plan(std::int64_t k, std::span<const std::uint8_t> of_corpus = {}) const;
   /// The plan's input. Needs no lock.
   [[nodiscard]] static Input made(Plan plan, const Target& target);
   /// Keeps the input where its case is the worst of its cell. True when it did.

@@ -10,6 +10,7 @@
 #include "attest/kernel_under_test.h"
 #include "attest/proof_back_end.h"
 #include "faults/faults.h"
+#include "fuzz/libfuzzer.h"
 #include "hypotheses.h"
 #include "property.h"
 #include "version.h"
@@ -131,6 +132,7 @@ Completions completions_of(const OptionRow& row) {
   const std::string_view value = row.positional() ? row.flags : row.value;
   if (value == "KERNEL") return {.words = known_kernels(), .files = true};
   if (value == "GLOB") return {.words = row.flags == "--kernel" ? planted_names() : property_names()};
+  if (value == "ENGINE") return {.words = {engine_names.begin(), engine_names.end()}};
   if (value == "WHAT") return {.words = objective_names()};
   if (value == "DTYPE") return {.words = dtype_names(), .listed = true};
   if (value == "HYPOTHESIS") return {.words = hypothesis_names()};

@@ -96,6 +96,7 @@ CampaignPlan make_plan(const Options& options, const FuzzObjectives& objectives)
   plan.seed = options.seed;
   plan.runs = options.runs;
   plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  plan.libfuzzer = options.libfuzzer;
   plan.stop = interrupt_requested;
   return plan;
 }

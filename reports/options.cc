@@ -12,6 +12,7 @@
 
 #include "attest/case.h"
 #include "attest/names.h"
+#include "fuzz/libfuzzer.h"
 #include "interrupt.h"
 #include "option_table.h"
 
@@ -91,6 +92,15 @@ void add_dtypes(Options& options, Text text) {
   }
 }
 
+bool is_libfuzzer(Text text) {
+  if (text == engine_names[0]) return false;
+  if (text != engine_names[1])
+    throw UsageError(fmt::format("unknown --engine {}{}", in_quotes(text), suggestion(text, engine_names)));
+  if (!has_libfuzzer())
+    throw UsageError("--engine libfuzzer: this build has no libFuzzer; install libclang-rt-19-dev and build again");
+  return true;
+}
+
 void set_shard(Options& options, Text text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos) {
@@ -162,6 +172,10 @@ constexpr OptionRow rows[] = {
      "how many runs until planted faults are found (--kernel 'fault:GLOB', default all), guided by the archive and "
      "unguided, on five seeds of at most --runs each (default: 20000); prints a table",
      [](Options& o, Text) { o.self_test = true; }},
+    {fuzz, "--engine", "ENGINE", Takes::one,
+     "search: the archive alone; libfuzzer: the first thread's inputs are libFuzzer's too, which sees the coverage of "
+     "kernels that were instrumented by -fsanitize=fuzzer-no-link, with --in-process (default: search)",
+     [](Options& o, Text t) { o.libfuzzer = is_libfuzzer(t); }},
     {fuzz, "--runs", "N", Takes::one, "runs per property, kernel and dtype (default: until --time ends)",
      [](Options& o, Text t) { o.runs = whole_number<std::int64_t>("--runs", t, 1); }},
     {fuzz, "--seed", "N", Takes::one, "seed of the search; with --runs and one job all follows from it (default: 1)",

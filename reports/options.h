@@ -42,6 +42,7 @@ struct Options {
   std::vector<std::string> objectives;   ///< of a campaign, as typed; empty: error
   std::uint64_t seed = 1;
   int jobs = 0;               ///< 0: one per core
+  bool libfuzzer = false;     ///< of a campaign: its engine
   bool self_test = false;     ///< of a campaign: time to detection on the planted faults
   std::filesystem::path out;  ///< empty: the next free attest-run-NNN
   bool resume = false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attest/kernel_under_test.h"
+#include "fuzz/level.h"
 #include "fuzz/mutate.h"
 #include "target.h"
 
@@ -24,21 +25,6 @@ const Target& target_of(std::uint8_t choice) {
     return chosen;
   }();
   return targets[choice % targets.size()];
-}
-
-/// The level reached, as a counter that libFuzzer reads: a level never reached before is a feature never seen before,
-/// so the level is the index, in sixteenths of an octave up to 1. Volatile, or the stores are dropped, as nobody reads
-/// them.
-constexpr std::size_t levels = 256;
-#ifdef __clang__
-__attribute__((section("__libfuzzer_extra_counters")))
-#endif
-volatile std::uint8_t reached[levels];
-
-void show(double utilisation) {
-  if (!(utilisation > 0)) return;
-  const double level = 255 + 16 * std::log2(std::min(utilisation, 1.0));
-  reached[static_cast<std::size_t>(std::clamp(level, 0.0, 255.0))] = 1;
 }
 
 std::size_t put(std::uint8_t choice, const Input& input, std::uint8_t* data, std::size_t most) {
@@ -63,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Verdict verdict =
       check_case(property, *kernel, project(case_of(input_in(data, size), property), kernel->manifest()));
   require(verdict.outcome != Outcome::violated && verdict.outcome != Outcome::inconclusive, verdict.reason.c_str());
-  if (verdict.outcome == Outcome::held) show(verdict.utilisation);
+  if (verdict.outcome == Outcome::held) show_level(data[0] % 4, verdict.utilisation);
   return 0;
 }
 
