@@ -251,6 +251,17 @@ void add_change(Input& input, Stream& stream) {
 
 }  // namespace
 
+Input restructured(const Input& input, const Target& target, Stream& stream) {
+  Input result = input;
+  if (result.drawn) {
+    std::optional<Input> bits = input_of(case_of(input, *target.property));
+    if (!bits) return mutated(input, target, stream);
+    result = std::move(*bits);
+  }
+  for (std::int64_t i = stream.between(1, 2); i > 0; --i) change_structure(result, stream);
+  return result;
+}
+
 Input fresh_input(const Target& target, Stream& stream) {
   const std::uint64_t seed = stream.next();
   Input input;

@@ -16,7 +16,7 @@ namespace attest {
 struct Strategy {
   std::int64_t fresh_first = 1024;  ///< runs, counted from k = 0
   std::int64_t fresh_in_64 = 24;    ///< of the inputs after them; 64: unguided random
-  std::int64_t corpus_in_64 = 16;   ///< of the bred ones, from an engine's corpus, where there is one
+  std::int64_t corpus_in_64 = 48;   ///< of the bred ones, from an engine's corpus, where there is one
 };
 inline constexpr Strategy unguided{.fresh_in_64 = 64};
 
@@ -30,6 +30,7 @@ class Search {
   struct Plan {
     Stream stream{0};
     std::optional<Input> first, second;
+    bool of_corpus = false;  ///< first is of an engine's corpus
   };
   /// Run k's plan: a function of (seed, property, dtype, k), of what was learnt before and of what an engine would have
   /// bred from, if there is one.
