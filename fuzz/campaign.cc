@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 /// A stint is as many runs as last about this long; it is cut short after twice the time, so that a killed campaign
 /// loses less than a second.
 constexpr double stint_seconds = 0.25;
-constexpr std::int64_t first_pace = 16, most_pace = 8192;
+constexpr std::int64_t first_pace = 16, most_pace = 8192;  ///< of one shard
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -110,8 +110,9 @@ struct Campaign::State {
       : subject(subject_of(plan, planned)),
         number(place),
         kernel(planned.kernel),
-        search(planned.target, plan.seed, plan.strategy),
-        last_k(plan.runs.value_or(std::numeric_limits<std::int64_t>::max() / 2)) {
+        search(planned.target, plan.seed, plan.strategy, plan.shard.count),
+        last_k(plan.runs.value_or(std::numeric_limits<std::int64_t>::max() / 2)),
+        pace(first_pace * plan.shard.count) {
     if (const auto kept = plan.archives.find(subject); kept != plan.archives.end()) search.take(kept->second);
     for (const BatchRecord& batch : plan.done.batches) {
       if (batch.subject != subject) continue;
@@ -142,7 +143,7 @@ struct Campaign::State {
   // Guarded by the campaign.
   std::int64_t next_k = 0, last_k;
   std::vector<std::pair<std::int64_t, std::int64_t>> given_back;
-  std::int64_t pace = first_pace;
+  std::int64_t pace;
 };
 
 struct Campaign::Stint {
@@ -228,9 +229,10 @@ class Campaign::Job final : public FuzzerLoop {
       open_.emplace(Open{*stint,
                          &state,
                          {kernel(state.kernel), [this] { return campaign_.stopping(); }},
-                         {state.subject, stint->first_k, stint->first_k, {}, {}},
+                         {state.subject, stint->first_k, stint->first_k, campaign_.plan_.shard, {}},
                          stint->first_k});
-      if (!campaign_.stopping()) return true;
+      skip_to_own();
+      if (!campaign_.stopping() && open_->k < stint->last_k) return true;
       close();
     }
     return false;
@@ -263,6 +265,12 @@ class Campaign::Job final : public FuzzerLoop {
       ++open_->k;
     else
       open_->cut = true;
+    skip_to_own();
+  }
+
+  /// Runs of other shards are finished as far as this one is concerned.
+  void skip_to_own() {
+    while (!open_->cut && open_->k < open_->stint.last_k && !campaign_.plan_.shard.takes(open_->k)) ++open_->k;
   }
 
   /// False when the campaign ended meanwhile: the run counts for nothing.
@@ -436,7 +444,9 @@ void Campaign::give_back(const Stint& stint, std::int64_t from, double seconds) 
   if (runs < 1) return;
   const double wanted = runs * stint_seconds / std::max(seconds, 1e-6);
   // At most twice as many as the last time: the first cases may have been cheap ones.
-  state.pace = static_cast<std::int64_t>(std::clamp(std::min(wanted, 2 * runs), 1.0, static_cast<double>(most_pace)));
+  const auto shards = static_cast<double>(plan_.shard.count);
+  state.pace = static_cast<std::int64_t>(
+      std::clamp(std::min(wanted, 2 * runs), shards, shards * static_cast<double>(most_pace)));
 }
 
 void Campaign::checkpoint() {

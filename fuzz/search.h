@@ -23,8 +23,9 @@ inline constexpr Strategy unguided{.fresh_in_64 = 64};
 /// One thread at a time, but for `made`.
 class Search {
  public:
-  Search(const Target& target, std::uint64_t seed, const Strategy& strategy = {})
-      : target_(target), seed_(seed), strategy_(strategy) {}
+  /// `one_in` is how many searches share the runs: this one makes so many fewer, at the beginning too.
+  Search(const Target& target, std::uint64_t seed, const Strategy& strategy = {}, std::int64_t one_in = 1)
+      : target_(target), seed_(seed), strategy_(strategy), one_in_(one_in) {}
 
   /// What the input of a run is bred from; without parents it is fresh.
   struct Plan {
@@ -49,6 +50,7 @@ class Search {
   Target target_;
   std::uint64_t seed_;
   Strategy strategy_;
+  std::int64_t one_in_;
   Archive archive_;
 };
 

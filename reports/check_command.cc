@@ -14,9 +14,9 @@
 #include "commands.h"
 #include "engine.h"
 #include "explanations.h"
-#include "html.h"
 #include "interrupt.h"
 #include "progress.h"
+#include "results.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -202,20 +202,6 @@ void save_worst_cases(const Engine& engine, const Journal& journal) {
     engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
 }
 
-/// Worst cases, summary.json and report.html, all from the journal as it stands on the disk.
-Summary write_results(const Engine& engine, const RunFolder& folder) {
-  Journal whole[] = {read_journal(folder.path())};
-  drop_overtaken_explanations(whole[0]);
-  const std::string sources[] = {folder.path().string()};
-  Journal journal = canonical(whole, sources);
-  save_worst_cases(engine, journal);
-  journal.meta = whole[0].meta;
-  Summary summary = summarise(journal, folder.path());
-  write_file_atomically(folder.summary(), to_json(summary));
-  write_file_atomically(folder.report(), html_page(summary, journal, folder.path().string()));
-  return summary;
-}
-
 }  // namespace
 
 int check_command(const Options& options, int argc, const char* const* argv) {
@@ -265,7 +251,9 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const Ending ending = engine.run();
   progress.clear();
   finish_journal(plan, folder, writer, ending, other != nullptr);
-  const Summary summary = write_results(engine, folder);
+  const Journal journal = read_results(folder.path());
+  save_worst_cases(engine, journal);
+  const Summary summary = write_results(folder.path(), journal);
   if (!options.quiet) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

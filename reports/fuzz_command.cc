@@ -14,8 +14,8 @@
 #include "fuzz/self_test.h"
 #include "fuzz_objectives.h"
 #include "fuzz_progress.h"
-#include "html.h"
 #include "interrupt.h"
+#include "results.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -52,6 +52,12 @@ Journal earlier_journal(const Options& options, const RunFolder& folder) {
     throw UsageError(fmt::format(
         "{} was run {}; resume it the same way", where,
         journal.run->against.empty() ? "without --against" : "--against " + in_quotes(journal.run->against)));
+  }
+  for (const BatchRecord& batch : journal.batches) {
+    // All together go on behind the last run of any shard, so what was merged of shards can be resumed.
+    if (batch.first_k == batch.last_k || batch.shard == options.shard || options.shard.count == 1) continue;
+    throw UsageError(fmt::format("{} was run with --shard {}/{}; resume it with the same", where, batch.shard.index,
+                                 batch.shard.count));
   }
   return journal;
 }
@@ -95,6 +101,7 @@ CampaignPlan make_plan(const Options& options, const FuzzObjectives& objectives)
   plan.dtypes = options.dtypes;
   plan.seed = options.seed;
   plan.runs = options.runs;
+  plan.shard = options.shard;
   plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   plan.libfuzzer = options.libfuzzer;
   plan.stop = interrupt_requested;
@@ -110,7 +117,7 @@ MetaRecord begin_record(const CampaignPlan& plan, int argc, const char* const* a
   return record;
 }
 
-/// What a kernel did wrong as it was loaded is run 0 of its first subject, and the search begins behind it.
+/// What a kernel did wrong as it was loaded is the first run of its first subject, and the search begins behind it.
 void record_load_findings(CampaignPlan& plan, JournalWriter& writer, FuzzRecorder& recorder) {
   const std::vector<Subject> subjects = subjects_of(plan);
   for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
@@ -119,10 +126,10 @@ void record_load_findings(CampaignPlan& plan, JournalWriter& writer, FuzzRecorde
     if (finding.empty() || subject == subjects.end()) continue;
     const Property& property = *properties_matching(subject->property).at(0);
     Case c = project(generate(property, *dtype_named(subject->dtype), plan.seed, 0), kernel->manifest());
-    FindingRecord record{*subject, 0, "", check_case(property, *kernel, c)};
+    FindingRecord record{*subject, plan.shard.index, "", check_case(property, *kernel, c)};
     add_load_finding(record.verdict, finding);
-    BatchRecord batch{*subject, 0, 1, {}, {}};
-    batch.tally.add(0, record.verdict);
+    BatchRecord batch{*subject, 0, plan.shard.index + 1, plan.shard, {}};
+    batch.tally.add(plan.shard.index, record.verdict);
     c.metadata[at_load_key] = "yes";
     recorder.found(record, std::move(c));
     writer.append(batch);
@@ -141,17 +148,6 @@ Ending ending_of(CampaignEnding ending) {
       break;
   }
   return Ending::complete;
-}
-
-Summary write_results(const RunFolder& folder) {
-  const Journal whole[] = {read_journal(folder.path())};
-  const std::string sources[] = {folder.path().string()};
-  Journal journal = canonical(whole, sources);
-  journal.meta = whole[0].meta;
-  Summary summary = summarise(journal, folder.path());
-  write_file_atomically(folder.summary(), to_json(summary));
-  write_file_atomically(folder.report(), html_page(summary, journal, folder.path().string()));
-  return summary;
 }
 
 /// The worst known case of every kernel and dtype, and the line that shows it again.
@@ -259,7 +255,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   if (ending == CampaignEnding::stopped) end.facts["interrupted"] = "yes";
   writer.append(end);
   writer.sync();
-  const Summary summary = write_results(folder);
+  const Summary summary = write_results(folder.path(), read_results(folder.path()));
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print(stderr, "{}", note_text(summary));

@@ -1,47 +1,119 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "attest/errors.h"
 #include "attest/files.h"
 #include "commands.h"
+#include "fuzz_progress.h"
 #include "html.h"
+#include "results.h"
+#include "run_folder.h"
 #include "summary.h"
 
 namespace attest {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Merged {
-  Journal journal;               ///< canonical, with the meta records of all parts
-  std::filesystem::path folder;  ///< of the run, where there is just one
+  Journal journal;                ///< canonical, with the meta records of all parts
+  std::vector<fs::path> folders;  ///< of the parts, in order
+  std::vector<Journal> parts;
 };
 
 Merged merge(const Options& options) {
-  std::vector<Journal> parts;
+  Merged merged;
   std::vector<std::string> sources;
-  for (const std::filesystem::path& input : options.inputs) {
-    parts.push_back(read_journal(input));
+  for (const fs::path& input : options.inputs) {
+    merged.parts.push_back(read_journal(input));
     sources.push_back(input.string());
+    const fs::path folder = fs::is_directory(input) ? input : input.parent_path();
+    merged.folders.push_back(folder.empty() ? "." : folder);
   }
-  Merged merged{.journal = canonical(parts, sources), .folder = {}};
-  for (Journal& part : parts) {
+  merged.journal = canonical(merged.parts, sources);
+  for (Journal& part : merged.parts) {
     drop_overtaken_explanations(part);
     merged.journal.meta.insert(merged.journal.meta.end(), part.meta.begin(), part.meta.end());
   }
-  if (options.inputs.size() == 1) {
-    const std::filesystem::path& input = options.inputs.front();
-    merged.folder = std::filesystem::is_directory(input) ? input : input.parent_path();
-    if (merged.folder.empty()) merged.folder = ".";
-  }
   return merged;
+}
+
+void copy_if_there(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(from, error)) return;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (error) throw UsageError(fmt::format("{}: cannot be copied to {}: {}", from.string(), to.string(), error.message()));
+}
+
+/// The worst case of a subject is that of the part whose tally has it.
+void copy_worst_cases(const Merged& merged, const fs::path& to) {
+  std::map<Subject, std::pair<double, std::size_t>> worst;
+  for (std::size_t i = 0; i < merged.parts.size(); ++i) {
+    for (const BatchRecord& batch : merged.parts[i].batches) {
+      if (batch.tally.worst_k < 0) continue;
+      const auto [known, added] = worst.try_emplace(batch.subject, batch.tally.worst_utilisation, i);
+      if (!added && batch.tally.worst_utilisation > known->second.first)
+        known->second = {batch.tally.worst_utilisation, i};
+    }
+  }
+  for (const auto& [subject, where] : worst) {
+    const std::string file = case_file_name(subject, "worst");
+    copy_if_there(merged.folders[where.second] / file, to / file);
+  }
+}
+
+/// Of each cell the worst case that any part has.
+void join_archives(const Merged& merged, const fs::path& to) {
+  std::map<Subject, Archive> archives;
+  for (std::size_t i = 0; i < merged.parts.size(); ++i) {
+    std::set<Subject> subjects;
+    for (const BatchRecord& batch : merged.parts[i].batches) subjects.insert(batch.subject);
+    for (const Subject& subject : subjects) {
+      const fs::path file = merged.folders[i] / archive_file_name(subject);
+      if (!fs::exists(file)) continue;
+      const std::vector<const Property*> properties = properties_matching(subject.property);
+      const std::optional<DType> dtype = dtype_named(subject.dtype);
+      // A property of another version: its cases are not drawn any more.
+      if (properties.empty() || !dtype) continue;
+      const Archive part = parse_archive(read_file(file), file.string(), *properties.front(), *dtype);
+      for (const Archive::Entry& entry : part.entries()) archives[subject].offer(entry);
+    }
+  }
+  if (!archives.empty()) fs::create_directories(to / "archive");
+  for (const auto& [subject, archive] : archives)
+    write_file_atomically(to / archive_file_name(subject), to_text(archive));
+}
+
+/// A run's folder of what all parts found, which can be reported, replayed from and, of a campaign, resumed.
+void write_folder(const Merged& merged, const fs::path& path) {
+  const RunFolder folder(path, RunFolder::Mode::fresh);
+  for (const FindingRecord& finding : merged.journal.findings) {
+    for (const fs::path& from : merged.folders) copy_if_there(from / finding.case_file, path / finding.case_file);
+  }
+  copy_worst_cases(merged, path);
+  join_archives(merged, path);
+  write_file_atomically(folder.journal(), to_text(merged.journal));
+  write_results(path, merged.journal);
 }
 
 }  // namespace
 
 int merge_command(const Options& options) {
-  write_file_atomically(options.output, to_text(merge(options).journal));
+  const Merged merged = merge(options);
+  if (options.output.has_filename())
+    write_file_atomically(options.output, to_text(merged.journal));
+  else
+    write_folder(merged, options.output.parent_path());
   return 0;
 }
 
 int report_command(const Options& options) {
   const Merged merged = merge(options);
-  const Summary summary = summarise(merged.journal, merged.folder);
-  write_file_atomically(options.output, html_page(summary, merged.journal, merged.folder.string()));
+  const fs::path folder = merged.folders.size() == 1 ? merged.folders.front() : fs::path();
+  const Summary summary = summarise(merged.journal, folder);
+  write_file_atomically(options.output, html_page(summary, merged.journal, folder.string()));
   return 0;
 }
 

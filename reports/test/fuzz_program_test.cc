@@ -1,9 +1,12 @@
 // attest fuzz as a user meets it: findings and how they are replayed, what a campaign leaves, exit statuses, mistakes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "attest/files.h"
 #include "attest/journal.h"
+#include "fuzz/libfuzzer.h"
 #include "program_checks.h"
 #include "shell.h"
 
@@ -14,6 +17,16 @@ using fake::Folder;
 
 void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in " << text;
+}
+
+/// Of all files of a folder.
+std::size_t lines_in(const std::filesystem::path& path) {
+  std::size_t lines = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string text = read_file(entry.path());
+    lines += static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  }
+  return lines;
 }
 
 TEST(FuzzProgram, finds_shrinks_and_replays_what_a_kernel_does_wrong) {
@@ -93,6 +106,61 @@ TEST(FuzzProgram, searches_what_it_is_told_to) {
             (Names{"attention.finite", "softmax.rows-sum-to-one"}));
   EXPECT_EQ(properties("--objective law:causal.no-leak"), Names{"causal.no-leak"});
   EXPECT_GT(properties("--objective 'law:masked.*'").size(), 3U);
+}
+
+TEST(FuzzProgram, joins_shards_into_a_folder_that_can_be_replayed_and_resumed) {
+  const Folder folder;
+  const std::string fuzz = "$attest fuzz --kernel fault:sum-not-rescaled --dtype f32 --jobs 1 --quiet ";
+  for (const char* const shard : {"0/3", "1/3", "2/3"}) {
+    const std::string out = std::string("part-") + shard[0];
+    EXPECT_EQ(shell(folder, fuzz + "--runs 3000 --shard " + shard + " --out " + out).status, 1);
+  }
+  const ShellResult merged = shell(folder, "$attest merge part-2 part-0 part-1 -o whole/");
+  ASSERT_EQ(merged.status, 0) << merged.output;
+  const Journal journal = read_journal(folder / "whole");
+  ASSERT_EQ(journal.batches.size(), 1U) << "each of the runs once";
+  EXPECT_EQ(journal.batches[0].tally.cases(), 3000);
+  double worst = 0;
+  std::size_t cells = 0;
+  for (const char* const part : {"part-0", "part-1", "part-2"}) {
+    const auto known = summary_of(folder, part)["kernels"][0]["properties"][0]["worst"]["utilisation"];
+    worst = std::max(worst, known.get<double>());
+    cells = std::max(cells, lines_in(folder / part / "archive"));
+  }
+  EXPECT_EQ(journal.batches[0].tally.worst_utilisation, worst);
+  EXPECT_GT(lines_in(folder / "whole/archive"), cells);
+  for (const FindingRecord& finding : journal.findings)
+    EXPECT_EQ(shell(folder, "$attest replay whole/" + finding.case_file).status, 1);
+  const auto replayed = summary_of(folder, "whole")["kernels"][0]["properties"][0]["worst"]["case"];
+  EXPECT_EQ(shell(folder, "$attest replay whole/" + replayed.get<std::string>()).status, 1);
+  EXPECT_EQ(shell(folder, fuzz + "--runs 3100 --resume --out whole").status, 1);
+  std::int64_t runs = 0;
+  for (const BatchRecord& batch : read_journal(folder / "whole").batches) runs += batch.tally.cases();
+  EXPECT_EQ(runs, 3100);
+
+  const ShellResult other = shell(folder, fuzz + "--runs 4000 --resume --shard 1/3 --out part-0");
+  EXPECT_EQ(other.status, 2);
+  expect_has(other.output, "was run with --shard 0/3; resume it with the same");
+  const ShellResult again = shell(folder, "$attest merge part-0 part-1 -o whole/");
+  EXPECT_EQ(again.status, 2);
+  expect_has(again.output, "holds a run already");
+}
+
+TEST(FuzzProgram, takes_an_engine_by_name) {
+  const Folder folder;
+  const std::string fuzz = "$attest fuzz --kernel builtin:flash --dtype f32 --runs 1000 --quiet ";
+  const ShellResult result = shell(folder, fuzz + "--engine libfuzzer --jobs 2 --out run");
+  if (has_libfuzzer()) {
+    EXPECT_EQ(result.status, 0) << result.output;
+    EXPECT_EQ(read_journal(folder / "run").batches.empty(), false);
+    EXPECT_EQ(result.output.find("INFO:"), std::string::npos) << "what libFuzzer says of itself";
+  } else {
+    EXPECT_EQ(result.status, 2);
+    expect_has(result.output, "install libclang-rt-19-dev");
+  }
+  const ShellResult typo = shell(folder, fuzz + "--engine libfuzer");
+  EXPECT_EQ(typo.status, 2);
+  expect_has(typo.output, "unknown --engine \"libfuzer\"; did you mean \"libfuzzer\"?");
 }
 
 TEST(FuzzProgram, compares_with_another_kernel) {

@@ -1,0 +1,24 @@
+#include "results.h"
+
+#include "attest/files.h"
+#include "html.h"
+
+namespace attest {
+
+Journal read_results(const std::filesystem::path& folder) {
+  Journal whole[] = {read_journal(folder)};
+  drop_overtaken_explanations(whole[0]);
+  const std::string sources[] = {folder.string()};
+  Journal journal = canonical(whole, sources);
+  journal.meta = whole[0].meta;
+  return journal;
+}
+
+Summary write_results(const std::filesystem::path& folder, const Journal& journal) {
+  Summary summary = summarise(journal, folder);
+  write_file_atomically(folder / "summary.json", to_json(summary));
+  write_file_atomically(folder / "report.html", html_page(summary, journal, folder.string()));
+  return summary;
+}
+
+}  // namespace attest

@@ -1,0 +1,17 @@
+// What a run leaves beside its journal.
+#pragma once
+
+#include <filesystem>
+
+#include "attest/journal.h"
+#include "summary.h"
+
+namespace attest {
+
+/// The journal of a run's folder as it stands on the disk, canonical but with its meta records.
+[[nodiscard]] Journal read_results(const std::filesystem::path& folder);
+
+/// summary.json and report.html.
+Summary write_results(const std::filesystem::path& folder, const Journal& journal);
+
+}  // namespace attest
