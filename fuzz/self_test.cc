@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -17,20 +18,59 @@ std::unique_ptr<Kernel> kernel_of(const PlantedFault& fault) {
   return nullptr;
 }
 
+/// Searches until `seen` says to end, at most `most` runs. False when it was stopped.
+bool searched(const Target& target, Kernel& kernel, std::uint64_t seed, const Strategy& strategy, std::int64_t most,
+              const std::function<bool()>& stop, const std::function<bool(std::int64_t, const Verdict&)>& seen) {
+  Search search(target, seed, strategy);
+  for (std::int64_t k = 0; k < most; ++k) {
+    if (stop()) return false;
+    const Input input = Search::made(search.plan(k), target);
+    const Case c = project(case_of(input, *target.property), kernel.manifest());
+    const Verdict verdict = check_case(*target.property, kernel, c);
+    if (seen(k, verdict)) return true;
+    search.learn(k, input, c, verdict);
+  }
+  return true;
+}
+
 /// Nothing when it was stopped.
 std::optional<std::int64_t> runs_until_found(const Target& target, Kernel& kernel, std::uint64_t seed,
                                              const Strategy& strategy, std::int64_t most,
                                              const std::function<bool()>& stop) {
-  Search search(target, seed, strategy);
-  for (std::int64_t k = 0; k < most; ++k) {
-    if (stop()) return std::nullopt;
-    const Input input = Search::made(search.plan(k), target);
-    const Case c = project(case_of(input, *target.property), kernel.manifest());
-    const Verdict verdict = check_case(*target.property, kernel, c);
-    if (verdict.outcome == Outcome::violated) return k + 1;
-    search.learn(k, input, c, verdict);
+  std::int64_t runs = most + 1;
+  const auto violated = [&](std::int64_t k, const Verdict& verdict) {
+    if (verdict.outcome != Outcome::violated) return false;
+    runs = k + 1;
+    return true;
+  };
+  if (!searched(target, kernel, seed, strategy, most, stop, violated)) return std::nullopt;
+  return runs;
+}
+
+/// Nothing when it was stopped.
+std::optional<double> worst_of(const Target& target, Kernel& kernel, std::uint64_t seed, const Strategy& strategy,
+                               std::int64_t runs, const std::function<bool()>& stop) {
+  double worst = 0;
+  const auto note = [&](std::int64_t, const Verdict& verdict) {
+    if (verdict.outcome == Outcome::violated) worst = std::numeric_limits<double>::infinity();
+    if (verdict.outcome == Outcome::held) worst = std::max(worst, verdict.utilisation);
+    return false;
+  };
+  if (!searched(target, kernel, seed, strategy, runs, stop, note)) return std::nullopt;
+  return worst;
+}
+
+/// One search for each seed, guided and unguided by turns; false when it was stopped.
+template <class Number, class Run>
+bool both_ways(int seeds, std::vector<Number>& guided, std::vector<Number>& by_chance, const Run& run) {
+  for (int seed = 1; seed <= seeds; ++seed) {
+    for (const bool guide : {true, false}) {
+      const std::optional<Number> found = run(static_cast<std::uint64_t>(seed), guide ? Strategy() : unguided);
+      if (!found) return false;
+      (guide ? guided : by_chance).push_back(*found);
+    }
   }
-  return most + 1;
+  return true;
 }
 
 std::string runs_text(std::int64_t runs, std::int64_t most) {
@@ -43,51 +83,47 @@ std::string found_text(const std::vector<std::int64_t>& runs, std::int64_t most)
 
 }  // namespace
 
-std::int64_t median_of(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-double a12_of(const std::vector<std::int64_t>& guided, const std::vector<std::int64_t>& by_chance) {
-  double wins = 0;
-  for (const std::int64_t a : guided)
-    for (const std::int64_t b : by_chance) wins += a < b ? 1.0 : a == b ? 0.5 : 0.0;
-  return wins / (static_cast<double>(guided.size()) * static_cast<double>(by_chance.size()));
-}
-
 Target target_of(const PlantedFault& fault) {
   const std::string_view first = fault.caught_by.substr(0, fault.caught_by.find(' '));
   const bool f32 = fault.dtypes.empty() || std::ranges::find(fault.dtypes, DType::f32) != fault.dtypes.end();
   return {properties_matching(first).at(0), f32 ? DType::f32 : fault.dtypes.front()};
 }
 
-std::vector<Detection> self_test(const SelfTestPlan& plan, const std::function<bool()>& stop,
-                                 const std::function<void(const Detection&)>& finished) {
-  std::vector<Detection> detections;
+SelfTest self_test(const SelfTestPlan& plan, const std::function<bool()>& stop,
+                   const std::function<void(const std::string&)>& finished) {
+  SelfTest result;
   for (const PlantedFault* const fault : plan.faults) {
     // What outputs cannot show is no search's to find, and what only statistics show is no single run's.
     if (fault->caught_by.empty()) continue;
     const Target target = target_of(*fault);
     Detection detection{
         std::string(fault->name), std::string(target.property->name), std::string(name_of(target.dtype)), {}, {}};
-    for (int seed = 1; seed <= plan.seeds; ++seed) {
-      for (const bool guided : {true, false}) {
-        // A kernel of its own each time: some faults differ from call to call.
-        const std::unique_ptr<Kernel> kernel = kernel_of(*fault);
-        const auto runs = runs_until_found(target, *kernel, static_cast<std::uint64_t>(seed),
-                                           guided ? Strategy() : unguided, plan.most_runs, stop);
-        if (!runs) return detections;
-        (guided ? detection.guided : detection.unguided).push_back(*runs);
-      }
-    }
-    finished(detection);
-    detections.push_back(std::move(detection));
+    const auto run = [&](std::uint64_t seed, const Strategy& strategy) {
+      // A kernel of its own each time: some faults differ from call to call.
+      return runs_until_found(target, *kernel_of(*fault), seed, strategy, plan.most_runs, stop);
+    };
+    if (!both_ways(plan.seeds, detection.guided, detection.unguided, run)) return result;
+    finished(fmt::format("{}: median {} guided, {} unguided", detection.fault, median_of(detection.guided),
+                         median_of(detection.unguided)));
+    result.detections.push_back(std::move(detection));
   }
-  return detections;
+  for (const auto& [kernel, dtype] : plan.kernels) {
+    const Target target{properties_matching("attention.oracle").at(0), dtype};
+    WorstFound worst{kernel->id(), std::string(name_of(dtype)), {}, {}};
+    const auto run = [&, &under_test = *kernel](std::uint64_t seed, const Strategy& strategy) {
+      return worst_of(target, under_test, seed, strategy, plan.most_runs, stop);
+    };
+    if (!both_ways(plan.seeds, worst.guided, worst.unguided, run)) return result;
+    finished(fmt::format("{} in {}: median of the worst {:.3f} guided, {:.3f} unguided", worst.kernel, worst.dtype,
+                         median_of(worst.guided), median_of(worst.unguided)));
+    result.worsts.push_back(std::move(worst));
+  }
+  return result;
 }
 
-std::string self_test_table(const std::vector<Detection>& detections, const SelfTestPlan& plan) {
+namespace {
+
+std::string detections_table(const std::vector<Detection>& detections, const SelfTestPlan& plan) {
   std::string text =
       "| fault | property | dtype | guided: found | median runs | unguided: found | median runs | A12 |\n"
       "|---|---|---|---|---|---|---|---|\n";
@@ -112,6 +148,31 @@ std::string self_test_table(const std::vector<Detection>& detections, const Self
       "runs).\n",
       detections.size(), plan.seeds, plan.most_runs, always, always_unguided,
       compared > 0 ? std::exp(logs / compared) : 1.0, compared, plan.most_runs + 1);
+  return text;
+}
+
+std::string worsts_table(const std::vector<WorstFound>& worsts, const SelfTestPlan& plan) {
+  std::string text =
+      "| kernel | dtype | guided: median of the worst | least | unguided: median | largest | ratio of medians | A12 |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const WorstFound& w : worsts) {
+    const double guided = median_of(w.guided), by_chance = median_of(w.unguided);
+    // A12 asks who is smaller.
+    text += fmt::format("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} |\n", w.kernel, w.dtype, guided,
+                        std::ranges::min(w.guided), by_chance, std::ranges::max(w.unguided), guided / by_chance,
+                        a12_of(w.unguided, w.guided));
+  }
+  return text + fmt::format("\nThe worst utilisation of attention.oracle in {} runs, {} seeds.\n", plan.most_runs,
+                            plan.seeds);
+}
+
+}  // namespace
+
+std::string self_test_table(const SelfTest& result, const SelfTestPlan& plan) {
+  std::string text;
+  if (!result.detections.empty()) text = detections_table(result.detections, plan);
+  if (!text.empty() && !result.worsts.empty()) text += '\n';
+  if (!result.worsts.empty()) text += worsts_table(result.worsts, plan);
   return text;
 }
 

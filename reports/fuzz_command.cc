@@ -169,22 +169,35 @@ int run_self_test(const Options& options) {
   plan.most_runs = options.runs.value_or(plan.most_runs);
   for (const PlantedFault& fault : planted_faults()) {
     const std::string id = "fault:" + std::string(fault.name);
-    const auto wanted = [&](const std::string& glob) { return glob_match(glob, id); };
+    // "builtin:*" must not mean faults.
+    const auto wanted = [&](const std::string& glob) { return glob.starts_with("fault:") && glob_match(glob, id); };
     if (options.kernels.empty() || std::ranges::any_of(options.kernels, wanted)) plan.faults.push_back(&fault);
   }
-  if (plan.faults.empty()) {
+  std::vector<std::string> right = options.kernels;
+  if (right.empty()) right = {"builtin:flash"};
+  std::erase_if(right, [](const std::string& kernel) { return kernel.starts_with("fault:"); });
+  for (const std::string& spec : right) {
+    for (std::unique_ptr<Kernel>& opened : open_kernels(spec, options.kernel_options())) {
+      const std::shared_ptr<Kernel> kernel = std::move(opened);
+      for (const DType dtype : kernel->manifest().dtypes) {
+        const bool wanted =
+            options.dtypes.empty() ? dtype == DType::f32 : std::ranges::find(options.dtypes, dtype) != options.dtypes.end();
+        if (wanted && kernel->manifest().attention) plan.kernels.push_back({kernel, dtype});
+      }
+    }
+  }
+  if (plan.faults.empty() && plan.kernels.empty()) {
     std::vector<std::string> known;
     for (const PlantedFault& fault : planted_faults()) known.push_back("fault:" + std::string(fault.name));
-    throw UsageError(fmt::format("--kernel is {}, which is no planted fault{}", in_quotes(options.kernels.front()),
+    throw UsageError(fmt::format("--kernel is {}, which is no planted fault and no kernel of that dtype{}",
+                                 in_quotes(options.kernels.front()),
                                  suggestion(options.kernels.front(), known, /*list_up_to=*/0)));
   }
   handle_signals();
-  const std::vector<Detection> detections = self_test(plan, interrupt_requested, [&](const Detection& detection) {
-    if (options.quiet) return;
-    fmt::print(stderr, "{}: median {} guided, {} unguided\n", detection.fault, median_of(detection.guided),
-               median_of(detection.unguided));
+  const SelfTest result = self_test(plan, interrupt_requested, [&](const std::string& line) {
+    if (!options.quiet) fmt::print(stderr, "{}\n", line);
   });
-  const std::string table = self_test_table(detections, plan);
+  const std::string table = self_test_table(result, plan);
   std::fputs(table.c_str(), stdout);
   if (!options.out.empty()) {
     std::filesystem::create_directories(options.out);

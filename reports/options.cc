@@ -169,8 +169,9 @@ constexpr OptionRow rows[] = {
      "cases per fault over all properties and dtypes; a control gets five times as many judged ones (default: 20000)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
     {fuzz, "--self-test", "", Takes::nothing,
-     "how many runs until planted faults are found (--kernel 'fault:GLOB', default all), guided by the archive and "
-     "unguided, on five seeds of at most --runs each (default: 20000); prints a table",
+     "how many runs until planted faults are found (--kernel 'fault:GLOB'), and how bad the worst case is that is found "
+     "of a right kernel, guided by the archive and unguided, on five seeds of at most --runs each (default: 20000; every "
+     "fault, and builtin:flash in f32); prints tables",
      [](Options& o, Text) { o.self_test = true; }},
     {fuzz, "--engine", "ENGINE", Takes::one,
      "search: the archive alone; libfuzzer: the first thread's inputs are libFuzzer's too, which sees the coverage of "

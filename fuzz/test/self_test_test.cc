@@ -3,22 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace attest {
 namespace {
 
 TEST(SelfTest, takes_the_median_of_runs) {
-  EXPECT_EQ(median_of({7}), 7);
-  EXPECT_EQ(median_of({9, 1, 5}), 5);
-  EXPECT_EQ(median_of({4, 1, 3, 2}), 3);
+  EXPECT_EQ(median_of<int>({7}), 7);
+  EXPECT_EQ(median_of<int>({9, 1, 5}), 5);
+  EXPECT_EQ(median_of<int>({4, 1, 3, 2}), 3);
 }
 
 TEST(SelfTest, counts_wins_and_half_the_ties) {
-  EXPECT_EQ(a12_of({1, 2}, {3, 4}), 1);
-  EXPECT_EQ(a12_of({3, 4}, {1, 2}), 0);
-  EXPECT_EQ(a12_of({1, 2}, {1, 2}), 0.5);
-  EXPECT_EQ(a12_of({1, 5}, {2}), 0.5);
-  EXPECT_EQ(a12_of({2}, {2, 3}), 0.75);
+  EXPECT_EQ(a12_of<int>({1, 2}, {3, 4}), 1);
+  EXPECT_EQ(a12_of<int>({3, 4}, {1, 2}), 0);
+  EXPECT_EQ(a12_of<int>({1, 2}, {1, 2}), 0.5);
+  EXPECT_EQ(a12_of<int>({1, 5}, {2}), 0.5);
+  EXPECT_EQ(a12_of<int>({2}, {2, 3}), 0.75);
 }
 
 std::vector<const PlantedFault*> named(std::initializer_list<std::string_view> names) {
@@ -30,10 +31,11 @@ std::vector<const PlantedFault*> named(std::initializer_list<std::string_view> n
 
 TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
   const SelfTestPlan plan{
-      .faults = named({"all-zeros", "sum-not-rescaled", "bool-mask-inverted"}), .seeds = 3, .most_runs = 2000};
+      .faults = named({"all-zeros", "sum-not-rescaled", "bool-mask-inverted"}), .kernels = {}, .seeds = 3, .most_runs = 2000};
   ASSERT_EQ(plan.faults.size(), 3U);
   int told = 0;
-  const std::vector<Detection> detections = self_test(plan, [] { return false; }, [&](const Detection&) { ++told; });
+  const SelfTest result = self_test(plan, [] { return false; }, [&](const std::string&) { ++told; });
+  const std::vector<Detection>& detections = result.detections;
   ASSERT_EQ(detections.size(), 3U);
   EXPECT_EQ(told, 3);
   for (const Detection& detection : detections) {
@@ -41,7 +43,7 @@ TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
     for (const std::int64_t runs : detection.guided) EXPECT_LE(runs, 2000) << detection.fault;
     for (const std::int64_t runs : detection.unguided) EXPECT_LE(runs, 2000) << detection.fault;
   }
-  const std::string table = self_test_table(detections, plan);
+  const std::string table = self_test_table(result, plan);
   EXPECT_NE(table.find("| all-zeros | attention.oracle | f32 | 3/3 |"), std::string::npos) << table;
   EXPECT_NE(table.find("3 faults, 3 seeds, at most 2000 runs each: 3 found on every seed guided, 3 unguided"),
             std::string::npos)
@@ -49,15 +51,37 @@ TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
 }
 
 TEST(SelfTest, says_what_was_not_found) {
-  const SelfTestPlan plan{.faults = {}, .seeds = 2, .most_runs = 10};
+  const SelfTestPlan plan{.faults = {}, .kernels = {}, .seeds = 2, .most_runs = 10};
   const std::vector<Detection> detections{{"hidden", "attention.oracle", "f32", {11, 11}, {3, 11}}};
-  const std::string table = self_test_table(detections, plan);
+  const std::string table = self_test_table({detections, {}}, plan);
   EXPECT_NE(table.find("| 0/2 | > 10 | 1/2 | > 10 | 0.25 |"), std::string::npos) << table;
 }
 
+TEST(SelfTest, compares_the_worst_cases_of_a_kernel_that_is_right) {
+  const std::shared_ptr<Kernel> flash = std::move(open_kernels("builtin:flash", {}).front());
+  const SelfTestPlan plan{.faults = {}, .kernels = {{flash, DType::f32}}, .seeds = 2, .most_runs = 3000};
+  const SelfTest result = self_test(plan, [] { return false; }, [](const std::string&) {});
+  ASSERT_EQ(result.worsts.size(), 1U);
+  const WorstFound& worst = result.worsts.front();
+  for (const std::vector<double>& found : {worst.guided, worst.unguided}) {
+    ASSERT_EQ(found.size(), 2U);
+    for (const double utilisation : found) {
+      EXPECT_GT(utilisation, 0.3);
+      EXPECT_LE(utilisation, 1.0);
+    }
+  }
+  EXPECT_NE(self_test_table(result, plan).find("| builtin:flash | f32 | "), std::string::npos);
+  // A kernel that is wrong is at its worst at once.
+  const std::vector<KernelEntry> faults = fault_kernels();
+  const auto zeros = std::ranges::find(faults, "fault:all-zeros", &KernelEntry::id);
+  ASSERT_NE(zeros, faults.end());
+  const SelfTestPlan wrong{.faults = {}, .kernels = {{zeros->make(), DType::f32}}, .seeds = 1, .most_runs = 100};
+  EXPECT_TRUE(std::isinf(self_test(wrong, [] { return false; }, [](const std::string&) {}).worsts.at(0).guided.at(0)));
+}
+
 TEST(SelfTest, stops_between_two_runs) {
-  const SelfTestPlan plan{.faults = named({"all-zeros"}), .seeds = 3, .most_runs = 2000};
-  EXPECT_TRUE(self_test(plan, [] { return true; }, [](const Detection&) {}).empty());
+  const SelfTestPlan plan{.faults = named({"all-zeros"}), .kernels = {}, .seeds = 3, .most_runs = 2000};
+  EXPECT_TRUE(self_test(plan, [] { return true; }, [](const std::string&) {}).detections.empty());
 }
 
 }  // namespace
