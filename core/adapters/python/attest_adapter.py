@@ -30,9 +30,12 @@ bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tenso
 
 import os
 
-# Before anything else can print: what is printed from here on goes to standard error, the replies to this copy.
-_replies = os.dup(1)
-os.dup2(2, 1)
+# attest.py, which serves other pipes, sets this before it loads the module.
+_owns_standard_output = globals().get("_owns_standard_output", True)
+if _owns_standard_output:
+    # Before anything else can print: what is printed from here on goes to standard error, the replies to this copy.
+    _replies = os.dup(1)
+    os.dup2(2, 1)
 
 import contextlib  # noqa: E402
 import inspect  # noqa: E402
@@ -75,54 +78,57 @@ def f32_to_bf16(values):
     return numpy.where(is_nan, high | numpy.uint32(0x40), rounded).astype(numpy.uint16)
 
 
-def _read(count):
-    """`count` bytes of standard input, or None at its end."""
-    data = bytearray(count)
-    got = os.readv(0, [data])
-    view = memoryview(data)
-    while got < count:
-        n = os.readv(0, [view[got:]])
-        if n == 0:
+class Channel:
+    """Requests from one descriptor and replies to another: a frame each, as kernel-interface.md has them."""
+
+    def __init__(self, requests, replies):
+        self.requests, self.replies = requests, replies
+
+    def _read(self, count):
+        """`count` bytes, or None at the end."""
+        data = bytearray(count)
+        got = os.readv(self.requests, [data])
+        view = memoryview(data)
+        while got < count:
+            n = os.readv(self.requests, [view[got:]])
+            if n == 0:
+                return None
+            got += n
+        return data
+
+    def _write(self, parts):
+        total = sum(map(len, parts))
+        sent = os.writev(self.replies, parts)
+        if sent < total:
+            rest = memoryview(b"".join(parts))
+            while sent < total:
+                sent += os.write(self.replies, rest[sent:])
+
+    def reply(self, metadata, tensors=()):
+        """One frame; `tensors` are (name, safetensors dtype, shape, bytes)."""
+        header = {"__metadata__": metadata} if metadata else {}
+        end = 0
+        for name, dtype, shape, data in tensors:
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(data)]}
+            end += len(data)
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        self._write([struct.pack("<QQ", 8 + len(text) + end, len(text)), text, *(t[3] for t in tensors)])
+
+    def request(self):
+        """The next: its metadata, the header's entries by name, the body, where tensors begin; None at the end."""
+        prefix = self._read(8)
+        if prefix is None:
             return None
-        got += n
-    return data
-
-
-def _write(parts):
-    total = sum(map(len, parts))
-    sent = os.writev(_replies, parts)
-    if sent < total:
-        rest = memoryview(b"".join(parts))
-        while sent < total:
-            sent += os.write(_replies, rest[sent:])
-
-
-def _reply(metadata, tensors=()):
-    """One frame; `tensors` are (name, safetensors dtype, shape, bytes)."""
-    header = {"__metadata__": metadata} if metadata else {}
-    end = 0
-    for name, dtype, shape, data in tensors:
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(data)]}
-        end += len(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    _write([struct.pack("<QQ", 8 + len(text) + end, len(text)), text, *(t[3] for t in tensors)])
-
-
-def _request():
-    """The next request: its metadata, the header's entries by name, the body, where tensors begin; None at the end."""
-    prefix = _read(8)
-    if prefix is None:
-        return None
-    (length,) = struct.unpack("<Q", prefix)
-    if length > _MAX_FRAME:
-        raise SystemExit("attest_adapter: standard input carries no frames; start this with attest --kernel 'exec:…'")
-    body = _read(length)
-    if body is None:
-        return None
-    (header_length,) = struct.unpack_from("<Q", body)
-    header = json.loads(body[8 : 8 + header_length])
-    return header.pop("__metadata__", {}), header, body, 8 + header_length
+        (length,) = struct.unpack("<Q", prefix)
+        if length > _MAX_FRAME:
+            raise SystemExit("attest_adapter: the input carries no frames; start this with attest --kernel 'exec:…'")
+        body = self._read(length)
+        if body is None:
+            return None
+        (header_length,) = struct.unpack_from("<Q", body)
+        header = json.loads(body[8 : 8 + header_length])
+        return header.pop("__metadata__", {}), header, body, 8 + header_length
 
 
 class _Numpy:
@@ -247,8 +253,11 @@ def _completed(manifest, attention, multihead):
     return manifest
 
 
-class _Server:
-    def __init__(self, attention, multihead, manifest, framework):
+class Server:
+    """Answers the requests of a channel by the functions; see serve."""
+
+    def __init__(self, channel, attention, multihead, manifest, framework):
+        self.channel = channel
         self.functions = {"attention": attention, "multihead": multihead}
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         self.manifest = manifest
@@ -289,7 +298,7 @@ class _Server:
     def answer(self, metadata, header, body, start):
         op = metadata["op"]
         if op == "manifest":
-            return _reply({"manifest": json.dumps(self.manifest)})
+            return self.channel.reply({"manifest": json.dumps(self.manifest)})
         function = self.functions.get(op)
         if function is None:
             raise Unsupported(f"there is no {op} function")
@@ -315,21 +324,42 @@ class _Server:
         replies = [("out", dtype, *self.framework.write(out, dtype))]
         if lse is not None and metadata.get("want") == "lse":
             replies.append(("lse", "F64", *self.framework.write(lse, "F64")))
-        return _reply(None, replies)
+        return self.channel.reply(None, replies)
 
-    def run(self):
-        while (request := _request()) is not None:
-            try:
-                self.answer(*request)
-            except (Unsupported, NotImplementedError) as error:
-                _reply({"status": "unsupported", "message": str(error)})
-            except Rejected as error:
-                _reply({"status": "rejected", "message": str(error)})
-            except BrokenPipeError:
-                return
-            except Exception as error:  # whatever the function does wrong is a finding about it
-                traceback.print_exc(file=sys.stderr)
-                _reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
+    def answer_one(self):
+        """Answers the next request; False at the end of them, and where nobody reads replies any more."""
+        try:
+            request = self.channel.request()
+            if request is None:
+                return False
+            with self.framework.scope():
+                self.answer_or_say_why(request)
+        except BrokenPipeError:
+            return False
+        return True
+
+    def answer_or_say_why(self, request):
+        try:
+            self.answer(*request)
+        except (Unsupported, NotImplementedError) as error:
+            self.channel.reply({"status": "unsupported", "message": str(error)})
+        except Rejected as error:
+            self.channel.reply({"status": "rejected", "message": str(error)})
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # whatever the function does wrong is a finding about it
+            traceback.print_exc(file=sys.stderr)
+            self.channel.reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
+
+
+def make_server(channel, function, manifest, multihead, framework, bf16):
+    """The server that serve runs; ValueError where the arguments are wrong."""
+    if function is None and multihead is None:
+        raise ValueError("serve needs a function, multihead=, or both")
+    if framework not in ("numpy", "torch") or bf16 not in ("f32", "bits"):
+        raise ValueError(f"framework={framework!r}, bf16={bf16!r}: they must be 'numpy' or 'torch', 'f32' or 'bits'")
+    manifest = _completed(manifest, function, multihead)
+    return Server(channel, function, multihead, manifest, _Torch() if framework == "torch" else _Numpy(bf16))
 
 
 def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32"):
@@ -338,18 +368,14 @@ def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf
     manifest: the dict of kernel-interface.md, section 3. "name", "dtypes" (f64 and f32), "operations" and what follows
     from the functions' parameters are filled in where it is silent.
     """
-    if function is None and multihead is None:
-        raise ValueError("serve needs a function, multihead=, or both")
-    if framework not in ("numpy", "torch") or bf16 not in ("f32", "bits"):
-        raise ValueError(f"framework={framework!r}, bf16={bf16!r}: they must be 'numpy' or 'torch', 'f32' or 'bits'")
-    manifest = _completed(manifest, function, multihead)
-    server = _Server(function, multihead, manifest, _Torch() if framework == "torch" else _Numpy(bf16))
-    with server.framework.scope():
-        server.run()
+    server = make_server(Channel(0, _replies), function, manifest, multihead, framework, bf16)
+    while server.answer_one():
+        pass
 
 
 def refuse(message):
     """Tells Attest in one line why this kernel cannot be served, and ends the program with status 3."""
-    if _request() is not None:
-        _reply({"status": "failed", "message": message})
+    channel = Channel(0, _replies)
+    if channel.request() is not None:
+        channel.reply({"status": "failed", "message": message})
     raise SystemExit(3)
