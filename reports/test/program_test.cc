@@ -93,6 +93,18 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   EXPECT_EQ(summary_of(folder, "attest-run-001")["kernels"][0]["properties"][0]["cases"], 1);
 }
 
+TEST(Program, ReadsItsJournalOfALogSumExpThatIsWrong) {
+  const Folder folder;
+  // Its worst row is not the first.
+  const ShellResult result =
+      shell(folder,
+            "$attest check --kernel fault:scale-of-all-heads --dtype f32 --property attention.oracle "
+            "--cases 20 --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_NE(read_file(folder / "run/run.jsonl").find("\"class\":\"lse\""), std::string::npos);
+  EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
+}
+
 TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
   const Folder folder;
   const std::string kernels = "--kernel builtin:flash --kernel builtin:online --dtype f32,bf16 --cases 300 --quiet ";

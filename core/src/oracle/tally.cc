@@ -79,7 +79,8 @@ Verdict CaseTally::verdict() const {
     v.utilisation = std::max(0.0, worst.utilisation);
     v.error = worst.decision.error;
     v.allowed = worst.decision.allowed;
-    v.element = worst.element;
+    // A row of the log-sum-exp is no element of out.
+    v.element = std::max<std::int64_t>(worst.element, -1);
   };
   if (violated_ > 0) {
     const Worst& worst = worst_violated_;
