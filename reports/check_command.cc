@@ -15,6 +15,7 @@
 #include "engine.h"
 #include "explanations.h"
 #include "interrupt.h"
+#include "known.h"
 #include "progress.h"
 #include "results.h"
 #include "summary.h"
@@ -202,11 +203,28 @@ void save_worst_cases(const Engine& engine, const Journal& journal) {
     engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
 }
 
+/// Prints what a file of known findings makes of the run, and returns the exit status.
+int status_with_known(const Options& options, const std::vector<KnownFinding>& known, const Summary& summary,
+                      Ending ending) {
+  const bool complete = ending == Ending::complete && options.shard.count == 1;
+  const KnownComparison comparison = compare_with_known(known, options.known.string(), summary, complete);
+  for (const std::string& problem : comparison.problems) fmt::print("{}\n", one_line(problem));
+  if (!options.quiet) {
+    for (const std::string& remark : comparison.remarks) fmt::print(stderr, "note: {}\n", one_line(remark));
+    fmt::print("known: {} expected, {} new or gone ({})\n", comparison.expected, comparison.problems.size(),
+               options.known.string());
+  }
+  return comparison.problems.empty() ? exit_status(comparison.rest, options.inconclusive_held) : 1;
+}
+
 }  // namespace
 
 int check_command(const Options& options, int argc, const char* const* argv) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<const Property*> properties = chosen_properties(options);
+  // Read first: a mistake in it is no reason to wait for a run's end.
+  const std::vector<KnownFinding> known =
+      options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
   std::vector<CapturedCase> captured = captured_cases(options);
   RunRecord run{.seed = options.seed,
                 .case_files = {},
@@ -260,6 +278,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
     fmt::print("{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), alarm_text(summary),
                closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());
   }
+  if (!options.known.empty()) return status_with_known(options, known, summary, ending);
   return exit_status(summary, options.inconclusive_held);
 }
 

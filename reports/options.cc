@@ -224,6 +224,14 @@ constexpr OptionRow rows[] = {
      set_inconclusive},
     {check, "--case", "FILE", Takes::several, "judge these captured cases (.safetensors) instead of generated ones",
      [](Options& o, Text t) { o.case_files.emplace_back(t); }},
+    {check, "--known", "FILE", Takes::one,
+     "violations that are expected, a TOML file with a [[finding]] of kernel, dtype, property, reason and date each: "
+     "they "
+     "do not make the exit status 1, but a new one does, and one that is gone",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--known is empty; it must name a file");
+       o.known = t;
+     }},
     {check | replay | fuzz, "--against", "KERNEL", Takes::one,
      "compare with this kernel on the same cases instead of with the exact result: violated where the two differ by "
      "more "
@@ -406,6 +414,10 @@ void refuse_contradictions(const Options& options) {
   if (!options.case_files.empty() && (options.cases || options.time)) {
     throw UsageError(
         fmt::format("--case judges the files given; {} is for generated cases", options.cases ? "--cases" : "--time"));
+  }
+  if (!options.known.empty() && options.fail_fast) {
+    throw UsageError(
+        "--known and --fail-fast exclude each other: the first violation may be one that is expected; give one");
   }
   if (options.alarm && !options.against.empty()) {
     throw UsageError(

@@ -55,7 +55,8 @@ struct Options {
   bool in_process = false;
   bool inconclusive_held = false;
   std::vector<std::filesystem::path> case_files;
-  std::string against;  ///< the kernel to compare with; empty: none
+  std::filesystem::path known;  ///< file of the violations that are expected; empty: none are
+  std::string against;          ///< the kernel to compare with; empty: none
   bool quiet = false;
   bool alarm = false;  ///< raise the alarm beside the verdict
 

@@ -1,0 +1,57 @@
+// attest check --known as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "program_checks.h"
+#include "shell.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string check =
+    "$attest check --kernel fault:scale-of-all-heads --dtype f32 --property attention.oracle --property "
+    "attention.linear-in-values --cases 60 --jobs 1 --out run --overwrite --known known.toml ";
+
+void write_known(const fake::Folder& folder, const std::vector<std::string>& properties) {
+  std::ofstream file(folder / "known.toml");
+  for (const std::string& property : properties)
+    file << "[[finding]]\nkernel = \"fault:scale-of-all-heads\"\ndtype = \"f32\"\nproperty = \"" << property
+         << "\"\nreason = \"planted\"\ndate = 2026-01-31\n";
+}
+
+TEST(Known, ExpectedViolationsDoNotFailARun) {
+  const fake::Folder folder;
+  write_known(folder, {});
+  const ShellResult fresh = shell(folder, check);
+  EXPECT_EQ(fresh.status, 1);
+  EXPECT_THAT(fresh.output, HasSubstr("\nNEW attention.oracle by fault:scale-of-all-heads in f32: "));
+  write_known(folder, {"attention.oracle"});
+  const ShellResult known = shell(folder, check);
+  EXPECT_EQ(known.status, 0) << known.output;
+  EXPECT_THAT(known.output, HasSubstr("known: 1 expected, 0 new or gone (known.toml)"));
+  // The run itself says what it found, whatever was expected.
+  EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
+  write_known(folder, {"attention.oracle", "attention.linear-in-values"});
+  const ShellResult gone = shell(folder, check + "--quiet");
+  EXPECT_EQ(gone.status, 1);
+  EXPECT_THAT(gone.output, HasSubstr("\nGONE known.toml, line 7: attention.linear-in-values"));
+  EXPECT_EQ(shell(folder, check + "--shard 0/2").status, 0) << "a part of a run says nothing of what is gone";
+}
+
+TEST(Known, RefusesAWrongFileBeforeTheRun) {
+  const fake::Folder folder;
+  write_known(folder, {"attention.orcale"});
+  const ShellResult result = shell(folder, check + "; s=$?; test ! -e run && exit $s");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(lines_in(result.output), 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("known.toml, line 4: unknown property"));
+  expect_refused("check --known absent.toml", "absent.toml");
+  expect_refused("check --known x --fail-fast", "--known and --fail-fast exclude each other");
+}
+
+}  // namespace
+}  // namespace attest
