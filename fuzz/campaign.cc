@@ -155,7 +155,8 @@ struct Campaign::Stint {
 class Campaign::Job final : public FuzzerLoop {
  public:
   /// `ended` is told when a loop of libFuzzer is over.
-  Job(Campaign& campaign, bool owns_originals, std::function<void()> ended = [] {})
+  Job(
+      Campaign& campaign, bool owns_originals, std::function<void()> ended = [] {})
       : campaign_(campaign), kernels_(campaign.plan_.kernels.size()), ended_(std::move(ended)) {
     for (std::size_t i = 0; i < kernels_.size() && owns_originals; ++i)
       kernels_[i].kernel = campaign_.plan_.kernels[i].get();

@@ -46,7 +46,7 @@ struct CampaignPlan {
   std::vector<DType> dtypes;  ///< empty: every dtype of every kernel
   std::uint64_t seed = 1;
   std::optional<std::int64_t> runs;  ///< per property, kernel and dtype; nothing: until the deadline or `stop`
-  Shard shard;  ///< makes the runs that it takes alone, and breeds from those alone
+  Shard shard;                       ///< makes the runs that it takes alone, and breeds from those alone
   int jobs = 1;
   bool libfuzzer = false;  ///< the first job's loop is libFuzzer's: once in a program, where has_libfuzzer()
   Strategy strategy;

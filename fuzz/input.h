@@ -38,9 +38,9 @@ struct Input {
   Recipe recipe;                ///< without overrides of its own
   std::optional<double> scale;  ///< in the place of the recipe's; brought into [2^-100, 2^100]
   /// By Slot, those up to the mask alone in an attention case: the bits in the place of what the recipe's kind says,
-  /// row-major, over and over from the beginning where they are too few (zeros where there are none), made finite (mask:
-  /// finite or -inf). Of self-attention those of q count for k and v. Tensors of a drawn case, and those that the recipe
-  /// leaves out, keep their own; a mask comes to be.
+  /// row-major, over and over from the beginning where they are too few (zeros where there are none), made finite
+  /// (mask: finite or -inf). Of self-attention those of q count for k and v. Tensors of a drawn case, and those that
+  /// the recipe leaves out, keep their own; a mask comes to be.
   std::array<std::optional<std::vector<std::byte>>, slot_count> raw;
   std::vector<Change> changes;
 };
@@ -48,7 +48,8 @@ struct Input {
 /// The first bytes of an input, which say everything but its changes and bits.
 inline constexpr std::size_t input_header_bytes = 80;
 /// More than the bytes of any input.
-inline constexpr std::size_t most_input_bytes = input_header_bytes + most_changes * 13 + slot_count * (2 + most_raw_bytes);
+inline constexpr std::size_t most_input_bytes =
+    input_header_bytes + most_changes * 13 + slot_count * (2 + most_raw_bytes);
 
 /// Total: what is missing at the end is zero, what is left over is not looked at, what is out of range is brought into
 /// it. The dtype and the operation are the campaign's.

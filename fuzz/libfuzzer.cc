@@ -14,7 +14,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-extern "C" int LLVMFuzzerRunDriver(int* argc, char*** argv, int (*callback)(const std::uint8_t* data, std::size_t size));
+extern "C" int LLVMFuzzerRunDriver(int* argc, char*** argv,
+                                   int (*callback)(const std::uint8_t* data, std::size_t size));
 
 namespace attest {
 namespace {
@@ -57,12 +58,11 @@ void run_libfuzzer(FuzzerLoop& loop, std::uint64_t seed, std::size_t most_bytes)
   if (current != nullptr) throw UsageError("libFuzzer runs once in a program");
   current = &loop;
   // Deaths and signals are the program's own affair; so are time limits and memory.
-  std::vector<std::string> words{"attest", "-verbosity=0", "-len_control=0", "-detect_leaks=0", "-rss_limit_mb=0",
-                                 "-timeout=0",
-                                 // Its next input of a chain would be bred from what was bred before it, whatever we made.
-                                 "-mutate_depth=1", "-print_funcs=0"};
-  for (const char* const signal :
-       {"abrt", "bus", "fpe", "ill", "int", "segv", "term", "usr1", "usr2", "xfsz"})
+  std::vector<std::string> words{
+      "attest", "-verbosity=0", "-len_control=0", "-detect_leaks=0", "-rss_limit_mb=0", "-timeout=0",
+      // Its next input of a chain would be bred from what was bred before it, whatever we made.
+      "-mutate_depth=1", "-print_funcs=0"};
+  for (const char* const signal : {"abrt", "bus", "fpe", "ill", "int", "segv", "term", "usr1", "usr2", "xfsz"})
     words.push_back(fmt::format("-handle_{}=0", signal));
   // 0 would be drawn from the time.
   words.push_back(fmt::format("-seed={}", static_cast<std::uint32_t>(seed % 0xfffffffe) + 1));

@@ -30,8 +30,8 @@ class FuzzerLoop {
 /// Whether this program was linked with libFuzzer.
 [[nodiscard]] bool has_libfuzzer();
 
-/// Hands this thread to libFuzzer. It does not come back: libFuzzer's loop ends by exit(0) or not at all, so when `next`
-/// gives nothing, the thread sleeps until the program ends, and must be detached. Once in a program, where
+/// Hands this thread to libFuzzer. It does not come back: libFuzzer's loop ends by exit(0) or not at all, so when
+/// `next` gives nothing, the thread sleeps until the program ends, and must be detached. Once in a program, where
 /// has_libfuzzer(). What
 /// libFuzzer says on standard error as it starts goes nowhere.
 [[noreturn]] void run_libfuzzer(FuzzerLoop& loop, std::uint64_t seed, std::size_t most_bytes);

@@ -187,7 +187,8 @@ void change_numbers(Case& c, Stream& stream) {
   const std::int64_t elements = tensor.elements();
   if (elements == 0) return;
   const Format& format = format_of(tensor.dtype());
-  const std::int64_t width = tensor.shape()[tensor.shape().rank() - 1], rows = elements / std::max<std::int64_t>(width, 1);
+  const std::int64_t width = tensor.shape()[tensor.shape().rank() - 1],
+                     rows = elements / std::max<std::int64_t>(width, 1);
   const std::int64_t at = stream.below(elements);
   const std::int64_t row = stream.below(rows), other = stream.below(rows);
   switch (stream.below(12)) {

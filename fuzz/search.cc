@@ -6,13 +6,16 @@ namespace attest {
 
 Search::Plan Search::plan(std::int64_t k, std::span<const std::uint8_t> of_corpus) const {
   // Another seed than that of case k of a check: the two see other cases.
-  Plan plan{.stream = Stream(case_seed(~seed_, target_.property->name, target_.dtype, k)), .first = {}, .second = {}, .of_corpus = false};
+  Plan plan{.stream = Stream(case_seed(~seed_, target_.property->name, target_.dtype, k)),
+            .first = {},
+            .second = {},
+            .of_corpus = false};
   const bool fresh = plan.stream.below(64) < strategy_.fresh_in_64;
   if (fresh || k / one_in_ < strategy_.fresh_first || archive_.empty()) return plan;
   // An engine's first input is a byte that it made up.
   plan.of_corpus = of_corpus.size() >= input_header_bytes && plan.stream.below(64) < strategy_.corpus_in_64;
-  plan.first = plan.of_corpus ? parse_input(of_corpus, target_.dtype, target_.property->operation)
-                              : archive_.pick(plan.stream);
+  plan.first =
+      plan.of_corpus ? parse_input(of_corpus, target_.dtype, target_.property->operation) : archive_.pick(plan.stream);
   if (plan.stream.one_in(8)) plan.second = archive_.pick(plan.stream);
   return plan;
 }

@@ -158,12 +158,12 @@ std::string worsts_table(const std::vector<WorstFound>& worsts, const SelfTestPl
   for (const WorstFound& w : worsts) {
     const double guided = median_of(w.guided), by_chance = median_of(w.unguided);
     // A12 asks who is smaller.
-    text += fmt::format("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} |\n", w.kernel, w.dtype, guided,
-                        std::ranges::min(w.guided), by_chance, std::ranges::max(w.unguided), guided / by_chance,
+    text += fmt::format("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} |\n", w.kernel, w.dtype,
+                        guided, std::ranges::min(w.guided), by_chance, std::ranges::max(w.unguided), guided / by_chance,
                         a12_of(w.unguided, w.guided));
   }
-  return text + fmt::format("\nThe worst utilisation of attention.oracle in {} runs, {} seeds.\n", plan.most_runs,
-                            plan.seeds);
+  return text +
+         fmt::format("\nThe worst utilisation of attention.oracle in {} runs, {} seeds.\n", plan.most_runs, plan.seeds);
 }
 
 }  // namespace

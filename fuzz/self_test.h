@@ -71,8 +71,8 @@ template <class Number>
                                  const std::function<void(const std::string&)>& finished);
 
 /// A Markdown table, a row per fault, and a line that sums up: faults found on every seed, and by how much guidance
-/// shortens the search (geometric mean over the faults that either way found on most seeds). Then a table with a row per
-/// kernel. Nothing of what was not asked for.
+/// shortens the search (geometric mean over the faults that either way found on most seeds). Then a table with a row
+/// per kernel. Nothing of what was not asked for.
 [[nodiscard]] std::string self_test_table(const SelfTest& result, const SelfTestPlan& plan);
 
 }  // namespace attest

@@ -180,8 +180,8 @@ int run_self_test(const Options& options) {
     for (std::unique_ptr<Kernel>& opened : open_kernels(spec, options.kernel_options())) {
       const std::shared_ptr<Kernel> kernel = std::move(opened);
       for (const DType dtype : kernel->manifest().dtypes) {
-        const bool wanted =
-            options.dtypes.empty() ? dtype == DType::f32 : std::ranges::find(options.dtypes, dtype) != options.dtypes.end();
+        const bool wanted = options.dtypes.empty() ? dtype == DType::f32
+                                                   : std::ranges::find(options.dtypes, dtype) != options.dtypes.end();
         if (wanted && kernel->manifest().attention) plan.kernels.push_back({kernel, dtype});
       }
     }

@@ -44,7 +44,8 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (!fs::exists(from, error)) return;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (error) throw UsageError(fmt::format("{}: cannot be copied to {}: {}", from.string(), to.string(), error.message()));
+  if (error)
+    throw UsageError(fmt::format("{}: cannot be copied to {}: {}", from.string(), to.string(), error.message()));
 }
 
 /// The worst case of a subject is that of the part whose tally has it.

@@ -169,8 +169,10 @@ constexpr OptionRow rows[] = {
      "cases per fault over all properties and dtypes; a control gets five times as many judged ones (default: 20000)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
     {fuzz, "--self-test", "", Takes::nothing,
-     "how many runs until planted faults are found (--kernel 'fault:GLOB'), and how bad the worst case is that is found "
-     "of a right kernel, guided by the archive and unguided, on five seeds of at most --runs each (default: 20000; every "
+     "how many runs until planted faults are found (--kernel 'fault:GLOB'), and how bad the worst case is that is "
+     "found "
+     "of a right kernel, guided by the archive and unguided, on five seeds of at most --runs each (default: 20000; "
+     "every "
      "fault, and builtin:flash in f32); prints tables",
      [](Options& o, Text) { o.self_test = true; }},
     {fuzz, "--engine", "ENGINE", Takes::one,
@@ -197,8 +199,7 @@ constexpr OptionRow rows[] = {
     {check | audit | prove | fuzz, "--overwrite", "", Takes::nothing, "remove the run in --out first",
      [](Options& o, Text) { o.overwrite = true; }},
     {check | fuzz, "--shard", "I/N", Takes::one,
-     "take the cases k = I mod N only, of a campaign the runs; 0 <= I < N; join the parts with merge",
-     set_shard},
+     "take the cases k = I mod N only, of a campaign the runs; 0 <= I < N; join the parts with merge", set_shard},
     {fuzz, "--time", "TIME", Takes::one, "stop after this long (default: 60s where no --runs are given)",
      [](Options& o, Text t) { o.time = duration("--time", t); }},
     {check, "--time", "TIME", Takes::one, "stop after this long: 500ms, 90s, 10m, 2h",

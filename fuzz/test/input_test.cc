@@ -99,7 +99,8 @@ TEST(Input, holds_every_small_attention_case_bit_by_bit) {
 }
 
 TEST(Input, holds_every_small_multihead_case_bit_by_bit) {
-  expect_held({"multihead.torch-case", "multihead.permutation-equivariance", "multihead.self-permutation-equivariance"});
+  expect_held(
+      {"multihead.torch-case", "multihead.permutation-equivariance", "multihead.self-permutation-equivariance"});
 }
 
 TEST(Input, refuses_what_it_cannot_hold) {

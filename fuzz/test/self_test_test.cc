@@ -30,8 +30,10 @@ std::vector<const PlantedFault*> named(std::initializer_list<std::string_view> n
 }
 
 TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
-  const SelfTestPlan plan{
-      .faults = named({"all-zeros", "sum-not-rescaled", "bool-mask-inverted"}), .kernels = {}, .seeds = 3, .most_runs = 2000};
+  const SelfTestPlan plan{.faults = named({"all-zeros", "sum-not-rescaled", "bool-mask-inverted"}),
+                          .kernels = {},
+                          .seeds = 3,
+                          .most_runs = 2000};
   ASSERT_EQ(plan.faults.size(), 3U);
   int told = 0;
   const SelfTest result = self_test(plan, [] { return false; }, [&](const std::string&) { ++told; });

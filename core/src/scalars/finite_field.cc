@@ -106,9 +106,7 @@ class Field : public std::enable_shared_from_this<Field> {
                 SignSet::of(value));
   }
 
-  [[nodiscard]] ValuePointer opaque() {
-    return made(0, {.origin = Origin::opaque}, {}, {}, SignSet(SignSet::any));
-  }
+  [[nodiscard]] ValuePointer opaque() { return made(0, {.origin = Origin::opaque}, {}, {}, SignSet(SignSet::any)); }
   [[nodiscard]] ValuePointer sum(const ValuePointer& left, const ValuePointer& right, bool subtract) {
     const Value &a = *left, &b = *right;
     if (a.opaque() || b.opaque()) return opaque();
@@ -161,7 +159,8 @@ class Field : public std::enable_shared_from_this<Field> {
       if (rest[row.pivot] == 0) continue;
       const ulong c = nmod_mul(rest[row.pivot], row.pivot_inverse, q_);
       _nmod_vec_scalar_addmul_nmod(rest.data(), row.reduced.data(), as_length(room_), nmod_neg(c, q_), q_);
-      _nmod_vec_scalar_addmul_nmod(coordinates.data(), row.coordinates.data(), as_length(row.coordinates.size()), c, q_);
+      _nmod_vec_scalar_addmul_nmod(coordinates.data(), row.coordinates.data(), as_length(row.coordinates.size()), c,
+                                   q_);
     }
     const auto pivot = std::find_if(rest.begin(), rest.end(), [](ulong x) { return x != 0; });
     if (pivot != rest.end()) {

@@ -17,8 +17,8 @@ struct ExpressionNeeds {
   std::size_t inputs = 0, references = 0, exponentials = 0, logarithms = 0;
 };
 
-/// What is held of some nodes of a graph, a number each, in pages of which only those that hold something exist: one row
-/// of a large attention reaches few of its nodes.
+/// What is held of some nodes of a graph, a number each, in pages of which only those that hold something exist: one
+/// row of a large attention reaches few of its nodes.
 class NodeMap {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
