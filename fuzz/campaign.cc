@@ -119,7 +119,7 @@ struct Campaign::State {
       next_k = std::max(next_k, batch.last_k);
       if (batch.tally.worst_k >= 0) worst_known = std::max(worst_known, batch.tally.worst_utilisation);
     }
-    for (const KnownFinding& known : plan.known) {
+    for (const EarlierFinding& known : plan.known) {
       if (known.record.subject != subject) continue;
       // Its batch may have died with the campaign: the number is taken.
       next_k = std::max(next_k, known.record.k + 1);

@@ -34,7 +34,7 @@ struct CampaignRoad {
 inline constexpr int samples_per_place = 3, samples_per_kind = 12;
 
 /// A finding of an earlier campaign in the same folder.
-struct KnownFinding {
+struct EarlierFinding {
   FindingRecord record;
   std::optional<Case> saved;  ///< nothing where its file is gone
 };
@@ -54,7 +54,7 @@ struct CampaignPlan {
   std::function<bool()> stop = [] { return false; };  ///< asked before every call of a kernel
   // What an earlier campaign in the same folder left.
   Journal done;
-  std::vector<KnownFinding> known;
+  std::vector<EarlierFinding> known;
   std::map<Subject, Archive> archives;
 };
 

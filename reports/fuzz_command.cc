@@ -80,7 +80,7 @@ void refuse_changed_kernels(const CampaignPlan& plan) {
 /// What the folder keeps beside the journal.
 void load_state(CampaignPlan& plan, const RunFolder& folder) {
   for (const FindingRecord& record : plan.done.findings) {
-    KnownFinding known{record, std::nullopt};
+    EarlierFinding known{record, std::nullopt};
     const std::filesystem::path file = folder.path() / record.case_file;
     if (std::filesystem::exists(file)) known.saved = load_case(file);
     plan.known.push_back(std::move(known));

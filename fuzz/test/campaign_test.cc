@@ -63,7 +63,7 @@ struct Recorded final : CampaignObserver {
     EXPECT_EQ(next, runs);
   }
 
-  std::vector<KnownFinding> findings;
+  std::vector<EarlierFinding> findings;
   std::vector<BatchRecord> batches;
   std::map<Subject, Archive> archives;
   std::optional<Case> worst;
@@ -125,7 +125,7 @@ TEST(Campaign, shrinks_and_confirms_what_it_finds) {
     recorded.expect_whole(3000);
     std::map<std::string, int> of_kind;
     std::map<std::pair<std::string, std::string>, int> in_place;
-    for (const KnownFinding& finding : recorded.findings) {
+    for (const EarlierFinding& finding : recorded.findings) {
       const Verdict again = check_case(*plan.properties.front(), *plan.kernels.front(), *finding.saved);
       EXPECT_EQ(again.outcome, Outcome::violated);
       EXPECT_EQ(again.violation, finding.record.verdict.violation);
@@ -160,7 +160,7 @@ TEST(Campaign, goes_on_behind_what_an_earlier_one_left) {
   for (const BatchRecord& batch : after.batches) EXPECT_GE(batch.first_k, 1000);
   std::map<std::pair<std::string, std::string>, int> in_place;
   for (const Recorded* const recorded : {&before, &after})
-    for (const KnownFinding& finding : recorded->findings)
+    for (const EarlierFinding& finding : recorded->findings)
       EXPECT_LE((++in_place[{std::string(finding.record.kind()), place_of(*finding.saved)}]), samples_per_place);
 }
 
