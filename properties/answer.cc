@@ -91,10 +91,12 @@ Verdict worse_of(TwoVerdicts two) {
   const std::int64_t bits_agreed = a.bits_agreed + b.bits_agreed, bits_compared = a.bits_compared + b.bits_compared;
   std::optional<Alarm> alarm = a.alarm ? a.alarm : b.alarm;
   if (a.alarm && b.alarm) alarm->merge(*b.alarm);
+  std::shared_ptr<const ErrorSample> errors = a.errors ? std::move(a.errors) : std::move(b.errors);
   const int rank_a = badness(a.outcome), rank_b = badness(b.outcome);
   Verdict& worse = rank_a != rank_b ? (rank_a > rank_b ? a : b) : (b.utilisation > a.utilisation ? b : a);
   worse.level = level;
   worse.alarm = alarm;
+  worse.errors = std::move(errors);
   worse.bits_agreed = bits_agreed;
   worse.bits_compared = bits_compared;
   return std::move(worse);

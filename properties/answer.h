@@ -28,7 +28,8 @@ struct TwoVerdicts {
 };
 
 /// The worse of the two: violated, inconclusive, held, excused, skipped; the larger utilisation among equals. The
-/// deepest oracle level of the two is kept, and the alarms of both.
+/// deepest oracle level of the two is kept, and the alarms of both, and the errors of
+/// the first that has any.
 [[nodiscard]] Verdict worse_of(TwoVerdicts two);
 
 /// A violation that no bound measures: utilisation infinite.

@@ -30,7 +30,7 @@ Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
   const auto judged = [&](DType output) {
     const Reply reply = answer(kernel, c, output, true);
     return judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
-                           {.alarm_probability = probability});
+                           {.alarm_probability = probability, .measure_errors = output == c.dtype()});
   };
   Verdict worst = judged(c.dtype());
   const auto wider = manifest.out_dtypes.find(c.dtype());

@@ -368,6 +368,19 @@ TEST(Journal, HasOneCanonicalFormForAnyOrderAndShards) {
   EXPECT_NE(canonical_text({run_in_order({0, 1, 2, 3, 4, 5}, {1, 2}, cases)}), whole);
 }
 
+TEST(Batches, GrowWithWhatIsDoneAndNeverBeyondASixteenthOfIt) {
+  EXPECT_EQ(batch_start(0), 0);
+  EXPECT_EQ(batch_start(64), 4096);
+  EXPECT_EQ(batch_start(65), 4096 + 256);
+  EXPECT_EQ(batch_start(304), 65536);
+  EXPECT_EQ(batch_start(305), 65536 + 4096);
+  for (std::int64_t r = 1; r < 1000; ++r) {
+    const std::int64_t size = batch_start(r + 1) - batch_start(r);
+    EXPECT_TRUE(size == 64 || size == 256 || size == 4096);
+    EXPECT_TRUE(size == 64 || 16 * size <= batch_start(r)) << r;
+  }
+}
+
 TEST(Journal, KeepsTheFindingsOfSmallestK) {
   const Journal journal = parse_journal(canonical_text({run_in_order({4, 3, 2, 1, 0}, {}, 320)}), "journal");
   std::vector<std::int64_t> ks;

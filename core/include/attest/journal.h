@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "attest/bit_classes.h"
+#include "attest/error_statistics.h"
 #include "attest/verdict.h"
 
 namespace attest {
@@ -30,10 +31,13 @@ namespace attest {
 class JsonWriter;
 
 /// The first k of batch r, which ends where the next begins, for any number of jobs and shards. 64 batches of 64 cases,
-/// so that a kill soon after the start loses little, then 256 at a time, so that the journal of a long run stays short.
+/// so that a kill soon after the start loses little; 256 at a time up to case 65536, and 4096 from there, a sixteenth
+/// of what is done at most, so that the journal of a long run stays short.
 [[nodiscard]] constexpr std::int64_t batch_start(std::int64_t r) {
-  constexpr std::int64_t small = 64, large = 256;
-  return r <= small ? r * small : small * small + (r - small) * large;
+  constexpr std::int64_t small = 64, medium = 256, large = 4096;
+  constexpr std::int64_t first_large = small + (medium * medium - small * small) / medium;
+  if (r <= small) return r * small;
+  return r <= first_large ? small * small + (r - small) * medium : medium * medium + (r - first_large) * large;
 }
 /// Findings kept per (property, kernel, dtype) and outcome: those with the smallest k. The rest is counted.
 inline constexpr std::size_t findings_kept = 3;
@@ -73,6 +77,8 @@ struct Tally {
   /// so on are the generators' words, "bits:subnormal" and so on (BitClass) what the kernel was sent in q, k and v.
   /// Empty where the cases came from files.
   DrawnCounts drawn;
+  /// Of judged cases whose errors were measured; empty in journals of before they were.
+  ErrorTable errors;
 
   /// `kinds`: the generator's words for the case, a space between two.
   void add(std::int64_t k, const Verdict& verdict, std::string_view kinds = {}, BitClasses bits = 0);

@@ -23,6 +23,8 @@ struct OracleOptions {
   /// Not 0: the failure probability per element of the alarm of error_alarm.h, which judge_attention then raises beside
   /// its verdict, for every finite bound, vacuous ones included; not for lse.
   double alarm_probability = 0;
+  /// Measure the errors of the judged elements (Verdict::errors); judge_attention only.
+  bool measure_errors = false;
 };
 
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is

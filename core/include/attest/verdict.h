@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace attest {
+
+struct ErrorSample;  // error_statistics.h
 
 /// Worst first when verdicts are combined: violated, inconclusive, held, skipped (excused cases are counted apart).
 enum class Outcome {
@@ -66,6 +69,8 @@ struct Verdict {
   std::string reason{};  ///< one line for anything but held: index, found, interval that would have been accepted
   /// Beside the verdict, which it never changes; nothing where none was asked for or the property raises none.
   std::optional<Alarm> alarm{};
+  /// How large the errors of the case were, in its own dtype; null where they were not measured.
+  std::shared_ptr<const ErrorSample> errors{};
 };
 
 }  // namespace attest

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -153,6 +154,92 @@ void take_drawn(Tally& tally, const Json& groups) {
   }
 }
 
+/// What stands in a line of "errors": whole numbers and words with a space between two.
+class Line {
+ public:
+  explicit Line(const Json& value) {
+    if (!value.is_string()) throw BadLine("\"errors\" must hold strings");
+    text_ = value.get_ref<const std::string&>();
+  }
+  std::int64_t next(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+    const std::string_view word = next_word();
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || value < least || value > most)
+      throw BadLine(fmt::format("\"errors\" holds \"{}\" for a whole number of {} to {}", word, least, most));
+    return value;
+  }
+  LogCode code() { return static_cast<LogCode>(next(0, infinite_code)); }
+  FixedSum sum(std::int64_t least) {
+    const std::int64_t whole = next(least);
+    return {whole, next(0, (std::int64_t{1} << 40) - 1)};
+  }
+  std::string word() { return std::string(next_word()); }
+  [[nodiscard]] bool more() const { return !text_.empty(); }
+  void finish() const {
+    if (more()) throw BadLine("\"errors\" holds a line that is too long");
+  }
+
+ private:
+  std::string_view next_word() {
+    if (!more()) throw BadLine("\"errors\" holds a line that is too short");
+    const std::size_t end = std::min(text_.find(' '), text_.size());
+    const std::string_view word = text_.substr(0, end);
+    text_.remove_prefix(std::min(end + 1, text_.size()));
+    return word;
+  }
+  std::string_view text_;
+};
+
+ErrorTable errors_of(Members members) {
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
+  ErrorTable table;
+  const Json cells = members.array("cells"), scores = members.array("scores");
+  for (const Json& text : cells) {
+    Line line(text);
+    ErrorClass key;
+    key.keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
+    key.mask = static_cast<MaskEffect>(line.next(0, 3));
+    key.values = line.word();
+    if (key.values == "-") key.values.clear();
+    ErrorCell& cell = table.cells[key];
+    if (cell.cases != 0) throw BadLine("\"errors\" holds a class twice");
+    cell.cases = line.next(1);
+    cell.elements = line.next(1);
+    cell.worst_error = line.code(), cell.worst_ulp = line.code(), cell.worst_utilisation = line.code();
+    cell.worst_k = line.next(0);
+    cell.condition = line.code();
+    cell.bias = line.sum(any);
+    cell.squares = line.sum(0);
+    for (LogCode& atol : cell.atol) atol = line.code();
+    while (line.more()) {
+      const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
+      cell.histogram[bin] = line.next(1);
+    }
+  }
+  for (const Json& text : scores) {
+    Line line(text);
+    const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
+    WorstOf& worst = table.scores[{keys, line.word()}];
+    worst.cases = line.next(1);
+    worst.worst = line.code();
+    line.finish();
+  }
+  const Json octaves = members.take("octaves"), signs = members.take("signs");
+  for (Line line(octaves); line.more();) {
+    ScaledError& octave = table.octaves[static_cast<int>(line.next(0, 62))];
+    octave.error = line.code();
+    octave.allowed = line.code();
+  }
+  for (Line line(signs); line.more();) {
+    const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
+    table.signs[0][bin] = line.next(0);
+    table.signs[1][bin] = line.next(0);
+  }
+  members.finish();
+  return table;
+}
+
 Tally take_tally(Members& members) {
   Tally tally;
   tally.held = members.integer("held");
@@ -183,6 +270,7 @@ Tally take_tally(Members& members) {
     tally.bits_compared = Members::integer_of(bits[1], "same_bits", std::max<std::int64_t>(tally.bits_agreed, 1));
   }
   if (members.has("drawn")) take_drawn(tally, members.object("drawn"));
+  if (members.has("errors")) tally.errors = errors_of(Members(members.object("errors")));
   if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;
 }

@@ -40,6 +40,7 @@ void write_tally(JsonWriter& json, const Tally& tally) {
   if (tally.bits_compared > 0)
     json.key("same_bits").begin_array().value(tally.bits_agreed).value(tally.bits_compared).end_array();
   if (!tally.drawn.empty()) write_drawn(json.key("drawn"), tally.drawn);
+  if (!tally.errors.empty()) write_errors(json.key("errors"), tally.errors);
   if (!tally.alarm) return;
   json.key("alarm")
       .begin_object()

@@ -128,6 +128,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
   ++histogram[bin_of(utilisation)];
   bits_agreed += verdict.bits_agreed;
   bits_compared += verdict.bits_compared;
+  if (verdict.errors && verdict.errors->elements > 0) errors.add(k, *verdict.errors, kinds);
   for_each_word(kinds, [&](std::string_view word) {
     if (word.find(':') != std::string_view::npos) count(drawn, word);
   });
@@ -168,6 +169,7 @@ void Tally::merge(const Tally& other) {
   bits_agreed += other.bits_agreed;
   bits_compared += other.bits_compared;
   for (const auto& [word, cases] : other.drawn) drawn[word] += cases;
+  errors.merge(other.errors);
   if (!other.alarm) return;
   if (!alarm) alarm.emplace();
   alarm->merge(*other.alarm);

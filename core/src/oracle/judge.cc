@@ -5,9 +5,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "attest/error_alarm.h"
 #include "attest/oracle.h"
+#include "error_meter.h"
 #include "row_oracle.h"
 #include "tally.h"
 
@@ -96,6 +98,8 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
   detail::CaseTally tally(c.out_shape());
   const bool alarmed = options.alarm_probability > 0;
   if (alarmed) tally.raise_alarms();
+  std::optional<detail::ErrorMeter> meter;
+  if (options.measure_errors) meter.emplace(out.dtype());
   const std::int64_t dv = c.v().shape()[3];
   RowOracle& oracle = workspace().oracle;
   const std::byte* const data = out.bytes().data();
@@ -106,6 +110,7 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                    tally.excuse(excuse, dv);
                    return;
                  }
+                 if (meter) meter->note_row(workspace().head, oracle.row());
                  const bool row_alarmed = alarmed && oracle.certain();
                  if (row_alarmed) oracle.evaluate_alarm(options.alarm_probability);
                  for (std::int64_t k = 0; k < dv; ++k) {
@@ -118,6 +123,11 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      tally.excuse(Excuse::overflow, 1);
                    } else if (!std::isfinite(found)) {
                      tally.not_finite(at, found, oracle.value(k), oracle.element(k).allowed, oracle.level());
+                     if (meter) {
+                       meter->add(
+                           oracle, k, found,
+                           {.outcome = Outcome::violated, .error = infinity, .allowed = oracle.element(k).allowed});
+                     }
                      if (row_alarmed) tally.alarm(oracle.alarm(k), infinity, infinity);
                    } else if (why == Excuse::infinite) {
                      tally.excuse(why, 1);
@@ -134,10 +144,12 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      }
                      // Undecided as well: a correct kernel may return the far end of the range of the values, and a
                      // vacuous bound is that distance, so that the two may agree to within rounding.
-                     if (d.outcome != Outcome::violated && oracle.element(k).excuse == Excuse::vacuous)
+                     if (d.outcome != Outcome::violated && oracle.element(k).excuse == Excuse::vacuous) {
                        tally.excuse(Excuse::vacuous, 1);
-                     else
+                     } else {
                        tally.add(at, found, oracle.value(k), d);
+                       if (meter && d.outcome != Outcome::inconclusive) meter->add(oracle, k, found, d);
+                     }
                    }
                  }
                  if (!lse.present()) return;
@@ -156,7 +168,9 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                              }));
                  }
                });
-  return tally.verdict();
+  Verdict verdict = tally.verdict();
+  if (meter) verdict.errors = meter->take(c.k().shape()[2]);
+  return verdict;
 }
 
 AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
