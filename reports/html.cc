@@ -14,6 +14,7 @@
 #include "progress.h"
 #include "run_folder.h"
 #include "text.h"
+#include "tolerance.h"
 #include "version.h"
 
 namespace attest {
@@ -396,6 +397,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   for (const KernelSummary& kernel : summary.kernels) kernels += kernel_section(kernel);
   if (kernels.empty()) kernels = "<p>No kernel was checked.</p>";
   const std::string drawn = drawn_html(summary);
+  const std::string tolerances = tolerances_html(tolerance_rows(summary, journal), summary);
   const auto part = [](std::string_view title, std::string_view note, const std::string& body) {
     return fmt::format("<section><h2>{}</h2>{}{}</section>\n", title,
                        note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", note), body);
@@ -411,6 +413,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
          part("Verdicts",
               "Below each verdict: the worst utilisation, error over the proved allowed error. At most 1 is held.",
               verdict_strip(summary)) +
+         (tolerances.empty() ? std::string() : part("Tolerances", "", tolerances)) +
          part("Findings", "", findings_section(summary, folder)) +
          (summary.alarm > 0 ? part("Alarm",
                                    "Beyond the bound that holds if rounding errors of sums are random. Worth a look, "

@@ -11,6 +11,7 @@
 #include "results.h"
 #include "run_folder.h"
 #include "summary.h"
+#include "tolerance.h"
 
 namespace attest {
 namespace {
@@ -114,6 +115,17 @@ int report_command(const Options& options) {
   const Merged merged = merge(options);
   const fs::path folder = merged.folders.size() == 1 ? merged.folders.front() : fs::path();
   const Summary summary = summarise(merged.journal, folder);
+  if (options.json || options.csv) {
+    const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);
+    if (rows.empty()) {
+      throw UsageError(
+          "no error was measured in these runs: attention.oracle measures them, against the exact answer (not with "
+          "--against), since journals have held them");
+    }
+    write_file_atomically(options.output,
+                          options.json ? tolerances_json(rows, summary) : tolerances_csv(rows, summary));
+    return 0;
+  }
   write_file_atomically(options.output, html_page(summary, merged.journal, folder.string()));
   return 0;
 }

@@ -285,6 +285,10 @@ constexpr OptionRow rows[] = {
     {prove, "--witness", "DIR", Takes::one, "write the witnesses of --without there, as cases that attest replay shows",
      [](Options& o, Text t) { o.witnesses = t; }},
     {list | prove, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
+    {report, "--json", "", Takes::nothing, "write the tolerance table as JSON instead, every class of cases",
+     [](Options& o, Text) { o.json = true; }},
+    {report, "--csv", "", Takes::nothing, "write the tolerance table as CSV instead",
+     [](Options& o, Text) { o.csv = true; }},
     {list, "--markdown", "", Takes::nothing, "properties as a Markdown table",
      [](Options& o, Text) { o.markdown = true; }},
     {probe, "--seed", "N", Takes::one, "the numbers of the questions follow from it (default: 1)",
@@ -317,7 +321,9 @@ constexpr CommandRow commands[] = {
     {Command::merge, "merge", "attest merge RUN... -o FILE",
      "Joins the parts of one run, shards or campaigns of one seed, into the canonical journal or a run's folder.",
      "attest merge shard-0 shard-1 -o merged/"},
-    {Command::report, "report", "attest report RUN... -o FILE", "Draws one HTML page from runs.",
+    {Command::report, "report", "attest report RUN... -o FILE",
+     "Draws one HTML page from runs, or writes the table of tolerances to compute with: how large the errors of each "
+     "kernel, dtype and class of cases were.",
      "attest report attest-run-001 -o report.html"},
     {Command::audit, "audit", "attest audit [OPTIONS]",
      "Runs kernels that are wrong on purpose and correct ones: which property catches which fault after how many "
@@ -433,6 +439,7 @@ void refuse_contradictions(const Options& options) {
   const bool lists_more = options.list_kernels || options.list_dtypes || !options.list_properties;
   if (options.markdown && lists_more)
     throw UsageError("--markdown is for properties; use attest list --properties --markdown");
+  if (options.csv && options.json) throw UsageError("--csv and --json exclude each other; give one");
   if (options.markdown && options.json) throw UsageError("--markdown and --json exclude each other; give one");
 }
 

@@ -61,7 +61,7 @@ struct Options {
   bool alarm = false;  ///< raise the alarm beside the verdict
 
   bool list_kernels = false, list_properties = false, list_dtypes = false;
-  bool json = false, markdown = false;
+  bool json = false, markdown = false, csv = false;
 
   std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge and report
   std::filesystem::path output;               ///< -o

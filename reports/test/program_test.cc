@@ -119,6 +119,14 @@ TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
             "again.jsonl s.jsonl");
   EXPECT_EQ(merged.status, 0) << merged.output;
   EXPECT_EQ(shell(folder, "$attest report s0 s1 -o r.html && test -s r.html").status, 0);
+  // So are the errors in it.
+  EXPECT_NE(read_file(folder / "one.jsonl").find("\"errors\":{\"cells\":[\""), std::string::npos);
+  const ShellResult tables =
+      shell(folder,
+            "$attest report one --json -o one.json && $attest report s1 s0 --json -o s.json && cmp one.json s.json && "
+            "$attest report one --csv -o one.csv && grep -q '^\"builtin:flash\",' one.csv");
+  EXPECT_EQ(tables.status, 0) << tables.output;
+  EXPECT_EQ(shell(folder, "$attest report one --csv --json -o x").status, 2);
   // A device or a link is written into, not replaced.
   EXPECT_EQ(shell(folder, "$attest merge one -o /dev/full").status, 2);
   EXPECT_EQ(shell(folder, "test -c /dev/full && $attest merge one -o /dev/stdout | cmp - one.jsonl").status, 0);

@@ -44,6 +44,14 @@ class Line {
   std::string text_;
 };
 
+/// The generators' own words need no escapes, which are most of the cost of writing; a journal may hold others.
+void write_line(JsonWriter& json, const std::string& text) {
+  const bool plain = std::ranges::all_of(text, [](char c) {
+    return c == ' ' || c == '-' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+  });
+  plain ? json.raw('"' + text + '"') : json.value(text);
+}
+
 /// A class of captured cases has no word.
 std::string_view word_or_dash(const std::string& word) {
   return word.empty() ? std::string_view("-") : std::string_view(word);
@@ -184,11 +192,11 @@ void write_errors(JsonWriter& json, const ErrorTable& table) {
     // The histogram last: bin, count, bin, count, …
     for (std::size_t bin = 0; bin < utilisation_bins; ++bin)
       if (cell.histogram[bin] != 0) line << bin << cell.histogram[bin];
-    json.value(line.text());
+    write_line(json, line.text());
   }
   json.end_array().key("scores").begin_array();
   for (const auto& [key, worst] : table.scores)
-    json.value((Line() << key.first << key.second << worst.cases << worst.worst).text());
+    write_line(json, (Line() << key.first << key.second << worst.cases << worst.worst).text());
   json.end_array();
   Line octaves, signs;
   for (const auto& [exponent, one] : table.octaves) octaves << exponent << one.error << one.allowed;

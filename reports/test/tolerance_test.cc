@@ -1,0 +1,142 @@
+// The tolerance table: what is suggested, who gets a row, and how the rows are written.
+#include "tolerance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "html.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+ErrorCell cell_of(const std::array<double, relative_steps.size()>& atol) {
+  ErrorCell cell;
+  for (std::size_t i = 0; i < atol.size(); ++i) cell.atol[i] = code_of(atol[i]);
+  return cell;
+}
+
+TEST(Suggested, StopsWhereMoreRelativeToleranceHardlyHelps) {
+  const double u = 0x1p-24;
+  // Nothing relative helps.
+  EXPECT_EQ(suggested(cell_of({1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3}), u).rtol, 0);
+  // The first step helps, the second does not.
+  const Tolerance knee = suggested(cell_of({1e-3, 1e-5, 0.9e-5, 0.8e-5, 0.8e-5, 0.8e-5}), u);
+  EXPECT_GE(knee.rtol, 2 * u);
+  EXPECT_LE(knee.rtol, 2.2 * u);
+  EXPECT_GE(knee.atol, 1e-5);
+  EXPECT_LE(knee.atol, 1.2e-5);
+  // Exact answers need none.
+  EXPECT_EQ(suggested(cell_of({0, 0, 0, 0, 0, 0}), u).atol, 0);
+  EXPECT_EQ(suggested(cell_of({0, 0, 0, 0, 0, 0}), u).rtol, 0);
+  EXPECT_EQ(suggested(cell_of({infinity, infinity, infinity, infinity, infinity, infinity}), u).atol, infinity);
+}
+
+TEST(Suggested, IsNeverBelowWhatIsNeeded) {
+  for (int i = 1; i < 5000; ++i) {
+    const double need = std::ldexp(1 + i * 0x1.8p-13, i % 300 - 200);
+    const Tolerance tolerance = suggested(cell_of({need, need, need, need, need, need}), 0x1p-24);
+    ASSERT_GE(tolerance.atol, need);
+    ASSERT_LE(tolerance.atol, need * 1.15);
+  }
+}
+
+ErrorSample sample_of(std::int64_t keys, MaskEffect mask, double error) {
+  ErrorSample sample;
+  sample.keys = keys, sample.mask = mask, sample.elements = 10;
+  sample.worst_error = error, sample.worst_ulp = 3, sample.worst_utilisation = 0.5, sample.bias = -2;
+  sample.squares = 0.9;
+  sample.atol.fill(error);
+  sample.histogram[1][utilisation_bin(0.5)] = 10;
+  return sample;
+}
+
+Journal journal_of(const std::string& kernel, const std::string& words) {
+  Journal journal;
+  journal.run = RunRecord{.seed = 7, .case_files = {}};
+  journal.meta.push_back({"end", {}});
+  BatchRecord batch{{"attention.oracle", kernel, "f32"}, 0, 3, {}, {}};
+  for (std::int64_t k = 0; k < 3; ++k) {
+    Verdict verdict{.utilisation = 0.5};
+    verdict.errors = std::make_shared<ErrorSample>(sample_of(
+        k == 0 ? 1 : 100, k == 2 ? MaskEffect::bias : MaskEffect::none, std::ldexp(1.0, static_cast<int>(k))));
+    batch.tally.add(k, verdict, words);
+  }
+  journal.batches.push_back(batch);
+  journal.batches.push_back({{"attention.finite", kernel, "f32"}, 0, 0, {}, {}});
+  journal.kernels = {{kernel, R"({"name":"mine","arithmetic":{"f32":{"accumulate":"f64"}}})", ""}};
+  return journal;
+}
+
+TEST(ToleranceRows, AreTheWholeEachClassAndEveryCombination) {
+  const Journal journal = journal_of("builtin:mine", "values:ones scores:heavy");
+  const std::vector<ToleranceRow> rows = tolerance_rows(summarise(journal, ""), journal);
+  // All; two classes of keys; two effects; one kind of values; three combinations.
+  ASSERT_EQ(rows.size(), 9U);
+  EXPECT_EQ(rows[0].keys + rows[0].mask + rows[0].values, "allallall");
+  EXPECT_EQ(rows[0].cell.cases, 3);
+  EXPECT_EQ(rows[0].cell.elements, 30);
+  EXPECT_EQ(rows[0].accumulate, "f64");
+  EXPECT_EQ(size_of_code(rows[0].cell.worst_error), 4);
+  EXPECT_EQ(rows[0].tolerance.atol, 4);
+  EXPECT_NEAR(rows[0].cell.mean(), -0.2, 1e-9);
+  EXPECT_NEAR(rows[0].cell.root_mean_square(), 0.3, 1e-9);
+  EXPECT_EQ(rows[1].keys, "1 key");
+  EXPECT_EQ(rows[1].cell.cases, 1);
+  EXPECT_EQ(rows[2].keys, "more than 64 keys");
+  EXPECT_EQ(rows[4].mask, "bias");
+  EXPECT_EQ(rows[5].values, "ones");
+  EXPECT_EQ(rows[8].keys + "," + rows[8].mask + "," + rows[8].values, "more than 64 keys,bias,ones");
+  EXPECT_TRUE(tolerance_rows(summarise({}, ""), {}).empty());
+}
+
+TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
+  const Journal journal = journal_of("exec:my kernel", "values:ones");
+  const Summary summary = summarise(journal, "");
+  const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
+  EXPECT_NE(rerun_line(rows[2], summary)
+                .find("check --kernel 'exec:my kernel' --dtype f32 --property attention.oracle --seed 7 --cases 2 "
+                      "--shard 1/2"),
+            std::string::npos)
+      << rerun_line(rows[2], summary);
+  const Journal captured = journal_of("builtin:mine", "");
+  const Summary of_captured = summarise(captured, "");
+  const ToleranceRow last = tolerance_rows(of_captured, captured).back();
+  EXPECT_EQ(last.values, "not drawn");
+  EXPECT_EQ(rerun_line(last, of_captured), "");
+}
+
+TEST(Tolerances, AreWrittenForProgramsAndPages) {
+  const std::string evil = "exec:\"</script><b>',\n";
+  const Journal journal = journal_of(evil, "values:ones");
+  const Summary summary = summarise(journal, "");
+  const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
+  const auto json = nlohmann::json::parse(tolerances_json(rows, summary));
+  EXPECT_EQ(json["schema"], "attest-tolerances/1");
+  ASSERT_EQ(json["rows"].size(), rows.size());
+  EXPECT_EQ(json["rows"][0]["kernel"], evil);
+  EXPECT_EQ(json["rows"][0]["bound"], "proved");
+  EXPECT_EQ(json["rows"][0]["worst_error"], 4.0);
+  EXPECT_EQ(json["rows"][0]["atol"], 4.0);
+  const std::string csv = tolerances_csv(rows, summary);
+  EXPECT_EQ(csv.find("\"exec:\"\"</script>"), csv.find('\n') + 1);
+  EXPECT_TRUE(csv.starts_with("kernel,name,"));
+  const std::string page = html_page(summary, journal, "");
+  EXPECT_NE(page.find("<h2>Tolerances</h2>"), std::string::npos);
+  EXPECT_EQ(page.find("<b>'"), std::string::npos);
+  EXPECT_NE(page.find("more than 64 keys"), std::string::npos);
+  EXPECT_NE(page.find("−0.2"), std::string::npos);
+}
+
+TEST(Tolerances, AreNoFormulasInASpreadsheet) {
+  const Journal journal = journal_of("=1+1", "values:ones");
+  const Summary summary = summarise(journal, "");
+  EXPECT_NE(tolerances_csv(tolerance_rows(summary, journal), summary).find("\n\"'=1+1\","), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,158 @@
+#include "tolerance.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "attest/dtype.h"
+#include "attest/json_writer.h"
+#include "run_folder.h"
+
+namespace attest {
+namespace {
+
+/// At least `size`, with two significant digits.
+double rounded_up(double size) {
+  if (!(size > 0) || std::isinf(size)) return size;
+  for (double more = size;; more *= 1.01) {
+    const double rounded = std::strtod(fmt::format("{:.1e}", more).c_str(), nullptr);
+    if (rounded >= size) return rounded;
+  }
+}
+
+std::string accumulate_of(const Journal& journal, const std::string& id, const std::string& dtype) {
+  for (const KernelRecord& kernel : journal.kernels) {
+    if (kernel.id != id || kernel.manifest.empty()) continue;
+    const auto manifest = nlohmann::json::parse(kernel.manifest, nullptr, /*allow_exceptions=*/false);
+    if (!manifest.is_object() || !manifest.contains("arithmetic")) return {};
+    const auto& all = manifest["arithmetic"];
+    if (!all.is_object()) return {};
+    const auto& one = all.contains(dtype) ? all[dtype] : all;
+    if (one.is_object() && one.contains("accumulate") && one["accumulate"].is_string()) return one["accumulate"];
+  }
+  return {};
+}
+
+double unit_of(const std::string& dtype) {
+  const std::optional<DType> known = dtype_named(dtype);
+  return known && *known != DType::boolean ? format_of(*known).unit : 0;
+}
+
+std::string values_name(const ErrorClass& key) {
+  return key.values.empty() ? "not drawn" : key.values;
+}
+
+/// The rows of one table; `row` holds what they share.
+void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const ErrorTable& table) {
+  ErrorCell all;
+  std::map<std::size_t, ErrorCell> by_keys;
+  std::map<MaskEffect, ErrorCell> by_mask;
+  std::map<std::string, ErrorCell> by_values;
+  for (const auto& [key, cell] : table.cells) {
+    all.merge(cell);
+    by_keys[key.keys].merge(cell);
+    by_mask[key.mask].merge(cell);
+    by_values[values_name(key)].merge(cell);
+  }
+  const double unit = unit_of(row.dtype);
+  const auto add = [&](const ErrorCell& cell) -> ToleranceRow& {
+    rows.push_back(row);
+    rows.back().cell = cell;
+    rows.back().tolerance = suggested(cell, unit);
+    return rows.back();
+  };
+  add(all);
+  for (const auto& [keys, cell] : by_keys) add(cell).keys = key_class_name(keys);
+  for (const auto& [mask, cell] : by_mask) add(cell).mask = name_of(mask);
+  for (const auto& [values, cell] : by_values) add(cell).values = values;
+  for (const auto& [key, cell] : table.cells) {
+    ToleranceRow& one = add(cell);
+    one.keys = key_class_name(key.keys), one.mask = name_of(key.mask), one.values = values_name(key);
+  }
+}
+
+std::string csv_field(const std::string& text) {
+  // A field that begins like a formula would be one in a spreadsheet.
+  const bool formula = !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos;
+  std::string quoted = formula ? "\"'" : "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
+}  // namespace
+
+Tolerance suggested(const ErrorCell& cell, double unit) {
+  std::size_t step = 0;
+  while (step + 1 < relative_steps.size() && size_of_code(cell.atol[step + 1]) <= size_of_code(cell.atol[step]) / 2 &&
+         cell.atol[step] != 0) {
+    ++step;
+  }
+  return {.atol = rounded_up(size_of_code(cell.atol[step])), .rtol = rounded_up(relative_steps[step] * unit)};
+}
+
+std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal) {
+  std::vector<ToleranceRow> rows;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (property.tally.errors.empty()) continue;
+      ToleranceRow row;
+      row.kernel = kernel.id, row.name = kernel.name, row.dtype = kernel.dtype, row.property = property.name;
+      row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);
+      add_rows(rows, row, property.tally.errors);
+    }
+  }
+  return rows;
+}
+
+std::string rerun_line(const ToleranceRow& row, const Summary& summary) {
+  if (row.cell.worst_k < 0 || row.values == "not drawn") return {};
+  // One shard of k + 1 that takes k alone of the cases up to it.
+  return fmt::format("{} check --kernel {} --dtype {} --property {} --seed {} --cases {} --shard {}/{}", command_name(),
+                     shell_quoted(row.kernel), shell_quoted(row.dtype), shell_quoted(row.property), summary.seed,
+                     row.cell.worst_k + 1, row.cell.worst_k, row.cell.worst_k + 1);
+}
+
+std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary) {
+  JsonWriter json;
+  json.begin_object().member("schema", "attest-tolerances/1").member("seed", summary.seed).key("rows").begin_array();
+  for (const ToleranceRow& row : rows) {
+    const ErrorCell& cell = row.cell;
+    json.begin_object().member("kernel", row.kernel).member("name", row.name).member("property", row.property);
+    json.member("dtype", row.dtype).member("accumulate", row.accumulate);
+    json.member("keys", row.keys).member("mask", row.mask).member("values", row.values);
+    json.member("cases", cell.cases).member("elements", cell.elements);
+    json.member("worst_error", size_of_code(cell.worst_error)).member("worst_ulp", size_of_code(cell.worst_ulp));
+    json.member("bound", "proved").member("worst_utilisation", size_of_code(cell.worst_utilisation));
+    json.member("p999_utilisation", cell.quantile(0.999)).member("rms_utilisation", cell.root_mean_square());
+    json.member("bias", cell.mean()).member("worst_k", cell.worst_k);
+    json.member("worst_condition", size_of_code(cell.condition));
+    json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    json.member("rerun", rerun_line(row, summary)).end_object();
+  }
+  return json.end_array().end_object().text() + '\n';
+}
+
+std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary) {
+  std::string csv =
+      "kernel,name,property,dtype,accumulate,keys,mask,values,cases,elements,worst_error,worst_ulp,bound,"
+      "worst_utilisation,p999_utilisation,rms_utilisation,bias,worst_k,worst_condition,atol,rtol,rerun\n";
+  for (const ToleranceRow& row : rows) {
+    for (const std::string* text :
+         {&row.kernel, &row.name, &row.property, &row.dtype, &row.accumulate, &row.keys, &row.mask, &row.values})
+      csv += csv_field(*text) + ',';
+    const ErrorCell& cell = row.cell;
+    csv += fmt::format("{},{},{},{},proved,", cell.cases, cell.elements, number_text(size_of_code(cell.worst_error)),
+                       number_text(size_of_code(cell.worst_ulp)));
+    for (const double number :
+         {size_of_code(cell.worst_utilisation), cell.quantile(0.999), cell.root_mean_square(), cell.mean()})
+      csv += number_text(number) + ',';
+    csv += fmt::format("{},{},{},{},", cell.worst_k, number_text(size_of_code(cell.condition)),
+                       number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
+    csv += csv_field(rerun_line(row, summary)) + '\n';
+  }
+  return csv;
+}
+
+}  // namespace attest

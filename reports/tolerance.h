@@ -1,0 +1,50 @@
+// The tolerance table: how large the errors of a run were, by class of case, and which tolerances would have accepted
+// every right answer in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attest/error_statistics.h"
+#include "summary.h"
+
+namespace attest {
+
+/// |found - exact| <= atol + rtol |exact|.
+struct Tolerance {
+  double atol = 0, rtol = 0;
+};
+
+/// Of the pairs that accept every answer within its bound that `cell` saw: the smallest relative tolerance of which
+/// four times as much would not halve the absolute one. `unit` is the unit roundoff of the output. Both are rounded up
+/// to two digits. Absolute infinity where no pair would do.
+[[nodiscard]] Tolerance suggested(const ErrorCell& cell, double unit);
+
+/// One line of the table: a kernel in a dtype on a class of cases.
+struct ToleranceRow {
+  std::string kernel;      ///< its id
+  std::string name;        ///< as people call it
+  std::string dtype;       ///< of inputs and output
+  std::string accumulate;  ///< format of the sums over keys, as the manifest has it; empty: it does not say
+  std::string property;
+  /// "all", or a class; "not drawn": values that came from a file.
+  std::string keys = "all", mask = "all", values = "all";
+  ErrorCell cell;
+  Tolerance tolerance;
+};
+
+/// For each kernel and dtype whose errors were measured: all cases; then every class of numbers of keys,
+/// every effect of a mask, every kind of values by itself, and last every combination of the three that occurred.
+[[nodiscard]] std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal);
+
+/// The line that runs the worst case of the row again, and no other; empty for cases that were not drawn.
+[[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary);
+
+/// The rows as JSON, schema "attest-tolerances/1", and as CSV with a heading line.
+[[nodiscard]] std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary);
+[[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);
+
+/// The section of the report; empty where no errors were measured.
+[[nodiscard]] std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary);
+
+}  // namespace attest
