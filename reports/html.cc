@@ -6,11 +6,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <random>
 #include <set>
 #include <tuple>
 
 #include "drawn_html.h"
 #include "html_style.h"
+#include "plots.h"
 #include "progress.h"
 #include "run_folder.h"
 #include "text.h"
@@ -360,6 +362,14 @@ std::string proofs_section(const Journal& journal) {
          rows + "</tbody></table></div>";
 }
 
+/// What the content-security-policy lets run: nobody can have written it into a name beforehand.
+std::string fresh_nonce() {
+  std::random_device source;
+  std::string nonce;
+  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", static_cast<std::uint32_t>(source()));
+  return nonce;
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -397,6 +407,9 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   for (const KernelSummary& kernel : summary.kernels) kernels += kernel_section(kernel);
   if (kernels.empty()) kernels = "<p>No kernel was checked.</p>";
   const std::string drawn = drawn_html(summary);
+  const std::string nonce = fresh_nonce(), plots = plots_html(summary), scripts = plots_script(summary, nonce);
+  // Vega compiles the expressions of its specifications, which are the program's own.
+  const std::string may_run = scripts.empty() ? "" : fmt::format("; script-src 'nonce-{}' 'unsafe-eval'", nonce);
   const std::string tolerances = tolerances_html(tolerance_rows(summary, journal), summary);
   const auto part = [](std::string_view title, std::string_view note, const std::string& body) {
     return fmt::format("<section><h2>{}</h2>{}{}</section>\n", title,
@@ -404,16 +417,18 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   };
   return fmt::format(
              "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+             "'unsafe-inline'{}\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
              "content=\"light dark\">\n"
              "<title>Attest: {}</title>\n<style>{}</style></head>\n<body><main>\n<header><h1>Attest "
              "report</h1>{}</header>\n",
-             name_of(summary.verdict), html_style, headline(summary)) +
+             may_run, name_of(summary.verdict), html_style, headline(summary)) +
          part("Verdicts",
               "Below each verdict: the worst utilisation, error over the proved allowed error. At most 1 is held.",
               verdict_strip(summary)) +
          (tolerances.empty() ? std::string() : part("Tolerances", "", tolerances)) +
+         (plots.empty() ? std::string() : part("Plots", "", plots)) +
          part("Findings", "", findings_section(summary, folder)) +
          (summary.alarm > 0 ? part("Alarm",
                                    "Beyond the bound that holds if rounding errors of sums are random. Worth a look, "
@@ -440,7 +455,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
                                "Judged cases by how they were made, a case counted for every kernel that was judged on "
                                "it; skipped, excused and inconclusive ones are not counted.",
                                drawn)) +
-         part("Environment", "", environment_section(summary, journal)) + "</main></body></html>\n";
+         part("Environment", "", environment_section(summary, journal)) + "</main>\n" + scripts + "</body></html>\n";
 }
 
 }  // namespace attest

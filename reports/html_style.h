@@ -36,9 +36,9 @@ a { color: inherit; } a:focus-visible, summary:focus-visible { outline: 2px soli
 pre, code { font: .85rem/1.45 ui-monospace, monospace; overflow-wrap: anywhere; } pre { background: var(--panel); padding: .6rem .75rem;
   border-radius: 6px; white-space: pre-wrap; margin: .4rem 0; }
 .finding { border-left: 3px solid var(--violated); padding: .1rem 0 .1rem .9rem; margin: .8rem 0; } .finding p { margin: .25rem 0; overflow-wrap: anywhere; }
-figure { margin: .8rem 0; max-width: 40rem; } svg { width: 100%; height: auto; display: block; }
+figure { margin: .8rem 0; max-width: 40rem; } .plot { max-width: 46rem; break-inside: avoid-page; } .plot h3 { margin-bottom: .2rem; } svg { width: 100%; height: auto; display: block; }
 svg .bar { fill: var(--bar); } svg .over { fill: var(--violated); } svg .limit { stroke: var(--violated); stroke-dasharray: 3 3; }
-svg .axis { stroke: var(--line); } svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+svg .axis { stroke: var(--line); } figure:not(.plot) svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
 .reasons { margin: .3rem 0; padding-left: 1.2rem; overflow-wrap: anywhere; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { color: var(--soft); grid-column: 1; } dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
 details { margin: .4rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }

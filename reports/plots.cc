@@ -1,0 +1,270 @@
+#include "plots.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "html.h"
+#include "vega_script.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Plot {
+  std::string title, words;
+  Json spec;
+};
+
+/// A kernel in a dtype, and its table.
+struct Measured {
+  std::string name;
+  const ErrorTable* table;
+};
+
+std::vector<Measured> measured_in(const Summary& summary) {
+  std::vector<Measured> all;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (!property.tally.errors.empty()) all.push_back({kernel.name + " " + kernel.dtype, &property.tally.errors});
+    }
+  }
+  return all;
+}
+
+/// What all plots share; text and lines take the colour of the page, light or dark.
+Json spec_of(const std::string& words, Json values) {
+  Json spec;
+  spec["description"] = words;
+  spec["width"] = 620;
+  spec["height"] = 260;
+  spec["padding"] = 6;
+  spec["background"] = nullptr;
+  spec["config"] = Json::parse(R"json({"axis": {"labelColor": "currentColor", "titleColor": "currentColor",
+    "domainColor": "currentColor", "tickColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.15,
+    "labelFontSize": 12, "titleFontSize": 12}, "legend": {"labelColor": "currentColor", "titleColor": "currentColor",
+    "labelFontSize": 12, "labelLimit": 240, "orient": "bottom", "direction": "horizontal", "columns": 2}})json");
+  spec["data"] = Json::array({{{"name", "rows"}, {"values", std::move(values)}}});
+  return spec;
+}
+
+/// A line for each of field "of", coloured by it.
+Json lines(std::string_view interpolate, std::string_view y, bool dashed) {
+  Json mark = Json::parse(R"json({"type": "group", "from": {"facet": {"name": "one", "data": "rows", "groupby": "of"}},
+    "marks": [{"type": "line", "from": {"data": "one"}, "encode": {"enter": {"x": {"scale": "x", "field": "x"},
+    "y": {"scale": "y", "field": "y"}, "stroke": {"scale": "colour", "field": "of"},
+    "strokeWidth": {"value": 2}}}}]})json");
+  Json& enter = mark["marks"][0]["encode"]["enter"];
+  enter["y"]["field"] = y;
+  enter["interpolate"]["value"] = interpolate;
+  if (dashed) enter["strokeDash"]["value"] = Json::array({5, 4});
+  return mark;
+}
+
+Json colours() {
+  return Json::parse(R"json({"name": "colour", "type": "ordinal", "range": "category",
+    "domain": {"data": "rows", "field": "of"}})json");
+}
+
+Plot distribution(const std::vector<Measured>& all) {
+  Json values = Json::array();
+  for (const Measured& one : all) {
+    std::array<std::int64_t, utilisation_bins> bins{};
+    std::int64_t elements = 0, seen = 0;
+    for (std::size_t bin = 0; bin < utilisation_bins; ++bin)
+      elements += bins[bin] = one.table->signs[0][bin] + one.table->signs[1][bin];
+    for (std::size_t bin = 0; bin < utilisation_bins; ++bin) {
+      seen += bins[bin];
+      values.push_back({{"of", one.name},
+                        {"x", bin + 1 < utilisation_bins ? utilisation_edge(bin) : 4.0},
+                        {"y", elements == 0 ? 0 : static_cast<double>(seen) / static_cast<double>(elements)}});
+    }
+  }
+  Plot plot{"Utilisation",
+            "Share of elements whose error is at most that share of the proved bound; the line is the bound.",
+            {}};
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["scales"] = Json::array(
+      {Json::parse(R"json({"name": "x", "type": "log", "base": 2, "range": "width", "domain": [6.1e-5, 4]})json"),
+       Json::parse(R"json({"name": "y", "type": "linear", "range": "height", "domain": [0, 1]})json"), colours()});
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "title": "error / allowed", "tickCount": 8,
+    "format": ".1~g", "values": [0.0001, 0.001, 0.01, 0.1, 1]}, {"orient": "left", "scale": "y", "format": "%",
+    "title": "elements", "grid": true}])json");
+  plot.spec["legends"] = Json::parse(R"json([{"stroke": "colour", "symbolType": "stroke"}])json");
+  plot.spec["marks"] = Json::array(
+      {lines("step-before", "y", false), Json::parse(R"json({"type": "rule", "encode": {"enter": {"x": {"scale": "x",
+        "value": 1}, "y": {"value": 0}, "y2": {"signal": "height"}, "stroke": {"value": "#c4314b"},
+        "strokeDash": {"value": [4, 3]}}}})json")});
+  return plot;
+}
+
+Plot errors_by_keys(const std::vector<Measured>& all) {
+  Json values = Json::array();
+  for (const Measured& one : all) {
+    for (const auto& [exponent, scaled] : one.table->octaves) {
+      const double error = size_of_code(scaled.error), allowed = size_of_code(scaled.allowed);
+      if (!std::isfinite(error) || !std::isfinite(allowed)) continue;
+      values.push_back({{"of", one.name}, {"x", std::exp2(exponent)}, {"y", error}, {"allowed", allowed}});
+    }
+  }
+  Plot plot{"Error by number of keys",
+            "Largest error over u Σα|v| among the worst elements of the cases, by the octave of N; dashed: the proved "
+            "bound of that element, by the same measure.",
+            {}};
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["scales"] = Json::array(
+      {Json::parse(R"json({"name": "x", "type": "log", "base": 2, "range": "width", "domain": {"data": "rows",
+        "field": "x"}})json"),
+       Json::parse(R"json({"name": "y", "type": "log", "base": 10, "range": "height", "nice": true,
+        "domain": {"data": "rows", "fields": ["y", "allowed"]}})json"),
+       colours()});
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "title": "N, from", "format": "d"},
+    {"orient": "left", "scale": "y", "title": "error / (u Σα|v|)", "grid": true, "tickCount": 6, "format": ".1~g"
+}])json");
+  plot.spec["legends"] = Json::parse(R"json([{"stroke": "colour", "symbolType": "stroke"}])json");
+  plot.spec["marks"] = Json::array({lines("linear", "y", false), lines("linear", "allowed", true)});
+  return plot;
+}
+
+Plot heat_map(const std::vector<Measured>& all) {
+  std::map<std::pair<std::size_t, std::string>, LogCode> worst;
+  for (const Measured& one : all)
+    for (const auto& [key, cell] : one.table->scores) worst[key] = std::max(worst[key], cell.worst);
+  Json values = Json::array();
+  for (const auto& [key, code] : worst) {
+    const double size = std::min(size_of_code(code), 4.0);
+    values.push_back({{"x", key_class_name(key.first)}, {"y", key.second}, {"value", size}});
+  }
+  Plot plot{
+      "Where the bound is used up", "Worst utilisation of any kernel here, by number of keys and kind of scores.", {}};
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["height"] = 340;
+  plot.spec["scales"] = Json::array(
+      {Json::parse(R"json({"name": "x", "type": "band", "range": "width", "padding": 0.02})json"),
+       Json::parse(R"json({"name": "y", "type": "band", "range": "height", "padding": 0.02, "domain": {"data": "rows",
+        "field": "y", "sort": true}})json"),
+       Json::parse(R"json({"name": "heat", "type": "linear", "range": {"scheme": "viridis"}, "domain": [0, 1],
+        "clamp": true})json")});
+  Json classes = Json::array();
+  for (std::size_t i = 0; i < key_classes; ++i) classes.push_back(key_class_name(i));
+  plot.spec["scales"][0]["domain"] = classes;
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x"}, {"orient": "left", "scale": "y"}])json");
+  plot.spec["legends"] =
+      Json::parse(R"json([{"fill": "heat", "title": "worst utilisation", "gradientLength": 200}])json");
+  plot.spec["marks"] = Json::parse(R"json([{"type": "rect", "from": {"data": "rows"}, "encode": {"enter": {
+    "x": {"scale": "x", "field": "x"}, "y": {"scale": "y", "field": "y"}, "width": {"scale": "x", "band": 1},
+    "height": {"scale": "y", "band": 1}, "fill": {"scale": "heat", "field": "value"}}}},
+    {"type": "text", "from": {"data": "rows"}, "encode": {"enter": {"x": {"scale": "x", "field": "x", "band": 0.5},
+    "y": {"scale": "y", "field": "y", "band": 0.5}, "align": {"value": "center"}, "baseline": {"value": "middle"},
+    "text": {"signal": "format(datum.value, '.2~f')"
+}
+, "fill" : {"signal" : "datum.value > 0.6 ? '#000' : '#fff'"}, "fontSize" : {"value" : 11}
+}
+}
+}])json");
+  return plot;
+}
+
+Plot signs(const std::vector<Measured>& all) {
+  std::array<std::array<std::int64_t, utilisation_bins>, 2> sum{};
+  for (const Measured& one : all)
+    for (std::size_t side = 0; side < 2; ++side)
+      for (std::size_t bin = 0; bin < utilisation_bins; ++bin) sum[side][bin] += one.table->signs[side][bin];
+  Json values = Json::array();
+  for (std::size_t side = 0; side < 2; ++side) {
+    for (std::size_t bin = 1; bin < utilisation_bins; ++bin) {
+      const double place = (side == 0 ? 1 : -1) * static_cast<double>(bin);
+      values.push_back({{"x", place}, {"y", sum[side][bin]}});
+    }
+  }
+  Plot plot{"Signed errors",
+            fmt::format("Elements by found − exact over the bound, answers too small to the left. Of all kernels here; "
+                        "{} elements of less than 2⁻¹⁴ of the bound are left out.",
+                        sum[0][0] + sum[1][0]),
+            {}};
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["scales"] = Json::parse(R"json([{"name": "x", "type": "linear", "range": "width", "domain": [-65, 65]},
+    {"name": "y", "type": "linear", "range": "height", "nice": true, "zero": true, "domain": {"data": "rows",
+    "field": "y"}}])json");
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "title": "(found − exact) / allowed",
+    "values": [-56, -43, -29, -16, 0, 16, 29, 43, 56], "encode": {"labels": {"update": {"text": {"signal":
+    "datum.value == 0 ? '0' : (datum.value < 0 ? '−' : '') + format(pow(2, abs(datum.value) / 4 - 14), '.1~g')"
+}
+}
+}
+}
+},
+    {"orient": "left", "scale": "y", "title": "elements", "grid": true, "format": "~s"}])json");
+  plot.spec["marks"] = Json::parse(R"json([{"type": "rect", "from": {"data": "rows"}, "encode": {"enter": {
+    "x": {"scale": "x", "signal": "datum.x - 0.45"}, "x2": {"scale": "x", "signal": "datum.x + 0.45"},
+    "y": {"scale": "y", "field": "y"}, "y2": {"scale": "y", "value": 0},
+    "fill": {"signal": "abs(datum.x) > 56 ? '#c4314b' : (datum.x < 0 ? '#4c78a8' : '#f58518')"
+}
+}
+}
+}])json");
+  return plot;
+}
+
+std::vector<Plot> plots_of(const Summary& summary) {
+  const std::vector<Measured> all = measured_in(summary);
+  if (all.empty()) return {};
+  return {distribution(all), errors_by_keys(all), heat_map(all), signs(all)};
+}
+
+}  // namespace
+
+std::string json_for_script(std::string_view json) {
+  std::string text;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '<' || c == '>' || c == '&') {
+      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else if (json.substr(i, 3) == "\xE2\x80\xA8" || json.substr(i, 3) == "\xE2\x80\xA9") {
+      text += json[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+std::string plots_html(const Summary& summary) {
+  const std::vector<Plot> plots = plots_of(summary);
+  if (plots.empty()) return {};
+  if (vega_script().empty()) {
+    return "<p>This program was built without Vega, so there are tables only: <code>npm ci</code> in reports/vega, "
+           "then "
+           "build again.</p>";
+  }
+  std::string html;
+  for (std::size_t i = 0; i < plots.size(); ++i) {
+    html += fmt::format(
+        "<figure class=\"plot\"><h3>{}</h3><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><div "
+        "id=\"plot-{}\"></div></div><figcaption>{}</figcaption></figure>",
+        escaped(plots[i].title), escaped(plots[i].title), i, escaped(plots[i].words));
+  }
+  return html;
+}
+
+std::string plots_script(const Summary& summary, const std::string& nonce) {
+  const std::vector<Plot> plots = plots_of(summary);
+  if (plots.empty() || vega_script().empty()) return {};
+  Json specs = Json::array();
+  for (const Plot& plot : plots) specs.push_back(plot.spec);
+  const std::string data = json_for_script(specs.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return fmt::format(
+      "<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script nonce=\"{}\">/*\n{}*/\n{}</script>\n"
+      "<script nonce=\"{}\">\nJSON.parse(document.getElementById('plot-data').textContent).forEach((spec, i) => {{\n"
+      "  const place = document.getElementById('plot-' + i);\n"
+      "  new vega.View(vega.parse(spec), {{renderer: 'svg', container: place}}).runAsync().then(() => {{\n"
+      "    place.dataset.drawn = 'yes';\n  }});\n}});\n</script>\n",
+      data, nonce, vega_licence(), vega_script(), nonce);
+}
+
+}  // namespace attest
