@@ -16,6 +16,7 @@
 #include "fuzz_progress.h"
 #include "interrupt.h"
 #include "results.h"
+#include "self_test_report.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -163,7 +164,8 @@ std::string worst_text(const Summary& summary, const RunFolder& folder) {
   return text;
 }
 
-/// The table goes to standard output, and into --out, where one is given, as self-test.md.
+/// The table goes to standard output, and into --out, where one is given, as self-test.md, and
+/// as self-test.json for the report of the run there.
 int run_self_test(const Options& options) {
   SelfTestPlan plan;
   plan.most_runs = options.runs.value_or(plan.most_runs);
@@ -202,6 +204,7 @@ int run_self_test(const Options& options) {
   if (!options.out.empty()) {
     std::filesystem::create_directories(options.out);
     write_file_atomically(options.out / "self-test.md", table);
+    write_file_atomically(options.out / "self-test.json", self_test_json(result, plan));
   }
   return interrupt_requested() ? 130 : 0;
 }

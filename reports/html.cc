@@ -15,6 +15,7 @@
 #include "plots.h"
 #include "progress.h"
 #include "run_folder.h"
+#include "self_test_report.h"
 #include "text.h"
 #include "tolerance.h"
 #include "version.h"
@@ -411,6 +412,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   // Vega compiles the expressions of its specifications, which are the program's own.
   const std::string may_run = scripts.empty() ? "" : fmt::format("; script-src 'nonce-{}' 'unsafe-eval'", nonce);
   const std::string tolerances = tolerances_html(tolerance_rows(summary, journal), summary);
+  const std::string self_test = self_test_html(folder);
   const auto part = [](std::string_view title, std::string_view note, const std::string& body) {
     return fmt::format("<section><h2>{}</h2>{}{}</section>\n", title,
                        note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", note), body);
@@ -442,6 +444,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
               kernels) +
          part("Worst known cases", "A lower bound on the true worst error: the worst that these cases showed.",
               worst_cases(summary, folder)) +
+         (self_test.empty() ? std::string() : part("Search", "", self_test)) +
          part("Oracle", "How deep the certified answer had to go to decide each judged case.",
               oracle_section(summary)) +
          (journal.proofs.empty()

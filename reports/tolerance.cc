@@ -99,6 +99,7 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
       if (property.tally.errors.empty()) continue;
       ToleranceRow row;
       row.kernel = kernel.id, row.name = kernel.name, row.dtype = kernel.dtype, row.property = property.name;
+      row.bred = journal.run && journal.run->fuzz;
       row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);
       add_rows(rows, row, property.tally.errors);
     }
@@ -107,7 +108,7 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
 }
 
 std::string rerun_line(const ToleranceRow& row, const Summary& summary) {
-  if (row.cell.worst_k < 0 || row.values == "not drawn") return {};
+  if (row.cell.worst_k < 0 || row.bred || row.values == "not drawn") return {};
   // One shard of k + 1 that takes k alone of the cases up to it.
   return fmt::format("{} check --kernel {} --dtype {} --property {} --seed {} --cases {} --shard {}/{}", command_name(),
                      shell_quoted(row.kernel), shell_quoted(row.dtype), shell_quoted(row.property), summary.seed,

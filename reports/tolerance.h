@@ -29,6 +29,7 @@ struct ToleranceRow {
   std::string property;
   /// "all", or a class; "not drawn": values that came from a file.
   std::string keys = "all", mask = "all", values = "all";
+  bool bred = false;  ///< by a campaign: what no check draws
   ErrorCell cell;
   Tolerance tolerance;
 };
@@ -37,7 +38,8 @@ struct ToleranceRow {
 /// every effect of a mask, every kind of values by itself, and last every combination of the three that occurred.
 [[nodiscard]] std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal);
 
-/// The line that runs the worst case of the row again, and no other; empty for cases that were not drawn.
+/// The line that runs the worst case of the row again, and no other; empty for cases that were not
+/// drawn by a check.
 [[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary);
 
 /// The rows as JSON, schema "attest-tolerances/1", and as CSV with a heading line.

@@ -108,6 +108,10 @@ TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
   const ToleranceRow last = tolerance_rows(of_captured, captured).back();
   EXPECT_EQ(last.values, "not drawn");
   EXPECT_EQ(rerun_line(last, of_captured), "");
+  // What a campaign bred, no check draws.
+  Journal campaign = journal;
+  campaign.run->fuzz = true;
+  EXPECT_EQ(rerun_line(tolerance_rows(summary, campaign)[2], summary), "");
 }
 
 TEST(Tolerances, AreWrittenForProgramsAndPages) {
