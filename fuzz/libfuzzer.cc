@@ -68,6 +68,7 @@ void run_libfuzzer(FuzzerLoop& loop, std::uint64_t seed, std::size_t most_bytes)
   words.push_back(fmt::format("-seed={}", static_cast<std::uint32_t>(seed % 0xfffffffe) + 1));
   words.push_back(fmt::format("-max_len={}", most_bytes));
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   char** arguments = pointers.data();
