@@ -90,7 +90,7 @@ TEST(InterruptionProgram, ResumesAfterAKill) {
 TEST(InterruptionProgram, SaysWhenTheDiskIsFull) {
   const Folder folder;
   // A limit on the size of a file fails the journal's write in its middle, as a full disk does.
-  const ShellResult result = shell(folder, "(ulimit -f 16; exec " + check_flash + "--cases 100000 --out run)");
+  const ShellResult result = shell(folder, "(ulimit -f 64; exec " + check_flash + "--cases 100000 --out run)");
   EXPECT_EQ(result.status, 2) << result.output;
   EXPECT_EQ(lines_in(result.output), 1) << result.output;
   EXPECT_FALSE(read_journal(folder / "run").batches.empty());
