@@ -1,11 +1,11 @@
 #include "known.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
-#include <sstream>
-#include <toml.hpp>
+#include <optional>
 
 #include "attest/case.h"
 #include "attest/dtype.h"
@@ -23,27 +23,15 @@ constexpr std::array<std::string_view, 6> keys{"kernel", "dtype", "property", "r
   throw UsageError(fmt::format("{}, line {}: {}", source, line, why));
 }
 
-std::size_t line_of(const toml::value& value) {
-  return value.location().line();
+std::size_t line_of(const toml::node& value) {
+  return value.source().begin.line;
 }
 
-/// Of a message of the library's, which draws the place below its first line, what is wrong.
-std::string first_line(std::string_view what) {
-  what = what.substr(0, what.find('\n'));
-  for (const std::string_view start : {"[error] ", "toml::"}) {
-    if (what.starts_with(start)) what.remove_prefix(start.size());
-  }
-  return one_line(what);
-}
-
-toml::value parsed(const std::string& text, const std::string& source) {
+toml::table parsed(const std::string& text, const std::string& source) {
   try {
-    std::istringstream stream(text);
-    return toml::parse(stream, source);
-  } catch (const toml::exception& error) {
-    refuse(source, error.location().line(), fmt::format("this is not TOML: {}", first_line(error.what())));
-  } catch (const std::exception& error) {
-    throw UsageError(fmt::format("{}: this is not TOML: {}", source, first_line(error.what())));
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    refuse(source, error.source().begin.line, fmt::format("this is not TOML: {}", one_line(error.description())));
   }
 }
 
@@ -52,11 +40,13 @@ class Reader {
  public:
   explicit Reader(const std::string& source) : source_(source) {}
 
-  [[nodiscard]] KnownFinding finding(const toml::value& entry) const {
-    if (!entry.is_table()) refuse(source_, line_of(entry), "a finding must be a table that begins with [[finding]]");
-    for (const auto& [key, value] : entry.as_table()) {
-      if (std::ranges::find(keys, key) == keys.end())
-        refuse(source_, line_of(value), fmt::format("unknown key {}{}", in_quotes(key), suggestion(key, keys)));
+  [[nodiscard]] KnownFinding finding(const toml::node& node) const {
+    if (!node.is_table()) refuse(source_, line_of(node), "a finding must be a table that begins with [[finding]]");
+    const toml::table& entry = *node.as_table();
+    for (const auto& [key, value] : entry) {
+      if (std::ranges::find(keys, key.str()) == keys.end())
+        refuse(source_, line_of(value),
+               fmt::format("unknown key {}{}", in_quotes(key.str()), suggestion(key.str(), keys)));
     }
     KnownFinding finding{.kernel = text(entry, "kernel"),
                          .dtype = text(entry, "dtype"),
@@ -67,13 +57,13 @@ class Reader {
                          .line = line_of(entry)};
     const std::optional<DType> dtype = dtype_named(finding.dtype);
     if (!dtype || *dtype == DType::boolean) {
-      refuse(source_, line_of(entry.at("dtype")),
+      refuse(source_, line_of(*entry.get("dtype")),
              fmt::format("unknown dtype {}; it must be f64, f32, f16 or bf16", in_quotes(finding.dtype)));
     }
     std::vector<std::string_view> names;
     for (const Property* property : catalogue()) names.push_back(property->name);
     if (std::ranges::find(names, finding.property) == names.end()) {
-      refuse(source_, line_of(entry.at("property")),
+      refuse(source_, line_of(*entry.get("property")),
              fmt::format("unknown property {}{}; attest list --properties shows them", in_quotes(finding.property),
                          suggestion(finding.property, names)));
     }
@@ -81,28 +71,26 @@ class Reader {
   }
 
  private:
-  [[nodiscard]] const toml::value& required(const toml::value& entry, const char* key) const {
+  [[nodiscard]] const toml::node& required(const toml::table& entry, const char* key) const {
     if (!entry.contains(key)) {
       refuse(source_, line_of(entry),
              fmt::format("the finding has no {}; it needs kernel, dtype, property, reason and date", key));
     }
-    return entry.at(key);
+    return *entry.get(key);
   }
 
-  [[nodiscard]] std::string text(const toml::value& entry, const char* key) const {
-    const toml::value& value = required(entry, key);
-    if (!value.is_string() || value.as_string().str.empty())
+  [[nodiscard]] std::string text(const toml::table& entry, const char* key) const {
+    const toml::node& value = required(entry, key);
+    if (!value.is_string() || value.as_string()->get().empty())
       refuse(source_, line_of(value), fmt::format("{} must be a text that is not empty, in quotes", key));
-    return value.as_string().str;
+    return value.as_string()->get();
   }
 
-  [[nodiscard]] std::string date(const toml::value& entry) const {
-    const toml::value& value = required(entry, "date");
-    if (!value.is_local_date())
-      refuse(source_, line_of(value), "date must be a day without quotes, as date = 2026-01-31");
-    const toml::local_date& day = value.as_local_date();
-    return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year), static_cast<int>(day.month) + 1,
-                       static_cast<int>(day.day));
+  [[nodiscard]] std::string date(const toml::table& entry) const {
+    const toml::node& value = required(entry, "date");
+    if (!value.is_date()) refuse(source_, line_of(value), "date must be a day without quotes, as date = 2026-01-31");
+    const toml::date& day = value.as_date()->get();
+    return fmt::format("{:04}-{:02}-{:02}", day.year, day.month, day.day);
   }
 
   const std::string& source_;
@@ -127,18 +115,18 @@ std::string about(std::string_view property, std::string_view kernel, std::strin
 }  // namespace
 
 std::vector<KnownFinding> parse_known_findings(const std::string& text, const std::string& source) {
-  const toml::value file = parsed(text, source);
+  const toml::table file = parsed(text, source);
   std::vector<KnownFinding> findings;
-  for (const auto& [key, value] : file.as_table()) {
-    if (key != "finding") {
+  for (const auto& [key, value] : file) {
+    if (key.str() != "finding") {
       const std::array<std::string_view, 1> known{"finding"};
-      refuse(
-          source, line_of(value),
-          fmt::format("unknown key {}{}; every entry begins with [[finding]]", in_quotes(key), suggestion(key, known)));
+      refuse(source, line_of(value),
+             fmt::format("unknown key {}{}; every entry begins with [[finding]]", in_quotes(key.str()),
+                         suggestion(key.str(), known)));
     }
     if (!value.is_array())
       refuse(source, line_of(value), "a finding begins with [[finding]], in two pairs of brackets");
-    for (const toml::value& entry : value.as_array()) {
+    for (const toml::node& entry : *value.as_array()) {
       KnownFinding finding = Reader(source).finding(entry);
       const auto same = std::ranges::find_if(findings, [&](const KnownFinding& other) {
         return other.kernel == finding.kernel && other.dtype == finding.dtype && other.property == finding.property;
