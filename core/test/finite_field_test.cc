@@ -55,6 +55,14 @@ TEST_F(Residues, AreAFieldOfFractions) {
   EXPECT_FALSE(identical(x, y));
 }
 
+TEST_F(Residues, TakeTheRightFromTheLeft) {
+  EXPECT_TRUE(identical((x - y) + y, x));
+  EXPECT_FALSE(identical(x - y, y - x));
+  // The fingerprints too, by which exponentials are known.
+  EXPECT_TRUE(identical(exp(x - y) * exp(y), exp(x)));
+  EXPECT_TRUE(identical(number(5) - number(3), number(2)));
+}
+
 TEST_F(Residues, HaveExponentialsThatTurnSumsIntoProducts) {
   EXPECT_TRUE(identical(exp(x + y), exp(x) * exp(y)));
   EXPECT_TRUE(identical(exp(x - y) * exp(y - z), exp(x - z)));
