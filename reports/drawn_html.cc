@@ -6,7 +6,7 @@
 
 #include "attest/bit_classes.h"
 #include "generators/recipe.h"
-#include "html.h"
+#include "html_elements.h"
 
 namespace attest {
 namespace {

@@ -11,7 +11,4 @@ namespace attest {
 /// for replay lines; empty: unknown. Every string that came from outside is escaped; the page loads nothing.
 [[nodiscard]] std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder);
 
-/// The text with & < > " ' as entities and control characters as U+FFFD.
-[[nodiscard]] std::string escaped(std::string_view text);
-
 }  // namespace attest

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "html.h"
+#include "html_elements.h"
 #include "vega_script.h"
 
 namespace attest {

@@ -7,7 +7,7 @@
 #include "attest/errors.h"
 #include "attest/files.h"
 #include "attest/json_writer.h"
-#include "html.h"
+#include "html_elements.h"
 #include "text.h"
 
 namespace attest {

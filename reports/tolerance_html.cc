@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "html.h"
+#include "html_elements.h"
 #include "text.h"
 #include "tolerance.h"
 

@@ -1,0 +1,38 @@
+// The sections of the report, each without its heading. `folder` is the run's, for replay lines; empty: unknown.
+#pragma once
+
+#include <string>
+
+#include "attest/journal.h"
+#include "summary.h"
+
+namespace attest {
+
+/// What stands under the page's title: the verdict, counts and warnings.
+[[nodiscard]] std::string headline_html(const Summary& summary);
+
+/// Verdict and worst utilisation, kernels down, dtypes across.
+[[nodiscard]] std::string verdicts_html(const Summary& summary);
+
+/// Findings by kernel and property, and what would explain them.
+[[nodiscard]] std::string findings_html(const Summary& summary, const std::string& folder);
+
+/// What lies beyond the probabilistic bound.
+[[nodiscard]] std::string alarm_html(const Summary& summary, const std::string& folder);
+
+/// For each kernel and dtype the figures of every property and a histogram of utilisation.
+[[nodiscard]] std::string kernels_html(const Summary& summary);
+
+/// The worst case of each property, kernel and dtype.
+[[nodiscard]] std::string worst_cases_html(const Summary& summary, const std::string& folder);
+
+/// Judged cases by how deep the certified answer had to go.
+[[nodiscard]] std::string oracle_html(const Summary& summary);
+
+/// What was established over the real numbers.
+[[nodiscard]] std::string proofs_html(const Journal& journal);
+
+/// Seed, versions, machine, arguments and manifests.
+[[nodiscard]] std::string environment_html(const Summary& summary, const Journal& journal);
+
+}  // namespace attest
