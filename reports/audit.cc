@@ -1,34 +1,14 @@
 #include "audit.h"
 
 #include <algorithm>
-#include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 
-#include "attest/wide.h"
+#include "heard_kernel.h"
+#include "in_parallel.h"
 
 namespace attest {
 namespace {
-
-/// Forwards to a kernel and tells of every call that was answered.
-class HeardKernel final : public Kernel {
- public:
-  using Listener = std::function<void(const Case&, const Tensor& out)>;
-  HeardKernel(Kernel& kernel, Listener listener) : kernel_(kernel), listener_(std::move(listener)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_.id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    Reply reply = kernel_.run(c, output, want_lse);
-    if (reply.status == CallStatus::ok) listener_(c, reply.out);
-    return reply;
-  }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
-
- private:
-  Kernel& kernel_;
-  Listener listener_;
-};
 
 bool has_operation(const Manifest& manifest, Operation operation) {
   return operation == Operation::attention ? manifest.attention : manifest.multihead;
@@ -132,35 +112,17 @@ AuditResult audit(const AuditPlan& plan, const std::function<bool()>& stop,
   // Controls first: they take longest.
   const std::size_t count = plan.controls.size() + plan.faults.size();
   std::vector<std::optional<AuditedKernel>> done(count);
-  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    for (std::size_t n = next++; n < count && !stop(); n = next++) {
-      const bool is_control = n < plan.controls.size();
-      const PlantedFault* fault = is_control ? nullptr : plan.faults[n - plan.controls.size()];
-      auto kernel = is_control ? kernel_named(right, "control:" + std::string(plan.controls[n]->name))
-                               : kernel_named(faulty, "fault:" + std::string(fault->name));
-      done[n] = Audited(plan, std::move(kernel), is_control ? nullptr : without_fault(*fault), stop).run();
-      const std::lock_guard lock(mutex);
-      if (done[n]) finished(*done[n]);
-    }
-  };
-  const auto job = [&] {
-    try {
-      work();
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-      next = count;
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < plan.jobs; ++i) threads.emplace_back(job);
-    job();
-  }
-  if (error) std::rethrow_exception(error);
+  in_parallel(count, plan.jobs, [&](std::size_t n) {
+    if (stop()) return;
+    const bool is_control = n < plan.controls.size();
+    const PlantedFault* fault = is_control ? nullptr : plan.faults[n - plan.controls.size()];
+    auto kernel = is_control ? kernel_named(right, "control:" + std::string(plan.controls[n]->name))
+                             : kernel_named(faulty, "fault:" + std::string(fault->name));
+    done[n] = Audited(plan, std::move(kernel), is_control ? nullptr : without_fault(*fault), stop).run();
+    const std::lock_guard lock(mutex);
+    if (done[n]) finished(*done[n]);
+  });
   AuditResult result;
   for (const Property* property : catalogue()) {
     const auto reaches = [&](const std::vector<KernelEntry>& entries) {

@@ -15,5 +15,6 @@ int fuzz_command(const Options& options, int argc, const char* const* argv);
 int audit_command(const Options& options);
 int probe_command(const Options& options);
 int prove_command(const Options& options);
+int tolerance_command(const Options& options);
 
 }  // namespace attest

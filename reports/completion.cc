@@ -140,7 +140,7 @@ Completions completions_of(const OptionRow& row) {
   if (value == "held") return {.words = {"held"}};
   if (value == "FILE" || value == "CASE" || value == "RUN") return {.words = {}, .files = true};
   if (value == "DIR") return {.words = {}, .folders = true};
-  constexpr std::array without_names{"N", "I/N", "TIME", "SIZE", "M,N,dk,dv,h"};
+  constexpr std::array without_names{"N", "NUMBER", "I/N", "TIME", "SIZE", "M,N,dk,dv,h"};
   if (std::ranges::find(without_names, value) == without_names.end())
     throw std::logic_error(fmt::format("no completion is known for {} of {}", value, row.flags));
   return {};

@@ -58,6 +58,8 @@ int run(int argc, char** argv) {
       return prove_command(options);
     case Command::probe:
       return probe_command(options);
+    case Command::tolerance:
+      return tolerance_command(options);
     case Command::none:
       break;
   }

@@ -35,6 +35,15 @@ Integer whole_number(std::string_view option, Text text, Integer least) {
   throw UsageError(fmt::format("{} is {}; it must be a whole number of at least {}", option, in_quotes(text), least));
 }
 
+/// A tolerance: infinity is one.
+double tolerance_number(std::string_view option, Text text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0))
+    throw UsageError(fmt::format("{} is {}; it must be a number of at least 0, such as 1e-5", option, in_quotes(text)));
+  return value;
+}
+
 std::chrono::milliseconds duration(std::string_view option, Text text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -136,7 +145,8 @@ void set_inconclusive(Options& options, Text text) {
 
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
                    merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit),
-                   probe = on(Command::probe), prove = on(Command::prove), fuzz = on(Command::fuzz);
+                   probe = on(Command::probe), prove = on(Command::prove), fuzz = on(Command::fuzz),
+                   tolerance = on(Command::tolerance);
 
 constexpr OptionRow rows[] = {
     {check, "--kernel", "KERNEL", Takes::one,
@@ -149,6 +159,12 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.kernels.push_back(t); }},
     {probe, "--kernel", "KERNEL", Takes::one, "the kernel to ask, as attest check takes it",
      [](Options& o, Text t) { o.kernels.push_back(t); }},
+    {tolerance, "--kernel", "KERNEL", Takes::one, "the kernel whose right answers are tried, as attest check takes it",
+     [](Options& o, Text t) { o.kernels.push_back(t); }},
+    {tolerance, "--atol", "NUMBER", Takes::one, "the absolute tolerance, from 0 to inf",
+     [](Options& o, Text t) { o.atol = tolerance_number("--atol", t); }},
+    {tolerance, "--rtol", "NUMBER", Takes::one, "the tolerance relative to the exact answer, from 0 to inf",
+     [](Options& o, Text t) { o.rtol = tolerance_number("--rtol", t); }},
     {audit, "--kernel", "GLOB", Takes::one,
      "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)",
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
@@ -158,7 +174,7 @@ constexpr OptionRow rows[] = {
      "error (farthest from the exact result, as a share of the bound), nonfinite, row-sum, law:PROPERTY (globs "
      "allowed), or all; repeatable (default: error)",
      [](Options& o, Text t) { o.objectives.push_back(t); }, true},
-    {check | fuzz, "--dtype", "DTYPE", Takes::one,
+    {check | fuzz | tolerance, "--dtype", "DTYPE", Takes::one,
      "f64, f32, f16 or bf16, or several with commas; repeatable (default: all)",
      [](Options& o, Text t) { add_dtypes(o, t); }, true},
     {check, "--cases", "N", Takes::one,
@@ -167,6 +183,9 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
     {audit, "--cases", "N", Takes::one,
      "cases per fault over all properties and dtypes; a control gets five times as many judged ones (default: 20000)",
+     [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
+    {tolerance, "--cases", "N", Takes::one,
+     "cases of the kernel per dtype, and at most of each planted fault (default: 2000)",
      [](Options& o, Text t) { o.cases = whole_number<std::int64_t>("--cases", t, 1); }},
     {fuzz, "--self-test", "", Takes::nothing,
      "how many runs until planted faults are found (--kernel 'fault:GLOB'), and how bad the worst case is that is "
@@ -183,10 +202,11 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.runs = whole_number<std::int64_t>("--runs", t, 1); }},
     {fuzz, "--seed", "N", Takes::one, "seed of the search; with --runs and one job all follows from it (default: 1)",
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
-    {check | audit, "--seed", "N", Takes::one,
+    {check | audit | tolerance, "--seed", "N", Takes::one,
      "run seed; case k of a property in a dtype follows from it alone (default: 1)",
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
-    {check | audit | fuzz, "--jobs", "N", Takes::one, "threads, each with its own kernels (default: one per core)",
+    {check | audit | fuzz | tolerance, "--jobs", "N", Takes::one,
+     "threads, each with its own kernels (default: one per core)",
      [](Options& o, Text t) { o.jobs = std::min(whole_number<int>("--jobs", t, 1), 1024); }},
     {check | audit | fuzz, "--out", "DIR", Takes::one,
      "the run's folder (default: the next free attest-run-NNN, of an audit attest-audit-NNN)",
@@ -206,14 +226,14 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.time = duration("--time", t); }},
     {check, "--fail-fast", "", Takes::nothing, "stop at the first violation",
      [](Options& o, Text) { o.fail_fast = true; }},
-    {check | replay | probe | fuzz, "--timeout", "TIME", Takes::one,
+    {check | replay | probe | fuzz | tolerance, "--timeout", "TIME", Takes::one,
      "time limit for a process's reply (default: 10s; its first may take 60s)",
      [](Options& o, Text t) { o.timeout = duration("--timeout", t); }},
-    {check | replay | probe | fuzz, "--memory", "SIZE", Takes::one,
+    {check | replay | probe | fuzz | tolerance, "--memory", "SIZE", Takes::one,
      "memory that a kernel's process may hold beyond what it shares: 512MiB, 4GiB, or none for no limit (default: "
      "4GiB)",
      [](Options& o, Text t) { o.memory = memory_size("--memory", t); }},
-    {check | replay | probe | fuzz, "--in-process", "", Takes::nothing,
+    {check | replay | probe | fuzz | tolerance, "--in-process", "", Takes::nothing,
      "load shared libraries into attest itself, for a debugger or for speed. Nothing protects the run then: a kernel "
      "that "
      "crashes, exits, hangs or takes all memory takes attest with it and leaves no finding, what it prints lands among "
@@ -284,7 +304,7 @@ constexpr OptionRow rows[] = {
      }},
     {prove, "--witness", "DIR", Takes::one, "write the witnesses of --without there, as cases that attest replay shows",
      [](Options& o, Text t) { o.witnesses = t; }},
-    {list | prove, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
+    {list | prove | tolerance, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
     {report, "--json", "", Takes::nothing, "write the tolerance table as JSON instead, every class of cases",
      [](Options& o, Text) { o.json = true; }},
     {report, "--csv", "", Takes::nothing, "write the tolerance table as CSV instead",
@@ -337,6 +357,13 @@ constexpr CommandRow commands[] = {
      "manifest "
      "that says so. Exit 1 when the kernel does other than its manifest offers.",
      "attest probe --kernel ./libmine.so -o manifest.json"},
+    {Command::tolerance, "tolerance", "attest tolerance --atol A --rtol R --kernel KERNEL [OPTIONS]",
+     "Tries a tolerance of your own, |found - exact| <= A + R |exact|: which right answers of the kernel it would "
+     "refuse, "
+     "right being within the proved bound, and which planted faults it would miss, on cases that attest check draws. "
+     "It "
+     "informs and judges nothing: exit 0 whatever it finds.",
+     "attest tolerance --atol 1e-5 --rtol 1.3e-6 --kernel ./libmine.so --dtype f32"},
     {Command::prove, "prove", "attest prove [OPTIONS]",
      "Proves properties for all real inputs of small shapes: the core that runs on floats runs on formulas, and both "
      "sides must be the same formula. False statements are refuted by a counterexample in certified enclosures. Says "
@@ -451,6 +478,12 @@ void refuse_missing(const Options& options) {
     throw UsageError("attest fuzz needs --kernel KERNEL, the kernel to search");
   if (options.command == Command::probe && options.kernels.empty())
     throw UsageError("attest probe needs --kernel KERNEL, the kernel to ask");
+  if (options.command == Command::tolerance) {
+    if (!options.atol || !options.rtol)
+      throw UsageError(fmt::format("attest tolerance needs {} too; 0 is one", options.atol ? "--rtol" : "--atol"));
+    if (options.kernels.empty())
+      throw UsageError("attest tolerance needs --kernel KERNEL, whose right answers are tried");
+  }
   if (options.command != Command::merge && options.command != Command::report) return;
   const std::string_view name = row_of(options.command).name;
   if (options.inputs.empty())
@@ -579,8 +612,8 @@ std::string help_text(Command command) {
         "Attest tells whether an attention kernel is right, and how right.\n\nusage: attest COMMAND "
         "[OPTIONS]\n\ncommands:\n";
     for (const CommandRow& row : commands) {
-      text += fmt::format("  {:<8}", row.name) + wrapped(row.help, 10);
-      text += fmt::format("{:10}example: {}\n", "", row.example);
+      text += fmt::format("  {:<10}", row.name) + wrapped(row.help, 12);
+      text += fmt::format("{:12}example: {}\n", "", row.example);
     }
     text += '\n';
     for (const ProgramFlag& flag : flags_of_the_program)

@@ -17,7 +17,7 @@
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, bench, audit, probe, prove, fuzz };
+enum class Command { none, check, list, replay, merge, report, bench, audit, probe, prove, fuzz, tolerance };
 
 /// Everything the command line can say. Which fields a command reads is in the table of options.cc.
 struct Options {
@@ -38,6 +38,7 @@ struct Options {
   std::string without;                   ///< the hypothesis to take away; empty: none
   std::filesystem::path witnesses;       ///< folder for those against theorems without it; empty: none are kept
   std::optional<std::int64_t> cases;     ///< per property, kernel and dtype; >= 1
+  std::optional<double> atol, rtol;      ///< of a tolerance on trial; at least 0, perhaps infinite
   std::optional<std::int64_t> runs;      ///< of a campaign, per property, kernel and dtype; >= 1
   std::vector<std::string> objectives;   ///< of a campaign, as typed; empty: error
   std::uint64_t seed = 1;

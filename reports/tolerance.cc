@@ -109,10 +109,14 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
 
 std::string rerun_line(const ToleranceRow& row, const Summary& summary) {
   if (row.cell.worst_k < 0 || row.bred || row.values == "not drawn") return {};
+  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, row.cell.worst_k);
+}
+
+std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
+                       std::uint64_t seed, std::int64_t k) {
   // One shard of k + 1 that takes k alone of the cases up to it.
   return fmt::format("{} check --kernel {} --dtype {} --property {} --seed {} --cases {} --shard {}/{}", command_name(),
-                     shell_quoted(row.kernel), shell_quoted(row.dtype), shell_quoted(row.property), summary.seed,
-                     row.cell.worst_k + 1, row.cell.worst_k, row.cell.worst_k + 1);
+                     shell_quoted(kernel), shell_quoted(dtype), shell_quoted(property), seed, k + 1, k, k + 1);
 }
 
 std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary) {

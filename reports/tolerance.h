@@ -41,6 +41,9 @@ struct ToleranceRow {
 /// The line that runs the worst case of the row again, and no other; empty for cases that were not
 /// drawn by a check.
 [[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary);
+/// The line that runs case k of a property again, and no other.
+[[nodiscard]] std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
+                                     std::uint64_t seed, std::int64_t k);
 
 /// The rows as JSON, schema "attest-tolerances/1", and as CSV with a heading line.
 [[nodiscard]] std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "attest/arithmetic.h"
@@ -11,6 +12,16 @@
 #include "attest/verdict.h"
 
 namespace attest {
+
+/// An element of out that was held or violated.
+struct JudgedElement {
+  std::int64_t element = 0;  ///< flat row-major index
+  double found = 0;
+  double exact = 0, certificate = 0;  ///< proved: the exact answer is within `certificate` of `exact`
+  double lower = 0, upper = 0;        ///< the error lies between them; both inf for NaN or Inf found
+  double allowed = 0;                 ///< the bound B
+  Outcome outcome = Outcome::held;
+};
 
 /// How far the oracle may go.
 struct OracleOptions {
@@ -25,6 +36,8 @@ struct OracleOptions {
   double alarm_probability = 0;
   /// Measure the errors of the judged elements (Verdict::errors); judge_attention only.
   bool measure_errors = false;
+  /// Told of every judged element of out, in their order; judge_attention only.
+  std::function<void(const JudgedElement&)> element = nullptr;
 };
 
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is

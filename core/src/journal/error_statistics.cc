@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attest/json_writer.h"
+#include "attest/kinds.h"
 
 namespace attest {
 namespace {
@@ -13,16 +14,6 @@ namespace {
 constexpr std::int64_t fraction_end = std::int64_t{1} << 40;
 /// The code of 2 significant bits beyond the first of 2^-14, which ends the first bin.
 constexpr std::int64_t first_edge = (1023 - 14) * 4;
-
-/// The rest of the word with that prefix; empty where there is none.
-std::string_view word_of(std::string_view kinds, std::string_view group) {
-  while (!kinds.empty()) {
-    const std::size_t end = std::min(kinds.find(' '), kinds.size());
-    if (kinds.substr(0, end).starts_with(group)) return kinds.substr(group.size(), end - group.size());
-    kinds.remove_prefix(std::min(end + 1, kinds.size()));
-  }
-  return {};
-}
 
 /// Whole numbers and a word with a space between two: a tenth of the cost of JSON's own arrays, to write and to read.
 class Line {
@@ -155,8 +146,8 @@ double ErrorCell::root_mean_square() const {
 
 void ErrorTable::add(std::int64_t k, const ErrorSample& sample, std::string_view kinds) {
   const std::size_t shape = key_class(sample.keys);
-  cells[{shape, sample.mask, std::string(word_of(kinds, "values:"))}].add(k, sample);
-  if (const std::string_view word = word_of(kinds, "scores:"); !word.empty()) {
+  cells[{shape, sample.mask, std::string(kind_in(kinds, "values:"))}].add(k, sample);
+  if (const std::string_view word = kind_in(kinds, "scores:"); !word.empty()) {
     WorstOf& worst = scores[{shape, std::string(word)}];
     ++worst.cases;
     worst.worst = std::max(worst.worst, code_of(sample.worst_utilisation));

@@ -104,6 +104,13 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
   RowOracle& oracle = workspace().oracle;
   const std::byte* const data = out.bytes().data();
   const DType dtype = out.dtype();
+  const auto tell = [&](std::int64_t at, std::int64_t k, double found, const detail::Decision& d) {
+    JudgedElement e{.element = at, .found = found, .lower = infinity, .upper = infinity};
+    e.exact = oracle.value(k), e.certificate = oracle.certificate(k);
+    e.allowed = d.allowed, e.outcome = d.outcome;
+    if (std::isfinite(found)) oracle.distance(k, found, e.lower, e.upper);
+    options.element(e);
+  };
   for_each_row(c, arithmetic, options.ignores_dead_values, lse.present(), options.max_ball_precision,
                [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t r, Excuse excuse) {
                  if (excuse != Excuse::none) {
@@ -123,11 +130,10 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      tally.excuse(Excuse::overflow, 1);
                    } else if (!std::isfinite(found)) {
                      tally.not_finite(at, found, oracle.value(k), oracle.element(k).allowed, oracle.level());
-                     if (meter) {
-                       meter->add(
-                           oracle, k, found,
-                           {.outcome = Outcome::violated, .error = infinity, .allowed = oracle.element(k).allowed});
-                     }
+                     const detail::Decision d{
+                         .outcome = Outcome::violated, .error = infinity, .allowed = oracle.element(k).allowed};
+                     if (meter) meter->add(oracle, k, found, d);
+                     if (options.element) tell(at, k, found, d);
                      if (row_alarmed) tally.alarm(oracle.alarm(k), infinity, infinity);
                    } else if (why == Excuse::infinite) {
                      tally.excuse(why, 1);
@@ -149,6 +155,7 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      } else {
                        tally.add(at, found, oracle.value(k), d);
                        if (meter && d.outcome != Outcome::inconclusive) meter->add(oracle, k, found, d);
+                       if (options.element && d.outcome != Outcome::inconclusive) tell(at, k, found, d);
                      }
                    }
                  }

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "attest/errors.h"
+#include "attest/names.h"
+#include "commands.h"
+#include "interrupt.h"
+#include "tolerance_trial.h"
+
+namespace attest {
+namespace {
+
+std::unique_ptr<Kernel> opened(const Options& options) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  try {
+    kernels = open_kernels(options.kernels.front(), options.kernel_options());
+  } catch (const KernelLoadError&) {
+    // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
+    throw;
+  }
+  if (kernels.size() != 1) {
+    throw UsageError(fmt::format("--kernel {} matches {} kernels; attest tolerance takes one",
+                                 in_quotes(options.kernels.front()), kernels.size()));
+  }
+  return std::move(kernels.front());
+}
+
+}  // namespace
+
+int tolerance_command(const Options& options) {
+  handle_signals();
+  const std::unique_ptr<Kernel> kernel = opened(options);
+  if (!kernel->manifest().attention)
+    throw KernelLoadError(fmt::format("{} has no attention entry, so there is nothing to try", kernel->id()));
+  TrialPlan plan;
+  plan.tolerance = {*options.atol, *options.rtol};
+  plan.dtypes = options.dtypes;
+  plan.cases = options.cases.value_or(plan.cases);
+  plan.seed = options.seed;
+  plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const TrialResult result = try_tolerance(plan, *kernel, interrupt_requested);
+  if (result.kernels.empty())
+    throw KernelLoadError(fmt::format("{} has none of the dtypes asked for, so there is nothing to try", kernel->id()));
+  fmt::print("{}", options.json ? trial_json(result, plan) : trial_text(result, plan));
+  const bool any = std::ranges::any_of(result.kernels, [](const KernelTrial& one) { return one.all.cases > 0; });
+  return any ? 0 : 3;
+}
+
+}  // namespace attest
