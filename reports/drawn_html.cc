@@ -118,8 +118,7 @@ std::string drawn_html(const Summary& summary) {
       dtypes.push_back(kernel.dtype);
   }
   std::ranges::sort(dtypes, {}, [](const std::string& name) { return dtype_named(name).value_or(DType::boolean); });
-  return "<div id=\"drawn\">" + scarce_table(summary) + kinds_tables(totals.run) + bits_table(totals, dtypes) +
-         "</div>";
+  return scarce_table(summary) + kinds_tables(totals.run) + bits_table(totals, dtypes);
 }
 
 std::string unclaimed_bits_html(const KernelSummary& kernel) {

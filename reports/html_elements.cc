@@ -67,6 +67,37 @@ std::string anchor_of(const KernelSummary& kernel) {
   return id;
 }
 
+std::string tags(std::string_view kernel, std::string_view property, std::string_view verdict) {
+  std::string html;
+  if (!kernel.empty()) html += fmt::format(" data-kernel=\"{}\"", escaped(kernel));
+  if (!property.empty()) html += fmt::format(" data-property=\"{}\"", escaped(property));
+  if (!verdict.empty()) html += fmt::format(" data-verdict=\"{}\"", escaped(verdict));
+  return html;
+}
+
+std::string kernel_words(const KernelSummary& kernel) {
+  return fmt::format("{}{} {}", kernel.name, kernel.id == kernel.name ? "" : " " + kernel.id, kernel.dtype);
+}
+
+std::string table_html(std::string_view caption, std::initializer_list<Column> columns, const std::string& rows,
+                       std::string_view kind) {
+  std::string html = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table class=\"sortable{}{}\">",
+      escaped(caption), kind.empty() ? "" : " ", kind);
+  html += fmt::format("<caption>{}</caption><thead><tr>", escaped(caption));
+  for (const Column& column : columns)
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"number\"" : "", escaped(column.name));
+  return html + "</tr></thead><tbody>" + rows + "</tbody></table></div>";
+}
+
+std::string number_cell(std::string_view number) {
+  return fmt::format("<td class=\"number\">{}</td>", number);
+}
+
+std::string number_cell(std::int64_t number) {
+  return number_cell(std::to_string(number));
+}
+
 std::string replay_line(const std::string& folder, const std::string& case_file) {
   return command_name() + " replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
 }

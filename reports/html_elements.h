@@ -1,6 +1,8 @@
 // Pieces that the sections of the report share. What they are given may come from anywhere; what they return is HTML.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,26 @@ namespace attest {
 
 /// The id of the kernel's place in "By kernel".
 [[nodiscard]] std::string anchor_of(const KernelSummary& kernel);
+
+/// Attributes by which the page's filter hides an element; an empty word is left out. `kernel` is what people may type
+/// to find it: a kernel's names and a dtype.
+[[nodiscard]] std::string tags(std::string_view kernel, std::string_view property, std::string_view verdict);
+/// The first of these for a kernel in a dtype.
+[[nodiscard]] std::string kernel_words(const KernelSummary& kernel);
+
+/// A column of a table: what heads it, and whether it holds numbers.
+struct Column {
+  std::string_view name;
+  bool number = false;
+};
+/// A table that scrolls by itself where the page is too narrow and, where scripts run, sorts by its headings.
+/// `rows` is HTML; the others are text of the program's own. `kind` is a class of the style sheet; may be empty.
+[[nodiscard]] std::string table_html(std::string_view caption, std::initializer_list<Column> columns,
+                                     const std::string& rows, std::string_view kind = {});
+
+/// A cell with a number; what is given is HTML.
+[[nodiscard]] std::string number_cell(std::string_view number);
+[[nodiscard]] std::string number_cell(std::int64_t number);
 
 /// The line that shows a case of the run's folder again, as text.
 [[nodiscard]] std::string replay_line(const std::string& folder, const std::string& case_file);

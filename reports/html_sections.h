@@ -11,8 +11,9 @@ namespace attest {
 /// What stands under the page's title: the verdict, counts and warnings.
 [[nodiscard]] std::string headline_html(const Summary& summary);
 
-/// Verdict and worst utilisation, kernels down, dtypes across.
-[[nodiscard]] std::string verdicts_html(const Summary& summary);
+/// Counts by verdict, how much was covered, the suite's own score, and verdict and worst utilisation by kernel and
+/// dtype.
+[[nodiscard]] std::string verdicts_html(const Summary& summary, const std::string& folder);
 
 /// Findings by kernel and property, and what would explain them.
 [[nodiscard]] std::string findings_html(const Summary& summary, const std::string& folder);
@@ -28,6 +29,9 @@ namespace attest {
 
 /// Judged cases by how deep the certified answer had to go.
 [[nodiscard]] std::string oracle_html(const Summary& summary);
+
+/// What the run says nothing about, and why.
+[[nodiscard]] std::string uncovered_html(const Summary& summary);
 
 /// What was established over the real numbers.
 [[nodiscard]] std::string proofs_html(const Journal& journal);

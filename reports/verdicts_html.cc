@@ -1,14 +1,110 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include "attest/dtype.h"
+#include "audit_html.h"
+#include "drawn.h"
 #include "html_elements.h"
 #include "html_sections.h"
+#include "property.h"
 #include "text.h"
 
 namespace attest {
+namespace {
+
+/// Counts by outcome, of what was asked and of single cases.
+std::string counts(const Summary& summary) {
+  std::map<Outcome, std::int64_t> asked, cases;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      ++asked[property.verdict];
+      const Tally& tally = property.tally;
+      cases[Outcome::held] += tally.held, cases[Outcome::violated] += tally.violated;
+      cases[Outcome::inconclusive] += tally.inconclusive, cases[Outcome::skipped] += tally.skipped;
+      cases[Outcome::excused] += tally.excused;
+    }
+  }
+  constexpr std::array shown{Outcome::held, Outcome::violated, Outcome::inconclusive, Outcome::skipped,
+                             Outcome::excused};
+  std::string html =
+      "<table class=\"counts\"><caption>Verdicts, and the cases behind them</caption><thead><tr><td></td>";
+  for (const Outcome outcome : shown) html += fmt::format("<th scope=\"col\">{}</th>", badge(outcome));
+  html += "</tr></thead><tbody><tr><th scope=\"row\">properties × kernels × dtypes</th>";
+  for (const Outcome outcome : shown)
+    html += outcome == Outcome::excused ? number_cell("–") : number_cell(asked[outcome]);
+  html += "</tr><tr><th scope=\"row\">cases</th>";
+  for (const Outcome outcome : shown) html += number_cell(cases[outcome]);
+  return html + "</tr></tbody></table>";
+}
+
+/// How much was covered, in a sentence.
+std::string coverage(const Summary& summary) {
+  std::int64_t asked = 0, reached = 0, judged = 0;
+  std::set<std::string> properties;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      ++asked, reached += property.tally.judged() > 0 ? 1 : 0, judged += property.tally.judged();
+      properties.insert(property.name);
+    }
+  }
+  if (asked == 0) return {};
+  const std::int64_t cases = summary.cases();
+  return fmt::format(
+      "<p>Covered: {} of the catalogue's {} properties were asked; a case was judged for {} of {} properties × kernels "
+      "× "
+      "dtypes, and {} of all cases. <a href=\"#not-covered\">What was not covered</a>.</p>",
+      std::ranges::count_if(catalogue(),
+                            [&](const Property* one) { return properties.contains(std::string(one->name)); }),
+      catalogue().size(), reached, asked, cases == 0 ? "none" : share_text(judged, cases));
+}
+
+/// Kernels down, dtypes across.
+std::string strip(const Summary& summary) {
+  std::vector<std::string> dtypes, ids;
+  std::map<std::pair<std::string, std::string>, const KernelSummary*> cells;
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (std::ranges::find(dtypes, kernel.dtype) == dtypes.end()) dtypes.push_back(kernel.dtype);
+    if (std::ranges::find(ids, kernel.id) == ids.end()) ids.push_back(kernel.id);
+    cells[{kernel.id, kernel.dtype}] = &kernel;
+  }
+  const auto rank = [](const std::string& name) {
+    return static_cast<int>(dtype_named(name).value_or(DType::boolean));
+  };
+  std::ranges::sort(dtypes, {}, rank);
+  std::string html =
+      "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict by kernel and dtype; below it the worst "
+      "utilisation, error over "
+      "the proved allowed error, which is held up to 1</caption>"
+      "<thead><tr><th scope=\"col\">kernel</th>";
+  for (const std::string& dtype : dtypes) html += fmt::format("<th scope=\"col\">{}</th>", escaped(dtype));
+  html += "</tr></thead><tbody>";
+  for (const std::string& id : ids) {
+    html += fmt::format("<tr{}><th scope=\"row\">{}</th>", tags(id, "", ""), escaped(id));
+    for (const std::string& dtype : dtypes) {
+      const auto cell = cells.find({id, dtype});
+      if (cell == cells.end()) {
+        html += "<td class=\"none\">not offered</td>";
+        continue;
+      }
+      const KernelSummary& kernel = *cell->second;
+      const PropertySummary* worst = kernel.worst();
+      html += fmt::format("<td><a href=\"#{}\">{}</a><br><span class=\"figure\">{}</span></td>", anchor_of(kernel),
+                          badge(kernel.verdict), worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation));
+    }
+    html += "</tr>";
+  }
+  for (const KernelRecord& kernel : summary.not_started) {
+    html += fmt::format("<tr><th scope=\"row\">{}</th><td colspan=\"{}\">{} {}</td></tr>", escaped(kernel.id),
+                        std::max<std::size_t>(dtypes.size(), 1), badge(Outcome::skipped), escaped(kernel.not_started));
+  }
+  return html + "</tbody></table></div>";
+}
+
+}  // namespace
 
 std::string headline_html(const Summary& summary) {
   std::int64_t judged = 0, excused = 0;
@@ -42,45 +138,9 @@ std::string headline_html(const Summary& summary) {
   return html;
 }
 
-/// Kernels down, dtypes across.
-std::string verdicts_html(const Summary& summary) {
-  std::vector<std::string> dtypes, ids;
-  std::map<std::pair<std::string, std::string>, const KernelSummary*> cells;
-  for (const KernelSummary& kernel : summary.kernels) {
-    if (std::ranges::find(dtypes, kernel.dtype) == dtypes.end()) dtypes.push_back(kernel.dtype);
-    if (std::ranges::find(ids, kernel.id) == ids.end()) ids.push_back(kernel.id);
-    cells[{kernel.id, kernel.dtype}] = &kernel;
-  }
-  const auto rank = [](const std::string& name) {
-    return static_cast<int>(dtype_named(name).value_or(DType::boolean));
-  };
-  std::ranges::sort(dtypes, {}, rank);
-  std::string html =
-      "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict and worst utilisation by kernel and "
-      "dtype</caption>"
-      "<thead><tr><th scope=\"col\">kernel</th>";
-  for (const std::string& dtype : dtypes) html += fmt::format("<th scope=\"col\">{}</th>", escaped(dtype));
-  html += "</tr></thead><tbody>";
-  for (const std::string& id : ids) {
-    html += fmt::format("<tr><th scope=\"row\">{}</th>", escaped(id));
-    for (const std::string& dtype : dtypes) {
-      const auto cell = cells.find({id, dtype});
-      if (cell == cells.end()) {
-        html += "<td class=\"none\">not offered</td>";
-        continue;
-      }
-      const KernelSummary& kernel = *cell->second;
-      const PropertySummary* worst = kernel.worst();
-      html += fmt::format("<td><a href=\"#{}\">{}</a><br><span class=\"figure\">{}</span></td>", anchor_of(kernel),
-                          badge(kernel.verdict), worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation));
-    }
-    html += "</tr>";
-  }
-  for (const KernelRecord& kernel : summary.not_started) {
-    html += fmt::format("<tr><th scope=\"row\">{}</th><td colspan=\"{}\">{} {}</td></tr>", escaped(kernel.id),
-                        std::max<std::size_t>(dtypes.size(), 1), badge(Outcome::skipped), escaped(kernel.not_started));
-  }
-  return html + "</tbody></table></div>";
+std::string verdicts_html(const Summary& summary, const std::string& folder) {
+  return "<div class=\"scroll\">" + counts(summary) + "</div>" + coverage(summary) + audit_html(folder) +
+         strip(summary);
 }
 
 }  // namespace attest

@@ -1,0 +1,53 @@
+#include "audit_html.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attest/errors.h"
+#include "attest/files.h"
+#include "html_elements.h"
+#include "run_folder.h"
+
+namespace attest {
+
+AuditScore parse_audit_score(std::string_view text, std::string_view source) {
+  AuditScore score;
+  try {
+    const auto json = nlohmann::json::parse(text);
+    if (json.at("schema") != "attest-audit/1") throw UsageError(fmt::format("{}: is no attest-audit/1", source));
+    json.at("caught").get_to(score.caught);
+    json.at("catchable").get_to(score.catchable);
+    json.at("control_cases_flagged").get_to(score.control_cases_flagged);
+    json.at("control_cases_judged").get_to(score.control_cases_judged);
+    json.at("cases_per_fault").get_to(score.cases_per_fault);
+    json.at("seed").get_to(score.seed);
+    json.at("interrupted").get_to(score.interrupted);
+    json.at("not_caught").get_to(score.not_caught);
+  } catch (const nlohmann::json::exception&) {
+    throw UsageError(fmt::format("{}: is not what attest audit writes; run it again", source));
+  }
+  return score;
+}
+
+std::string audit_html(const std::filesystem::path& folder) {
+  if (folder.empty()) return {};
+  const std::filesystem::path file = folder / "audit.json";
+  if (!std::filesystem::exists(file)) {
+    return fmt::format(
+        "<p class=\"note\">The suite's own score, of the faults planted in it, is not in this folder: <code>{}</code> "
+        "puts it there.</p>",
+        escaped(fmt::format("{} audit --out {}", command_name(), shell_quoted(folder.string()))));
+  }
+  const AuditScore score = parse_audit_score(read_file(file), file.string());
+  std::string missed;
+  for (const std::string& fault : score.not_caught) missed += (missed.empty() ? "" : ", ") + escaped(fault);
+  return fmt::format(
+      "<p id=\"audit\">The suite's own score: <b>{} of {}</b> planted faults caught within {} cases each{}; <b>{} of "
+      "{}</b> cases of kernels that are right flagged (seed {}){}.</p>",
+      score.caught, score.catchable, score.cases_per_fault, missed.empty() ? "" : ", all but " + missed,
+      score.control_cases_flagged, score.control_cases_judged, score.seed,
+      score.interrupted ? "; the audit was interrupted" : "");
+}
+
+}  // namespace attest
