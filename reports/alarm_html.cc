@@ -18,23 +18,30 @@ std::string alarm_html(const Summary& summary, const std::string& folder) {
     for (const PropertySummary& property : kernel.properties) {
       if (!property.tally.alarm) continue;
       const AlarmTally& alarm = *property.tally.alarm;
-      rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", escaped(kernel.name),
-                          escaped(kernel.dtype), escaped(property.name));
+      rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td>",
+                          tags(kernel_words(kernel), property.name, ""), escaped(kernel.name), escaped(kernel.dtype),
+                          escaped(property.name));
       for (const std::int64_t count : {alarm.all.elements, alarm.all.uncovered, alarm.all.beyond, alarm.cases})
-        rows += fmt::format("<td class=\"number\">{}</td>", count);
-      rows += fmt::format("<td class=\"number\">{}</td><td>{}</td></tr>",
-                          alarm.worst_k < 0 ? "–" : short_number(alarm.all.worst),
-                          property.alarm_case.empty()
-                              ? ""
-                              : "<code>" + escaped(replay_line(folder, property.alarm_case) + " --alarm") + "</code>");
+        rows += number_cell(count);
+      rows += number_cell(alarm.worst_k < 0 ? "–" : short_number(alarm.all.worst));
+      rows += property.alarm_case.empty()
+                  ? "<td></td></tr>"
+                  : fmt::format("<td>{}</td></tr>", folded_line(fmt::format("case {}", alarm.worst_k),
+                                                                replay_line(folder, property.alarm_case) + " --alarm"));
     }
   }
   if (rows.empty()) return html;
-  html += "<div class=\"scroll\"><table><thead><tr>";
-  for (const char* heading : {"kernel", "dtype", "property"}) html += fmt::format("<th scope=\"col\">{}</th>", heading);
-  for (const char* heading : {"elements", "not covered", "beyond", "cases", "worst"})
-    html += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", heading);
-  return html + "<th scope=\"col\">replay</th></tr></thead><tbody>" + rows + "</tbody></table></div>";
+  return html + table_html("Elements beyond the probabilistic bound",
+                           {{"kernel"},
+                            {"dtype"},
+                            {"property"},
+                            {"elements", true},
+                            {"not covered", true},
+                            {"beyond", true},
+                            {"cases", true},
+                            {"worst", true},
+                            {"replay"}},
+                           rows);
 }
 
 }  // namespace attest

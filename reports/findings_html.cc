@@ -1,33 +1,92 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "finding_card.h"
 #include "html_elements.h"
 #include "html_sections.h"
+#include "property.h"
 #include "text.h"
 
 namespace attest {
+namespace {
 
-std::string findings_html(const Summary& summary, const std::string& folder) {
-  std::string html;
-  for (const KernelSummary& kernel : summary.kernels) {
-    for (const PropertySummary& property : kernel.properties) {
-      const bool violated = property.verdict == Outcome::violated;
-      if (!violated && property.findings.empty()) continue;
-      html += fmt::format("<article><h3>{} <span class=\"dtype\">{}</span> {} {}</h3><p>{} of {} cases.</p>",
-                          escaped(kernel.name), escaped(kernel.dtype), violated ? "violates" : "is undecided for",
-                          escaped(property.name), violated ? property.tally.violated : property.tally.inconclusive,
-                          property.tally.cases());
-      for (const FindingRecord& finding : property.findings) {
-        html +=
-            fmt::format("<div class=\"finding\"><p><b>Case {}</b>, {}, utilisation {}</p><p>{}</p><pre>{}</pre></div>",
-                        finding.k, escaped(std::string(finding.kind())), short_number(finding.verdict.utilisation),
-                        escaped(finding.verdict.reason), escaped(replay_line(folder, finding.case_file)));
-      }
-      html += "</article>";
-    }
-    for (const KernelExplanation& one : kernel.explanations)
-      html += fmt::format("<p class=\"explanation\"><b>{} <span class=\"dtype\">{}</span></b>: {}.</p>",
-                          escaped(kernel.name), escaped(kernel.dtype), escaped(one.text));
+/// Findings that are shown as cards; of the rest there is a line each, and of those behind them a count.
+constexpr std::size_t most_cards = 60, most_lines = 600;
+
+std::string statement_of(const std::string& name) {
+  const auto property = std::ranges::find(catalogue(), name, &Property::name);
+  return property == catalogue().end() ? std::string() : std::string((*property)->statement);
+}
+
+class Findings {
+ public:
+  explicit Findings(const FindingContext& context) : context_(context) {}
+
+  void add(const KernelSummary& kernel, const PropertySummary& property) {
+    const bool violated = property.verdict == Outcome::violated;
+    if (!violated && property.findings.empty()) return;
+    if (cards_ >= most_cards) return add_lines(kernel, property);
+    const std::string statement = statement_of(property.name);
+    html_ += fmt::format(
+        "<article id=\"{}\"{}><h3>{} <span class=\"dtype\">{}</span> {} {}</h3>{}<p>{} of {} cases.</p>",
+        anchor_of(kernel, property), tags(kernel_words(kernel), property.name, name_of(property.verdict)),
+        escaped(kernel.name), escaped(kernel.dtype), violated ? "violates" : "is undecided for", escaped(property.name),
+        statement.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", escaped(statement)),
+        violated ? property.tally.violated : property.tally.inconclusive, property.tally.cases());
+    for (const FindingRecord& finding : property.findings) html_ += finding_card(finding, context_);
+    cards_ += property.findings.size();
+    html_ += "</article>";
   }
+
+  [[nodiscard]] std::string html() const {
+    std::string html = html_;
+    if (!lines_.empty()) {
+      html += table_html("Further findings",
+                         {{"kernel"}, {"dtype"}, {"property"}, {"class"}, {"utilisation", true}, {"replay"}}, lines_);
+    }
+    if (left_out_ > 0) html += fmt::format("<p>{} further findings are in summary.json and run.jsonl.</p>", left_out_);
+    return html;
+  }
+
+ private:
+  void add_lines(const KernelSummary& kernel, const PropertySummary& property) {
+    for (std::size_t i = 0; i < property.findings.size(); ++i) {
+      const FindingRecord& finding = property.findings[i];
+      if (shown_lines_ >= most_lines) {
+        ++left_out_;
+        continue;
+      }
+      ++shown_lines_;
+      lines_ +=
+          fmt::format("<tr{}{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td></tr>",
+                      i == 0 ? fmt::format(" id=\"{}\"", anchor_of(kernel, property)) : "",
+                      tags(kernel_words(kernel), property.name, name_of(property.verdict)), escaped(kernel.name),
+                      escaped(kernel.dtype), escaped(property.name), escaped(finding.kind()),
+                      number_cell(short_number(finding.verdict.utilisation)),
+                      folded_line(fmt::format("case {}", finding.k), replay_line(context_.folder, finding.case_file)));
+    }
+  }
+
+  const FindingContext& context_;
+  std::string html_, lines_;
+  std::size_t cards_ = 0, shown_lines_ = 0, left_out_ = 0;
+};
+
+}  // namespace
+
+std::string findings_html(const Summary& summary, const Journal& journal, const std::string& folder) {
+  const FindingContext context{journal, folder, summary.against.empty()};
+  Findings findings(context);
+  std::string explanations;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) findings.add(kernel, property);
+    for (const KernelExplanation& one : kernel.explanations)
+      explanations += fmt::format("<p class=\"explanation\"{}><b>{} <span class=\"dtype\">{}</span></b>: {}.</p>",
+                                  tags(kernel_words(kernel), "", ""), escaped(kernel.name), escaped(kernel.dtype),
+                                  escaped(one.text));
+  }
+  const std::string html = explanations + findings.html();
   return html.empty() ? "<p>None.</p>" : html;
 }
 

@@ -10,6 +10,7 @@
 #include "html_elements.h"
 #include "html_sections.h"
 #include "html_style.h"
+#include "page_script.h"
 #include "plots.h"
 #include "self_test_report.h"
 #include "tolerance.h"
@@ -34,22 +35,23 @@ struct Section {
 }  // namespace
 
 std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder) {
-  const std::string nonce = fresh_nonce(), scripts = plots_script(summary, nonce);
+  const std::string nonce = fresh_nonce(), plots = plots_script(summary, nonce);
   // Vega compiles the expressions of its specifications, which are the program's own.
-  const std::string may_run = scripts.empty() ? "" : fmt::format("; script-src 'nonce-{}' 'unsafe-eval'", nonce);
+  const std::string_view may_compile = plots.empty() ? "" : " 'unsafe-eval'";
   const std::vector<Section> sections{
       {"verdicts", "Verdicts", "", verdicts_html(summary, folder)},
       {"tolerances", "Tolerances", "", tolerances_html(tolerance_rows(summary, journal), summary)},
       {"plots", "Plots", "", plots_html(summary)},
-      {"findings", "Findings", "", findings_html(summary, folder)},
+      {"findings", "Findings", "", findings_html(summary, journal, folder)},
       {"alarms", "Alarm",
        "Beyond the bound that holds if rounding errors of sums are random. Worth a look, and no verdict. Worst: error "
        "over that bound.",
        summary.alarm > 0 ? alarm_html(summary, folder) : ""},
-      {"proofs", "Proofs",
-       "What was established over the real numbers, by property, the strongest first. Each line is about its own "
-       "subject; none is about rounding.",
-       journal.proofs.empty() ? "" : proofs_html(journal)},
+      {"evidence", "Evidence",
+       "✓ held on so many cases, ✗ violated by so many, ? undecided; an empty cell was not asked, – not judged. Proofs "
+       "are "
+       "about the real numbers, never about rounding; what only held on cases is not proved.",
+       evidence_html(summary, journal)},
       {"kernels", "By kernel",
        "Skipped: the manifest rules the case out. Excused: outside the domain of definition, or the bound says "
        "nothing; "
@@ -76,12 +78,15 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   }
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'{}\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'nonce-{}'{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Attest: {}</title>\n<style>{}</style></head>\n"
-      "<body><main>\n<header><h1>Attest report</h1>{}</header>\n<nav aria-label=\"Sections\">{}</nav>\n{}</main>\n{}"
+      "<body><main>\n<header><h1>Attest report</h1>{}</header>\n<nav aria-label=\"Sections\">{}</nav>\n{}</main>\n"
+      "<script nonce=\"{}\">{}</script>\n{}"
       "</body></html>\n",
-      may_run, name_of(summary.verdict), html_style, headline_html(summary), links, body, scripts);
+      nonce, may_compile, name_of(summary.verdict), html_style, headline_html(summary), links, body, nonce,
+      page_script(), plots);
 }
 
 }  // namespace attest

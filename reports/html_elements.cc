@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "run_folder.h"
 #include "text.h"
 
@@ -22,6 +24,13 @@ std::string_view sign_of(Outcome outcome) {
       return "–";
   }
   return "";
+}
+
+/// An id of letters, digits and dashes.
+std::string with_dashes(std::string_view name) {
+  std::string id;
+  for (const char c : name) id += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
+  return id;
 }
 
 }  // namespace
@@ -62,9 +71,11 @@ std::string badge(Outcome outcome) {
 }
 
 std::string anchor_of(const KernelSummary& kernel) {
-  std::string id = "k";
-  for (const char c : kernel.id + "-" + kernel.dtype) id += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
-  return id;
+  return "k" + with_dashes(kernel.id + "-" + kernel.dtype);
+}
+
+std::string anchor_of(const KernelSummary& kernel, const PropertySummary& property) {
+  return "f" + with_dashes(kernel.id + "-" + kernel.dtype + "-" + property.name);
 }
 
 std::string tags(std::string_view kernel, std::string_view property, std::string_view verdict) {
@@ -100,6 +111,11 @@ std::string number_cell(std::int64_t number) {
 
 std::string replay_line(const std::string& folder, const std::string& case_file) {
   return command_name() + " replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
+}
+
+std::string folded_line(std::string_view label, std::string_view line) {
+  return fmt::format("<details class=\"line\"><summary>{}</summary><code class=\"line\">{}</code></details>",
+                     escaped(label), escaped(line));
 }
 
 std::string worst_text(const Tally& tally) {

@@ -18,6 +18,8 @@ namespace attest {
 
 /// The id of the kernel's place in "By kernel".
 [[nodiscard]] std::string anchor_of(const KernelSummary& kernel);
+/// The id of the place of a property's findings.
+[[nodiscard]] std::string anchor_of(const KernelSummary& kernel, const PropertySummary& property);
 
 /// Attributes by which the page's filter hides an element; an empty word is left out. `kernel` is what people may type
 /// to find it: a kernel's names and a dtype.
@@ -41,6 +43,9 @@ struct Column {
 
 /// The line that shows a case of the run's folder again, as text.
 [[nodiscard]] std::string replay_line(const std::string& folder, const std::string& case_file);
+
+/// A line for a shell that is shown when asked for, so that it makes no table tall; `label` and `line` are text.
+[[nodiscard]] std::string folded_line(std::string_view label, std::string_view line);
 
 /// The worst utilisation; a dash where no case was judged.
 [[nodiscard]] std::string worst_text(const Tally& tally);

@@ -15,8 +15,8 @@ namespace attest {
 /// dtype.
 [[nodiscard]] std::string verdicts_html(const Summary& summary, const std::string& folder);
 
-/// Findings by kernel and property, and what would explain them.
-[[nodiscard]] std::string findings_html(const Summary& summary, const std::string& folder);
+/// What would explain the findings, and these by kernel and property: cards of the first ones, a line of each further.
+[[nodiscard]] std::string findings_html(const Summary& summary, const Journal& journal, const std::string& folder);
 
 /// What lies beyond the probabilistic bound.
 [[nodiscard]] std::string alarm_html(const Summary& summary, const std::string& folder);
@@ -33,8 +33,9 @@ namespace attest {
 /// What the run says nothing about, and why.
 [[nodiscard]] std::string uncovered_html(const Summary& summary);
 
-/// What was established over the real numbers.
-[[nodiscard]] std::string proofs_html(const Journal& journal);
+/// Properties down; across, what is proved of the real numbers, and every kernel in every dtype: the strongest evidence
+/// there is for each. Below, every line of the proofs. Empty where there is neither a kernel nor a proof.
+[[nodiscard]] std::string evidence_html(const Summary& summary, const Journal& journal);
 
 /// Seed, versions, machine, arguments and manifests.
 [[nodiscard]] std::string environment_html(const Summary& summary, const Journal& journal);

@@ -20,13 +20,42 @@ nav { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .92rem; } .cou
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; overflow-wrap: anywhere; }
 .headline { font-size: 1.1rem; } .note, figcaption { color: var(--soft); font-size: .9rem; margin: .2rem 0 .6rem; }
 .warning { background: var(--inconclusive-bg); color: var(--inconclusive); padding: .5rem .75rem; border-radius: 6px; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .92rem; }
+.scroll { overflow-x: auto; max-width: 100%; } .scroll:focus-visible { outline: 2px solid var(--bar); }
+table { border-collapse: collapse; font-size: .92rem; margin: .4rem 0; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
 th, td { padding: .3rem .65rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--panel); font-weight: 600; } tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
+.dense { font-size: .8rem; } .dense th, .dense td { padding: .2rem .35rem; } .dense tbody th { min-width: 6.5rem; }
+.dense th:not([aria-sort]) button, .plain th:not([aria-sort]) button { text-decoration: underline dotted; text-underline-offset: 3px; }
+.dense td:last-child { min-width: 4.6rem; }
+[hidden] { display: none !important; }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; margin: 0; text-align: inherit; cursor: pointer; }
+table:not(.dense, .plain) th button::after { content: "\00a0\2195"; color: var(--soft); font-weight: 400; opacity: .6; }
+table th[aria-sort] button::after { color: var(--bar); opacity: 1; } table th[aria-sort=ascending] button::after { content: "\00a0\2191"; }
+table th[aria-sort=descending] button::after { content: "\00a0\2193"; }
+button:focus-visible, input:focus-visible, select:focus-visible { outline: 2px solid var(--bar); outline-offset: 1px; }
+.filter { position: sticky; top: 0; z-index: 3; display: flex; flex-wrap: wrap; gap: .3rem 1rem; align-items: center; padding: .45rem 0;
+  margin-top: .5rem; background: var(--paper); border-bottom: 1px solid var(--line); font-size: .88rem; }
+.filter input, .filter select, .filter button, .copy { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line);
+  border-radius: 5px; padding: .1rem .4rem; } .shown { color: var(--soft); }
+.copy { font-size: .78rem; cursor: pointer; margin: 0 0 .3rem; }
+details.line > summary { white-space: nowrap; } details.line code { display: block; width: min(24rem, 60vw); }
+div.matrix { max-height: 85vh; overflow: auto; } table.matrix { font-size: .8rem; border-collapse: separate; border-spacing: 0; margin: 0; }
+.matrix th, .matrix td { padding: .15rem .35rem; border-width: 0 1px 1px 0; } .matrix td { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.matrix thead th { position: sticky; top: 0; z-index: 1; vertical-align: bottom; max-width: 10rem; }
+.matrix tbody th { position: sticky; left: 0; background: var(--paper); min-width: 11rem; }
+.matrix thead th:first-child { left: 0; z-index: 2; }
+.upright span { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 12rem; overflow-wrap: anywhere; }
+td.held { color: var(--held); background: var(--held-bg); } td.violated { color: var(--violated); background: var(--violated-bg); font-weight: 600; }
+td.inconclusive { color: var(--inconclusive); background: var(--inconclusive-bg); } td.skipped { color: var(--skipped); }
+.strip td { white-space: nowrap; } table.case td:nth-child(n+3) { min-width: 12rem; } .finding dl { margin: .3rem 0; font-size: .92rem; }
+details.kernel { border-top: 1px solid var(--line); padding-top: .2rem; } details.kernel > summary h3 { display: inline-block; margin: .3rem 0; }
+details.kernel { content-visibility: auto; contain-intrinsic-size: auto 2.6rem; }
+section, article, details { scroll-margin-top: 3.5rem; }
 .bits { margin-top: .8rem; }
 .tables { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start; margin: .6rem 0 1rem; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 .figure { font-variant-numeric: tabular-nums; color: var(--soft); } .none { color: var(--soft); font-size: .85rem; }
 .badge { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .85rem; font-weight: 600; white-space: nowrap; }
 .badge.held { color: var(--held); background: var(--held-bg); } .badge.violated { color: var(--violated); background: var(--violated-bg); }
@@ -44,7 +73,10 @@ svg .axis { stroke: var(--line); } figure:not(.plot) svg text { fill: var(--soft
 dt { color: var(--soft); grid-column: 1; } dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
 details { margin: .4rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
 @media (max-width: 40rem) { main { padding: .5rem .75rem 3rem; } dl { grid-template-columns: 1fr; } dd { grid-column: 1; margin-bottom: .3rem; } }
-@media print { main { max-width: none; } .scroll { overflow: visible; } section, article, .finding { break-inside: avoid-page; } pre { border: 1px solid var(--line); } }
+@media (max-width: 40rem), (max-height: 30rem) { .filter { position: static; } section, article, details { scroll-margin-top: .5rem; } }
+@media print { main { max-width: none; padding: 0; } .scroll, div.matrix { overflow: visible; max-height: none; } .filter, .copy, nav { display: none; }
+  th button::after { content: none !important; } thead { display: table-header-group; } tr { break-inside: avoid; } .matrix th { position: static !important; }
+  table { font-size: .7rem; } body { font-size: 11pt; } details.kernel { content-visibility: visible; } h2, h3 { break-after: avoid-page; } .finding { break-inside: avoid-page; } pre { border: 1px solid var(--line); } }
 )css";
 
 }  // namespace attest

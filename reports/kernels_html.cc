@@ -61,33 +61,45 @@ std::string reasons_list(const Tally& tally) {
   return html + "</ul>";
 }
 
-std::string kernel_section(const KernelSummary& kernel) {
+/// `open`: without being asked.
+std::string kernel_section(const KernelSummary& kernel, bool open) {
   // Properties that compare bits have no utilisation: beside the others their zeros would be a wall.
   Tally all, measured;
   for (const PropertySummary& property : kernel.properties) {
     all.merge(property.tally);
     if (property.tally.worst_utilisation > 0.0) measured.merge(property.tally);
   }
-  std::string html = fmt::format("<section id=\"{}\"><h3>{} <span class=\"dtype\">{}</span> {}</h3>", anchor_of(kernel),
-                                 escaped(kernel.name), escaped(kernel.dtype), badge(kernel.verdict));
+  std::string html = fmt::format(
+      "<details class=\"kernel\" id=\"{}\"{}{}><summary><h3>{} <span class=\"dtype\">{}</span> {}</h3></summary>",
+      anchor_of(kernel), tags(kernel_words(kernel), "", ""), open ? " open" : "", escaped(kernel.name),
+      escaped(kernel.dtype), badge(kernel.verdict));
   if (kernel.name != kernel.id) html += fmt::format("<p class=\"note\"><code>{}</code></p>", escaped(kernel.id));
-  html += "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">property</th><th scope=\"col\">verdict</th>";
-  for (const char* heading :
-       {"cases", "held", "violated", "skipped", "excused", "inconclusive", "worst", "p99", "p50"}) {
-    html += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", heading);
-  }
-  html += "</tr></thead><tbody>";
+  std::string rows;
   for (const PropertySummary& property : kernel.properties) {
     const Tally& tally = property.tally;
-    html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", escaped(property.name), badge(property.verdict));
+    rows +=
+        fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td>", tags("", property.name, name_of(property.verdict)),
+                    escaped(property.name), badge(property.verdict));
     for (const std::int64_t count :
-         {tally.cases(), tally.held, tally.violated, tally.skipped, tally.excused, tally.inconclusive}) {
-      html += fmt::format("<td class=\"number\">{}</td>", count);
-    }
-    html += fmt::format("<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
-                        worst_text(tally), quantile_text(tally, 0.99), quantile_text(tally, 0.5));
+         {tally.cases(), tally.held, tally.violated, tally.skipped, tally.excused, tally.inconclusive})
+      rows += number_cell(count);
+    rows += number_cell(worst_text(tally)) + number_cell(quantile_text(tally, 0.99)) +
+            number_cell(quantile_text(tally, 0.5)) + "</tr>";
   }
-  html += "</tbody></table></div>" + unclaimed_bits_html(kernel);
+  html += table_html(fmt::format("Properties of {} in {}", kernel.name, kernel.dtype),
+                     {{"property"},
+                      {"verdict"},
+                      {"cases", true},
+                      {"held", true},
+                      {"violated", true},
+                      {"skipped", true},
+                      {"excused", true},
+                      {"inconclusive", true},
+                      {"worst", true},
+                      {"p99", true},
+                      {"p50", true}},
+                     rows, "plain");
+  html += unclaimed_bits_html(kernel);
   if (const std::string plot = histogram(measured, fmt::format("Utilisation of {} in {}, {} judged cases", kernel.name,
                                                                kernel.dtype, measured.judged()));
       !plot.empty()) {
@@ -97,14 +109,16 @@ std::string kernel_section(const KernelSummary& kernel) {
   }
   if (!all.reasons.empty())
     html += "<details><summary>Why cases were not judged</summary>" + reasons_list(all) + "</details>";
-  return html + "</section>";
+  return html + "</details>";
 }
 
 }  // namespace
 
 std::string kernels_html(const Summary& summary) {
   std::string html;
-  for (const KernelSummary& kernel : summary.kernels) html += kernel_section(kernel);
+  // Of many nobody reads every table.
+  constexpr std::size_t few = 6;
+  for (const KernelSummary& kernel : summary.kernels) html += kernel_section(kernel, summary.kernels.size() <= few);
   return html.empty() ? "<p>No kernel was checked.</p>" : html;
 }
 

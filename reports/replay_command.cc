@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "compare_kernels.h"
 #include "describe.h"
+#include "element_text.h"
 #include "engine.h"
 #include "interrupt.h"
 #include "proofs/weakened.h"
@@ -64,19 +65,6 @@ std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
     throw UsageError(fmt::format("--kernel {} matches {} kernels; replay runs one", in_quotes(spec), kernels.size()));
   }
   return std::move(kernels.front());
-}
-
-std::string index_text(std::int64_t element, const Shape& shape) {
-  std::string text;
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    text = fmt::format("{}{}{}", element % shape[axis], text.empty() ? "" : ", ", text);
-    element /= shape[axis];
-  }
-  return "[" + text + "]";
-}
-
-std::string exact_text(double value) {
-  return fmt::format("{} ({:a})", number_text(value), value);
 }
 
 bool accepted(double found, const ElementFacts& facts) {

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <array>
+#include <set>
 
 #include "html_elements.h"
 #include "text.h"
@@ -9,33 +11,40 @@
 namespace attest {
 namespace {
 
-constexpr const char* number_headings[] = {"cases", "elements", "worst error", "worst ulp", "worst", "p99.9",
-                                           "rms",   "bias",     "condition",   "atol",      "rtol"};
-
-std::string heading(std::initializer_list<const char*> words) {
-  std::string html = "<thead><tr>";
-  for (const char* word : words) html += fmt::format("<th scope=\"col\">{}</th>", word);
-  for (const char* word : number_headings) html += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", word);
-  return html + "<th scope=\"col\">worst case</th></tr></thead>";
-}
-
 std::string signed_number(double value) {
   return value < 0 ? "−" + short_number(-value) : short_number(value);
 }
 
 std::string figures(const ToleranceRow& row, const Summary& summary) {
   const ErrorCell& cell = row.cell;
-  std::string html;
-  for (const std::string& text :
-       {std::to_string(cell.cases), std::to_string(cell.elements), short_number(size_of_code(cell.worst_error)),
-        short_number(size_of_code(cell.worst_ulp)), short_number(size_of_code(cell.worst_utilisation)),
-        short_number(cell.quantile(0.999)), short_number(cell.root_mean_square()), signed_number(cell.mean()),
-        short_number(size_of_code(cell.condition)), short_number(row.tolerance.atol), short_number(row.tolerance.rtol)})
-    html += fmt::format("<td class=\"number\">{}</td>", text);
-  const std::string line = rerun_line(row, summary);
-  return html + (line.empty() ? fmt::format("<td>case {}</td>", cell.worst_k)
-                              : fmt::format("<td><details><summary>case {}</summary><code>{}</code></details></td>",
-                                            cell.worst_k, escaped(line)));
+  std::string html = number_cell(cell.cases) + number_cell(cell.elements);
+  for (const double size : {size_of_code(cell.worst_error), size_of_code(cell.worst_ulp),
+                            size_of_code(cell.worst_utilisation), cell.quantile(0.999), cell.root_mean_square()})
+    html += number_cell(short_number(size));
+  html += number_cell(signed_number(cell.mean()));
+  for (const double size : {size_of_code(cell.condition), row.tolerance.atol, row.tolerance.rtol})
+    html += number_cell(short_number(size));
+  const std::string line = rerun_line(row, summary), label = fmt::format("case {}", cell.worst_k);
+  return html + fmt::format("<td>{}</td>", line.empty() ? label : folded_line(label, line));
+}
+
+std::string table_of(std::string_view caption, const std::array<std::string_view, 2>& first, const std::string& rows) {
+  return table_html(caption,
+                    {{first[0]},
+                     {first[1]},
+                     {"cases", true},
+                     {"elements", true},
+                     {"worst error", true},
+                     {"worst ulp", true},
+                     {"worst", true},
+                     {"p99.9", true},
+                     {"rms", true},
+                     {"bias", true},
+                     {"condition", true},
+                     {"atol", true},
+                     {"rtol", true},
+                     {"worst case"}},
+                    rows, "dense");
 }
 
 bool is_whole(const ToleranceRow& row) {
@@ -47,53 +56,88 @@ int classes_of(const ToleranceRow& row) {
   return (row.keys != "all" ? 1 : 0) + (row.mask != "all" ? 1 : 0) + (row.values != "all" ? 1 : 0);
 }
 
+std::string words_of(const ToleranceRow& row) {
+  return fmt::format("{}{} {}", row.name, row.kernel == row.name ? "" : " " + row.kernel, row.dtype);
+}
+
+/// The kernels and dtypes whose classes are shown, by the place of their first row: those with the largest errors.
+std::set<std::size_t> shown_of(const std::vector<ToleranceRow>& rows) {
+  constexpr std::size_t most = 24;
+  std::vector<std::pair<LogCode, std::size_t>> whole;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (is_whole(rows[i])) whole.emplace_back(infinite_code - rows[i].cell.worst_utilisation, i);
+  std::ranges::sort(whole);
+  std::set<std::size_t> shown;
+  for (std::size_t i = 0; i < std::min(most, whole.size()); ++i) shown.insert(whole[i].second);
+  return shown;
+}
+
+/// A table by class for each kernel and dtype, folded.
+std::string classes_html(const std::vector<ToleranceRow>& rows, const Summary& summary) {
+  const std::set<std::size_t> shown = shown_of(rows);
+  std::string html;
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; i < rows.size();) {
+    const ToleranceRow& whole = rows[i];
+    const bool show = shown.contains(i);
+    left_out += show ? 0 : 1;
+    std::string body;
+    for (++i; i < rows.size() && !is_whole(rows[i]); ++i) {
+      // Combinations of all three are in the files; a page of hundreds of rows is read by nobody.
+      if (!show || classes_of(rows[i]) > 1) continue;
+      const ToleranceRow& row = rows[i];
+      const auto [what, which] = row.keys != "all"   ? std::pair("keys", row.keys)
+                                 : row.mask != "all" ? std::pair("mask", row.mask)
+                                                     : std::pair("values", row.values);
+      body += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th>", what, escaped(which)) + figures(row, summary) +
+              "</tr>";
+    }
+    if (!show) continue;
+    html +=
+        fmt::format("<details{}><summary>{} <span class=\"dtype\">{}</span> by class</summary>{}</details>",
+                    tags(words_of(whole), "", ""), escaped(whole.name), escaped(whole.dtype),
+                    table_of(fmt::format("{} in {} by class of case", whole.name, whole.dtype), {"by", "class"}, body));
+  }
+  if (left_out > 0) {
+    html += fmt::format(
+        "<p class=\"note\">By class only where the worst utilisation is largest; {} more kernels × dtypes "
+        "are in the files.</p>",
+        left_out);
+  }
+  return html;
+}
+
+constexpr const char* reading =
+    "<details><summary>How to read it</summary><p>Errors of single elements against the exact answer, of every judged "
+    "case whose error was measured. <b>Worst error</b> is absolute, <b>worst ulp</b> in units of the last place of the "
+    "exact value in the output's format (large where an answer nearly cancels). <b>Worst</b>, <b>p99.9</b>, <b>rms</b> "
+    "and <b>bias</b> are shares of the bound that is proved for the element: the largest, a quantile from above, the "
+    "root of the mean square, and the mean with its sign (positive: answers too large; shares beyond 4 count as 4). "
+    "<b>Condition</b> is Σα|v| over |Σαv| at the worst element. Sizes are rounded up, by at most one part in 64.</p>"
+    "<p><b>atol</b> and <b>rtol</b> would have accepted every answer here that lies within its bound, as |found − "
+    "exact| "
+    "≤ atol + rtol·|exact|. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of the "
+    "output, "
+    "the least absolute one is known; suggested is the smallest relative tolerance of which four times as much would "
+    "not halve the absolute one, both rounded up to two digits. They are what these inputs need, not a bound: a suite "
+    "should take those of the values that its own inputs are like.</p></details>";
+
 }  // namespace
 
 std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   if (rows.empty()) return {};
-  std::string html =
-      "<p>Errors of single elements against the exact answer, of every judged case whose error was measured. <b>Worst "
-      "error</b> is absolute, <b>worst ulp</b> in units of the last place of the exact value in the output's format "
-      "(large where an answer nearly cancels). <b>Worst</b>, <b>p99.9</b>, <b>rms</b> and <b>bias</b> are shares of "
-      "the bound that is proved for the element: the largest, a quantile from above, the root of the mean square, and "
-      "the mean with its sign (positive: answers too large; shares beyond 4 count as 4). <b>Condition</b> is Σα|v| "
-      "over "
-      "|Σαv| at the worst element. Sizes are rounded up, by at most one part in 64.</p>"
-      "<p><b>atol</b> and <b>rtol</b> would have accepted every answer here that lies within its bound, as |found − "
-      "exact| ≤ atol + rtol·|exact|. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of "
-      "the output, the least absolute one is known; suggested is the smallest relative tolerance of which four times "
-      "as "
-      "much would not halve the absolute one, both rounded up to two digits. They are what these inputs need, not a "
-      "bound: a suite should take those of the values that its own inputs are like.</p>";
-  html += "<div class=\"scroll\"><table><caption>All cases of a kernel in a dtype; every bound is proved</caption>" +
-          heading({"kernel", "dtype", "sums in"}) + "<tbody>";
+  std::string whole_rows;
   for (const ToleranceRow& row : rows) {
     if (!is_whole(row)) continue;
-    html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", escaped(row.name), escaped(row.dtype),
-                        row.accumulate.empty() ? "–" : escaped(row.accumulate)) +
-            figures(row, summary) + "</tr>";
+    whole_rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}{}</td>", tags(words_of(row), row.property, ""),
+                              escaped(row.name), escaped(row.dtype),
+                              row.accumulate.empty() ? "" : "<br>sums " + escaped(row.accumulate)) +
+                  figures(row, summary) + "</tr>";
   }
-  html += "</tbody></table></div>";
-  for (std::size_t i = 0; i < rows.size();) {
-    const ToleranceRow& whole = rows[i];
-    html += fmt::format(
-                "<details><summary>{} <span class=\"dtype\">{}</span> by class</summary><div "
-                "class=\"scroll\"><table>",
-                escaped(whole.name), escaped(whole.dtype)) +
-            heading({"keys", "mask", "values"}) + "<tbody>";
-    for (++i; i < rows.size() && !is_whole(rows[i]); ++i) {
-      // Combinations of all three are in the files; a page of hundreds of rows is read by nobody.
-      if (classes_of(rows[i]) > 1) continue;
-      html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", escaped(rows[i].keys),
-                          escaped(rows[i].mask), escaped(rows[i].values)) +
-              figures(rows[i], summary) + "</tr>";
-    }
-    html += "</tbody></table></div></details>";
-  }
-  return html +
+  return table_of("All cases of a kernel in a dtype; every bound is proved", {"kernel", "dtype"}, whole_rows) +
+         reading + classes_html(rows, summary) +
          "<p class=\"note\">Every combination of the three: <code>attest report RUN --json -o tolerances.json</code>, "
-         "or "
-         "<code>--csv</code>.</p>";
+         "or <code>--csv</code>.</p>";
 }
 
 }  // namespace attest

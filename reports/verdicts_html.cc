@@ -92,7 +92,7 @@ std::string strip(const Summary& summary) {
       }
       const KernelSummary& kernel = *cell->second;
       const PropertySummary* worst = kernel.worst();
-      html += fmt::format("<td><a href=\"#{}\">{}</a><br><span class=\"figure\">{}</span></td>", anchor_of(kernel),
+      html += fmt::format("<td><a href=\"#{}\">{}</a> <span class=\"figure\">{}</span></td>", anchor_of(kernel),
                           badge(kernel.verdict), worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation));
     }
     html += "</tr>";

@@ -11,17 +11,15 @@ std::string worst_cases_html(const Summary& summary, const std::string& folder) 
     for (const PropertySummary& property : kernel.properties) {
       if (property.worst_case.empty() || property.tally.worst_utilisation == 0.0) continue;
       rows += fmt::format(
-          "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td "
-          "class=\"number\">{}</td><td><code>{}</code></td></tr>",
-          escaped(kernel.name), escaped(kernel.dtype), escaped(property.name), worst_text(property.tally),
-          escaped(replay_line(folder, property.worst_case)));
+          "<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td>{}<td>{}</td></tr>",
+          tags(kernel_words(kernel), property.name, name_of(property.verdict)), escaped(kernel.name),
+          escaped(kernel.dtype), escaped(property.name), number_cell(worst_text(property.tally)),
+          folded_line(fmt::format("case {}", property.tally.worst_k), replay_line(folder, property.worst_case)));
     }
   }
   if (rows.empty()) return "<p>None was judged.</p>";
-  return "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">kernel</th><th scope=\"col\">dtype</th><th "
-         "scope=\"col\">property</th>"
-         "<th scope=\"col\" class=\"number\">utilisation</th><th scope=\"col\">replay</th></tr></thead><tbody>" +
-         rows + "</tbody></table></div>";
+  return table_html("The worst case of each property, kernel and dtype",
+                    {{"kernel"}, {"dtype"}, {"property"}, {"utilisation", true}, {"replay"}}, rows);
 }
 
 }  // namespace attest

@@ -1,9 +1,14 @@
 // The report's page, section by section, from journals made here.
 #include "html.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
+
+#include "attest/case.h"
 #include "attest/errors.h"
 #include "attest/files.h"
 #include "audit_html.h"
@@ -51,7 +56,7 @@ TEST(Page, HasItsSectionsInOrderAndALinkToEach) {
   const std::string page = page_of(journal);
   std::size_t at = 0;
   for (const char* id :
-       {"verdicts", "findings", "proofs", "kernels", "worst-cases", "oracle", "environment", "not-covered"}) {
+       {"verdicts", "findings", "evidence", "kernels", "worst-cases", "oracle", "environment", "not-covered"}) {
     const std::size_t next = page.find(std::string("<section id=\"") + id + "\">");
     ASSERT_NE(next, std::string::npos) << id;
     EXPECT_GT(next, at) << id;
@@ -94,6 +99,143 @@ TEST(Verdicts, HaveTheSuitesOwnScoreWhereItWasMeasured) {
     } catch (const UsageError& error) {
       EXPECT_THAT(error.what(), testing::StartsWith("it: "));
     }
+  }
+}
+
+/// A run's folder with a finding of the oracle: of two keys, both values 1, the kernel says NaN for the second row.
+Journal violated_run(const fake::Folder& folder, const std::string& kernel) {
+  Case c;
+  c.scale = 0.5;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+    c[slot] = Tensor(DType::f32, {1, 1, 2, 1});
+    for (std::int64_t i = 0; i < 2; ++i) c[slot].set(i, slot == Slot::q ? 0.1 : 1.0);
+  }
+  c.metadata["shrunk"] = "yes";
+  std::filesystem::create_directories(folder / "cases");
+  save_case(c, folder / "cases/one.safetensors");
+  Journal journal = journal_of({{{"attention.oracle", kernel, "f32"}, tally(1, 2)}});
+  journal.kernels.push_back({kernel, R"({"name": "mine", "dtypes": ["f32"], "fully_masked_row": "nan"})", ""});
+  journal.findings.push_back({journal.batches[0].subject,
+                              17,
+                              "cases/one.safetensors",
+                              {.outcome = Outcome::violated,
+                               .violation = Violation::not_finite,
+                               .utilisation = INFINITY,
+                               .error = INFINITY,
+                               .allowed = 0.5,
+                               .element = 1,
+                               .reason = "out is " + evil}});
+  return journal;
+}
+
+TEST(Findings, ShowTheCaseTheExactAnswerAndWhereTheFirstNaNIs) {
+  const fake::Folder folder;
+  const Journal journal = violated_run(folder, "exec:mine");
+  const std::string html = findings_html(summarise(journal, folder.path()), journal, folder.path().string());
+  EXPECT_THAT(html, HasSubstr("2 of 3 cases."));
+  EXPECT_THAT(html, HasSubstr("<b>Case 17</b>, non-finite, utilisation inf"));
+  EXPECT_THAT(html, HasSubstr("<dt>found</dt><dd>out is " + escaped(evil)));
+  EXPECT_THAT(html, HasSubstr("<dt>first NaN or Inf</dt><dd>out[0, 0, 1, 0]</dd>"));
+  // Both values are 1, so is their mean, and nothing else.
+  EXPECT_THAT(html, HasSubstr("<dt>exact, enclosed</dt><dd>[1 (0x1p+0), 1 (0x1p+0)]</dd>"));
+  EXPECT_THAT(html, HasSubstr("<details open><summary>Shrunk case: attention, scale 0.5 (0x1p-1)"));
+  // The nearest float to a tenth, in its own decimals and exactly.
+  EXPECT_THAT(html, HasSubstr("<th scope=\"row\">q</th><td>f32 [1, 1, 2, 1]</td><td><code>0.1, 0.1</code></td><td>"
+                              "<code>0x1.99999ap-4, 0x1.99999ap-4</code></td>"));
+  EXPECT_THAT(html, HasSubstr("attest replay " + folder.path().string() + "/cases/one.safetensors"));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  // Without the file, what is known without it.
+  const std::string bare = findings_html(summarise(journal, ""), journal, "");
+  EXPECT_THAT(bare, HasSubstr("<b>Case 17</b>"));
+  EXPECT_THAT(bare, Not(HasSubstr("Shrunk case")));
+  EXPECT_THAT(bare, Not(HasSubstr("enclosed")));
+}
+
+TEST(Findings, OfTwoKernelsSayNothingAboutTheExactAnswer) {
+  const fake::Folder folder;
+  Journal journal = violated_run(folder, "exec:mine");
+  journal.run->against = "builtin:flash";
+  const std::string html = findings_html(summarise(journal, folder.path()), journal, folder.path().string());
+  EXPECT_THAT(html, HasSubstr("Shrunk case"));
+  EXPECT_THAT(html, Not(HasSubstr("enclosed")));
+  EXPECT_THAT(html, HasSubstr("element 1 of what the property compares"));
+}
+
+TEST(Findings, CutLongTensorsAndCountTheRest) {
+  const fake::Folder folder;
+  const Journal journal = violated_run(folder, "exec:mine");
+  Case c = load_case(folder / "cases/one.safetensors");
+  for (const Slot slot : {Slot::k, Slot::v}) c[slot] = Tensor(DType::f32, {1, 1, 1000, 1});
+  save_case(c, folder / "cases/one.safetensors");
+  const std::string html = findings_html(summarise(journal, folder.path()), journal, folder.path().string());
+  EXPECT_THAT(html, HasSubstr(", … and 952 more of 1000</code>"));
+  EXPECT_LT(html.size(), 6000U);
+}
+
+TEST(Findings, AreCardsThenLinesThenACount) {
+  Journal journal;
+  journal.run = RunRecord{};
+  journal.meta.push_back({"end", {}});
+  for (int i = 0; i < 400; ++i) {
+    const Subject subject{fmt::format("p{:03}", i), "<b>", "f32"};
+    journal.batches.push_back({subject, 0, 2, {}, tally(0, 2)});
+    for (std::int64_t k = 0; k < 2; ++k)
+      journal.findings.push_back({subject, k, "cases/x", {.outcome = Outcome::violated, .reason = "off"}});
+  }
+  const std::string html = findings_html(summarise(journal, ""), journal, "");
+  const auto count = [&](const std::string& word) {
+    std::size_t found = 0;
+    for (std::size_t at = html.find(word); at != std::string::npos; at = html.find(word, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("<div class=\"finding\">"), 60U);
+  EXPECT_EQ(count("<details class=\"line\">"), 600U);
+  EXPECT_THAT(html, HasSubstr("<p>140 further findings are in"));
+  EXPECT_EQ(count("<b>f32"), 0U);
+  EXPECT_EQ(count("<th scope=\"row\">&lt;b&gt;</th>"), 600U);
+}
+
+TEST(Evidence, IsTheStrongestOfEachPropertyAndKernel) {
+  const fake::Folder folder;
+  Journal journal = violated_run(folder, "exec:" + evil);
+  Tally many = tally(1);
+  many.held = 12'345'678;
+  journal.batches.push_back({{"attention.oracle", "builtin:flash", "f32"}, 0, many.cases(), {}, many});
+  journal.batches.push_back({{"attention.repeatable", "builtin:flash", "f32"}, 0, 3, {}, tally(0, 0, 3)});
+  journal.batches.push_back({{evil, "builtin:flash", "f32"}, 0, 9, {}, tally(9)});
+  const std::string at = "the core's templates at 16 shapes, 2,2,2,1,1 to 3,3,2,2,2: all real inputs";
+  journal.proofs = {{"attention.one-key", "tested", "core:double", ""},
+                    {"attention.one-key", "symbolic", at, evil},
+                    {"attention.one-key", "coq-all-shapes", "a model", "attention_one_key"},
+                    {"attention.oracle", "refuted", "the false statement: a witness", ""},
+                    {"attention.strides", "abstract", "the core's templates at 2,2,2,1,1: by signs alone", ""},
+                    {"attention.finite", "DIFFERENT", "the core's templates", ""},
+                    {"attention.finite", "symbolic", at, ""}};
+  const std::string html = evidence_html(summarise(journal, ""), journal);
+  const auto row = [&](const std::string& property) {
+    const std::size_t begin = html.find("<th scope=\"row\">" + escaped(property) + "</th>");
+    return begin == std::string::npos ? std::string() : html.substr(begin, html.find("</tr>", begin) - begin);
+  };
+  EXPECT_THAT(row("attention.one-key"), HasSubstr(">proved for all shapes</td>"));
+  EXPECT_THAT(row("attention.one-key"), HasSubstr(">proved up to 3,3,2,2,2</td><td></td><td></td>"));
+  EXPECT_THAT(row("attention.one-key"), HasSubstr(escaped(evil)));
+  EXPECT_THAT(row("attention.strides"), HasSubstr(">by signs or dependence at 2,2,2,1,1</td>"));
+  EXPECT_THAT(row("attention.finite"),
+              HasSubstr("<td class=\"violated\" title=\"the core&#39;s templates\">contradicted"));
+  EXPECT_THAT(row("attention.oracle"), HasSubstr("refuted by an enclosed witness"));
+  EXPECT_THAT(row("attention.oracle"), HasSubstr("title=\"held on 12345678 cases\">✓ 12.3M</td>"));
+  EXPECT_THAT(row("attention.oracle"), HasSubstr("violated by 2 of 3 judged cases, refuted by case 17"));
+  EXPECT_THAT(row("attention.oracle"), HasSubstr("\">✗ 2</a></td>"));
+  EXPECT_THAT(row("attention.repeatable"), HasSubstr("<td class=\"skipped\" title=\"skipped: has N keys"));
+  EXPECT_THAT(row(evil), HasSubstr("✓ 9"));
+  EXPECT_THAT(html, HasSubstr("All 7 lines about the real numbers"));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_EQ(evidence_html({}, {}), "");
+  // Each link has its place.
+  const std::string page = page_of(journal);
+  for (std::size_t from = page.find("href=\"#"); from != std::string::npos; from = page.find("href=\"#", from + 1)) {
+    const std::string id = page.substr(from + 7, page.find('"', from + 7) - from - 7);
+    EXPECT_THAT(page, HasSubstr(" id=\"" + id + "\"")) << id;
   }
 }
 

@@ -1,7 +1,13 @@
 // The report in a browser: every plot is drawn, nothing is complained of, nothing is fetched.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <vector>
 
 #include "shell.h"
 
@@ -46,6 +52,102 @@ TEST(Page, DrawsEveryPlotAndFetchesNothing) {
   ASSERT_EQ(shell(folder, opened_in_browser).status, 0);
   EXPECT_EQ(count_of(read_file(folder / "page.dom"), "data-drawn=\"yes\""), 0U);
   EXPECT_NE(read_file(folder / "page.log").find("CONSOLE"), std::string::npos);
+}
+
+/// Adds a script to page.html as the page's own, for it allows no other, and opens it.
+void run_in_page(const Folder& folder, const std::string& script) {
+  std::string page = read_file(folder / "page.html");
+  const std::size_t nonce = page.find("'nonce-");
+  ASSERT_NE(nonce, std::string::npos);
+  page.insert(page.rfind("</body>"), "<script nonce=\"" + page.substr(nonce + 7, 32) + "\">" + script + "</script>");
+  write_file_atomically(folder / "page.html", page);
+  ASSERT_EQ(shell(folder, opened_in_browser).status, 0) << read_file(folder / "page.log");
+  EXPECT_EQ(read_file(folder / "page.log").find("CONSOLE"), std::string::npos) << read_file(folder / "page.log");
+}
+
+/// What the script left as an attribute of the body.
+std::string left_by_script(const Folder& folder, const std::string& name) {
+  const std::string dom = read_file(folder / "page.dom");
+  const std::size_t at = dom.find(" data-" + name + "=\"", dom.find("<body"));
+  if (at == std::string::npos) return "nothing";
+  const std::size_t begin = at + name.size() + 8;
+  return dom.substr(begin, dom.find('"', begin) - begin);
+}
+
+TEST(Page, SortsAndFiltersAViolatedRun) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  ASSERT_EQ(shell(folder,
+                  "$attest check --kernel builtin:flash --kernel fault:bool-mask-inverted --dtype f32,bf16 --property "
+                  "'masked.*' --cases 60 --quiet --out run; $attest report run -o page.html")
+                .status,
+            0);
+  run_in_page(folder, R"js(
+    const left = document.body.dataset;
+    const table = document.querySelector('#worst-cases table');
+    const button = table.tHead.rows[0].cells[3].querySelector('button');
+    const column = () => Array.from(table.tBodies[0].rows, row => row.cells[3].textContent).join(' ');
+    button.click();
+    left.down = table.tHead.rows[0].cells[3].getAttribute('aria-sort') + ' ' + column();
+    button.click();
+    left.up = table.tHead.rows[0].cells[3].getAttribute('aria-sort') + ' ' + column();
+    left.focus = (button.focus(), String(document.activeElement === button));
+    const [kernel, property] = document.querySelectorAll('.filter input');
+    const verdict = document.querySelector('.filter select');
+    const seen = selector => Array.from(document.querySelectorAll(selector)).filter(e => e.checkVisibility()).length;
+    const counts = () => ['#findings article', '#evidence tbody tr', '#evidence thead th', '#kernels details.kernel']
+      .map(seen).join(' ');
+    const choose = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); };
+    const steps = [
+      ['all', () => {}],
+      ['kernel', () => choose(kernel, 'FLASH')],
+      ['both', () => choose(property, 'query-del')],
+      ['cleared', () => document.querySelector('.filter button[type=reset]').click()],
+      ['violated', () => choose(verdict, 'violated')]];
+    (async () => {
+      for (const [name, act] of steps) {
+        act();
+        await new Promise(done => setTimeout(done, 300));
+        left[name] = counts();
+      }
+      left.said = document.querySelector('.shown').textContent;
+    })();
+  )js");
+  const auto numbers_of = [&](const std::string& name, const std::string& direction) {
+    std::string text = left_by_script(folder, name);
+    EXPECT_EQ(text.substr(0, direction.size()), direction);
+    std::vector<double> numbers;
+    for (std::istringstream words(text.substr(direction.size())); words >> text;)
+      numbers.push_back(text == "inf" ? INFINITY : std::stod(text));
+    return numbers;
+  };
+  const std::vector<double> down = numbers_of("down", "descending"), up = numbers_of("up", "ascending");
+  EXPECT_GT(down.size(), 10U);
+  EXPECT_TRUE(std::ranges::is_sorted(down, std::greater()));
+  EXPECT_TRUE(std::ranges::is_sorted(up));
+  EXPECT_LT(up.front(), up.back());
+  EXPECT_EQ(left_by_script(folder, "focus"), "true");
+  const auto summary = summary_of(folder, "run");
+  std::set<std::string> violated, all;
+  std::size_t findings = 0;
+  for (const auto& kernel : summary["kernels"]) {
+    for (const auto& property : kernel["properties"]) {
+      all.insert(property["name"]);
+      if (property["verdict"] != "violated") continue;
+      violated.insert(property["name"]);
+      ++findings;
+    }
+  }
+  ASSERT_GT(findings, 2U);
+  ASSERT_LT(violated.size(), all.size());
+  const std::size_t deletions = 1;
+  EXPECT_EQ(left_by_script(folder, "all"), fmt::format("{} {} 5 4", findings, all.size()));
+  // No finding of a right kernel; of the columns those of one kernel.
+  EXPECT_EQ(left_by_script(folder, "kernel"), fmt::format("0 {} 3 2", all.size()));
+  EXPECT_EQ(left_by_script(folder, "both"), fmt::format("0 {} 3 2", deletions));
+  EXPECT_EQ(left_by_script(folder, "cleared"), left_by_script(folder, "all"));
+  EXPECT_EQ(left_by_script(folder, "violated"), fmt::format("{} {} 5 2", findings, violated.size()));
+  EXPECT_NE(left_by_script(folder, "said").find(" rows and findings match"), std::string::npos);
 }
 
 }  // namespace

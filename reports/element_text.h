@@ -1,0 +1,17 @@
+// Elements of an output in words: where, how large, exactly.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attest/tensor.h"
+
+namespace attest {
+
+/// "[0, 0, 2, 1]": the element at a flat row-major index.
+[[nodiscard]] std::string index_text(std::int64_t element, const Shape& shape);
+
+/// The number in decimal, at full precision, and in hexadecimal: "0.25 (0x1p-2)".
+[[nodiscard]] std::string exact_text(double value);
+
+}  // namespace attest
