@@ -12,6 +12,7 @@
 #include "attest/names.h"
 #include "chosen_properties.h"
 #include "commands.h"
+#include "compare.h"
 #include "engine.h"
 #include "explanations.h"
 #include "interrupt.h"
@@ -217,6 +218,30 @@ int status_with_known(const Options& options, const std::vector<KnownFinding>& k
   return comparison.problems.empty() ? exit_status(comparison.rest, options.inconclusive_held) : 1;
 }
 
+/// Refused before the run where it cannot be compared with.
+std::optional<Figures> read_baseline(const Options& options) {
+  if (options.baseline.empty()) return std::nullopt;
+  Figures baseline = read_figures(options.baseline);
+  Figures planned;
+  planned.against = options.against;
+  try {
+    (void)compare(baseline, planned);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("--baseline {}: {}", options.baseline.string(), error.what()));
+  }
+  return baseline;
+}
+
+/// What became worse is printed even where nothing else is.
+void print_comparison(const Options& options, const Comparison& comparison) {
+  fmt::print("{}", changes_text(comparison, options.quiet ? std::array<std::size_t, 3>{20, 0, 0}
+                                                          : std::array<std::size_t, 3>{20, 20, 20}));
+  if (options.quiet) return;
+  fmt::print("baseline: {} worse, {} better, of {} properties that both runs have ({})\n",
+             comparison.count(Direction::worse), comparison.count(Direction::better), comparison.subjects,
+             options.baseline.string());
+}
+
 }  // namespace
 
 int check_command(const Options& options, int argc, const char* const* argv) {
@@ -225,6 +250,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   // Read first: a mistake in it is no reason to wait for a run's end.
   const std::vector<KnownFinding> known =
       options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
+  const std::optional<Figures> baseline = read_baseline(options);
   std::vector<CapturedCase> captured = captured_cases(options);
   RunRecord run{.seed = options.seed,
                 .case_files = {},
@@ -271,15 +297,21 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   finish_journal(plan, folder, writer, ending, other != nullptr);
   const Journal journal = read_results(folder.path());
   save_worst_cases(engine, journal);
-  const Summary summary = write_results(folder.path(), journal);
+  std::optional<Comparison> comparison;
+  if (baseline && ending == Ending::complete)
+    comparison = compare(*baseline, figures_of(summarise(journal, folder.path()), journal));
+  const Summary summary =
+      write_results(folder.path(), journal, comparison ? changes_html(*comparison, options.baseline.string()) : "");
   if (!options.quiet) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), alarm_text(summary),
                closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());
   }
-  if (!options.known.empty()) return status_with_known(options, known, summary, ending);
-  return exit_status(summary, options.inconclusive_held);
+  if (comparison) print_comparison(options, *comparison);
+  const int status = options.known.empty() ? exit_status(summary, options.inconclusive_held)
+                                           : status_with_known(options, known, summary, ending);
+  return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 
 }  // namespace attest

@@ -9,6 +9,7 @@ int check_command(const Options& options, int argc, const char* const* argv);
 int list_command(const Options& options);
 int replay_command(const Options& options);
 int merge_command(const Options& options);
+int compare_command(const Options& options);
 int report_command(const Options& options);
 int bench_command(const Options& options);
 int fuzz_command(const Options& options, int argc, const char* const* argv);

@@ -34,12 +34,14 @@ struct Section {
 
 }  // namespace
 
-std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder) {
+std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder,
+                      const std::string& changes) {
   const std::string nonce = fresh_nonce(), plots = plots_script(summary, nonce);
   // Vega compiles the expressions of its specifications, which are the program's own.
   const std::string_view may_compile = plots.empty() ? "" : " 'unsafe-eval'";
   const std::vector<Section> sections{
       {"verdicts", "Verdicts", "", verdicts_html(summary, folder)},
+      {"changes", "What changed", "", changes},
       {"tolerances", "Tolerances", "", tolerances_html(tolerance_rows(summary, journal), summary)},
       {"plots", "Plots", "", plots_html(summary)},
       {"findings", "Findings", "", findings_html(summary, journal, folder)},

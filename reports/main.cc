@@ -46,6 +46,8 @@ int run(int argc, char** argv) {
       return replay_command(options);
     case Command::merge:
       return merge_command(options);
+    case Command::compare:
+      return compare_command(options);
     case Command::report:
       return report_command(options);
     case Command::fuzz:

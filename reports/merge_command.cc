@@ -6,6 +6,7 @@
 #include "attest/errors.h"
 #include "attest/files.h"
 #include "commands.h"
+#include "compare.h"
 #include "fuzz_progress.h"
 #include "html.h"
 #include "results.h"
@@ -117,16 +118,21 @@ int report_command(const Options& options) {
   const Summary summary = summarise(merged.journal, folder);
   if (options.json || options.csv) {
     const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);
-    if (rows.empty()) {
+    if (rows.empty() && options.csv) {
       throw UsageError(
           "no error was measured in these runs: attention.oracle measures them, against the exact answer (not with "
           "--against), since journals have held them");
     }
-    write_file_atomically(options.output,
-                          options.json ? tolerances_json(rows, summary) : tolerances_csv(rows, summary));
+    write_file_atomically(
+        options.output, options.json ? tolerances_json(rows, summary, merged.journal) : tolerances_csv(rows, summary));
     return 0;
   }
-  write_file_atomically(options.output, html_page(summary, merged.journal, folder.string()));
+  const std::string changes =
+      options.baseline.empty()
+          ? ""
+          : changes_html(compare(read_figures(options.baseline), figures_of(summary, merged.journal)),
+                         options.baseline.string());
+  write_file_atomically(options.output, html_page(summary, merged.journal, folder.string(), changes));
   return 0;
 }
 

@@ -144,9 +144,9 @@ void set_inconclusive(Options& options, Text text) {
 }
 
 constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
-                   merge = on(Command::merge), report = on(Command::report), audit = on(Command::audit),
-                   probe = on(Command::probe), prove = on(Command::prove), fuzz = on(Command::fuzz),
-                   tolerance = on(Command::tolerance);
+                   merge = on(Command::merge), report = on(Command::report), compare = on(Command::compare),
+                   audit = on(Command::audit), probe = on(Command::probe), prove = on(Command::prove),
+                   fuzz = on(Command::fuzz), tolerance = on(Command::tolerance);
 
 constexpr OptionRow rows[] = {
     {check, "--kernel", "KERNEL", Takes::one,
@@ -253,6 +253,20 @@ constexpr OptionRow rows[] = {
        if (t.empty()) throw UsageError("--known is empty; it must name a file");
        o.known = t;
      }},
+    {check, "--baseline", "FILE", Takes::one,
+     "compare with an earlier run, its tolerances.json or its folder, and fail, exit 1, where something became worse: "
+     "a "
+     "property that held, the worst error or all errors beyond their noise, cases that are not covered any more",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--baseline is empty; it must name a file of tolerances or a run");
+       o.baseline = t;
+     }},
+    {report, "--baseline", "FILE", Takes::one,
+     "an earlier run, its tolerances.json or its folder: the page says what changed",
+     [](Options& o, Text t) {
+       if (t.empty()) throw UsageError("--baseline is empty; it must name a file of tolerances or a run");
+       o.baseline = t;
+     }},
     {check | replay | fuzz, "--against", "KERNEL", Takes::one,
      "compare with this kernel on the same cases instead of with the exact result: violated where the two differ by "
      "more "
@@ -304,8 +318,10 @@ constexpr OptionRow rows[] = {
      }},
     {prove, "--witness", "DIR", Takes::one, "write the witnesses of --without there, as cases that attest replay shows",
      [](Options& o, Text t) { o.witnesses = t; }},
-    {list | prove | tolerance, "--json", "", Takes::nothing, "as JSON", [](Options& o, Text) { o.json = true; }},
-    {report, "--json", "", Takes::nothing, "write the tolerance table as JSON instead, every class of cases",
+    {list | prove | compare | tolerance, "--json", "", Takes::nothing, "as JSON",
+     [](Options& o, Text) { o.json = true; }},
+    {report, "--json", "", Takes::nothing,
+     "write the tolerance table as JSON instead, every class of cases, with what --baseline compares",
      [](Options& o, Text) { o.json = true; }},
     {report, "--csv", "", Takes::nothing, "write the tolerance table as CSV instead",
      [](Options& o, Text) { o.csv = true; }},
@@ -315,12 +331,16 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
     {probe, "-o,--output", "FILE", Takes::one, "write the manifest there instead of showing it",
      [](Options& o, Text t) { o.output = t; }},
-    {report, "-o,--output", "FILE", Takes::one, "the file to write", [](Options& o, Text t) { o.output = t; }},
+    {report | compare, "-o,--output", "FILE", Takes::one, "the file to write (compare: instead of showing it)",
+     [](Options& o, Text t) { o.output = t; }},
     {merge, "-o,--output", "FILE", Takes::one,
      "the journal to write; with a slash at its end, a run's folder: the journal, the cases that the parts saved, the "
      "worst case of each cell of campaigns, and a report",
      [](Options& o, Text t) { o.output = t; }},
     {replay, "CASE", "", Takes::several, "the case file", [](Options& o, Text t) { o.inputs.emplace_back(t); }},
+    {compare, "RUN", "", Takes::several,
+     "two runs, the earlier one first: a run folder, a journal file or a file of tolerances each",
+     [](Options& o, Text t) { o.inputs.emplace_back(t); }},
     {merge | report, "RUN", "", Takes::several, "run folders or journal files",
      [](Options& o, Text t) { o.inputs.emplace_back(t); }},
 };
@@ -345,6 +365,10 @@ constexpr CommandRow commands[] = {
      "Draws one HTML page from runs, or writes the table of tolerances to compute with: how large the errors of each "
      "kernel, dtype and class of cases were.",
      "attest report attest-run-001 -o report.html"},
+    {Command::compare, "compare", "attest compare RUN RUN [OPTIONS]",
+     "Says what became worse and what better from one run to another, beyond the noise between two runs of one kernel: "
+     "verdicts, errors, worst cases, coverage, claims. Exit 1 where something became worse.",
+     "attest compare tolerances.json attest-run-002"},
     {Command::audit, "audit", "attest audit [OPTIONS]",
      "Runs kernels that are wrong on purpose and correct ones: which property catches which fault after how many "
      "cases, "
@@ -453,6 +477,18 @@ void refuse_contradictions(const Options& options) {
     throw UsageError(
         "--known and --fail-fast exclude each other: the first violation may be one that is expected; give one");
   }
+  if (!options.baseline.empty() && options.fail_fast) {
+    throw UsageError(
+        "--baseline and --fail-fast exclude each other: a run that stops early covers less than any baseline; give "
+        "one");
+  }
+  if (!options.baseline.empty() && options.shard.count > 1) {
+    throw UsageError(
+        "--baseline and --shard exclude each other: a part covers less than the whole; attest merge the parts, then "
+        "attest compare");
+  }
+  if (!options.baseline.empty() && (options.json || options.csv))
+    throw UsageError("--baseline is for the page; attest compare BASELINE RUN --json writes the comparison");
   if (options.alarm && !options.against.empty()) {
     throw UsageError(
         "--alarm and --against exclude each other: the alarm is about the distance from the exact result; give one");
@@ -484,6 +520,9 @@ void refuse_missing(const Options& options) {
     if (options.kernels.empty())
       throw UsageError("attest tolerance needs --kernel KERNEL, whose right answers are tried");
   }
+  if (options.command == Command::compare && options.inputs.size() != 2)
+    throw UsageError(
+        fmt::format("attest compare takes two RUNs, the earlier one first, not {}", options.inputs.size()));
   if (options.command != Command::merge && options.command != Command::report) return;
   const std::string_view name = row_of(options.command).name;
   if (options.inputs.empty())

@@ -17,7 +17,7 @@
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, bench, audit, probe, prove, fuzz, tolerance };
+enum class Command { none, check, list, replay, merge, report, compare, bench, audit, probe, prove, fuzz, tolerance };
 
 /// Everything the command line can say. Which fields a command reads is in the table of options.cc.
 struct Options {
@@ -56,15 +56,16 @@ struct Options {
   bool in_process = false;
   bool inconclusive_held = false;
   std::vector<std::filesystem::path> case_files;
-  std::filesystem::path known;  ///< file of the violations that are expected; empty: none are
-  std::string against;          ///< the kernel to compare with; empty: none
+  std::filesystem::path known;     ///< file of the violations that are expected; empty: none are
+  std::filesystem::path baseline;  ///< the run to compare with; empty: none
+  std::string against;             ///< the kernel to compare with; empty: none
   bool quiet = false;
   bool alarm = false;  ///< raise the alarm beside the verdict
 
   bool list_kernels = false, list_properties = false, list_dtypes = false;
   bool json = false, markdown = false, csv = false;
 
-  std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge and report
+  std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge, report and compare
   std::filesystem::path output;               ///< -o
   std::vector<std::string> passed_on;         ///< bench: the arguments for the benchmark programs
 

@@ -8,7 +8,9 @@
 
 #include "attest/dtype.h"
 #include "attest/json_writer.h"
+#include "figures.h"
 #include "run_folder.h"
+#include "version.h"
 
 namespace attest {
 namespace {
@@ -119,9 +121,12 @@ std::string rerun_line(const std::string& kernel, const std::string& dtype, cons
                      shell_quoted(kernel), shell_quoted(dtype), shell_quoted(property), seed, k + 1, k, k + 1);
 }
 
-std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary) {
+std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary, const Journal& journal) {
   JsonWriter json;
-  json.begin_object().member("schema", "attest-tolerances/1").member("seed", summary.seed).key("rows").begin_array();
+  json.begin_object().member("schema", tolerances_schema).member("written_by", version());
+  json.member("seed", summary.seed);
+  write_figures(json, figures_of(summary, journal));
+  json.key("rows").begin_array();
   for (const ToleranceRow& row : rows) {
     const ErrorCell& cell = row.cell;
     json.begin_object().member("kernel", row.kernel).member("name", row.name).member("property", row.property);

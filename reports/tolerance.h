@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/error_statistics.h"
@@ -45,8 +46,10 @@ struct ToleranceRow {
 [[nodiscard]] std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
                                      std::uint64_t seed, std::int64_t k);
 
-/// The rows as JSON, schema "attest-tolerances/1", and as CSV with a heading line.
-[[nodiscard]] std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary);
+inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
+/// The rows as JSON, with what a later run is held against (figures.h), and as CSV with a heading line.
+[[nodiscard]] std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary,
+                                          const Journal& journal);
 [[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);
 
 /// The section of the report; empty where no errors were measured.

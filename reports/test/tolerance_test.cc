@@ -119,7 +119,7 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   const Journal journal = journal_of(evil, "values:ones");
   const Summary summary = summarise(journal, "");
   const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
-  const auto json = nlohmann::json::parse(tolerances_json(rows, summary));
+  const auto json = nlohmann::json::parse(tolerances_json(rows, summary, journal));
   EXPECT_EQ(json["schema"], "attest-tolerances/1");
   ASSERT_EQ(json["rows"].size(), rows.size());
   EXPECT_EQ(json["rows"][0]["kernel"], evil);

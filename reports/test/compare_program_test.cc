@@ -1,0 +1,70 @@
+// attest check --baseline, attest compare and the page's section, as a user runs them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program_checks.h"
+#include "shell.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr;
+
+std::string check(const std::string& kernel, const std::string& rest) {
+  return "$attest check --kernel " + kernel +
+         " --dtype f32 --property attention.oracle --property attention.linear-in-values --jobs 1 " + rest + ' ';
+}
+
+TEST(Baseline, AnEqualRunPassesAndASmallerOrAWorseOneDoesNot) {
+  const fake::Folder folder;
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 200 --out base")).status, 0);
+  const ShellResult equal =
+      shell(folder, check("builtin:flash", "--cases 200 --baseline base/tolerances.json --out equal"));
+  EXPECT_EQ(equal.status, 0) << equal.output;
+  EXPECT_THAT(equal.output, HasSubstr("\nbaseline: 0 worse, 0 better, of 2 properties that both runs have "));
+  EXPECT_THAT(read_file(folder / "equal/report.html"), HasSubstr("<section id=\"changes\"><h2>What changed</h2>"));
+  const ShellResult other_seed =
+      shell(folder, check("builtin:flash", "--cases 250 --seed 2 --baseline base --out other"));
+  EXPECT_EQ(other_seed.status, 0) << other_seed.output;
+  const ShellResult smaller = shell(folder, check("builtin:flash", "--cases 100 --quiet --baseline base --out small"));
+  EXPECT_EQ(smaller.status, 1);
+  EXPECT_THAT(smaller.output, HasSubstr("WORSE builtin:flash in f32: 2 properties had fewer cases"));
+  EXPECT_EQ(lines_in(smaller.output), 1) << smaller.output;
+  const ShellResult wrong = shell(
+      folder, check("builtin:flash --kernel fault:scale-of-all-heads", "--cases 200 --baseline base --out wrong"));
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.output, HasSubstr("NOTE fault:scale-of-all-heads in f32: is not part of the baseline"));
+}
+
+TEST(Baseline, AComparisonOfTwoRunsIsWrittenAsTextJsonAndPage) {
+  const fake::Folder folder;
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 200 --out base")).status, 0);
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 40 --out small")).status, 0);
+  const ShellResult text = shell(folder, "$attest compare base small");
+  EXPECT_EQ(text.status, 1);
+  EXPECT_THAT(text.output, HasSubstr("1 worse, 0 better, of 2 properties that both runs have\n"));
+  EXPECT_EQ(shell(folder, "$attest compare small base/tolerances.json").status, 0) << "more cases are no loss";
+  EXPECT_EQ(shell(folder, "$attest compare base small --json -o c.json").status, 1);
+  EXPECT_THAT(read_file(folder / "c.json"), HasSubstr("{\"schema\":\"attest-comparison/1\",\"worse\":1,"));
+  EXPECT_EQ(shell(folder, "$attest report small --baseline base -o page.html").status, 0);
+  EXPECT_THAT(read_file(folder / "page.html"), HasSubstr("2 properties had fewer cases"));
+}
+
+TEST(Baseline, IsRefusedBeforeTheRunWhereItCannotServe) {
+  const fake::Folder folder;
+  expect_refused("check --baseline absent.json", "absent.json");
+  expect_refused("check --baseline x --fail-fast", "--baseline and --fail-fast exclude each other");
+  expect_refused("check --baseline x --shard 0/2", "attest merge the parts, then attest compare");
+  expect_refused("compare one", "takes two RUNs, the earlier one first, not 1");
+  expect_refused("report run -o x --json --baseline x", "attest compare BASELINE RUN --json");
+  const ShellResult nothing =
+      shell(folder, "echo '{\"schema\":\"attest-tolerances/1\",\"subjects\":[]}' > empty.json; " +
+                        check("builtin:flash", "--cases 5 --baseline empty.json --out run") +
+                        "; s=$?; test ! -e run && exit $s");
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_EQ(lines_in(nothing.output), 1);
+  EXPECT_THAT(nothing.output, HasSubstr("--baseline empty.json: the baseline judged no case"));
+}
+
+}  // namespace
+}  // namespace attest
