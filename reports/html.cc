@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,14 @@ std::string fresh_nonce() {
   return nonce;
 }
 
+/// The ranges of a campaign's runs as they were finished; `journal`, which is canonical, has joined them.
+std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesystem::path& folder) {
+  if (!journal.run || !journal.run->fuzz || folder.empty() || !std::filesystem::exists(folder / "run.jsonl")) return {};
+  Journal whole = read_journal(folder);
+  // The folder of a journal under another name may hold a run that is another.
+  return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();
+}
+
 /// A section of the page; without a body it is left out.
 struct Section {
   std::string_view id, title, note;
@@ -36,14 +45,15 @@ struct Section {
 
 std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder,
                       const std::string& changes) {
-  const std::string nonce = fresh_nonce(), plots = plots_script(summary, nonce);
+  const std::string nonce = fresh_nonce();
+  const PagePlots plots = page_plots(summary, campaign_of(journal, folder), nonce);
   // Vega compiles the expressions of its specifications, which are the program's own.
-  const std::string_view may_compile = plots.empty() ? "" : " 'unsafe-eval'";
+  const std::string_view may_compile = plots.script.empty() ? "" : " 'unsafe-eval'";
   const std::vector<Section> sections{
       {"verdicts", "Verdicts", "", verdicts_html(summary, folder)},
       {"changes", "What changed", "", changes},
       {"tolerances", "Tolerances", "", tolerances_html(tolerance_rows(summary, journal), summary)},
-      {"plots", "Plots", "", plots_html(summary)},
+      {"plots", "Plots", "", plots.html},
       {"findings", "Findings", "", findings_html(summary, journal, folder)},
       {"alarms", "Alarm",
        "Beyond the bound that holds if rounding errors of sums are random. Worth a look, and no verdict. Worst: error "
@@ -88,7 +98,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
       "<script nonce=\"{}\">{}</script>\n{}"
       "</body></html>\n",
       nonce, may_compile, name_of(summary.verdict), html_style, headline_html(summary), links, body, nonce,
-      page_script(), plots);
+      page_script(), plots.script);
 }
 
 }  // namespace attest

@@ -25,7 +25,7 @@ table { border-collapse: collapse; font-size: .92rem; margin: .4rem 0; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
 th, td { padding: .3rem .65rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--panel); font-weight: 600; } tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
-.dense { font-size: .8rem; } .dense th, .dense td { padding: .2rem .35rem; } .dense tbody th { min-width: 6.5rem; }
+.dense { font-size: .77rem; } .dense th, .dense td { padding: .2rem .3rem; } .dense tbody th { min-width: 7rem; } .dense td { white-space: nowrap; }
 .dense th:not([aria-sort]) button, .plain th:not([aria-sort]) button { text-decoration: underline dotted; text-underline-offset: 3px; }
 .dense td:last-child { min-width: 4.6rem; }
 [hidden] { display: none !important; }
@@ -40,7 +40,7 @@ button:focus-visible, input:focus-visible, select:focus-visible { outline: 2px s
 .filter input, .filter select, .filter button, .copy { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line);
   border-radius: 5px; padding: .1rem .4rem; } .shown { color: var(--soft); }
 .copy { font-size: .78rem; cursor: pointer; margin: 0 0 .3rem; }
-details.line > summary { white-space: nowrap; } details.line code { display: block; width: min(24rem, 60vw); }
+details.line > summary { white-space: nowrap; } details.line code { display: block; white-space: normal; width: min(24rem, 60vw); }
 div.matrix { max-height: 85vh; overflow: auto; } table.matrix { font-size: .8rem; border-collapse: separate; border-spacing: 0; margin: 0; }
 .matrix th, .matrix td { padding: .15rem .35rem; border-width: 0 1px 1px 0; } .matrix td { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .matrix thead th { position: sticky; top: 0; z-index: 1; vertical-align: bottom; max-width: 10rem; }
@@ -66,13 +66,14 @@ a { color: inherit; } a:focus-visible, summary:focus-visible { outline: 2px soli
 pre, code { font: .85rem/1.45 ui-monospace, monospace; overflow-wrap: anywhere; } pre { background: var(--panel); padding: .6rem .75rem;
   border-radius: 6px; white-space: pre-wrap; margin: .4rem 0; }
 .finding { border-left: 3px solid var(--violated); padding: .1rem 0 .1rem .9rem; margin: .8rem 0; } .finding p { margin: .25rem 0; overflow-wrap: anywhere; }
-figure { margin: .8rem 0; max-width: 40rem; } .plot { max-width: 46rem; break-inside: avoid-page; } .plot h3 { margin-bottom: .2rem; } svg { width: 100%; height: auto; display: block; }
+figure { margin: .8rem 0; max-width: 40rem; } .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 0 1.5rem; } .plot { max-width: 46rem; min-width: 0; margin: .2rem 0; break-inside: avoid-page; } .plot h3 { margin-bottom: .2rem; } svg { width: 100%; height: auto; display: block; }
 svg .bar { fill: var(--bar); } svg .over { fill: var(--violated); } svg .limit { stroke: var(--violated); stroke-dasharray: 3 3; }
 svg .axis { stroke: var(--line); } figure:not(.plot) svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
 .reasons { margin: .3rem 0; padding-left: 1.2rem; overflow-wrap: anywhere; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { color: var(--soft); grid-column: 1; } dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
 details { margin: .4rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
 @media (max-width: 40rem) { main { padding: .5rem .75rem 3rem; } dl { grid-template-columns: 1fr; } dd { grid-column: 1; margin-bottom: .3rem; } }
+@media (max-width: 40rem) { .plot svg { min-width: 34rem; } }
 @media (max-width: 40rem), (max-height: 30rem) { .filter { position: static; } section, article, details { scroll-margin-top: .5rem; } }
 @media print { main { max-width: none; padding: 0; } .scroll, div.matrix { overflow: visible; max-height: none; } .filter, .copy, nav { display: none; }
   th button::after { content: none !important; } thead { display: table-header-group; } tr { break-inside: avoid; } .matrix th { position: static !important; }

@@ -75,8 +75,13 @@ std::string kernel_section(const KernelSummary& kernel, bool open) {
       escaped(kernel.dtype), badge(kernel.verdict));
   if (kernel.name != kernel.id) html += fmt::format("<p class=\"note\"><code>{}</code></p>", escaped(kernel.id));
   std::string rows;
+  std::int64_t skipped = 0;
   for (const PropertySummary& property : kernel.properties) {
     const Tally& tally = property.tally;
+    if (property.verdict == Outcome::skipped && tally.cases() > 0) {
+      ++skipped;
+      continue;
+    }
     rows +=
         fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td>", tags("", property.name, name_of(property.verdict)),
                     escaped(property.name), badge(property.verdict));
@@ -99,6 +104,12 @@ std::string kernel_section(const KernelSummary& kernel, bool open) {
                       {"p99", true},
                       {"p50", true}},
                      rows, "plain");
+  if (skipped > 0) {
+    html += fmt::format(
+        "<p class=\"note\">{} more {} all of whose cases were skipped: see <a href=\"#not-covered\">what was not "
+        "covered</a>.</p>",
+        skipped, skipped == 1 ? "property," : "properties,");
+  }
   html += unclaimed_bits_html(kernel);
   if (const std::string plot = histogram(measured, fmt::format("Utilisation of {} in {}, {} judged cases", kernel.name,
                                                                kernel.dtype, measured.judged()));

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
+#include <tuple>
 
 #include "html_elements.h"
 #include "vega_script.h"
@@ -25,16 +28,38 @@ struct Plot {
 struct Measured {
   std::string name;
   const ErrorTable* table;
+  double worst;  ///< utilisation
 };
 
 std::vector<Measured> measured_in(const Summary& summary) {
   std::vector<Measured> all;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
-      if (!property.tally.errors.empty()) all.push_back({kernel.name + " " + kernel.dtype, &property.tally.errors});
+      if (!property.tally.errors.empty())
+        all.push_back({kernel.name + " " + kernel.dtype, &property.tally.errors, property.tally.worst_utilisation});
     }
   }
   return all;
+}
+
+/// Lines that a plot shows: more are not told apart by colour.
+constexpr std::size_t most_lines = 10;
+
+/// Those with the largest `worst`, in their order. `words` gains a sentence where some are left out.
+template <class Line>
+std::vector<Line> worst_lines(const std::vector<Line>& all, std::string& words) {
+  if (all.size() <= most_lines) return all;
+  std::vector<double> sizes;
+  sizes.reserve(all.size());
+  for (const Line& one : all) sizes.push_back(one.worst);
+  std::ranges::sort(sizes, std::greater());
+  const double least = sizes[most_lines - 1];
+  auto ties = std::ranges::count(sizes.begin(), sizes.begin() + most_lines, least);
+  std::vector<Line> kept;
+  for (const Line& one : all)
+    if (one.worst > least || (one.worst == least && ties-- > 0)) kept.push_back(one);
+  words += fmt::format(" Of {} the {} with the largest utilisation.", all.size(), most_lines);
+  return kept;
 }
 
 /// What all plots share; text and lines take the colour of the page, light or dark.
@@ -72,8 +97,11 @@ Json colours() {
 }
 
 Plot distribution(const std::vector<Measured>& all) {
+  Plot plot{"Utilisation",
+            "Share of elements whose error is at most that share of the proved bound; the line is the bound.",
+            {}};
   Json values = Json::array();
-  for (const Measured& one : all) {
+  for (const Measured& one : worst_lines(all, plot.words)) {
     std::array<std::int64_t, utilisation_bins> bins{};
     std::int64_t elements = 0, seen = 0;
     for (std::size_t bin = 0; bin < utilisation_bins; ++bin)
@@ -85,9 +113,6 @@ Plot distribution(const std::vector<Measured>& all) {
                         {"y", elements == 0 ? 0 : static_cast<double>(seen) / static_cast<double>(elements)}});
     }
   }
-  Plot plot{"Utilisation",
-            "Share of elements whose error is at most that share of the proved bound; the line is the bound.",
-            {}};
   plot.spec = spec_of(plot.words, std::move(values));
   plot.spec["scales"] = Json::array(
       {Json::parse(R"json({"name": "x", "type": "log", "base": 2, "range": "width", "domain": [6.1e-5, 4]})json"),
@@ -104,31 +129,45 @@ Plot distribution(const std::vector<Measured>& all) {
 }
 
 Plot errors_by_keys(const std::vector<Measured>& all) {
-  Json values = Json::array();
-  for (const Measured& one : all) {
-    for (const auto& [exponent, scaled] : one.table->octaves) {
-      const double error = size_of_code(scaled.error), allowed = size_of_code(scaled.allowed);
-      if (!std::isfinite(error) || !std::isfinite(allowed)) continue;
-      values.push_back(
-          {{"of", one.name}, {"x", std::exp2(exponent)}, {"y", error}, {"allowed", std::min(allowed, 1e4)}});
-    }
-  }
   Plot plot{"Error by number of keys",
             "Largest error over u Σα|v| among the worst elements of the cases, by the octave of N; dashed: the proved "
-            "bound of that element, by the same measure, cut at 10⁴.",
+            "bound of that element, by the same measure; both are cut at 10⁻² and 10⁴; dotted: √N, which is how "
+            "roundings of random sign "
+            "would add up.",
             {}};
+  Json values = Json::array(), roots = Json::array();
+  std::set<int> exponents;
+  for (const Measured& one : worst_lines(all, plot.words)) {
+    for (const auto& [exponent, scaled] : one.table->octaves) {
+      const double error = size_of_code(scaled.error), allowed = size_of_code(scaled.allowed);
+      // Beyond these underflow speaks, or nothing was rounded.
+      constexpr double least = 0.01, most = 1e4;
+      exponents.insert(exponent);
+      values.push_back({{"of", one.name},
+                        {"x", std::exp2(exponent)},
+                        {"y", std::clamp(error, least, most)},
+                        {"allowed", std::clamp(allowed, least, most)}});
+    }
+  }
+  for (const int exponent : exponents)
+    roots.push_back({{"x", std::exp2(exponent)}, {"y", std::sqrt(std::exp2(exponent))}});
   plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["data"].push_back({{"name", "roots"}, {"values", std::move(roots)}});
   plot.spec["scales"] = Json::array(
       {Json::parse(R"json({"name": "x", "type": "log", "base": 2, "range": "width", "domain": {"data": "rows",
         "field": "x"}})json"),
        Json::parse(R"json({"name": "y", "type": "log", "base": 10, "range": "height", "nice": true,
-        "domain": {"data": "rows", "fields": ["y", "allowed"]}})json"),
+        "domain": {"fields": [{"data": "rows", "field": "y"}, {"data": "rows", "field": "allowed"},
+        {"data": "roots", "field": "y"}]}})json"),
        colours()});
   plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "title": "N, from", "format": "d"},
     {"orient": "left", "scale": "y", "title": "error / (u Σα|v|)", "grid": true, "tickCount": 6, "format": ".1~g"
 }])json");
   plot.spec["legends"] = Json::parse(R"json([{"stroke": "colour", "symbolType": "stroke"}])json");
   plot.spec["marks"] = Json::array({lines("linear", "y", false), lines("linear", "allowed", true)});
+  plot.spec["marks"].push_back(Json::parse(R"json({"type": "line", "from": {"data": "roots"}, "encode": {"enter": {
+    "x": {"scale": "x", "field": "x"}, "y": {"scale": "y", "field": "y"}, "stroke": {"value": "currentColor"},
+    "strokeWidth": {"value": 1.5}, "strokeDash": {"value": [1, 4]}, "strokeCap": {"value": "round"}}}})json"));
   return plot;
 }
 
@@ -212,10 +251,82 @@ Plot signs(const std::vector<Measured>& all) {
   return plot;
 }
 
-std::vector<Plot> plots_of(const Summary& summary) {
-  const std::vector<Measured> all = measured_in(summary);
-  if (all.empty()) return {};
-  return {distribution(all), errors_by_keys(all), heat_map(all), signs(all)};
+/// The worst of a campaign's runs on one subject, as they went on.
+struct Progress {
+  std::string name;
+  std::vector<std::pair<std::int64_t, double>> points;  ///< runs done, worst utilisation so far
+  double worst = 0;
+};
+
+std::vector<Progress> progress_of(std::vector<BatchRecord> batches) {
+  std::ranges::sort(batches, [](const BatchRecord& a, const BatchRecord& b) {
+    return std::tie(a.subject, a.first_k, a.last_k) < std::tie(b.subject, b.first_k, b.last_k);
+  });
+  std::vector<Progress> all;
+  const Subject* last = nullptr;
+  for (const BatchRecord& batch : batches) {
+    if (last == nullptr || *last != batch.subject) {
+      const Subject& subject = batch.subject;
+      all.push_back({fmt::format("{} {} {}", subject.kernel, subject.dtype, subject.property), {}, 0});
+    }
+    last = &batch.subject;
+    Progress& one = all.back();
+    one.worst = std::max(one.worst, batch.tally.worst_utilisation);
+    if (batch.last_k > 0) one.points.emplace_back(batch.last_k, one.worst);
+  }
+  // One range, as a merged journal has, is no course of anything.
+  std::erase_if(all, [](const Progress& one) { return one.points.size() < 2 || one.worst == 0; });
+  return all;
+}
+
+Plot campaign(const std::vector<Progress>& all) {
+  Plot plot{
+      "Progress of the search",
+      "Worst utilisation found so far, by the number of runs; the red line is the bound, and what lies beyond 4 is "
+      "drawn at 4.",
+      {}};
+  Json values = Json::array();
+  for (const Progress& one : worst_lines(all, plot.words)) {
+    for (const auto& [runs, worst] : one.points)
+      values.push_back({{"of", one.name}, {"x", runs}, {"y", std::min(worst, 4.0)}});
+  }
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["scales"] = Json::array(
+      {Json::parse(R"json({"name": "x", "type": "log", "base": 10, "range": "width", "domain": {"data": "rows",
+        "field": "x"}})json"),
+       Json::parse(R"json({"name": "y", "type": "linear", "range": "height", "nice": true, "zero": true,
+        "domain": {"fields": [{"data": "rows", "field": "y"}, [1]]}})json"),
+       colours()});
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "title": "runs", "tickCount": 6,
+    "format": "~s"}, {"orient": "left", "scale": "y", "title": "worst error / allowed", "grid": true}])json");
+  plot.spec["legends"] = Json::parse(R"json([{"stroke": "colour", "symbolType": "stroke"}])json");
+  plot.spec["marks"] = Json::array(
+      {lines("step-after", "y", false), Json::parse(R"json({"type": "rule", "encode": {"enter": {"y": {"scale": "y",
+        "value": 1}, "x": {"value": 0}, "x2": {"signal": "width"}, "stroke": {"value": "#c4314b"},
+        "strokeDash": {"value": [4, 3]}}}})json")});
+  return plot;
+}
+
+std::vector<Plot> plots_of(const Summary& summary, std::vector<BatchRecord> batches) {
+  std::vector<Plot> plots;
+  if (const std::vector<Measured> all = measured_in(summary); !all.empty())
+    plots = {distribution(all), errors_by_keys(all), heat_map(all), signs(all)};
+  if (const std::vector<Progress> all = progress_of(std::move(batches)); !all.empty()) plots.push_back(campaign(all));
+  return plots;
+}
+
+/// The scripts at the end of the page that fill the figures.
+std::string script_of(const std::vector<Plot>& plots, const std::string& nonce) {
+  Json specs = Json::array();
+  for (const Plot& plot : plots) specs.push_back(plot.spec);
+  const std::string data = json_for_script(specs.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return fmt::format(
+      "<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script nonce=\"{}\">/*\n{}*/\n{}</script>\n"
+      "<script nonce=\"{}\">\nJSON.parse(document.getElementById('plot-data').textContent).forEach((spec, i) => {{\n"
+      "  const place = document.getElementById('plot-' + i);\n"
+      "  new vega.View(vega.parse(spec), {{renderer: 'svg', container: place}}).runAsync().then(() => {{\n"
+      "    place.dataset.drawn = 'yes';\n  }});\n}});\n</script>\n",
+      data, nonce, vega_licence(), vega_script(), nonce);
 }
 
 }  // namespace
@@ -236,13 +347,14 @@ std::string json_for_script(std::string_view json) {
   return text;
 }
 
-std::string plots_html(const Summary& summary) {
-  const std::vector<Plot> plots = plots_of(summary);
+PagePlots page_plots(const Summary& summary, const std::vector<BatchRecord>& campaign, const std::string& nonce) {
+  const std::vector<Plot> plots = plots_of(summary, campaign);
   if (plots.empty()) return {};
   if (vega_script().empty()) {
-    return "<p>This program was built without Vega, so there are tables only: <code>npm ci</code> in reports/vega, "
-           "then "
-           "build again.</p>";
+    return {
+        "<p>This program was built without Vega, so there are tables only: <code>npm ci</code> in reports/vega, then "
+        "build again.</p>",
+        ""};
   }
   std::string html;
   for (std::size_t i = 0; i < plots.size(); ++i) {
@@ -251,22 +363,7 @@ std::string plots_html(const Summary& summary) {
         "id=\"plot-{}\"></div></div><figcaption>{}</figcaption></figure>",
         escaped(plots[i].title), escaped(plots[i].title), i, escaped(plots[i].words));
   }
-  return html;
-}
-
-std::string plots_script(const Summary& summary, const std::string& nonce) {
-  const std::vector<Plot> plots = plots_of(summary);
-  if (plots.empty() || vega_script().empty()) return {};
-  Json specs = Json::array();
-  for (const Plot& plot : plots) specs.push_back(plot.spec);
-  const std::string data = json_for_script(specs.dump(-1, ' ', false, Json::error_handler_t::replace));
-  return fmt::format(
-      "<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script nonce=\"{}\">/*\n{}*/\n{}</script>\n"
-      "<script nonce=\"{}\">\nJSON.parse(document.getElementById('plot-data').textContent).forEach((spec, i) => {{\n"
-      "  const place = document.getElementById('plot-' + i);\n"
-      "  new vega.View(vega.parse(spec), {{renderer: 'svg', container: place}}).runAsync().then(() => {{\n"
-      "    place.dataset.drawn = 'yes';\n  }});\n}});\n</script>\n",
-      data, nonce, vega_licence(), vega_script(), nonce);
+  return {"<div class=\"plots\">" + html + "</div>", script_of(plots, nonce)};
 }
 
 }  // namespace attest

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "html_elements.h"
@@ -12,7 +13,7 @@ namespace attest {
 namespace {
 
 std::string signed_number(double value) {
-  return value < 0 ? "−" + short_number(-value) : short_number(value);
+  return fmt::format("{}{:.2g}", value < 0 ? "−" : "", std::abs(value));
 }
 
 std::string figures(const ToleranceRow& row, const Summary& summary) {
@@ -131,10 +132,10 @@ std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary
     if (!is_whole(row)) continue;
     whole_rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}{}</td>", tags(words_of(row), row.property, ""),
                               escaped(row.name), escaped(row.dtype),
-                              row.accumulate.empty() ? "" : "<br>sums " + escaped(row.accumulate)) +
+                              row.accumulate.empty() ? "" : " (" + escaped(row.accumulate) + ")") +
                   figures(row, summary) + "</tr>";
   }
-  return table_of("All cases of a kernel in a dtype; every bound is proved", {"kernel", "dtype"}, whole_rows) +
+  return table_of("All cases of a kernel in a dtype; every bound is proved", {"kernel", "dtype (sums)"}, whole_rows) +
          reading + classes_html(rows, summary) +
          "<p class=\"note\">Every combination of the three: <code>attest report RUN --json -o tolerances.json</code>, "
          "or <code>--csv</code>.</p>";

@@ -76,7 +76,7 @@ std::string strip(const Summary& summary) {
   };
   std::ranges::sort(dtypes, {}, rank);
   std::string html =
-      "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict by kernel and dtype; below it the worst "
+      "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict by kernel and dtype; beside it the worst "
       "utilisation, error over "
       "the proved allowed error, which is held up to 1</caption>"
       "<thead><tr><th scope=\"col\">kernel</th>";

@@ -1,8 +1,11 @@
 #include "plots.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "html.h"
 #include "vega_script.h"
@@ -35,16 +38,63 @@ Journal journal_of(const std::string& kernel) {
 }
 
 TEST(Plots, AreThereOnlyWithErrorsAndWithVega) {
-  EXPECT_EQ(plots_html(summarise({}, "")), "");
-  EXPECT_EQ(plots_script(summarise({}, ""), "n"), "");
+  const PagePlots none = page_plots(summarise({}, ""), {}, "n");
+  EXPECT_EQ(none.html + none.script, "");
   const Journal journal = journal_of("builtin:flash");
-  const Summary summary = summarise(journal, "");
+  const PagePlots plots = page_plots(summarise(journal, ""), {}, "n");
   if (vega_script().empty()) {
-    EXPECT_NE(plots_html(summary).find("built without Vega"), std::string::npos);
-    EXPECT_EQ(plots_script(summary, "n"), "");
+    EXPECT_NE(plots.html.find("built without Vega"), std::string::npos);
+    EXPECT_EQ(plots.script, "");
   } else {
-    EXPECT_NE(plots_html(summary).find("id=\"plot-3\""), std::string::npos);
+    EXPECT_NE(plots.html.find("id=\"plot-3\""), std::string::npos);
+    EXPECT_EQ(plots.html.find("id=\"plot-4\""), std::string::npos);
   }
+}
+
+/// The specifications with their data, as the script gets them.
+nlohmann::json specs_in(const std::string& script) {
+  const std::string before = "id=\"plot-data\">";
+  const std::size_t begin = script.find(before) + before.size();
+  return nlohmann::json::parse(script.substr(begin, script.find("</script", begin) - begin));
+}
+
+TEST(Plots, ShowACampaignsWorstAsItWentOn) {
+  if (vega_script().empty()) GTEST_SKIP() << "the program was built without Vega";
+  std::vector<BatchRecord> batches;
+  const auto add = [&](const std::string& kernel, std::int64_t first, std::int64_t last, double worst) {
+    batches.push_back({{"attention.oracle", kernel, "f32"}, first, last, {}, {}});
+    batches.back().tally.worst_utilisation = worst;
+  };
+  // Out of order, as threads finish them; the second one is worst.
+  add("b", 30, 90, 0.2), add("b", 0, 10, 0.1), add("b", 10, 30, 0.7);
+  add("a", 0, 10, INFINITY), add("a", 10, 20, 0.5);
+  add("merged", 0, 1000, 0.9);
+  const nlohmann::json specs = specs_in(page_plots(summarise({}, ""), batches, "n").script);
+  ASSERT_EQ(specs.size(), 1U);
+  EXPECT_EQ(specs[0]["data"][0]["values"], nlohmann::json::parse(R"([
+    {"of": "a f32 attention.oracle", "x": 10, "y": 4.0}, {"of": "a f32 attention.oracle", "x": 20, "y": 4.0},
+    {"of": "b f32 attention.oracle", "x": 10, "y": 0.1}, {"of": "b f32 attention.oracle", "x": 30, "y": 0.7},
+    {"of": "b f32 attention.oracle", "x": 90, "y": 0.7}])"));
+}
+
+TEST(Plots, DrawTheSquareRootOfNAndTheWorstLinesOnly) {
+  if (vega_script().empty()) GTEST_SKIP() << "the program was built without Vega";
+  Journal journal;
+  for (int i = 0; i < 14; ++i) {
+    const Journal one = journal_of(fmt::format("kernel-{:02}", i));
+    journal.run = one.run;
+    journal.batches.push_back(one.batches.front());
+    journal.batches.back().tally.worst_utilisation = i % 7;
+  }
+  const nlohmann::json specs = specs_in(page_plots(summarise(journal, ""), {}, "n").script);
+  std::set<std::string> shown;
+  for (const auto& row : specs[0]["data"][0]["values"]) shown.insert(row["of"]);
+  EXPECT_EQ(shown.size(), 10U);
+  EXPECT_EQ(shown.count("kernel-00 f32"), 0U);
+  EXPECT_EQ(shown.count("kernel-13 f32"), 1U);
+  EXPECT_NE(specs[0]["description"].get<std::string>().find("Of 14 the 10"), std::string::npos);
+  // 9 keys are of the octave from 8.
+  EXPECT_EQ(specs[1]["data"][1]["values"], nlohmann::json::parse(R"([{"x": 8.0, "y": 2.8284271247461903}])"));
 }
 
 TEST(Plots, TakeNoWordOfAKernelForMarkup) {
