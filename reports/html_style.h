@@ -25,9 +25,8 @@ table { border-collapse: collapse; font-size: .92rem; margin: .4rem 0; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
 th, td { padding: .3rem .65rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--panel); font-weight: 600; } tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
-.dense { font-size: .77rem; } .dense th, .dense td { padding: .2rem .3rem; } .dense tbody th { min-width: 7rem; } .dense td { white-space: nowrap; }
+.dense { font-size: .77rem; } .dense th, .dense td { padding: .2rem .22rem; } .dense tbody th { min-width: 6.6rem; } .dense td { white-space: nowrap; }
 .dense th:not([aria-sort]) button, .plain th:not([aria-sort]) button { text-decoration: underline dotted; text-underline-offset: 3px; }
-.dense td:last-child { min-width: 4.6rem; }
 [hidden] { display: none !important; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; margin: 0; text-align: inherit; cursor: pointer; }
@@ -71,7 +70,7 @@ svg .bar { fill: var(--bar); } svg .over { fill: var(--violated); } svg .limit {
 svg .axis { stroke: var(--line); } figure:not(.plot) svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
 .reasons { margin: .3rem 0; padding-left: 1.2rem; overflow-wrap: anywhere; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { color: var(--soft); grid-column: 1; } dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
-details { margin: .4rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
+details { margin: .4rem 0; } details details { margin-left: 1rem; } td details { margin: 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
 @media (max-width: 40rem) { main { padding: .5rem .75rem 3rem; } dl { grid-template-columns: 1fr; } dd { grid-column: 1; margin-bottom: .3rem; } }
 @media (max-width: 40rem) { .plot svg { min-width: 34rem; } }
 @media (max-width: 40rem), (max-height: 30rem) { .filter { position: static; } section, article, details { scroll-margin-top: .5rem; } }

@@ -105,7 +105,8 @@ std::string classes_html(const std::vector<ToleranceRow>& rows, const Summary& s
         "are in the files.</p>",
         left_out);
   }
-  return html;
+  return "<details><summary>By class of case: number of keys, effect of the mask, kind of values</summary>" + html +
+         "</details>";
 }
 
 constexpr const char* reading =

@@ -195,6 +195,25 @@ TEST(Findings, AreCardsThenLinesThenACount) {
   EXPECT_EQ(count("<th scope=\"row\">&lt;b&gt;</th>"), 600U);
 }
 
+TEST(WorstCases, AreThoseWithTheLargestUtilisation) {
+  Summary summary;
+  KernelSummary& kernel = summary.kernels.emplace_back();
+  kernel.id = "exec:x", kernel.name = evil, kernel.dtype = "f32";
+  for (int i = 0; i < 501; ++i) {
+    PropertySummary& property = kernel.properties.emplace_back();
+    property.name = fmt::format("p{}", i), property.worst_case = "cases/" + property.name;
+    property.tally.add(i, {.utilisation = i == 77 ? 0.125 : 0.5});
+  }
+  kernel.properties[0].worst_case.clear();
+  EXPECT_THAT(worst_cases_html(summary, "run"), HasSubstr("<td>p77</td>"));
+  kernel.properties[0].worst_case = "cases/p0";
+  const std::string html = worst_cases_html(summary, "run");
+  EXPECT_THAT(html, Not(HasSubstr("<td>p77</td>")));
+  EXPECT_THAT(html, HasSubstr("1 more of smaller utilisation"));
+  EXPECT_THAT(html, HasSubstr("<summary>case 78</summary><code class=\"line\">attest replay run/cases/p78</code>"));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+}
+
 TEST(Evidence, IsTheStrongestOfEachPropertyAndKernel) {
   const fake::Folder folder;
   Journal journal = violated_run(folder, "exec:" + evil);

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <sstream>
 #include <vector>
 
+#include "attest/journal.h"
+#include "property.h"
 #include "shell.h"
 
 namespace attest {
@@ -148,6 +152,49 @@ TEST(Page, SortsAndFiltersAViolatedRun) {
   EXPECT_EQ(left_by_script(folder, "cleared"), left_by_script(folder, "all"));
   EXPECT_EQ(left_by_script(folder, "violated"), fmt::format("{} {} 5 2", findings, violated.size()));
   EXPECT_NE(left_by_script(folder, "said").find(" rows and findings match"), std::string::npos);
+}
+
+/// A journal of 10^5 batches: 10 of each of 100 properties, 20 kernels and 5 dtypes.
+void write_large_journal(const std::filesystem::path& file) {
+  std::string text = to_line(RunRecord{});
+  std::vector<std::string> properties;
+  for (const Property* property : catalogue())
+    if (properties.size() < 100) properties.emplace_back(property->name);
+  for (int kernel = 0; kernel < 20; ++kernel) {
+    for (const char* dtype : {"f64", "f32", "tf32", "bf16", "f16"}) {
+      for (const std::string& property : properties) {
+        const Subject subject{property, fmt::format("exec:kernel {}", kernel), dtype};
+        for (std::int64_t batch = 0; batch < 10; ++batch) {
+          BatchRecord record{subject, 64 * batch, 64 * (batch + 1), {}, {}};
+          Tally& tally = record.tally;
+          for (std::int64_t k = record.first_k; k < record.last_k; ++k) {
+            const double share = 1.0 / static_cast<double>(1 + (k * 37 + kernel) % 64);
+            const bool off = kernel == 7 && property == "attention.oracle" && share == 1.0;
+            tally.add(k,
+                      {.outcome = off ? Outcome::violated : Outcome::held, .utilisation = off ? 3 : share, .level = 1});
+          }
+          text += to_line(record);
+        }
+      }
+    }
+  }
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+TEST(Page, OfAHundredThousandRecordsIsBoundedAndWhole) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  write_large_journal(folder / "large.jsonl");
+  ASSERT_EQ(shell(folder, "test $(wc -l < large.jsonl) -eq 100001 && $attest report large.jsonl -o page.html").status,
+            0);
+  EXPECT_LT(std::filesystem::file_size(folder / "page.html"), 8U << 20U);
+  run_in_page(folder, R"js(
+    const left = document.body.dataset, count = selector => document.querySelectorAll(selector).length;
+    left.matrix = [count('#evidence tbody tr'), count('#evidence td'), count('#evidence td.violated')].join(' ');
+    left.kernels = count('#kernels details.kernel');
+  )js");
+  EXPECT_EQ(left_by_script(folder, "matrix"), "100 10000 5");
+  EXPECT_EQ(left_by_script(folder, "kernels"), "100");
 }
 
 }  // namespace
