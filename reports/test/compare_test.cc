@@ -180,6 +180,18 @@ TEST(Compare, FindsAKernelUnderAnotherPathByItsName) {
             "WORSE mine in f32: is not part of this run any more\nNOTE mine in f16: is not part of the baseline\n");
 }
 
+TEST(Compare, HoldsEachKernelAgainstItself) {
+  Figures before = run_of({drawn(1, 500, 0.05), drawn(1, 500, 0.5)});
+  before.kernels.push_back(before.kernels[0]);
+  before.kernels[1].id = "other", before.subjects[1].subject.kernel = "other";
+  Figures now = before;
+  std::swap(now.kernels[0], now.kernels[1]);
+  EXPECT_THAT(compare(before, now).differences, IsEmpty()) << "of one name, but each has its id";
+  // Without ids there is no telling which of two kernels of one name it is.
+  now.kernels[0].id = "a", now.kernels[1].id = "b";
+  EXPECT_EQ(compare(before, now).count(Direction::worse), 2);
+}
+
 TEST(Compare, OfCampaignsOnlyTheWorstCase) {
   Figures before = run_of({drawn(1, 500, 0.05)}), now = run_of({drawn(1, 100, 0.5)});
   before.bred = now.bred = true;
