@@ -22,7 +22,7 @@ h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; overflow-wrap: anywhere; }
 .warning { background: var(--inconclusive-bg); color: var(--inconclusive); padding: .5rem .75rem; border-radius: 6px; }
 .scroll { overflow-x: auto; max-width: 100%; } .scroll:focus-visible { outline: 2px solid var(--bar); }
 table { border-collapse: collapse; font-size: .92rem; margin: .4rem 0; }
-caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
+caption { position: sticky; left: 0; width: min(100%, 92vw); text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .3rem; }
 th, td { padding: .3rem .65rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--panel); font-weight: 600; } tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
 .dense { font-size: .77rem; } .dense th, .dense td { padding: .2rem .22rem; } .dense tbody th { min-width: 6.6rem; } .dense td { white-space: nowrap; }
@@ -72,11 +72,14 @@ svg .axis { stroke: var(--line); } figure:not(.plot) svg text { fill: var(--soft
 dt { color: var(--soft); grid-column: 1; } dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
 details { margin: .4rem 0; } details details { margin-left: 1rem; } td details { margin: 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
 @media (max-width: 40rem) { main { padding: .5rem .75rem 3rem; } dl { grid-template-columns: 1fr; } dd { grid-column: 1; margin-bottom: .3rem; } }
-@media (max-width: 40rem) { .plot svg { min-width: 34rem; } }
+@media (max-width: 40rem) { .plot svg { min-width: 30rem; } th, td { padding: .25rem .4rem; } tbody th { min-width: 6.5rem; } table { font-size: .85rem; }
+  .filter label { display: flex; gap: .4rem; align-items: baseline; } }
 @media (max-width: 40rem), (max-height: 30rem) { .filter { position: static; } section, article, details { scroll-margin-top: .5rem; } }
-@media print { main { max-width: none; padding: 0; } .scroll, div.matrix { overflow: visible; max-height: none; } .filter, .copy, nav { display: none; }
+@media print { main { max-width: none; padding: 0; } details.kernel, caption { position: static; } .scroll, div.matrix { overflow: visible; max-height: none; } .filter, .copy, nav { display: none; }
   th button::after { content: none !important; } thead { display: table-header-group; } tr { break-inside: avoid; } .matrix th { position: static !important; }
-  table { font-size: .7rem; } body { font-size: 11pt; } details.kernel { content-visibility: visible; } h2, h3 { break-after: avoid-page; } .finding { break-inside: avoid-page; } pre { border: 1px solid var(--line); } }
+  table.matrix { font-size: .5rem; table-layout: fixed; width: 100%; } .matrix th, .matrix td { padding: .1rem; white-space: normal !important; min-width: 0 !important; overflow-wrap: anywhere; }
+  .matrix th:first-child { width: 16%; } .upright span { writing-mode: horizontal-tb; transform: none; } th button { display: contents; }
+  table:not(.matrix) { font-size: .7rem; } body { font-size: 11pt; } details.kernel { content-visibility: visible; } h2, h3 { break-after: avoid-page; } .finding { break-inside: avoid-page; } pre { border: 1px solid var(--line); } }
 )css";
 
 }  // namespace attest

@@ -66,14 +66,14 @@ std::vector<Line> worst_lines(const std::vector<Line>& all, std::string& words) 
 Json spec_of(const std::string& words, Json values) {
   Json spec;
   spec["description"] = words;
-  spec["width"] = 620;
-  spec["height"] = 260;
+  spec["width"] = 440;
+  spec["height"] = 220;
   spec["padding"] = 6;
   spec["background"] = nullptr;
   spec["config"] = Json::parse(R"json({"axis": {"labelColor": "currentColor", "titleColor": "currentColor",
     "domainColor": "currentColor", "tickColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.15,
     "labelFontSize": 12, "titleFontSize": 12}, "legend": {"labelColor": "currentColor", "titleColor": "currentColor",
-    "labelFontSize": 12, "labelLimit": 240, "orient": "bottom", "direction": "horizontal", "columns": 2}})json");
+    "labelFontSize": 12, "labelLimit": 210, "orient": "bottom", "direction": "horizontal", "columns": 2}})json");
   spec["data"] = Json::array({{{"name", "rows"}, {"values", std::move(values)}}});
   return spec;
 }
@@ -183,7 +183,7 @@ Plot heat_map(const std::vector<Measured>& all) {
   Plot plot{
       "Where the bound is used up", "Worst utilisation of any kernel here, by number of keys and kind of scores.", {}};
   plot.spec = spec_of(plot.words, std::move(values));
-  plot.spec["height"] = 340;
+  plot.spec["height"] = 320;
   plot.spec["scales"] = Json::array(
       {Json::parse(R"json({"name": "x", "type": "band", "range": "width", "padding": 0.02})json"),
        Json::parse(R"json({"name": "y", "type": "band", "range": "height", "padding": 0.02, "domain": {"data": "rows",
@@ -201,12 +201,8 @@ Plot heat_map(const std::vector<Measured>& all) {
     "height": {"scale": "y", "band": 1}, "fill": {"scale": "heat", "field": "value"}}}},
     {"type": "text", "from": {"data": "rows"}, "encode": {"enter": {"x": {"scale": "x", "field": "x", "band": 0.5},
     "y": {"scale": "y", "field": "y", "band": 0.5}, "align": {"value": "center"}, "baseline": {"value": "middle"},
-    "text": {"signal": "format(datum.value, '.2~f')"
-}
-, "fill" : {"signal" : "datum.value > 0.6 ? '#000' : '#fff'"}, "fontSize" : {"value" : 11}
-}
-}
-}])json");
+    "text": {"signal": "datum.value >= 4 ? '≥ 4' : format(datum.value, '.2~f')"},
+    "fill": {"signal": "datum.value > 0.6 ? '#000' : '#fff'"}, "fontSize": {"value": 11}}}}])json");
   return plot;
 }
 
