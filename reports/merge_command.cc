@@ -114,7 +114,7 @@ int merge_command(const Options& options) {
 
 int report_command(const Options& options) {
   const Merged merged = merge(options);
-  const fs::path folder = merged.folders.size() == 1 ? merged.folders.front() : fs::path();
+  const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
   if (options.json || options.csv) {
     const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);

@@ -96,6 +96,19 @@ std::string case_file_name(const Subject& subject, const std::string& which) {
   return fmt::format("cases/{}--{}--{}--{}.safetensors", subject.property, slug, subject.dtype, which);
 }
 
+std::filesystem::path folder_with_cases(const std::vector<std::filesystem::path>& folders) {
+  if (folders.size() == 1) return folders.front();
+  std::filesystem::path found;
+  for (const std::filesystem::path& folder : folders) {
+    std::error_code error;
+    const std::filesystem::directory_iterator first(folder / "cases", error);
+    if (error || first == std::filesystem::directory_iterator()) continue;
+    if (!found.empty()) return {};
+    found = folder;
+  }
+  return found;
+}
+
 std::string shell_quoted(const std::string& word) {
   const auto harmless = [](char c) { return plain(c) || c == '/' || c == ':' || c == '=' || c == ',' || c == '+'; };
   if (!word.empty() && std::ranges::all_of(word, harmless)) return word;

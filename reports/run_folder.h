@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "attest/journal.h"
 
@@ -33,6 +34,10 @@ class RunFolder {
 /// "cases/PROPERTY--KERNEL--DTYPE--WHICH.safetensors", relative to the run's folder; distinct for distinct kernels,
 /// whatever characters their ids hold.
 [[nodiscard]] std::string case_file_name(const Subject& subject, const std::string& which);
+
+/// Of the folders that a report is made from the one that has cases; the only one, with or without. Empty where several
+/// have some.
+[[nodiscard]] std::filesystem::path folder_with_cases(const std::vector<std::filesystem::path>& folders);
 
 /// The word quoted for a POSIX shell where it needs it.
 [[nodiscard]] std::string shell_quoted(const std::string& word);

@@ -15,6 +15,7 @@
 #include "fakes.h"
 #include "html_elements.h"
 #include "html_sections.h"
+#include "run_folder.h"
 
 namespace attest {
 namespace {
@@ -256,6 +257,18 @@ TEST(Evidence, IsTheStrongestOfEachPropertyAndKernel) {
     const std::string id = page.substr(from + 7, page.find('"', from + 7) - from - 7);
     EXPECT_THAT(page, HasSubstr(" id=\"" + id + "\"")) << id;
   }
+}
+
+TEST(FolderWithCases, IsTheOnlyOneThatHasSome) {
+  const fake::Folder folder;
+  for (const char* name : {"proofs/cases", "one/cases", "two/cases", "bare"})
+    std::filesystem::create_directories(folder / name);
+  write_file_atomically(folder / "one/cases/x", "x");
+  write_file_atomically(folder / "two/cases/x", "x");
+  EXPECT_EQ(folder_with_cases({folder / "bare"}), folder / "bare");
+  EXPECT_EQ(folder_with_cases({folder / "proofs", folder / "one", folder / "bare"}), folder / "one");
+  EXPECT_EQ(folder_with_cases({folder / "one", folder / "two"}), "");
+  EXPECT_EQ(folder_with_cases({folder / "proofs", folder / "bare"}), "");
 }
 
 TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
