@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -37,9 +38,9 @@ std::string accumulate_of(const Journal& journal, const std::string& id, const s
   return {};
 }
 
-double unit_of(const std::string& dtype) {
+const Format* format_named(const std::string& dtype) {
   const std::optional<DType> known = dtype_named(dtype);
-  return known && *known != DType::boolean ? format_of(*known).unit : 0;
+  return known && *known != DType::boolean ? &format_of(*known) : nullptr;
 }
 
 std::string values_name(const ErrorClass& key) {
@@ -47,7 +48,8 @@ std::string values_name(const ErrorClass& key) {
 }
 
 /// The rows of one table; `row` holds what they share.
-void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const ErrorTable& table) {
+void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const ErrorTable& table,
+              const std::optional<Alarm>& alarm) {
   ErrorCell all;
   std::map<std::size_t, ErrorCell> by_keys;
   std::map<MaskEffect, ErrorCell> by_mask;
@@ -58,14 +60,23 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
     by_mask[key.mask].merge(cell);
     by_values[values_name(key)].merge(cell);
   }
-  const double unit = unit_of(row.dtype);
+  ErrorCell ordinary;
+  for (const auto& [keys, cell] : table.ordinary) ordinary.merge(cell);
+  const Format* const format = format_named(row.dtype);
   const auto add = [&](const ErrorCell& cell) -> ToleranceRow& {
     rows.push_back(row);
     rows.back().cell = cell;
-    rows.back().tolerance = suggested(cell, unit);
+    rows.back().tolerance = suggested(cell, format ? format->unit : 0, format ? format->min_normal : 0);
     return rows.back();
   };
-  add(all);
+  add(all).alarm = alarm;
+  if (ordinary.cases > 0) add(ordinary).values = "ordinary";
+  if (table.ordinary.size() > 1) {
+    for (const auto& [keys, cell] : table.ordinary) {
+      ToleranceRow& one = add(cell);
+      one.keys = key_class_name(keys), one.values = "ordinary";
+    }
+  }
   for (const auto& [keys, cell] : by_keys) add(cell).keys = key_class_name(keys);
   for (const auto& [mask, cell] : by_mask) add(cell).mask = name_of(mask);
   for (const auto& [values, cell] : by_values) add(cell).values = values;
@@ -85,13 +96,14 @@ std::string csv_field(const std::string& text) {
 
 }  // namespace
 
-Tolerance suggested(const ErrorCell& cell, double unit) {
+Tolerance suggested(const ErrorCell& cell, double unit, double least) {
   std::size_t step = 0;
   while (step + 1 < relative_steps.size() && size_of_code(cell.atol[step + 1]) <= size_of_code(cell.atol[step]) / 2 &&
          cell.atol[step] != 0) {
     ++step;
   }
-  return {.atol = rounded_up(size_of_code(cell.atol[step])), .rtol = rounded_up(relative_steps[step] * unit)};
+  const double atol = size_of_code(cell.atol[step]);
+  return {.atol = rounded_up(atol > 0 ? std::max(atol, least) : 0.0), .rtol = rounded_up(relative_steps[step] * unit)};
 }
 
 std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal) {
@@ -103,7 +115,8 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
       row.kernel = kernel.id, row.name = kernel.name, row.dtype = kernel.dtype, row.property = property.name;
       row.bred = journal.run && journal.run->fuzz;
       row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);
-      add_rows(rows, row, property.tally.errors);
+      const std::optional<AlarmTally>& alarm = property.tally.alarm;
+      add_rows(rows, row, property.tally.errors, alarm ? std::optional(alarm->all) : std::nullopt);
     }
   }
   return rows;
@@ -137,7 +150,20 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
     json.member("bound", "proved").member("worst_utilisation", size_of_code(cell.worst_utilisation));
     json.member("p999_utilisation", cell.quantile(0.999)).member("rms_utilisation", cell.root_mean_square());
     json.member("bias", cell.mean()).member("worst_k", cell.worst_k);
-    json.member("worst_condition", size_of_code(cell.condition));
+    json.member("worst_condition", size_of_code(cell.condition)).key("bounds").begin_array();
+    json.begin_object().member("kind", "proved");
+    json.member("worst_utilisation", size_of_code(cell.worst_utilisation)).end_object();
+    if (row.alarm) {
+      json.begin_object().member("kind", "probabilistic").member("worst_utilisation", row.alarm->worst);
+      json.member("elements", row.alarm->elements).member("beyond", row.alarm->beyond);
+      json.member("uncovered", row.alarm->uncovered).end_object();
+    }
+    json.begin_object().member("kind", "empirical");
+    json.member("worst_error_over_u_sum", size_of_code(cell.worst_scaled)).end_object().end_array();
+    json.key("budget").begin_object();
+    for (std::size_t i = 0; i < stage_count; ++i)
+      json.member(name_of(static_cast<Stage>(i)), static_cast<double>(cell.budget[i]) / 1000);
+    json.end_object();
     json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
     json.member("rerun", rerun_line(row, summary)).end_object();
   }
@@ -147,7 +173,9 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
 std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   std::string csv =
       "kernel,name,property,dtype,accumulate,keys,mask,values,cases,elements,worst_error,worst_ulp,bound,"
-      "worst_utilisation,p999_utilisation,rms_utilisation,bias,worst_k,worst_condition,atol,rtol,rerun\n";
+      "worst_utilisation,p999_utilisation,rms_utilisation,bias,worst_k,worst_condition,worst_probabilistic_utilisation,"
+      "worst_error_over_u_sum,budget_scores,budget_exp,budget_weights,budget_sums,budget_output,budget_underflow,atol,"
+      "rtol,rerun\n";
   for (const ToleranceRow& row : rows) {
     for (const std::string* text :
          {&row.kernel, &row.name, &row.property, &row.dtype, &row.accumulate, &row.keys, &row.mask, &row.values})
@@ -159,7 +187,9 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
          {size_of_code(cell.worst_utilisation), cell.quantile(0.999), cell.root_mean_square(), cell.mean()})
       csv += number_text(number) + ',';
     csv += fmt::format("{},{},{},{},", cell.worst_k, number_text(size_of_code(cell.condition)),
-                       number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
+                       row.alarm ? number_text(row.alarm->worst) : "", number_text(size_of_code(cell.worst_scaled)));
+    for (const std::uint16_t share : cell.budget) csv += number_text(share / 1000.0) + ',';
+    csv += fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
     csv += csv_field(rerun_line(row, summary)) + '\n';
   }
   return csv;

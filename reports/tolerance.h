@@ -2,11 +2,13 @@
 // every right answer in it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "attest/error_statistics.h"
+#include "attest/verdict.h"
 #include "summary.h"
 
 namespace attest {
@@ -17,9 +19,10 @@ struct Tolerance {
 };
 
 /// Of the pairs that accept every answer within its bound that `cell` saw: the smallest relative tolerance of which
-/// four times as much would not halve the absolute one. `unit` is the unit roundoff of the output. Both are rounded up
-/// to two digits. Absolute infinity where no pair would do.
-[[nodiscard]] Tolerance suggested(const ErrorCell& cell, double unit);
+/// four times as much would not halve the absolute one. `unit` is the unit roundoff of the output, `least` its smallest
+/// normal number, below which no absolute tolerance but 0 is suggested: a test-suite that flushes subnormal numbers
+/// would have none. Both are rounded up to two digits. Absolute infinity where no pair would do.
+[[nodiscard]] Tolerance suggested(const ErrorCell& cell, double unit, double least = 0);
 
 /// One line of the table: a kernel in a dtype on a class of cases.
 struct ToleranceRow {
@@ -28,15 +31,20 @@ struct ToleranceRow {
   std::string dtype;       ///< of inputs and output
   std::string accumulate;  ///< format of the sums over keys, as the manifest has it; empty: it does not say
   std::string property;
-  /// "all", or a class; "not drawn": values that came from a file.
+  /// "all", or a class; "not drawn": values that came from a file; "ordinary" (is_ordinary): inputs such as most
+  /// test-suites have, whose tolerance is the one to copy.
   std::string keys = "all", mask = "all", values = "all";
   bool bred = false;  ///< by a campaign: what no check draws
   ErrorCell cell;
   Tolerance tolerance;
+  /// What the alarm said of all cases; nothing in a row of a class, or where none was asked for.
+  std::optional<Alarm> alarm = {};
+  [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }
 };
 
-/// For each kernel and dtype whose errors were measured: all cases; then every class of numbers of keys,
-/// every effect of a mask, every kind of values by itself, and last every combination of the three that occurred.
+/// For each kernel and dtype whose errors were measured: all cases; the ordinary ones, and those by number of keys
+/// where they are of several classes; then every class of numbers of keys, every effect of a mask, every kind of values
+/// by itself, and last every combination of the three that occurred.
 [[nodiscard]] std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal);
 
 /// The line that runs the worst case of the row again, and no other; empty for cases that were not
@@ -47,7 +55,9 @@ struct ToleranceRow {
                                      std::uint64_t seed, std::int64_t k);
 
 inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
-/// The rows as JSON, with what a later run is held against (figures.h), and as CSV with a heading line.
+/// The rows as JSON, with what a later run is held against (figures.h), and as CSV with a heading line. Each row says
+/// what the errors were held against: the proved bound; the probabilistic one, where the alarm was asked for, in rows of
+/// all cases; and the worst error known, over u sum of weight times |v|, a lower bound of the true worst and empirical.
 [[nodiscard]] std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary,
                                           const Journal& journal);
 [[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);

@@ -84,6 +84,46 @@ TEST(KeyClasses, are_those_of_the_table) {
   EXPECT_EQ(classes({0, 1, 2, 16, 17, 64, 65, 1 << 20}), (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
+TEST(Budget, AddsUpToAThousand) {
+  EXPECT_EQ(budget_of({1, 1, 1, 1, 1, 1}), (Budget{167, 167, 167, 167, 166, 166}));
+  EXPECT_EQ(budget_of({0, 0, 3, 0, 1, 0}), (Budget{0, 0, 750, 0, 250, 0}));
+  EXPECT_EQ(budget_of({1e308, 1e308, 0, 0, 0, 0}), (Budget{500, 500})) << "though their sum overflows";
+  EXPECT_EQ(budget_of({0x1p-1074, 0, 0, 0, 0, 0}), (Budget{1000}));
+  EXPECT_EQ(budget_of({}), Budget{});
+  EXPECT_EQ(budget_of({1, infinity, 0, 0, 0, 0}), Budget{});
+  EXPECT_EQ(budget_of({1, nan_value, 0, 0, 0, 0}), Budget{});
+  EXPECT_EQ(budget_of({nan_value, 1, 0, 0, 0, 0}), Budget{});
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 20'000; ++i) {
+    std::array<double, stage_count> parts{};
+    for (double& part : parts) part = std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 30));
+    int sum = 0;
+    for (const std::uint16_t share : budget_of(parts)) sum += share;
+    ASSERT_EQ(sum, 1000);
+  }
+}
+
+TEST(Ranges, AreOctaves) {
+  EXPECT_EQ(range_octave(0), first_range);
+  EXPECT_EQ(range_octave(1e-30), first_range);
+  EXPECT_EQ(range_octave(1), 0);
+  EXPECT_EQ(range_octave(87.3), 6);
+  EXPECT_EQ(range_octave(1e30), last_range);
+  EXPECT_EQ(range_octave(infinity), last_range);
+}
+
+TEST(Ordinary, AreInputsOfMostTests) {
+  const std::string rest = " mask:causal causal:none scale:inverse-root shape:small";
+  EXPECT_TRUE(is_ordinary("scores:gaussian values:ones" + rest));
+  EXPECT_TRUE(is_ordinary("scores:near-ties values:low-weight-one-hot" + rest));
+  EXPECT_FALSE(is_ordinary("scores:gaussian-10 values:ones" + rest));
+  EXPECT_FALSE(is_ordinary("scores:gaussian values:huge" + rest));
+  EXPECT_FALSE(is_ordinary("scores:gaussian values:ones overrides:yes" + rest));
+  EXPECT_FALSE(is_ordinary("scores:gaussian values:ones mask:finite-sentinel scale:inverse-root"));
+  EXPECT_FALSE(is_ordinary("scores:gaussian values:ones mask:none scale:one"));
+  EXPECT_FALSE(is_ordinary(""));
+}
+
 /// A sample as cases of many kinds leave them.
 ErrorSample sample_of(std::int64_t k) {
   std::mt19937_64 random(static_cast<std::uint64_t>(k));
@@ -101,13 +141,16 @@ ErrorSample sample_of(std::int64_t k) {
   sample.scaled_error = any(3), sample.scaled_allowed = any(20);
   sample.bias = any(8) - 4, sample.squares = any(16);
   for (std::size_t i = 0; i < sample.atol.size(); ++i) sample.atol[i] = any(1e-3) / static_cast<double>(i + 1);
+  sample.budget = budget_of({any(1), any(1), any(1), any(1), any(1), any(1)});
+  sample.score_range = std::ldexp(any(1), static_cast<int>(random() % 40) - 10);
   return sample;
 }
 
 std::string words_of(std::int64_t k) {
   constexpr std::array<std::string_view, 3> values{"gaussian", "low-weight-one-hot", "ones"};
-  return "scores:" + std::string(k % 3 == 0 ? "heavy" : "spread") +
-         " mask:none values:" + std::string(values[static_cast<std::size_t>(k % 5 % 3)]) + " shape:small";
+  return "scores:" + std::string(k % 3 == 0 ? "heavy" : "gaussian") +
+         " mask:none scale:inverse-root values:" + std::string(values[static_cast<std::size_t>(k % 5 % 3)]) +
+         " shape:small";
 }
 
 TEST(ErrorTable, is_the_same_for_any_order_of_merging) {
@@ -122,7 +165,13 @@ TEST(ErrorTable, is_the_same_for_any_order_of_merging) {
   EXPECT_EQ(forwards, whole);
   EXPECT_EQ(backwards, whole);
   // Nothing is lost on the way: elements are counted by class and by sign, cases by class and by kind of scores.
-  std::int64_t elements = 0, cases = 0, by_scores = 0, by_sign = 0;
+  std::int64_t elements = 0, cases = 0, by_scores = 0, by_sign = 0, ordinary = 0;
+  for (const auto& [keys, cell] : whole.ordinary) ordinary += cell.cases;
+  std::int64_t expected_ordinary = 0;
+  for (std::int64_t k = 0; k < 700; ++k) expected_ordinary += is_ordinary(words_of(k)) ? 1 : 0;
+  EXPECT_EQ(ordinary, expected_ordinary);
+  EXPECT_GT(ordinary, 100);
+  EXPECT_GT(whole.ranges.size(), 10U);
   for (const auto& [key, cell] : whole.cells) {
     elements += cell.elements, cases += cell.cases;
     std::int64_t in_bins = 0;
@@ -142,13 +191,14 @@ TEST(ErrorCell, names_the_smallest_k_of_the_worst_and_its_condition) {
   ErrorCell cell;
   ErrorSample sample;
   sample.elements = 1;
-  sample.worst_utilisation = 0.5, sample.condition = 7;
+  sample.worst_utilisation = 0.5, sample.condition = 7, sample.budget = {1000};
   cell.add(9, sample);
-  sample.condition = 3;
+  sample.condition = 3, sample.budget = {0, 1000};
   cell.add(4, sample);
-  sample.worst_utilisation = 0.25, sample.condition = 100;
+  sample.worst_utilisation = 0.25, sample.condition = 100, sample.budget = {0, 0, 1000};
   cell.add(1, sample);
   EXPECT_EQ(cell.worst_k, 4);
+  EXPECT_EQ(cell.budget, (Budget{0, 1000}));
   EXPECT_EQ(size_of_code(cell.condition), 3);
   EXPECT_EQ(size_of_code(cell.worst_utilisation), 0.5);
 }
@@ -205,6 +255,7 @@ TEST(Journal, joins_errors_of_shards_and_ranges_to_the_same_bytes) {
 TEST(Journal, refuses_errors_that_were_changed) {
   const std::string text = to_text(journal_of(1, 20));
   const std::size_t cell = text.find("\"cells\":[\"") + 10, scores = text.find("\"scores\":[\"") + 11,
+                    ordinary = text.find("\"ordinary\":[\"") + 13, ranges = text.find("\"ranges\":\"") + 10,
                     octaves = text.find("\"octaves\":\"") + 11, signs = text.find("\"signs\":\"") + 9;
   const auto broken = [&](std::size_t at, std::size_t count, std::string_view by) {
     std::string changed = text;
@@ -224,6 +275,9 @@ TEST(Journal, refuses_errors_that_were_changed) {
   EXPECT_TRUE(broken(scores, 1, "9"));
   EXPECT_TRUE(broken(scores, 0, "0 heavy 3 4 5\",\""));
   EXPECT_TRUE(broken(octaves, 0, "63 1 1 "));
+  EXPECT_TRUE(broken(ranges, 0, "25 1 1 ")) << "beyond the last octave";
+  EXPECT_TRUE(broken(ranges, 0, "-9 1 1 "));
+  EXPECT_TRUE(broken(ordinary, 1, "4"));
   EXPECT_TRUE(broken(octaves, 0, "3 131009 1 ")) << "beyond the code of infinity";
   EXPECT_TRUE(broken(signs, 0, "65 1 1 "));
   EXPECT_TRUE(broken(signs, 0, "1 -1 1 "));
@@ -306,6 +360,10 @@ TEST(judge_attention, measures_errors_as_balls_do) {
       EXPECT_EQ(s.bias > 0, shift > 0);
     }
     EXPECT_GE(s.condition, 1);
+    int budget = 0;
+    for (const std::uint16_t share : s.budget) budget += share;
+    EXPECT_EQ(budget, 1000);
+    EXPECT_GT(s.score_range, 0);
     // No pair of tolerances rejects an element, and a smaller absolute one would.
     for (std::size_t i = 0; i < relative_steps.size(); ++i) {
       const double rtol = relative_steps[i] * 0x1p-24;

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "html.h"
+#include "property.h"
 
 namespace attest {
 namespace {
@@ -33,6 +35,9 @@ TEST(Suggested, StopsWhereMoreRelativeToleranceHardlyHelps) {
   // Exact answers need none.
   EXPECT_EQ(suggested(cell_of({0, 0, 0, 0, 0, 0}), u).atol, 0);
   EXPECT_EQ(suggested(cell_of({0, 0, 0, 0, 0, 0}), u).rtol, 0);
+  // What flushing would take away is no tolerance.
+  EXPECT_GE(suggested(cell_of({1e-44, 1e-44, 1e-44, 1e-44, 1e-44, 1e-44}), u, 0x1p-126).atol, 0x1p-126);
+  EXPECT_EQ(suggested(cell_of({0, 0, 0, 0, 0, 0}), u, 0x1p-126).atol, 0);
   EXPECT_EQ(suggested(cell_of({infinity, infinity, infinity, infinity, infinity, infinity}), u).atol, infinity);
 }
 
@@ -51,6 +56,7 @@ ErrorSample sample_of(std::int64_t keys, MaskEffect mask, double error) {
   sample.worst_error = error, sample.worst_ulp = 3, sample.worst_utilisation = 0.5, sample.bias = -2;
   sample.squares = 0.9;
   sample.atol.fill(error);
+  sample.scaled_error = 3, sample.scaled_allowed = 6, sample.budget = {100, 200, 300, 400, 0, 0};
   sample.histogram[1][utilisation_bin(0.5)] = 10;
   return sample;
 }
@@ -94,6 +100,41 @@ TEST(ToleranceRows, AreTheWholeEachClassAndEveryCombination) {
   EXPECT_TRUE(tolerance_rows(summarise({}, ""), {}).empty());
 }
 
+TEST(ToleranceRows, HaveOneOfOrdinaryInputsToCopy) {
+  Journal journal = journal_of("builtin:mine", "scores:gaussian values:gaussian mask:none scale:inverse-root");
+  BatchRecord huge{{"attention.oracle", "builtin:mine", "f32"}, 3, 4, {}, {}};
+  Verdict verdict{.utilisation = 0.5, .alarm = Alarm{.elements = 10, .beyond = 1, .worst = 1.5}};
+  verdict.errors = std::make_shared<ErrorSample>(sample_of(100, MaskEffect::none, 1e20));
+  huge.tally.add(3, verdict, "scores:gaussian values:huge mask:none scale:inverse-root");
+  journal.batches.push_back(huge);
+  const Summary summary = summarise(journal, "");
+  const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
+  EXPECT_GE(rows[0].tolerance.atol, 1e20);
+  ASSERT_TRUE(rows[0].alarm.has_value());
+  EXPECT_EQ(rows[0].alarm->worst, 1.5);
+  ASSERT_TRUE(rows[1].is_ordinary());
+  EXPECT_EQ(rows[1].keys, "all");
+  EXPECT_EQ(rows[1].cell.cases, 3);
+  EXPECT_EQ(rows[1].tolerance.atol, 4);
+  EXPECT_FALSE(rows[1].alarm.has_value());
+  EXPECT_EQ(rows[2].values + rows[2].keys, "ordinary1 key");
+  EXPECT_EQ(rows[3].values + rows[3].keys, "ordinarymore than 64 keys");
+  const auto json = nlohmann::json::parse(tolerances_json(rows, summary, journal));
+  EXPECT_EQ(json["rows"][0]["bounds"].size(), 3U);
+  EXPECT_EQ(json["rows"][0]["bounds"][1]["kind"], "probabilistic");
+  EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_utilisation"], 1.5);
+  EXPECT_EQ(json["rows"][1]["bounds"].size(), 2U) << "the alarm has no classes";
+}
+
+TEST(ToleranceRows, OfOrdinaryInputsHaveCasesInEveryRun) {
+  const auto property = std::ranges::find(catalogue(), "attention.oracle", &Property::name);
+  int ordinary = 0;
+  for (std::int64_t k = 0; k < 500; ++k)
+    ordinary += is_ordinary(generate(**property, DType::f32, 1, k).metadata.at("kinds")) ? 1 : 0;
+  EXPECT_GT(ordinary, 25);
+  EXPECT_LT(ordinary, 100);
+}
+
 TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
   const Journal journal = journal_of("exec:my kernel", "values:ones");
   const Summary summary = summarise(journal, "");
@@ -126,6 +167,9 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   EXPECT_EQ(json["rows"][0]["bound"], "proved");
   EXPECT_EQ(json["rows"][0]["worst_error"], 4.0);
   EXPECT_EQ(json["rows"][0]["atol"], 4.0);
+  EXPECT_EQ(json["rows"][0]["bounds"].size(), 2U) << "no alarm was asked for";
+  EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_error_over_u_sum"], 3.0);
+  EXPECT_EQ(json["rows"][0]["budget"]["weights"], 0.3);
   const std::string csv = tolerances_csv(rows, summary);
   EXPECT_EQ(csv.find("\"exec:\"\"</script>"), csv.find('\n') + 1);
   EXPECT_TRUE(csv.starts_with("kernel,name,"));
@@ -134,6 +178,14 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   EXPECT_EQ(page.find("<b>'"), std::string::npos);
   EXPECT_NE(page.find("more than 64 keys"), std::string::npos);
   EXPECT_NE(page.find("−0.2"), std::string::npos);
+}
+
+TEST(Tolerances, HaveAFieldForEveryHeading) {
+  const Journal journal = journal_of("mine", "values:ones");
+  const Summary summary = summarise(journal, "");
+  const std::string csv = tolerances_csv(tolerance_rows(summary, journal), summary);
+  const std::string heading = csv.substr(0, csv.find('\n')), last = csv.substr(csv.rfind('\n', csv.size() - 2));
+  EXPECT_EQ(std::ranges::count(heading, ','), std::ranges::count(last, ',')) << last;
 }
 
 TEST(Tolerances, AreNoFormulasInASpreadsheet) {

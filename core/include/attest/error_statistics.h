@@ -66,6 +66,34 @@ inline constexpr std::size_t key_classes = 4;
 /// "1 key", "2..16 keys", "17..64 keys", "more than 64 keys".
 [[nodiscard]] std::string_view key_class_name(std::size_t which);
 
+/// Where a bound comes from: its terms (error-bounds.md 1.1), as what they are about.
+enum class Stage : std::uint8_t {
+  scores,        ///< q.k, scale, mask: what not knowing the scores moves the answer by
+  exponentials,  ///< forming the exponent, exp, and what merges by log-sum-exp do to it
+  weights,       ///< rounding of the weights to their format
+  sums,          ///< the sum of the weights and that of weights times values, rescaling and merging included
+  output,        ///< normalisation and the rounding of the output
+  underflow      ///< of exp, of the weights and of the sums
+};
+inline constexpr std::size_t stage_count = 6;
+/// "scores" "exp" "weights" "sums" "output" "underflow".
+[[nodiscard]] std::string_view name_of(Stage);
+/// Shares of a bound by Stage, per mille: they add up to 1000, or are all 0 where nothing is known.
+using Budget = std::array<std::uint16_t, stage_count>;
+/// The shares of parts >= 0, rounded so that they add up: the largest remainders up, the first of equals. All 0 where
+/// all parts are, or one is not finite.
+[[nodiscard]] Budget budget_of(const std::array<double, stage_count>& parts);
+
+/// Octaves of the range of a row's scores, largest less least visible one: [2^e, 2^(e+1)), smaller and larger ones in
+/// the first and the last.
+inline constexpr int first_range = -8, last_range = 24;
+[[nodiscard]] int range_octave(double range);
+
+/// Inputs such as most test-suites have: normal, equal or repeated keys, scores of a size about 1, values that are
+/// normal, ones or one-hot, scale 1/sqrt(dk), no huge finite mask, no element set apart. By the generators' words;
+/// captured cases have none.
+[[nodiscard]] bool is_ordinary(std::string_view kinds);
+
 /// The errors of the judged elements of one case in its output format; elements of out, not lse.
 struct ErrorSample {
   std::int64_t keys = 0;
@@ -79,6 +107,8 @@ struct ErrorSample {
   /// There too: error and allowed over u times the sum of weight times |v|, u the unit roundoff of the output. 0: no
   /// such sum.
   double scaled_error = 0, scaled_allowed = 0;
+  Budget budget{};         ///< of what is allowed there
+  double score_range = 0;  ///< of the row there: its largest visible score less its least one
   /// Sums of (found - exact) / allowed, cut at +-4, and of its square; finite answers only.
   double bias = 0, squares = 0;
   /// For each of relative_steps the least atol with error <= atol + rtol |exact| for every element within its bound.
@@ -94,6 +124,8 @@ struct ErrorCell {
   LogCode worst_error = 0, worst_ulp = 0, worst_utilisation = 0;
   std::int64_t worst_k = -1;  ///< the smallest k that attains worst_utilisation; -1: no case
   LogCode condition = 0;      ///< of that case
+  Budget budget{};            ///< of that case
+  LogCode worst_scaled = 0;   ///< largest scaled_error
   FixedSum bias, squares;
   std::array<LogCode, relative_steps.size()> atol{};
   std::array<std::int64_t, utilisation_bins> histogram{};
@@ -136,6 +168,10 @@ struct ErrorTable {
   std::map<std::pair<std::size_t, std::string>, WorstOf> scores;
   /// By the exponent of the number of keys: [2^e, 2^(e+1)).
   std::map<int, ScaledError> octaves;
+  /// By range_octave of the row.
+  std::map<int, ScaledError> ranges;
+  /// Of ordinary cases (is_ordinary), by key_class. They are among `cells` too.
+  std::map<std::size_t, ErrorCell> ordinary;
   /// Elements by signed utilisation, as ErrorSample::histogram.
   std::array<std::array<std::int64_t, utilisation_bins>, 2> signs{};
 

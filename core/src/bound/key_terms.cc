@@ -283,24 +283,26 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
 
   // log-sum-exp (1.6 with C25): the constants' errors are not common shifts here.
   if (row.want_lse) {
+    grow(w.lse_E, n + 16);
+    double* const lse_E = w.lse_E.data();
     double up_lse = 0, down_lse = 0, up = 0, down = 0, up_shift = -1e300, down_shift = -1e300;
     for (std::int64_t j = 0; j < n; ++j) {
       const double e = E[j] - tm[j] + th_tau * std::fabs(g[j]) + p.th_l2e * std::fabs(s[j]) + row.shift_error;
       // A key that is gone, a mask with a huge error say, must not hide how well the others are known.
-      a[j] = la[j] + e > dead ? e : 0.0;
-      up_shift = std::max(up_shift, la[j] + a[j]);
-      down_shift = std::max(down_shift, la[j] - a[j]);
+      lse_E[j] = la[j] + e > dead ? e : 0.0;
+      up_shift = std::max(up_shift, la[j] + lse_E[j]);
+      down_shift = std::max(down_shift, la[j] - lse_E[j]);
     }
-    const double plain = most.E <= 0x1p-4 ? *std::max_element(a, a + n) : 1.0;
+    const double plain = most.E <= 0x1p-4 ? *std::max_element(lse_E, lse_E + n) : 1.0;
     if (plain <= 0x1p-4) {
       for (std::int64_t j = 0; j < n; ++j) {
-        up += alpha[j] * small_expm1(a[j]);
-        down += alpha[j] * (1 - small_exp_minus(a[j]));
+        up += alpha[j] * small_expm1(lse_E[j]);
+        down += alpha[j] * (1 - small_exp_minus(lse_E[j]));
       }
     } else {
       for (std::int64_t j = 0; j < n; ++j) {
-        up += a[j] < 1 ? alpha[j] * std::expm1(a[j]) : std::exp(la[j] + a[j]);
-        down -= alpha[j] * std::expm1(-a[j]);
+        up += lse_E[j] < 1 ? alpha[j] * std::expm1(lse_E[j]) : std::exp(la[j] + lse_E[j]);
+        down -= alpha[j] * std::expm1(-lse_E[j]);
       }
     }
     up_lse = std::log1p(up);
@@ -308,12 +310,12 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
     // The sums themselves where 1 + up overflows or 1 - down cancels.
     if (!(up < 0x1p900)) {
       up = 0;
-      for (std::int64_t j = 0; j < n; ++j) up += std::exp(la[j] + a[j] - up_shift);
+      for (std::int64_t j = 0; j < n; ++j) up += std::exp(la[j] + lse_E[j] - up_shift);
       up_lse = up_shift + std::log(up);
     }
     if (!(down < 0.5)) {
       down = 0;
-      for (std::int64_t j = 0; j < n; ++j) down += std::exp(la[j] - a[j] - down_shift);
+      for (std::int64_t j = 0; j < n; ++j) down += std::exp(la[j] - lse_E[j] - down_shift);
       down_lse = -(down_shift + std::log(down));
     }
     const double delta = std::max(up_lse, down_lse);

@@ -77,6 +77,7 @@ struct Denominator {
 /// Reusable memory of one thread.
 struct BoundScratch {
   std::vector<double> a, tm, E, ph, pp, caps;
+  std::vector<double> lse_E;  ///< errors of the exponents where nothing is centred: for the log-sum-exp
   std::vector<double> big_ph, big_pp, small_ph, small_pp;
   std::vector<std::int64_t> big_index, small_index, big_key, small_key;
   std::vector<double> S, A, A_small, nothing, S_lost, lost;

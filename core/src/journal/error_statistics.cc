@@ -4,6 +4,7 @@
 #include <charconv>
 #include <concepts>
 #include <limits>
+#include <ranges>
 
 #include "attest/json_writer.h"
 #include "attest/kinds.h"
@@ -48,13 +49,32 @@ std::string_view word_or_dash(const std::string& word) {
   return word.empty() ? std::string_view("-") : std::string_view(word);
 }
 
-void take_worst(ErrorCell& cell, LogCode utilisation, std::int64_t k, LogCode condition) {
+void take_worst(ErrorCell& cell, LogCode utilisation, std::int64_t k, LogCode condition, const Budget& budget) {
   const bool worse =
       utilisation > cell.worst_utilisation || (utilisation == cell.worst_utilisation && k < cell.worst_k);
   if (k < 0 || (cell.worst_k >= 0 && !worse)) return;
   cell.worst_utilisation = utilisation;
   cell.worst_k = k;
   cell.condition = condition;
+  cell.budget = budget;
+}
+
+bool is_one_of(std::string_view word, std::string_view words) {
+  for (const auto known : std::views::split(words, ' '))
+    if (std::string_view(known.begin(), known.end()) == word) return true;
+  return false;
+}
+
+/// What follows the class in a line.
+void write_cell(Line& line, const ErrorCell& cell) {
+  line << cell.cases << cell.elements;
+  line << cell.worst_error << cell.worst_ulp << cell.worst_utilisation << cell.worst_k << cell.condition;
+  for (const std::uint16_t share : cell.budget) line << share;
+  line << cell.worst_scaled << cell.bias << cell.squares;
+  for (const LogCode atol : cell.atol) line << atol;
+  // The histogram last: bin, count, bin, count, …
+  for (std::size_t bin = 0; bin < utilisation_bins; ++bin)
+    if (cell.histogram[bin] != 0) line << bin << cell.histogram[bin];
 }
 
 }  // namespace
@@ -91,6 +111,48 @@ std::string_view name_of(MaskEffect effect) {
   return names[static_cast<std::size_t>(effect)];
 }
 
+std::string_view name_of(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"scores", "exp", "weights", "sums", "output", "underflow"};
+  return names[static_cast<std::size_t>(stage)];
+}
+
+Budget budget_of(const std::array<double, stage_count>& parts) {
+  const double most = *std::ranges::max_element(parts);
+  // Divided by the largest first: their sum may leave the range.
+  double sum = 0;
+  for (const double part : parts) sum += part / most;
+  if (!(most > 0) || !std::isfinite(sum)) return {};
+  Budget shares{};
+  std::array<double, stage_count> rest{};
+  int missing = 1000;
+  for (std::size_t i = 0; i < stage_count; ++i) {
+    const double share = 1000 * (parts[i] / most / sum);
+    shares[i] = static_cast<std::uint16_t>(share);
+    rest[i] = share - shares[i];
+    missing -= shares[i];
+  }
+  for (; missing > 0; --missing) {
+    const auto next = static_cast<std::size_t>(std::ranges::max_element(rest) - rest.begin());
+    ++shares[next];
+    rest[next] = -1;
+  }
+  return shares;
+}
+
+int range_octave(double range) {
+  if (!(range > 0)) return first_range;
+  return std::isfinite(range) ? std::clamp(std::ilogb(range), first_range, last_range) : last_range;
+}
+
+bool is_ordinary(std::string_view kinds) {
+  return is_one_of(kind_in(kinds, "scores:"),
+                   "gaussian gaussian-0.1 exact-ties near-ties duplicate-keys "
+                   "zero-queries") &&
+         is_one_of(kind_in(kinds, "values:"), "gaussian ones half-ones one-hot low-weight-one-hot") &&
+         kind_in(kinds, "scale:") == "inverse-root" && kind_in(kinds, "mask:") != "finite-sentinel" &&
+         kind_in(kinds, "overrides:").empty();
+}
+
 std::size_t key_class(std::int64_t keys) {
   return keys <= 1 ? 0 : keys <= 16 ? 1 : keys <= 64 ? 2 : 3;
 }
@@ -105,7 +167,8 @@ void ErrorCell::add(std::int64_t k, const ErrorSample& sample) {
   elements += sample.elements;
   worst_error = std::max(worst_error, code_of(sample.worst_error));
   worst_ulp = std::max(worst_ulp, code_of(sample.worst_ulp));
-  take_worst(*this, code_of(sample.worst_utilisation), k, code_of(sample.condition));
+  take_worst(*this, code_of(sample.worst_utilisation), k, code_of(sample.condition), sample.budget);
+  worst_scaled = std::max(worst_scaled, code_of(sample.scaled_error));
   bias.add(sample.bias);
   squares.add(sample.squares);
   for (std::size_t i = 0; i < atol.size(); ++i) atol[i] = std::max(atol[i], code_of(sample.atol[i]));
@@ -118,7 +181,8 @@ void ErrorCell::merge(const ErrorCell& other) {
   elements += other.elements;
   worst_error = std::max(worst_error, other.worst_error);
   worst_ulp = std::max(worst_ulp, other.worst_ulp);
-  take_worst(*this, other.worst_utilisation, other.worst_k, other.condition);
+  take_worst(*this, other.worst_utilisation, other.worst_k, other.condition, other.budget);
+  worst_scaled = std::max(worst_scaled, other.worst_scaled);
   bias.merge(other.bias);
   squares.merge(other.squares);
   for (std::size_t i = 0; i < atol.size(); ++i) atol[i] = std::max(atol[i], other.atol[i]);
@@ -152,9 +216,13 @@ void ErrorTable::add(std::int64_t k, const ErrorSample& sample, std::string_view
     ++worst.cases;
     worst.worst = std::max(worst.worst, code_of(sample.worst_utilisation));
   }
+  if (is_ordinary(kinds)) ordinary[shape].add(k, sample);
   if (sample.keys > 0 && sample.scaled_error > 0) {
+    const ScaledError scaled{code_of(sample.scaled_error), code_of(sample.scaled_allowed)};
     ScaledError& octave = octaves[static_cast<int>(std::bit_width(static_cast<std::uint64_t>(sample.keys))) - 1];
-    octave = std::max(octave, {code_of(sample.scaled_error), code_of(sample.scaled_allowed)});
+    ScaledError& range = ranges[range_octave(sample.score_range)];
+    octave = std::max(octave, scaled);
+    range = std::max(range, scaled);
   }
   for (std::size_t side = 0; side < 2; ++side)
     for (std::size_t bin = 0; bin < utilisation_bins; ++bin) signs[side][bin] += sample.histogram[side][bin];
@@ -168,6 +236,8 @@ void ErrorTable::merge(const ErrorTable& other) {
     worst.worst = std::max(worst.worst, one.worst);
   }
   for (const auto& [exponent, one] : other.octaves) octaves[exponent] = std::max(octaves[exponent], one);
+  for (const auto& [exponent, one] : other.ranges) ranges[exponent] = std::max(ranges[exponent], one);
+  for (const auto& [keys, cell] : other.ordinary) ordinary[keys].merge(cell);
   for (std::size_t side = 0; side < 2; ++side)
     for (std::size_t bin = 0; bin < utilisation_bins; ++bin) signs[side][bin] += other.signs[side][bin];
 }
@@ -176,26 +246,29 @@ void write_errors(JsonWriter& json, const ErrorTable& table) {
   json.begin_object().key("cells").begin_array();
   for (const auto& [key, cell] : table.cells) {
     Line line;
-    line << key.keys << static_cast<int>(key.mask) << word_or_dash(key.values) << cell.cases << cell.elements;
-    line << cell.worst_error << cell.worst_ulp << cell.worst_utilisation << cell.worst_k << cell.condition;
-    line << cell.bias << cell.squares;
-    for (const LogCode atol : cell.atol) line << atol;
-    // The histogram last: bin, count, bin, count, …
-    for (std::size_t bin = 0; bin < utilisation_bins; ++bin)
-      if (cell.histogram[bin] != 0) line << bin << cell.histogram[bin];
+    line << key.keys << static_cast<int>(key.mask) << word_or_dash(key.values);
+    write_cell(line, cell);
     write_line(json, line.text());
   }
   json.end_array().key("scores").begin_array();
   for (const auto& [key, worst] : table.scores)
     write_line(json, (Line() << key.first << key.second << worst.cases << worst.worst).text());
+  json.end_array().key("ordinary").begin_array();
+  for (const auto& [keys, cell] : table.ordinary) {
+    Line line;
+    line << keys;
+    write_cell(line, cell);
+    write_line(json, line.text());
+  }
   json.end_array();
-  Line octaves, signs;
+  Line octaves, ranges, signs;
   for (const auto& [exponent, one] : table.octaves) octaves << exponent << one.error << one.allowed;
+  for (const auto& [exponent, one] : table.ranges) ranges << exponent << one.error << one.allowed;
   for (std::size_t bin = 0; bin < utilisation_bins; ++bin) {
     if (table.signs[0][bin] != 0 || table.signs[1][bin] != 0)
       signs << bin << table.signs[0][bin] << table.signs[1][bin];
   }
-  json.member("octaves", octaves.text()).member("signs", signs.text()).end_object();
+  json.member("octaves", octaves.text()).member("ranges", ranges.text()).member("signs", signs.text()).end_object();
 }
 
 }  // namespace attest

@@ -191,10 +191,29 @@ class Line {
   std::string_view text_;
 };
 
-ErrorTable errors_of(Members members) {
+/// What follows the class in a line of "cells" or "ordinary".
+void take_cell(Line& line, ErrorCell& cell) {
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
+  if (cell.cases != 0) throw BadLine("\"errors\" holds a class twice");
+  cell.cases = line.next(1);
+  cell.elements = line.next(1);
+  cell.worst_error = line.code(), cell.worst_ulp = line.code(), cell.worst_utilisation = line.code();
+  cell.worst_k = line.next(0);
+  cell.condition = line.code();
+  for (std::uint16_t& share : cell.budget) share = static_cast<std::uint16_t>(line.next(0, 1000));
+  cell.worst_scaled = line.code();
+  cell.bias = line.sum(any);
+  cell.squares = line.sum(0);
+  for (LogCode& atol : cell.atol) atol = line.code();
+  while (line.more()) {
+    const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
+    cell.histogram[bin] = line.next(1);
+  }
+}
+
+ErrorTable errors_of(Members members) {
   ErrorTable table;
-  const Json cells = members.array("cells"), scores = members.array("scores");
+  const Json cells = members.array("cells"), scores = members.array("scores"), ordinary = members.array("ordinary");
   for (const Json& text : cells) {
     Line line(text);
     ErrorClass key;
@@ -202,20 +221,12 @@ ErrorTable errors_of(Members members) {
     key.mask = static_cast<MaskEffect>(line.next(0, 3));
     key.values = line.word();
     if (key.values == "-") key.values.clear();
-    ErrorCell& cell = table.cells[key];
-    if (cell.cases != 0) throw BadLine("\"errors\" holds a class twice");
-    cell.cases = line.next(1);
-    cell.elements = line.next(1);
-    cell.worst_error = line.code(), cell.worst_ulp = line.code(), cell.worst_utilisation = line.code();
-    cell.worst_k = line.next(0);
-    cell.condition = line.code();
-    cell.bias = line.sum(any);
-    cell.squares = line.sum(0);
-    for (LogCode& atol : cell.atol) atol = line.code();
-    while (line.more()) {
-      const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
-      cell.histogram[bin] = line.next(1);
-    }
+    take_cell(line, table.cells[key]);
+  }
+  for (const Json& text : ordinary) {
+    Line line(text);
+    const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
+    take_cell(line, table.ordinary[keys]);
   }
   for (const Json& text : scores) {
     Line line(text);
@@ -225,11 +236,16 @@ ErrorTable errors_of(Members members) {
     worst.worst = line.code();
     line.finish();
   }
-  const Json octaves = members.take("octaves"), signs = members.take("signs");
+  const Json octaves = members.take("octaves"), ranges = members.take("ranges"), signs = members.take("signs");
   for (Line line(octaves); line.more();) {
     ScaledError& octave = table.octaves[static_cast<int>(line.next(0, 62))];
     octave.error = line.code();
     octave.allowed = line.code();
+  }
+  for (Line line(ranges); line.more();) {
+    ScaledError& range = table.ranges[static_cast<int>(line.next(first_range, last_range))];
+    range.error = line.code();
+    range.allowed = line.code();
   }
   for (Line line(signs); line.more();) {
     const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "../bound/budget.h"
+
 namespace attest::detail {
 namespace {
 
@@ -80,6 +82,10 @@ void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact,
   const bool scalable = scale > 0 && std::isfinite(scale) && std::isfinite(decision.error);
   sample_->scaled_error = scalable ? decision.error / scale : 0;
   sample_->scaled_allowed = scalable ? decision.allowed / scale : 0;
+  sample_->budget = budget_of(
+      budget_parts(oracle.profile(), keys, oracle.terms(), values, oracle.element(k), k, exact, oracle.scratch()));
+  const auto [least, most] = std::minmax_element(keys.s, keys.s + keys.n);
+  sample_->score_range = keys.n == 0 ? 0 : *most - *least;
 }
 
 std::shared_ptr<const ErrorSample> ErrorMeter::take(std::int64_t keys) {

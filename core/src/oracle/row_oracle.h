@@ -50,6 +50,7 @@ class RowOracle {
   [[nodiscard]] const BallRow& balls() const { return balls_; }
   [[nodiscard]] const Row& row() const { return row_; }
   [[nodiscard]] const BoundScratch& scratch() const { return scratch_; }
+  [[nodiscard]] const Profile& profile() const { return *profile_; }
 
  private:
   /// Evaluates terms and elements from row_.keys; is the bound certified?
