@@ -8,6 +8,7 @@
 #include "attest/json_writer.h"
 #include "explain.h"
 #include "interrupt.h"
+#include "stages.h"
 #include "text.h"
 #include "watched_kernel.h"
 
@@ -17,9 +18,12 @@ namespace {
 constexpr std::string_view event = "explanation";
 /// More cases than these refute no more than these do.
 constexpr std::size_t most_cases = 24;
+/// Of so many it is asked which stage goes wrong first.
+constexpr std::size_t most_stages = 6;
 
 struct Findings {
   std::vector<BeyondBound> beyond;
+  std::vector<Case> wrong;  ///< of attention: the same, and those that are not finite
   std::int64_t others = 0;  ///< violated in another way
 };
 
@@ -48,8 +52,53 @@ std::string json_of(const std::vector<Explanation>& changes) {
   return json.text();
 }
 
+/// How a stage is spoken of.
+std::string_view words_of(Stage stage) {
+  switch (stage) {
+    case Stage::scores:
+      return "the scores";
+    case Stage::weights:
+    case Stage::exponentials:
+      return "the weights";
+    case Stage::output:
+      return "the output's normalisation or rounding";
+    case Stage::sums:
+    case Stage::underflow:
+      break;
+  }
+  return "the sums over keys";
+}
+
+/// Where the cases go wrong first, in one line; empty where there is none to ask about.
+std::string stages_text(Kernel& kernel, const std::vector<Case>& cases) {
+  std::map<Stage, std::pair<std::size_t, std::string>> found;
+  std::string why_not;
+  std::size_t determined = 0;
+  for (const Case& c : cases) {
+    StageFound one = stage_of(kernel, c);
+    if (!one.stage) {
+      if (why_not.empty()) why_not = std::move(one.evidence);
+      continue;
+    }
+    ++determined;
+    auto& [count, evidence] = found[*one.stage];
+    if (count++ == 0) evidence = std::move(one.evidence);
+  }
+  if (cases.empty()) return {};
+  if (found.empty()) return fmt::format("which stage goes wrong first is not determined: {}", why_not);
+  std::string text = "what goes wrong first: ";
+  for (const auto& [stage, told] : found) {
+    if (stage != found.begin()->first) text += "; ";
+    text += fmt::format("{}, in {} of {} cases ({})", words_of(stage), told.first, cases.size(), told.second);
+  }
+  if (determined < cases.size()) text += fmt::format("; not determined in {}", cases.size() - determined);
+  return text;
+}
+
 KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Findings& findings) {
   WatchedKernel watched(kernel, interrupt_requested);
+  if (findings.beyond.empty())
+    return {.kernel = kernel.id(), .dtype = dtype, .text = stages_text(watched, findings.wrong), .changes = "[]"};
   const std::vector<Explanation> found = explain(watched, findings.beyond);
   const std::size_t count = findings.beyond.size();
   const std::size_t excused = found.empty() ? 0 : found.front().excused;
@@ -64,6 +113,7 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   }
   if (excused > 0)
     result.text += fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
+  result.text += "; " + stages_text(watched, findings.wrong);
   if (findings.others > 0)
     result.text += fmt::format("; {} further finding{} not about how large an error is", findings.others,
                                findings.others == 1 ? " is" : "s are");
@@ -78,21 +128,23 @@ std::vector<KernelExplanation> explanations_of(const Journal& journal, const Run
   for (const FindingRecord& finding : journal.findings) {
     if (finding.verdict.outcome != Outcome::violated) continue;
     Findings& findings = by_kernel[{finding.subject.kernel, finding.subject.dtype}];
-    if (finding.verdict.violation != Violation::bound) {
-      ++findings.others;
-      continue;
-    }
+    const bool bound = finding.verdict.violation == Violation::bound;
+    if (!bound) ++findings.others;
+    if (!bound && finding.verdict.violation != Violation::not_finite) continue;
     const auto property = std::ranges::find(catalogue(), std::string_view(finding.subject.property), &Property::name);
     const std::filesystem::path file = folder.path() / finding.case_file;
-    if (property == catalogue().end() || findings.beyond.size() == most_cases || !std::filesystem::exists(file))
-      continue;
-    findings.beyond.push_back({*property, load_case(file)});
+    if (property == catalogue().end() || !std::filesystem::exists(file)) continue;
+    const bool asked = (*property)->operation == Operation::attention && findings.wrong.size() < most_stages;
+    if (!asked && (!bound || findings.beyond.size() == most_cases)) continue;
+    Case c = load_case(file);
+    if (asked) findings.wrong.push_back(c);
+    if (bound && findings.beyond.size() < most_cases) findings.beyond.push_back({*property, std::move(c)});
   }
   std::vector<KernelExplanation> explanations;
   for (const auto& [key, findings] : by_kernel) {
     const auto kernel =
         std::ranges::find_if(kernels, [&](const std::unique_ptr<Kernel>& one) { return one->id() == key.first; });
-    if (kernel == kernels.end() || findings.beyond.empty()) continue;
+    if (kernel == kernels.end() || (findings.beyond.empty() && findings.wrong.empty())) continue;
     explanations.push_back(explained(**kernel, key.second, findings));
   }
   return explanations;

@@ -19,8 +19,9 @@ struct KernelExplanation {
   std::string changes;  ///< JSON: an array of {"words", "arithmetic", "utilisation"}, empty where nothing explains them
 };
 
-/// One for every kernel and dtype that has a violated bound among the findings: its saved cases are run again under
-/// other arithmetics (explain.h). A finding whose file is not there is passed over. Throws Abandoned on an interrupt.
+/// One for every kernel and dtype that has a violated bound or a non-finite output among the findings: its saved cases
+/// are run again under other arithmetics (explain.h), and fed with exact stages to see which goes wrong first
+/// (stages.h). A finding whose file is not there is passed over. Throws Abandoned on an interrupt.
 [[nodiscard]] std::vector<KernelExplanation> explanations_of(const Journal& journal, const RunFolder& folder,
                                                              std::span<const std::unique_ptr<Kernel>> kernels);
 

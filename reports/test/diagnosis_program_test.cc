@@ -34,6 +34,7 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
   EXPECT_EQ(result.status, 1) << result.output;
   EXPECT_NE(result.output.find("explained coarse in f32: all 3 saved cases are consistent with "), std::string::npos)
       << result.output;
+  EXPECT_NE(result.output.find("what goes wrong first: the weights, in "), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("violated attention.oracle by coarse"), std::string::npos) << "never instead of it";
   const auto kernel = summary_of(folder, "run")["kernels"][0];
   EXPECT_EQ(kernel["verdict"], "violated");
