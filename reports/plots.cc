@@ -7,10 +7,12 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
 
+#include "attest/dtype.h"
 #include "html_elements.h"
 #include "vega_script.h"
 
@@ -26,7 +28,7 @@ struct Plot {
 
 /// A kernel in a dtype, and its table.
 struct Measured {
-  std::string name;
+  std::string name, dtype;
   const ErrorTable* table;
   double worst;  ///< utilisation
 };
@@ -36,7 +38,8 @@ std::vector<Measured> measured_in(const Summary& summary) {
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       if (!property.tally.errors.empty())
-        all.push_back({kernel.name + " " + kernel.dtype, &property.tally.errors, property.tally.worst_utilisation});
+        all.push_back(
+            {kernel.name + " " + kernel.dtype, kernel.dtype, &property.tally.errors, property.tally.worst_utilisation});
     }
   }
   return all;
@@ -206,6 +209,106 @@ Plot heat_map(const std::vector<Measured>& all) {
   return plot;
 }
 
+/// Where exp of a score below the largest one leaves the normal numbers of the dtypes here, and where all of them.
+Json underflow_edges(const std::vector<Measured>& all) {
+  std::set<std::string> dtypes;
+  for (const Measured& one : all) dtypes.insert(one.dtype);
+  Json edges = Json::array();
+  for (const std::string& name : dtypes) {
+    const std::optional<DType> dtype = dtype_named(name);
+    if (!dtype || *dtype == DType::boolean) continue;
+    edges.push_back({{"x", -std::log(format_of(*dtype).min_normal)}, {"text", name + " subnormal"}});
+    edges.push_back({{"x", -std::log(format_of(*dtype).min_subnormal)}, {"text", name + " zero"}});
+  }
+  return edges;
+}
+
+Plot errors_by_range(const std::vector<Measured>& all) {
+  Plot plot{
+      "Error by range of scores",
+      "Largest error over u Σα|v| among the worst elements of the cases, by the octave of the row's largest score "
+      "less its least; dashed: the proved bound of that element; both are cut at 10⁻² and 10⁴. Upright lines: "
+      "where exp underflows in the dtype, to subnormal numbers and to zero.",
+      {}};
+  Json values = Json::array();
+  const std::vector<Measured> shown = worst_lines(all, plot.words);
+  for (const Measured& one : shown) {
+    for (const auto& [exponent, scaled] : one.table->ranges) {
+      const double error = size_of_code(scaled.error), allowed = size_of_code(scaled.allowed);
+      constexpr double least = 0.01, most = 1e4;
+      values.push_back({{"of", one.name},
+                        {"x", std::exp2(exponent)},
+                        {"y", std::clamp(error, least, most)},
+                        {"allowed", std::clamp(allowed, least, most)}});
+    }
+  }
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["data"].push_back({{"name", "edges"}, {"values", underflow_edges(shown)}});
+  plot.spec["scales"] =
+      Json::array({Json::parse(R"json({"name": "x", "type": "log", "base": 2, "range": "width", "domain": {"fields": [
+        {"data": "rows", "field": "x"}, {"data": "edges", "field": "x"}]}})json"),
+                   Json::parse(R"json({"name": "y", "type": "log", "base": 10, "range": "height", "nice": true,
+        "domain": {"data": "rows", "fields": ["y", "allowed"]}})json"),
+                   colours()});
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "title": "range of scores, from",
+    "format": "~g", "tickCount": 8}, {"orient": "left", "scale": "y", "title": "error / (u Σα|v|)", "grid": true,
+    "tickCount": 6, "format": ".1~g"}])json");
+  plot.spec["legends"] = Json::parse(R"json([{"stroke": "colour", "symbolType": "stroke"}])json");
+  plot.spec["marks"] = Json::array({lines("linear", "y", false), lines("linear", "allowed", true),
+                                    Json::parse(R"json({"type": "rule", "from": {"data": "edges"}, "encode": {"enter": {
+        "x": {"scale": "x", "field": "x"}, "y": {"value": 0}, "y2": {"signal": "height"},
+        "stroke": {"value": "#c4314b"}, "strokeOpacity": {"value": 0.6}, "strokeDash": {"value": [4, 3]}}}})json"),
+                                    Json::parse(R"json({"type": "text", "from": {"data": "edges"}, "encode": {"enter": {
+        "x": {"scale": "x", "field": "x", "offset": -3}, "y": {"value": 2}, "text": {"field": "text"},
+        "angle": {"value": -90}, "align": {"value": "right"}, "fontSize": {"value": 10},
+        "fill": {"value": "currentColor"}}}})json")});
+  return plot;
+}
+
+/// More bars than these are no picture.
+constexpr std::size_t most_bars = 40;
+
+Plot budgets(const std::vector<Measured>& all) {
+  Json values = Json::array();
+  std::size_t bars = 0;
+  for (const Measured& one : all) {
+    ErrorCell ordinary, whole;
+    for (const auto& [keys, cell] : one.table->ordinary) ordinary.merge(cell);
+    for (const auto& [key, cell] : one.table->cells) whole.merge(cell);
+    const Budget& budget = ordinary.cases > 0 ? ordinary.budget : whole.budget;
+    if (budget == Budget{} || bars == most_bars) continue;
+    ++bars;
+    double from = 0;
+    for (std::size_t i = 0; i < stage_count; ++i) {
+      const double to = from + budget[i] / 1000.0;
+      values.push_back({{"of", one.name}, {"stage", name_of(static_cast<Stage>(i))}, {"from", from}, {"to", to}});
+      from = to;
+    }
+  }
+  Plot plot{
+      "Where the allowed error comes from",
+      "Shares of the proved bound at the worst case with ordinary inputs (at the worst of all where there was none): "
+      "not knowing the scores, the exponentials, rounded weights, sums over keys, normalisation and output, "
+      "underflow. It is what is allowed, not what was found.",
+      {}};
+  plot.spec = spec_of(plot.words, std::move(values));
+  plot.spec["height"] = 24 * std::max<std::size_t>(bars, 1);
+  plot.spec["scales"] = Json::parse(R"json([
+    {"name": "x", "type": "linear", "range": "width", "domain": [0, 1]},
+    {"name": "y", "type": "band", "range": "height", "padding": 0.15, "domain": {"data": "rows", "field": "of"}},
+    {"name": "colour", "type": "ordinal", "range": {"scheme": "tableau10"}}])json");
+  Json stages = Json::array();
+  for (std::size_t i = 0; i < stage_count; ++i) stages.push_back(name_of(static_cast<Stage>(i)));
+  plot.spec["scales"][2]["domain"] = stages;
+  plot.spec["axes"] = Json::parse(R"json([{"orient": "bottom", "scale": "x", "format": "%", "title": "of the bound"},
+    {"orient": "left", "scale": "y"}])json");
+  plot.spec["legends"] = Json::parse(R"json([{"fill": "colour", "symbolType": "square", "columns": 6}])json");
+  plot.spec["marks"] = Json::parse(R"json([{"type": "rect", "from": {"data": "rows"}, "encode": {"enter": {
+    "x": {"scale": "x", "field": "from"}, "x2": {"scale": "x", "field": "to"}, "y": {"scale": "y", "field": "of"},
+    "height": {"scale": "y", "band": 1}, "fill": {"scale": "colour", "field": "stage"}}}}])json");
+  return plot;
+}
+
 Plot signs(const std::vector<Measured>& all) {
   std::array<std::array<std::int64_t, utilisation_bins>, 2> sum{};
   for (const Measured& one : all)
@@ -306,7 +409,7 @@ Plot campaign(const std::vector<Progress>& all) {
 std::vector<Plot> plots_of(const Summary& summary, std::vector<BatchRecord> batches) {
   std::vector<Plot> plots;
   if (const std::vector<Measured> all = measured_in(summary); !all.empty())
-    plots = {distribution(all), errors_by_keys(all), heat_map(all), signs(all)};
+    plots = {distribution(all), errors_by_keys(all), heat_map(all), signs(all), errors_by_range(all), budgets(all)};
   if (const std::vector<Progress> all = progress_of(std::move(batches)); !all.empty()) plots.push_back(campaign(all));
   return plots;
 }

@@ -45,9 +45,9 @@ TEST(Page, DrawsEveryPlotAndFetchesNothing) {
   if (page.find("built without Vega") != std::string::npos) GTEST_SKIP() << "the program was built without Vega";
   ASSERT_EQ(shell(folder, opened_in_browser).status, 0) << read_file(folder / "page.log");
   const std::string dom = read_file(folder / "page.dom"), log = read_file(folder / "page.log");
-  EXPECT_EQ(count_of(page, "<figure class=\"plot\">"), 4U);
-  EXPECT_EQ(count_of(dom, "data-drawn=\"yes\""), 4U) << log;
-  EXPECT_GE(count_of(dom, "<svg"), 4U);
+  EXPECT_EQ(count_of(page, "<figure class=\"plot\">"), 6U);
+  EXPECT_EQ(count_of(dom, "data-drawn=\"yes\""), 6U) << log;
+  EXPECT_GE(count_of(dom, "<svg"), 6U);
   // A script's error, and what the policy refused to load.
   EXPECT_EQ(log.find("CONSOLE"), std::string::npos) << log;
   EXPECT_EQ(count_of(page, "default-src 'none'"), 1U);

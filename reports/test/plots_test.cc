@@ -30,6 +30,7 @@ Journal journal_of(const std::string& kernel) {
   sample->keys = 9, sample->elements = 1, sample->worst_utilisation = 0.5;
   sample->scaled_error = 1, sample->scaled_allowed = 2;
   sample->histogram[0][utilisation_bin(0.5)] = 1;
+  sample->score_range = 50, sample->budget = {250, 0, 750};
   Verdict verdict{.utilisation = 0.5};
   verdict.errors = sample;
   batch.tally.add(0, verdict, "scores:</script> values:ones");
@@ -46,8 +47,8 @@ TEST(Plots, AreThereOnlyWithErrorsAndWithVega) {
     EXPECT_NE(plots.html.find("built without Vega"), std::string::npos);
     EXPECT_EQ(plots.script, "");
   } else {
-    EXPECT_NE(plots.html.find("id=\"plot-3\""), std::string::npos);
-    EXPECT_EQ(plots.html.find("id=\"plot-4\""), std::string::npos);
+    EXPECT_NE(plots.html.find("id=\"plot-5\""), std::string::npos);
+    EXPECT_EQ(plots.html.find("id=\"plot-6\""), std::string::npos);
   }
 }
 
@@ -95,6 +96,22 @@ TEST(Plots, DrawTheSquareRootOfNAndTheWorstLinesOnly) {
   EXPECT_NE(specs[0]["description"].get<std::string>().find("Of 14 the 10"), std::string::npos);
   // 9 keys are of the octave from 8.
   EXPECT_EQ(specs[1]["data"][1]["values"], nlohmann::json::parse(R"([{"x": 8.0, "y": 2.8284271247461903}])"));
+}
+
+TEST(Plots, ShowTheRangeOfScoresBesideUnderflowAndWhereBoundsComeFrom) {
+  if (vega_script().empty()) GTEST_SKIP() << "the program was built without Vega";
+  const Journal journal = journal_of("mine");
+  const nlohmann::json specs = specs_in(page_plots(summarise(journal, ""), {}, "n").script);
+  ASSERT_EQ(specs.size(), 6U);
+  EXPECT_EQ(specs[4]["data"][0]["values"],
+            nlohmann::json::parse(R"([{"of": "mine f32", "x": 32.0, "y": 1.0, "allowed": 2.0}])"));
+  const nlohmann::json edges = specs[4]["data"][1]["values"];
+  EXPECT_NEAR(edges[0]["x"].get<double>(), 87.3365, 1e-3) << "-ln 2^-126";
+  EXPECT_NEAR(edges[1]["x"].get<double>(), 103.279, 1e-3) << "-ln 2^-149";
+  double share = 0;
+  for (const auto& bar : specs[5]["data"][0]["values"])
+    if (bar["stage"] == "weights") share = bar["to"].get<double>() - bar["from"].get<double>();
+  EXPECT_NEAR(share, 0.75, 1e-12);
 }
 
 TEST(Plots, TakeNoWordOfAKernelForMarkup) {
