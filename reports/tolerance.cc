@@ -9,6 +9,7 @@
 
 #include "attest/dtype.h"
 #include "attest/json_writer.h"
+#include "fault_margins.h"
 #include "figures.h"
 #include "run_folder.h"
 #include "version.h"
@@ -70,12 +71,18 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
     return rows.back();
   };
   add(all).alarm = alarm;
-  if (ordinary.cases > 0) add(ordinary).values = "ordinary";
-  if (table.ordinary.size() > 1) {
-    for (const auto& [keys, cell] : table.ordinary) {
-      ToleranceRow& one = add(cell);
-      one.keys = key_class_name(keys), one.values = "ordinary";
+  const auto add_ordinary = [&](const ErrorCell& cell) -> ToleranceRow& {
+    ToleranceRow& one = add(cell);
+    one.values = "ordinary";
+    if (const std::optional<DType> dtype = dtype_named(row.dtype); dtype && *dtype != DType::boolean) {
+      Misses misses = misses_of(one.tolerance, *dtype);
+      one.missed = std::move(misses.faults), one.missed_of = misses.of;
     }
+    return one;
+  };
+  if (ordinary.cases > 0) add_ordinary(ordinary);
+  if (table.ordinary.size() > 1) {
+    for (const auto& [keys, cell] : table.ordinary) add_ordinary(cell).keys = key_class_name(keys);
   }
   for (const auto& [keys, cell] : by_keys) add(cell).keys = key_class_name(keys);
   for (const auto& [mask, cell] : by_mask) add(cell).mask = name_of(mask);
@@ -165,6 +172,11 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
       json.member(name_of(static_cast<Stage>(i)), static_cast<double>(cell.budget[i]) / 1000);
     json.end_object();
     json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    if (row.is_ordinary()) {
+      json.key("misses").begin_object().member("of", row.missed_of).key("faults").begin_array();
+      for (const std::string_view fault : row.missed) json.value(fault);
+      json.end_array().end_object();
+    }
     json.member("rerun", rerun_line(row, summary)).end_object();
   }
   return json.end_array().end_object().text() + '\n';
@@ -175,7 +187,7 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
       "kernel,name,property,dtype,accumulate,keys,mask,values,cases,elements,worst_error,worst_ulp,bound,"
       "worst_utilisation,p999_utilisation,rms_utilisation,bias,worst_k,worst_condition,worst_probabilistic_utilisation,"
       "worst_error_over_u_sum,budget_scores,budget_exp,budget_weights,budget_sums,budget_output,budget_underflow,atol,"
-      "rtol,rerun\n";
+      "rtol,faults_missed,of_faults,rerun\n";
   for (const ToleranceRow& row : rows) {
     for (const std::string* text :
          {&row.kernel, &row.name, &row.property, &row.dtype, &row.accumulate, &row.keys, &row.mask, &row.values})
@@ -190,6 +202,7 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
                        row.alarm ? number_text(row.alarm->worst) : "", number_text(size_of_code(cell.worst_scaled)));
     for (const std::uint16_t share : cell.budget) csv += number_text(share / 1000.0) + ',';
     csv += fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
+    csv += row.is_ordinary() ? fmt::format("{},{},", row.missed.size(), row.missed_of) : ",,";
     csv += csv_field(rerun_line(row, summary)) + '\n';
   }
   return csv;

@@ -39,6 +39,10 @@ struct ToleranceRow {
   Tolerance tolerance;
   /// What the alarm said of all cases; nothing in a row of a class, or where none was asked for.
   std::optional<Alarm> alarm = {};
+  /// Of ordinary rows: the planted faults that the tolerance misses on half of the ordinary cases that show them, or on
+  /// more, and of how many that are measured in the dtype (fault_margins.h).
+  std::vector<std::string_view> missed = {};
+  std::int64_t missed_of = 0;
   [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }
 };
 
@@ -56,8 +60,9 @@ struct ToleranceRow {
 
 inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
 /// The rows as JSON, with what a later run is held against (figures.h), and as CSV with a heading line. Each row says
-/// what the errors were held against: the proved bound; the probabilistic one, where the alarm was asked for, in rows of
-/// all cases; and the worst error known, over u sum of weight times |v|, a lower bound of the true worst and empirical.
+/// what the errors were held against: the proved bound; the probabilistic one, where the alarm was asked for, in rows
+/// of all cases; and the worst error known, over u sum of weight times |v|, a lower bound of the true worst and
+/// empirical.
 [[nodiscard]] std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary,
                                           const Journal& journal);
 [[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);

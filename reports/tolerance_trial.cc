@@ -83,11 +83,15 @@ std::vector<const Property*> properties_of(const PlantedFault& fault) {
   return properties;
 }
 
-FaultTrial trial_of(const TrialPlan& plan, const PlantedFault& fault, DType dtype, const std::function<bool()>& stop) {
-  FaultTrial trial{.fault = &fault, .dtype = dtype, .missed_property = {}};
+std::unique_ptr<Kernel> kernel_of(const PlantedFault& fault) {
   const std::string id = "fault:" + std::string(fault.name);
   const std::vector<KernelEntry> entries = fault_kernels();
-  const std::unique_ptr<Kernel> kernel = std::ranges::find(entries, id, &KernelEntry::id)->make();
+  return std::ranges::find(entries, id, &KernelEntry::id)->make();
+}
+
+FaultTrial trial_of(const TrialPlan& plan, const PlantedFault& fault, DType dtype, const std::function<bool()>& stop) {
+  FaultTrial trial{.fault = &fault, .dtype = dtype, .missed_property = {}};
+  const std::unique_ptr<Kernel> kernel = kernel_of(fault);
   const std::vector<const Property*> properties = properties_of(fault);
   for (std::int64_t k = 0; trial.drawn < plan.cases && trial.wrong < plan.enough; ++k) {
     for (const Property* property : properties) {
@@ -147,6 +151,33 @@ Fared fared(const Tolerance& tolerance, const Case& c, const Tensor& out, const 
   };
   result.verdict = judge_attention(c, out, {}, arithmetic, options);
   return result;
+}
+
+void for_each_wrong_case(const PlantedFault& fault, DType dtype, std::int64_t cases,
+                         const std::function<bool(const std::string& kinds)>& wanted,
+                         const std::function<bool(const std::vector<JudgedElement>& wrong)>& told) {
+  const std::unique_ptr<Kernel> kernel = kernel_of(fault);
+  const std::vector<const Property*> properties = properties_of(fault);
+  std::int64_t drawn = 0;
+  for (std::int64_t k = 0;; ++k) {
+    for (const Property* property : properties) {
+      if (drawn++ >= cases) return;
+      const Case c = project(generate(*property, dtype, 1, k), kernel->manifest());
+      if (!wanted(kinds_of(c))) continue;
+      std::vector<JudgedElement> wrong;
+      OracleOptions options{.ignores_dead_values = kernel->manifest().claims_to(Claim::ignores_dead_values)};
+      options.element = [&](const JudgedElement& e) {
+        if (e.outcome == Outcome::violated) wrong.push_back(e);
+      };
+      (void)run_case(
+          *property, *kernel, c, [] { return false; },
+          [&](const Case& called, const Tensor& out) {
+            (void)judge_attention(called, out, {}, kernel->manifest().arithmetic_for(dtype), options);
+          });
+      if (!wrong.empty() && !told(wrong)) return;
+    }
+    if (properties.empty()) return;
+  }
 }
 
 void Refusals::add(const Fared& one) {

@@ -12,6 +12,7 @@
 #include "attest/arithmetic.h"
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
+#include "attest/oracle.h"
 #include "attest/tensor.h"
 #include "attest/verdict.h"
 #include "faults/faults.h"
@@ -70,6 +71,13 @@ struct FaultTrial {
   std::string missed_property;
   std::int64_t missed_k = -1;
 };
+
+/// Runs a fault on the first cases of seed 1 of the properties that catch it in turn, `cases` in all, of those that
+/// `wanted` takes by the generators' words, and tells of each that has elements beyond their bound; until `told` says
+/// false.
+void for_each_wrong_case(const PlantedFault& fault, DType dtype, std::int64_t cases,
+                         const std::function<bool(const std::string& kinds)>& wanted,
+                         const std::function<bool(const std::vector<JudgedElement>& wrong)>& told);
 
 struct TrialPlan {
   Tolerance tolerance;

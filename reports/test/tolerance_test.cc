@@ -117,12 +117,17 @@ TEST(ToleranceRows, HaveOneOfOrdinaryInputsToCopy) {
   EXPECT_EQ(rows[1].cell.cases, 3);
   EXPECT_EQ(rows[1].tolerance.atol, 4);
   EXPECT_FALSE(rows[1].alarm.has_value());
+  EXPECT_GT(rows[1].missed_of, 40);
+  EXPECT_NE(std::ranges::find(rows[1].missed, "bf16-scale"), rows[1].missed.end()) << "an atol of 4 lets much pass";
+  EXPECT_EQ(rows[0].missed_of, 0) << "inputs of all kinds are none that were measured";
   EXPECT_EQ(rows[2].values + rows[2].keys, "ordinary1 key");
   EXPECT_EQ(rows[3].values + rows[3].keys, "ordinarymore than 64 keys");
   const auto json = nlohmann::json::parse(tolerances_json(rows, summary, journal));
   EXPECT_EQ(json["rows"][0]["bounds"].size(), 3U);
   EXPECT_EQ(json["rows"][0]["bounds"][1]["kind"], "probabilistic");
   EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_utilisation"], 1.5);
+  EXPECT_EQ(json["rows"][1]["misses"]["faults"].size(), rows[1].missed.size());
+  EXPECT_FALSE(json["rows"][0].contains("misses"));
   EXPECT_EQ(json["rows"][1]["bounds"].size(), 2U) << "the alarm has no classes";
 }
 
