@@ -17,6 +17,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 sy
 main { max-width: 72rem; margin: 0 auto; padding: 1rem 1.25rem 4rem; }
 h1 { font-size: 1.6rem; margin: .5rem 0; } h2 { font-size: 1.25rem; margin: 2.2rem 0 .4rem; border-bottom: 1px solid var(--line); }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .92rem; } .counts { margin: .4rem 0; }
+main p { overflow-wrap: anywhere; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; overflow-wrap: anywhere; }
 .headline { font-size: 1.1rem; } .note, figcaption { color: var(--soft); font-size: .9rem; margin: .2rem 0 .6rem; }
 .warning { background: var(--inconclusive-bg); color: var(--inconclusive); padding: .5rem .75rem; border-radius: 6px; }

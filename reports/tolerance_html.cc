@@ -1,7 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -16,36 +16,30 @@ std::string signed_number(double value) {
   return fmt::format("{}{:.2g}", value < 0 ? "−" : "", std::abs(value));
 }
 
-std::string figures(const ToleranceRow& row, const Summary& summary) {
-  const ErrorCell& cell = row.cell;
-  std::string html = number_cell(cell.cases) + number_cell(cell.elements);
+/// The cells of both tables from the worst error to the condition.
+std::string errors_of(const ErrorCell& cell) {
+  std::string html;
   for (const double size : {size_of_code(cell.worst_error), size_of_code(cell.worst_ulp),
                             size_of_code(cell.worst_utilisation), cell.quantile(0.999), cell.root_mean_square()})
     html += number_cell(short_number(size));
-  html += number_cell(signed_number(cell.mean()));
-  for (const double size : {size_of_code(cell.condition), row.tolerance.atol, row.tolerance.rtol})
-    html += number_cell(short_number(size));
-  const std::string line = rerun_line(row, summary), label = fmt::format("case {}", cell.worst_k);
-  return html + fmt::format("<td>{}</td>", line.empty() ? label : folded_line(label, line));
+  return html + number_cell(signed_number(cell.mean())) + number_cell(short_number(size_of_code(cell.condition)));
 }
 
-std::string table_of(std::string_view caption, const std::array<std::string_view, 2>& first, const std::string& rows) {
-  return table_html(caption,
-                    {{first[0]},
-                     {first[1]},
-                     {"cases", true},
-                     {"elements", true},
-                     {"worst error", true},
-                     {"worst ulp", true},
-                     {"worst", true},
-                     {"p99.9", true},
-                     {"rms", true},
-                     {"bias", true},
-                     {"condition", true},
-                     {"atol", true},
-                     {"rtol", true},
-                     {"worst case"}},
-                    rows, "dense");
+std::string tolerance_of(const ToleranceRow& row) {
+  return number_cell(short_number(row.tolerance.atol)) + number_cell(short_number(row.tolerance.rtol));
+}
+
+std::string worst_case_of(const ToleranceRow& row, const Summary& summary) {
+  const std::string line = rerun_line(row, summary), label = fmt::format("case {}", row.cell.worst_k);
+  return fmt::format("<td>{}</td>", line.empty() ? label : folded_line(label, line));
+}
+
+/// The planted faults that the tolerance lets pass.
+std::string missed_cell(const ToleranceRow& row) {
+  if (row.missed_of == 0) return "<td>–</td>";
+  const std::string count = fmt::format("{} of {}", row.missed.size(), row.missed_of);
+  if (row.missed.empty()) return fmt::format("<td>{}</td>", count);
+  return fmt::format("<td>{}</td>", folded_line(count, fmt::format("{}", fmt::join(row.missed, ", "))));
 }
 
 bool is_whole(const ToleranceRow& row) {
@@ -85,19 +79,35 @@ std::string classes_html(const std::vector<ToleranceRow>& rows, const Summary& s
     std::string body;
     for (++i; i < rows.size() && !is_whole(rows[i]); ++i) {
       // Combinations of all three are in the files; a page of hundreds of rows is read by nobody.
-      if (!show || classes_of(rows[i]) > 1) continue;
       const ToleranceRow& row = rows[i];
-      const auto [what, which] = row.keys != "all"   ? std::pair("keys", row.keys)
+      if (!show || (classes_of(row) > 1 && !row.is_ordinary())) continue;
+      const auto [what, which] = row.is_ordinary()   ? std::pair("ordinary", row.keys)
+                                 : row.keys != "all" ? std::pair("keys", row.keys)
                                  : row.mask != "all" ? std::pair("mask", row.mask)
                                                      : std::pair("values", row.values);
-      body += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th>", what, escaped(which)) + figures(row, summary) +
-              "</tr>";
+      body += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th>", what, escaped(which)) +
+              number_cell(row.cell.cases) + number_cell(row.cell.elements) + errors_of(row.cell) + tolerance_of(row) +
+              worst_case_of(row, summary) + "</tr>";
     }
     if (!show) continue;
-    html +=
-        fmt::format("<details{}><summary>{} <span class=\"dtype\">{}</span> by class</summary>{}</details>",
-                    tags(words_of(whole), "", ""), escaped(whole.name), escaped(whole.dtype),
-                    table_of(fmt::format("{} in {} by class of case", whole.name, whole.dtype), {"by", "class"}, body));
+    html += fmt::format("<details{}><summary>{} <span class=\"dtype\">{}</span> by class</summary>{}</details>",
+                        tags(words_of(whole), "", ""), escaped(whole.name), escaped(whole.dtype),
+                        table_html(fmt::format("{} in {} by class of case", whole.name, whole.dtype),
+                                   {{"by"},
+                                    {"class"},
+                                    {"cases", true},
+                                    {"elements", true},
+                                    {"worst error", true},
+                                    {"worst ulp", true},
+                                    {"worst", true},
+                                    {"p99.9", true},
+                                    {"rms", true},
+                                    {"bias", true},
+                                    {"condition", true},
+                                    {"atol", true},
+                                    {"rtol", true},
+                                    {"worst case"}},
+                                   body, "dense"));
   }
   if (left_out > 0) {
     html += fmt::format(
@@ -116,27 +126,50 @@ constexpr const char* reading =
     "and <b>bias</b> are shares of the bound that is proved for the element: the largest, a quantile from above, the "
     "root of the mean square, and the mean with its sign (positive: answers too large; shares beyond 4 count as 4). "
     "<b>Condition</b> is Σα|v| over |Σαv| at the worst element. Sizes are rounded up, by at most one part in 64.</p>"
-    "<p><b>atol</b> and <b>rtol</b> would have accepted every answer here that lies within its bound, as |found − "
-    "exact| "
-    "≤ atol + rtol·|exact|. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of the "
-    "output, "
-    "the least absolute one is known; suggested is the smallest relative tolerance of which four times as much would "
-    "not halve the absolute one, both rounded up to two digits. They are what these inputs need, not a bound: a suite "
-    "should take those of the values that its own inputs are like.</p></details>";
+    "<p><b>atol</b> and <b>rtol</b> would have accepted every answer that lies within its bound, as |found − exact| ≤ "
+    "atol + rtol·|exact|: above of the ordinary inputs, such as most test-suites have, and by class of those of the "
+    "class. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of the output, the least "
+    "absolute one is known; suggested is the smallest relative tolerance of which four times as much would not halve "
+    "the absolute one, both rounded up to two digits. They are what these inputs need, not a bound. <b>Lets pass</b> "
+    "counts the planted faults that the two miss on half of the ordinary cases that show them, or on more.</p>"
+    "</details>";
 
 }  // namespace
 
 std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   if (rows.empty()) return {};
   std::string whole_rows;
-  for (const ToleranceRow& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ToleranceRow& row = rows[i];
     if (!is_whole(row)) continue;
+    // The ordinary cases of a kernel in a dtype stand behind all of them.
+    const bool has_ordinary = i + 1 < rows.size() && rows[i + 1].is_ordinary() && rows[i + 1].keys == "all";
     whole_rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}{}</td>", tags(words_of(row), row.property, ""),
                               escaped(row.name), escaped(row.dtype),
                               row.accumulate.empty() ? "" : " (" + escaped(row.accumulate) + ")") +
-                  figures(row, summary) + "</tr>";
+                  number_cell(row.cell.cases) + errors_of(row.cell) + worst_case_of(row, summary) +
+                  (has_ordinary ? tolerance_of(rows[i + 1]) + missed_cell(rows[i + 1])
+                                : number_cell("–") + number_cell("–") + "<td>–</td>") +
+                  "</tr>";
   }
-  return table_of("All cases of a kernel in a dtype; every bound is proved", {"kernel", "dtype (sums)"}, whole_rows) +
+  return table_html(
+             "Errors of all cases of a kernel in a dtype, whose bound is proved; tolerances to copy, which ordinary "
+             "inputs need, and the planted faults that they let pass",
+             {{"kernel"},
+              {"dtype (sums)"},
+              {"cases", true},
+              {"worst error", true},
+              {"worst ulp", true},
+              {"worst", true},
+              {"p99.9", true},
+              {"rms", true},
+              {"bias", true},
+              {"condition", true},
+              {"worst case"},
+              {"atol", true},
+              {"rtol", true},
+              {"lets pass"}},
+             whole_rows, "dense") +
          reading + classes_html(rows, summary) +
          "<p class=\"note\">Every combination of the three: <code>attest report RUN --json -o tolerances.json</code>, "
          "or <code>--csv</code>.</p>";

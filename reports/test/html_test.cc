@@ -16,6 +16,7 @@
 #include "html_elements.h"
 #include "html_sections.h"
 #include "run_folder.h"
+#include "tolerance.h"
 
 namespace attest {
 namespace {
@@ -64,6 +65,9 @@ TEST(Page, HasItsSectionsInOrderAndALinkToEach) {
     at = next;
     EXPECT_THAT(page, HasSubstr(std::string("<a href=\"#") + id + "\">"));
   }
+  // Controls come with the script; without it nothing stands there that does nothing.
+  const std::string body = page.substr(page.find("<body>"), page.find("<script") - page.find("<body>"));
+  for (const char* control : {"<button", "<input", "<form", " hidden"}) EXPECT_THAT(body, Not(HasSubstr(control)));
   // What has nothing to say is not there.
   EXPECT_THAT(page, Not(HasSubstr("<section id=\"tolerances\">")));
   EXPECT_THAT(page, Not(HasSubstr("href=\"#search\"")));
@@ -194,6 +198,33 @@ TEST(Findings, AreCardsThenLinesThenACount) {
   EXPECT_THAT(html, HasSubstr("<p>140 further findings are in"));
   EXPECT_EQ(count("<b>f32"), 0U);
   EXPECT_EQ(count("<th scope=\"row\">&lt;b&gt;</th>"), 600U);
+}
+
+TEST(Tolerances, ToCopyAreThoseOfOrdinaryInputsWithWhatTheyLetPass) {
+  ToleranceRow whole;
+  whole.kernel = "exec:" + evil, whole.name = evil, whole.dtype = "f32", whole.accumulate = evil;
+  whole.cell.cases = 40, whole.cell.worst_k = 7;
+  whole.tolerance = {.atol = 5e32, .rtol = 0.5};
+  ToleranceRow ordinary = whole;
+  ordinary.values = "ordinary", ordinary.cell.cases = 9;
+  ordinary.tolerance = {.atol = 1.5e-6, .rtol = 2.4e-7};
+  ordinary.missed = {"late-scale", "index-wraps"}, ordinary.missed_of = 61;
+  ToleranceRow of_class = whole;
+  of_class.values = evil, of_class.tolerance = {.atol = 0.25, .rtol = 0.125};
+  ToleranceRow bare = whole;
+  bare.name = bare.kernel = "builtin:flash";
+  const std::string html = tolerances_html({whole, ordinary, of_class, bare}, {});
+  const std::size_t classes = html.find("By class of case");
+  const std::string first = html.substr(0, classes), by_class = html.substr(classes);
+  EXPECT_THAT(first, HasSubstr(number_cell("1.5e-06") + number_cell("2.4e-07") +
+                               "<td><details class=\"line\"><summary>2 of 61</summary><code class=\"line\">late-scale, "
+                               "index-wraps</code>"));
+  EXPECT_THAT(first, HasSubstr(number_cell("–") + number_cell("–") + "<td>–</td>"));
+  EXPECT_THAT(first, Not(HasSubstr("5e+32")));
+  EXPECT_THAT(by_class, HasSubstr("<td>ordinary</td><th scope=\"row\">all</th>" + number_cell(9)));
+  EXPECT_THAT(by_class, HasSubstr("<td>values</td><th scope=\"row\">" + escaped(evil)));
+  EXPECT_THAT(by_class, HasSubstr(number_cell("0.25") + number_cell("0.125")));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
 }
 
 TEST(WorstCases, AreThoseWithTheLargestUtilisation) {
