@@ -108,6 +108,8 @@ TEST(Plots, ShowTheRangeOfScoresBesideUnderflowAndWhereBoundsComeFrom) {
   const nlohmann::json edges = specs[4]["data"][1]["values"];
   EXPECT_NEAR(edges[0]["x"].get<double>(), 87.3365, 1e-3) << "-ln 2^-126";
   EXPECT_NEAR(edges[1]["x"].get<double>(), 103.279, 1e-3) << "-ln 2^-149";
+  EXPECT_NE(specs[4]["description"].get<std::string>().find(": f32 subnormal at 87.3, f32 zero at 103.3."),
+            std::string::npos);
   double share = 0;
   for (const auto& bar : specs[5]["data"][0]["values"])
     if (bar["stage"] == "weights") share = bar["to"].get<double>() - bar["from"].get<double>();
