@@ -39,7 +39,7 @@ void ErrorMeter::add(const RowOracle& oracle, std::int64_t k, double found, cons
     ++s.histogram[0][utilisation_bins - 1];
     if (s.worst_utilisation < infinity) {
       s.worst_utilisation = infinity;
-      describe(oracle, k, oracle.value(k), decision);
+      worst_ = {k, oracle.value(k), decision};
     }
     return;
   }
@@ -64,8 +64,13 @@ void ErrorMeter::add(const RowOracle& oracle, std::int64_t k, double found, cons
   }
   if (utilisation > s.worst_utilisation || s.elements == 1) {
     s.worst_utilisation = std::max(s.worst_utilisation, utilisation);
-    describe(oracle, k, exact, decision);
+    worst_ = {k, exact, decision};
   }
+}
+
+void ErrorMeter::end_row(const RowOracle& oracle) {
+  if (worst_.k >= 0) describe(oracle, worst_.k, worst_.exact, worst_.decision);
+  worst_.k = -1;
 }
 
 void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact, const Decision& decision) {

@@ -159,6 +159,7 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
                      }
                    }
                  }
+                 if (meter) meter->end_row(oracle);
                  if (!lse.present()) return;
                  const double found = load_element(lse.bytes().data(), lse.dtype(), r);
                  if (!std::isfinite(found) && dv > 0 && !oracle.element(0).finite_required) {
