@@ -158,12 +158,11 @@ MetaRecord record_of(const KernelExplanation& explanation) {
            {"changes", explanation.changes}}};
 }
 
-void drop_overtaken_explanations(Journal& journal) {
-  const auto last_begin =
-      std::ranges::find(journal.meta.rbegin(), journal.meta.rend(), "begin", &MetaRecord::event).base();
+void drop_overtaken_explanations(std::vector<MetaRecord>& meta) {
+  const auto last_begin = std::ranges::find(meta.rbegin(), meta.rend(), "begin", &MetaRecord::event).base();
   const auto overtaken =
-      std::remove_if(journal.meta.begin(), last_begin, [](const MetaRecord& meta) { return meta.event == event; });
-  journal.meta.erase(overtaken, last_begin);
+      std::remove_if(meta.begin(), last_begin, [](const MetaRecord& record) { return record.event == event; });
+  meta.erase(overtaken, last_begin);
 }
 
 std::vector<KernelExplanation> explanations_in(const Journal& journal, const std::string& kernel,

@@ -28,7 +28,7 @@ struct KernelExplanation {
 /// As the journal has it: event "explanation".
 [[nodiscard]] MetaRecord record_of(const KernelExplanation& explanation);
 /// Drops those that a later beginning of the same run has overtaken. Of one journal, not of merged ones.
-void drop_overtaken_explanations(Journal& journal);
+void drop_overtaken_explanations(std::vector<MetaRecord>& meta);
 /// Those of the journal about a kernel in a dtype: each text once.
 [[nodiscard]] std::vector<KernelExplanation> explanations_in(const Journal& journal, const std::string& kernel,
                                                              const std::string& dtype);

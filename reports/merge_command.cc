@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 
 #include "attest/errors.h"
 #include "attest/files.h"
@@ -22,21 +21,18 @@ namespace fs = std::filesystem;
 struct Merged {
   Journal journal;                ///< canonical, with the meta records of all parts
   std::vector<fs::path> folders;  ///< of the parts, in order
-  std::vector<Journal> parts;
+  std::vector<JournalPart> parts;
 };
 
 Merged merge(const Options& options) {
-  Merged merged;
-  std::vector<std::string> sources;
+  MergedJournals journals = merge_journals(options.inputs);
+  Merged merged{.journal = std::move(journals.journal), .folders = {}, .parts = std::move(journals.parts)};
   for (const fs::path& input : options.inputs) {
-    merged.parts.push_back(read_journal(input));
-    sources.push_back(input.string());
     const fs::path folder = fs::is_directory(input) ? input : input.parent_path();
     merged.folders.push_back(folder.empty() ? "." : folder);
   }
-  merged.journal = canonical(merged.parts, sources);
-  for (Journal& part : merged.parts) {
-    drop_overtaken_explanations(part);
+  for (JournalPart& part : merged.parts) {
+    drop_overtaken_explanations(part.meta);
     merged.journal.meta.insert(merged.journal.meta.end(), part.meta.begin(), part.meta.end());
   }
   return merged;
@@ -54,11 +50,10 @@ void copy_if_there(const fs::path& from, const fs::path& to) {
 void copy_worst_cases(const Merged& merged, const fs::path& to) {
   std::map<Subject, std::pair<double, std::size_t>> worst;
   for (std::size_t i = 0; i < merged.parts.size(); ++i) {
-    for (const BatchRecord& batch : merged.parts[i].batches) {
-      if (batch.tally.worst_k < 0) continue;
-      const auto [known, added] = worst.try_emplace(batch.subject, batch.tally.worst_utilisation, i);
-      if (!added && batch.tally.worst_utilisation > known->second.first)
-        known->second = {batch.tally.worst_utilisation, i};
+    for (const auto& [subject, utilisation] : merged.parts[i].worst) {
+      if (!utilisation) continue;
+      const auto [known, added] = worst.try_emplace(subject, *utilisation, i);
+      if (!added && *utilisation > known->second.first) known->second = {*utilisation, i};
     }
   }
   for (const auto& [subject, where] : worst) {
@@ -71,9 +66,7 @@ void copy_worst_cases(const Merged& merged, const fs::path& to) {
 void join_archives(const Merged& merged, const fs::path& to) {
   std::map<Subject, Archive> archives;
   for (std::size_t i = 0; i < merged.parts.size(); ++i) {
-    std::set<Subject> subjects;
-    for (const BatchRecord& batch : merged.parts[i].batches) subjects.insert(batch.subject);
-    for (const Subject& subject : subjects) {
+    for (const auto& [subject, ignored] : merged.parts[i].worst) {
       const fs::path file = merged.folders[i] / archive_file_name(subject);
       if (!fs::exists(file)) continue;
       const std::vector<const Property*> properties = properties_matching(subject.property);

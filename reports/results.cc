@@ -7,11 +7,11 @@
 namespace attest {
 
 Journal read_results(const std::filesystem::path& folder) {
-  Journal whole[] = {read_journal(folder)};
-  drop_overtaken_explanations(whole[0]);
-  const std::string sources[] = {folder.string()};
-  Journal journal = canonical(whole, sources);
-  journal.meta = whole[0].meta;
+  const std::filesystem::path folders[] = {folder};
+  MergedJournals merged = merge_journals(folders);
+  Journal& journal = merged.journal;
+  journal.meta = std::move(merged.parts[0].meta);
+  drop_overtaken_explanations(journal.meta);
   return journal;
 }
 

@@ -368,6 +368,114 @@ TEST(Journal, HasOneCanonicalFormForAnyOrderAndShards) {
   EXPECT_NE(canonical_text({run_in_order({0, 1, 2, 3, 4, 5}, {1, 2}, cases)}), whole);
 }
 
+TEST(Journal, MergesFilesAsItMergesWhatTheyHold) {
+  const Folder folder;
+  const std::int64_t cases = 64 * 5 + 17;
+  std::vector<Journal> parts{run_in_order({3, 4, 5, 0}, {1, 2}, cases), run_in_order({0, 1, 2, 3, 4, 5}, {0, 2}, cases),
+                             run_in_order({1, 2}, {1, 2}, cases)};
+  parts[1].proofs = {{"p", "symbolic", "the core", "because"}};
+  const std::vector<std::filesystem::path> files{folder / "0.jsonl", folder / "1.jsonl", folder / "2.jsonl"};
+  const auto write = [&] {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      std::ofstream file(files[i]);
+      file << to_text(parts[i]) << to_line(MetaRecord{"end", {{"host", fmt::format("h{}", i)}}});
+      if (i == 2) file << "{\"kind\":\"batch\"";
+    }
+  };
+  // Whole; without a batch of one shard, and with one twice; with a shard alone.
+  for (int lost = 0; lost < 3; ++lost) {
+    if (lost == 1) parts[1].batches.erase(parts[1].batches.begin() + 5);
+    if (lost == 1) parts[2].batches.push_back(parts[2].batches.front());
+    if (lost == 2) parts[1].batches.clear();
+    write();
+    const MergedJournals merged = merge_journals(files);
+    EXPECT_EQ(to_text(merged.journal), canonical_text(parts)) << lost;
+    ASSERT_EQ(merged.parts.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      ASSERT_EQ(merged.parts[i].meta.size(), 1U);
+      EXPECT_EQ(merged.parts[i].meta[0].facts.at("host"), fmt::format("h{}", i));
+      EXPECT_EQ(merged.parts[i].torn, i == 2);
+      std::map<Subject, Tally> tallies;
+      for (const BatchRecord& batch : parts[i].batches) tallies[batch.subject].merge(batch.tally);
+      ASSERT_EQ(merged.parts[i].worst.size(), tallies.size());
+      for (const auto& [subject, tally] : tallies)
+        EXPECT_EQ(merged.parts[i].worst.at(subject), std::optional(tally.worst_utilisation));
+    }
+  }
+}
+
+TEST(Journal, NamesTheLineOfAFileThatIsWrongInATallyOrBeforeIt) {
+  const Folder folder;
+  const std::string text = to_text(run_in_order({0}, {}, 64));
+  const std::vector<std::filesystem::path> files{folder / "j"};
+  for (const auto& [from, to] : {std::pair{"\"first\":0", "\"first\":-1"}, std::pair{"\"held\":", "\"held\":-"},
+                                 std::pair{"{\"kind\":\"batch\"", "{\"kind\":\"batch\",\"colour\":1"}}) {
+    std::string broken = text;
+    broken.replace(broken.find(from), std::string_view(from).size(), to);
+    std::ofstream(files[0]) << broken;
+    const std::string error = error_of([&] { (void)merge_journals(files); });
+    EXPECT_EQ(error, error_of([&] { (void)read_journal(files[0]); })) << to;
+    EXPECT_NE(error.find(fmt::format("{}, line ", files[0].string())), std::string::npos) << error;
+  }
+  std::ofstream(files[0]) << to_line(MetaRecord{"begin", {}});
+  EXPECT_NE(error_of([&] { (void)merge_journals(files); }).find("holds no run"), std::string::npos);
+  std::filesystem::remove(files[0]);
+  EXPECT_NE(error_of([&] { (void)merge_journals(files); }).find("cannot read"), std::string::npos);
+}
+
+// Two half runs, the one with a range that another version cut otherwise.
+TEST(Journal, JoinsWhatEveryShardHasBatchByBatchAndThenAsItWasJoined) {
+  const std::int64_t cases = 64 * 4;
+  Journal odd = run_in_order({0, 1, 2, 3}, {1, 2}, cases);
+  for (BatchRecord& batch : odd.batches) {
+    // 0..100, 100..128 for two batches of 64.
+    if (batch.first_k == 0) batch.last_k = 100;
+    if (batch.first_k == 64) batch.first_k = 100;
+  }
+  const Journal even = run_in_order({0, 1, 2, 3}, {0, 2}, cases);
+  const Journal read = parse_journal(canonical_text({odd, even}), "merged");
+  for (const BatchRecord& batch : read.batches) {
+    EXPECT_EQ(batch.shard, Shard{});
+    EXPECT_EQ(batch.first_k, 0);
+    EXPECT_EQ(batch.last_k, cases);
+  }
+  EXPECT_EQ(read.batches.size(), 4U);
+  // With a batch of the one lost, what both have is joined and the rest stays the other's.
+  Journal less = even;
+  std::erase_if(less.batches, [](const BatchRecord& batch) { return batch.first_k == 192; });
+  const Journal partly = parse_journal(canonical_text({run_in_order({0, 1, 2, 3}, {1, 2}, cases), less}), "merged");
+  ASSERT_EQ(partly.batches.size(), 8U);
+  EXPECT_EQ(partly.batches[0].shard, Shard{});
+  EXPECT_EQ(partly.batches[0].last_k, 192);
+  EXPECT_EQ(partly.batches[1].shard, (Shard{1, 2}));
+  EXPECT_EQ(partly.batches[1].first_k, 192);
+}
+
+TEST(Journal, ReadsNumbersThatNeedMoreThan64Bits) {
+  Journal journal = run_in_order({0}, {}, 64);
+  for (const double number : {0x1p63, 0x1p64, 0x1.2345678p66, 1e20, 1e21, 1.5e300}) {
+    journal.findings[0].verdict.error = number;
+    journal.findings[0].verdict.allowed = -number;
+    journal.batches[0].tally.worst_utilisation = number;
+    const std::string text = to_text(journal);
+    const Journal read = parse_journal(text, "text");
+    EXPECT_EQ(read.findings[0].verdict.error, number);
+    EXPECT_EQ(read.findings[0].verdict.allowed, -number);
+    EXPECT_EQ(read.batches[0].tally.worst_utilisation, number);
+    EXPECT_EQ(to_text(read), text);
+  }
+  std::string text = to_text(journal);
+  const std::string held = "\"held\":";
+  text.insert(text.find(held) + held.size(), "100000000000000000000");
+  EXPECT_NE(error_of([&] { (void)parse_journal(text, "j"); }).find("\"held\" must be a whole number"),
+            std::string::npos);
+}
+
+TEST(Journal, RefusesAMemberThatStandsTwice) {
+  const std::string text = to_line(RunRecord{}) + R"({"kind":"kernel","id":"a","id":"b"})" + "\n";
+  EXPECT_NE(error_of([&] { (void)parse_journal(text, "j"); }).find("j, line 2: has \"id\" twice"), std::string::npos);
+}
+
 TEST(Batches, GrowWithWhatIsDoneAndNeverBeyondASixteenthOfIt) {
   EXPECT_EQ(batch_start(0), 0);
   EXPECT_EQ(batch_start(64), 4096);

@@ -202,6 +202,24 @@ void write_drawn(JsonWriter& json, const DrawnCounts& drawn);
 /// and order. Throws UsageError where the parts are not of one run (another seed, other case files, overlapping
 /// ranges); `sources` names them.
 [[nodiscard]] Journal canonical(std::span<const Journal> parts, std::span<const std::string> sources);
+
+/// What one of several journals has that their canonical form has not.
+struct JournalPart {
+  std::vector<MetaRecord> meta;  ///< in the order it was written
+  /// Its subjects, each with its worst utilisation; nothing where none of its cases was held or violated.
+  std::map<Subject, std::optional<double>> worst;
+  bool torn = false;  ///< as Journal::torn
+};
+
+struct MergedJournals {
+  Journal journal;                 ///< canonical
+  std::vector<JournalPart> parts;  ///< in the order of the files
+};
+
+/// canonical() of journal files, or run.jsonl of runs' folders, in the memory of the result and not of the parts: each
+/// is read twice, a line at a time. Throws UsageError as read_journal and canonical do.
+[[nodiscard]] MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders);
+
 /// The text of a journal: run, kernels, findings, batches (no meta).
 [[nodiscard]] std::string to_text(const Journal& journal);
 

@@ -1,187 +1,152 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <memory>
 #include <utility>
 
 #include "attest/case.h"
 #include "attest/journal.h"
+#include "journal/batch_join.h"
+#include "journal/reader.h"
 
 namespace attest {
 namespace {
 
-/// Records of one subject and one shard, by range.
-using Ranges = std::map<std::pair<std::int64_t, std::int64_t>, Tally>;
-
-[[noreturn]] void overlap(const Subject& subject, std::int64_t k) {
-  throw UsageError(fmt::format("case {} of {} on {} {} is in two of the runs; merge the shards of one run, each once",
-                               k, subject.property, subject.kernel, subject.dtype));
+[[noreturn]] void refuse_other_run(const RunRecord& run, const RunRecord& first, const std::string& source,
+                                   const std::string& first_source) {
+  if (run.alarm != first.alarm) {
+    throw UsageError(fmt::format("{} and {} were not both run with --alarm; merge runs that were or runs that were not",
+                                 source, first_source));
+  }
+  if (run.fuzz != first.fuzz) {
+    throw UsageError(
+        fmt::format("of {} and {} one is a fuzz campaign; merge campaigns or checks", source, first_source));
+  }
+  if (run.against != first.against) {
+    throw UsageError(
+        fmt::format("{} and {} were not run --against the same kernel; merge runs that were or runs that were not",
+                    source, first_source));
+  }
+  throw UsageError(
+      run.seed != first.seed
+          ? fmt::format("{} has the seed {} and {} has {}; merge runs of one seed", source, run.seed, first_source,
+                        first.seed)
+          : fmt::format("{} and {} judge other case files; merge runs of the same files", source, first_source));
 }
 
-void join_neighbours(const Subject& subject, Ranges& ranges) {
-  Ranges joined;
-  for (auto& [range, tally] : ranges) {
-    if (!joined.empty()) {
-      auto last = std::prev(joined.end());
-      if (range.first < last->first.second) overlap(subject, range.first);
-      if (range.first == last->first.second) {
-        auto node = joined.extract(last);
-        node.key().second = range.second;
-        node.mapped().merge(tally);
-        joined.insert(std::move(node));
-        continue;
-      }
+/// The canonical form, from two rounds over all records: in the first one heads of batches stand for batches.
+class Canonical {
+ public:
+  /// First round. `source` names where the record is from.
+  void take(const RunRecord& run, const std::string& source) {
+    if (!run_) {
+      run_ = run;
+      source_ = source;
     }
-    joined.emplace(range, std::move(tally));
+    if (run != *run_) refuse_other_run(run, *run_, source, source_);
   }
-  ranges = std::move(joined);
-}
+  void take(const KernelRecord& kernel) {
+    KernelRecord& kept = kernels_.try_emplace(kernel.id, kernel).first->second;
+    if (kept == kernel) return;
+    // A kernel that started in one part and not in another has started.
+    if (kept.manifest.empty() || kernel.manifest.empty()) {
+      if (kept.manifest.empty()) kept = kernel;
+      return;
+    }
+    throw UsageError(
+        fmt::format("kernel {} has two different manifests in these runs; merge runs of one kernel", kernel.id));
+  }
+  void take(const FindingRecord& finding) {
+    const bool undecided = finding.verdict.outcome != Outcome::violated;
+    auto& by_k = findings_[{finding.subject, undecided}];
+    by_k.try_emplace(finding.k, finding);
+    if (by_k.size() > findings_kept) by_k.erase(std::prev(by_k.end()));
+  }
+  void take(const ProofRecord& proof) { proofs_.insert(proof); }
+  void take(const BatchHead& head) { batches_.note(head); }
 
-/// Replaces equal ranges of all n shards of n by the whole range.
-void join_shards(std::map<Shard, Ranges>& by_shard) {
-  std::map<std::int64_t, std::int64_t> present;
-  for (const auto& [shard, ranges] : by_shard) ++present[shard.count];
-  for (const auto& [count, shards] : present) {
-    if (count == 1 || shards != count) continue;
-    const Ranges first = by_shard[{0, count}];
-    for (const auto& [range, tally] : first) {
-      Tally whole = tally;
-      bool everywhere = true;
-      for (std::int64_t index = 1; index < count && everywhere; ++index) {
-        const Ranges& ranges = by_shard[{index, count}];
-        const auto same = ranges.find(range);
-        everywhere = same != ranges.end();
-        if (everywhere) whole.merge(same->second);
-      }
-      if (!everywhere) continue;
-      for (std::int64_t index = 0; index < count; ++index) by_shard[{index, count}].erase(range);
-      by_shard[{0, 1}].emplace(range, std::move(whole));
-    }
-  }
-}
+  void end_first_round() { batches_.plan(); }
+  /// Second round.
+  void take(const BatchRecord& batch) { batches_.add(batch); }
 
-/// Two shards meet in a case exactly when their indices agree modulo the greatest common divisor of their counts.
-bool can_meet(const Shard& a, const Shard& b) {
-  const std::int64_t divisor = std::gcd(a.count, b.count);
-  return a.index % divisor == b.index % divisor;
-}
+  [[nodiscard]] Journal journal() {
+    Journal merged;
+    merged.run = run_;
+    for (const auto& [id, kernel] : kernels_) merged.kernels.push_back(kernel);
+    for (const auto& [subject, by_k] : findings_) {
+      for (const auto& [k, finding] : by_k) merged.findings.push_back(finding);
+    }
+    merged.proofs.assign(proofs_.begin(), proofs_.end());
+    merged.batches = batches_.take();
+    return merged;
+  }
 
-void refuse_overlaps(const Subject& subject, const std::map<Shard, Ranges>& by_shard) {
-  for (auto a = by_shard.begin(); a != by_shard.end(); ++a) {
-    for (auto b = std::next(a); b != by_shard.end(); ++b) {
-      if (!can_meet(a->first, b->first)) continue;
-      for (const auto& [left, ignored_left] : a->second) {
-        for (const auto& [right, ignored_right] : b->second) {
-          if (left.first < right.second && right.first < left.second)
-            overlap(subject, std::max(left.first, right.first));
-        }
-      }
-    }
-  }
-}
+ private:
+  std::optional<RunRecord> run_;
+  std::string source_;  ///< of run_
+  std::map<std::string, KernelRecord> kernels_;
+  std::map<std::pair<Subject, bool>, std::map<std::int64_t, FindingRecord>> findings_;
+  std::set<ProofRecord> proofs_;
+  BatchJoin batches_;
+};
 
-std::vector<BatchRecord> canonical_batches(std::span<const Journal> parts) {
-  std::map<Subject, std::map<Shard, Ranges>> subjects;
-  for (const Journal& part : parts) {
-    for (const BatchRecord& batch : part.batches) {
-      // The same batch twice is what a killed and resumed run, or a run given twice, leaves: the first counts.
-      auto& by_shard = subjects[batch.subject];
-      // An empty range says that the subject was planned and not reached.
-      if (batch.first_k == batch.last_k) continue;
-      by_shard[batch.shard].try_emplace({batch.first_k, batch.last_k}, batch.tally);
-    }
-  }
-  std::vector<BatchRecord> batches;
-  for (auto& [subject, by_shard] : subjects) {
-    if (by_shard.empty()) batches.push_back({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = {}});
-    // Twice: parts in batches join batch by batch, parts that are canonical already join whole.
-    for (int pass = 0; pass < 2; ++pass) {
-      join_shards(by_shard);
-      for (auto& [shard, ranges] : by_shard) join_neighbours(subject, ranges);
-    }
-    refuse_overlaps(subject, by_shard);
-    for (auto& [shard, ranges] : by_shard) {
-      for (auto& [range, tally] : ranges)
-        batches.push_back({subject, range.first, range.second, shard, std::move(tally)});
-    }
-  }
-  return batches;
-}
-
-std::vector<KernelRecord> canonical_kernels(std::span<const Journal> parts) {
-  std::map<std::string, KernelRecord> by_id;
-  for (const Journal& part : parts) {
-    for (const KernelRecord& kernel : part.kernels) {
-      KernelRecord& kept = by_id.try_emplace(kernel.id, kernel).first->second;
-      if (kept == kernel) continue;
-      // A kernel that started in one part and not in another has started.
-      if (kept.manifest.empty() || kernel.manifest.empty()) {
-        if (kept.manifest.empty()) kept = kernel;
-        continue;
-      }
-      throw UsageError(
-          fmt::format("kernel {} has two different manifests in these runs; merge runs of one kernel", kernel.id));
-    }
-  }
-  std::vector<KernelRecord> kernels;
-  kernels.reserve(by_id.size());
-  for (auto& [id, kernel] : by_id) kernels.push_back(std::move(kernel));
-  return kernels;
-}
-
-std::vector<FindingRecord> canonical_findings(std::span<const Journal> parts) {
-  std::map<std::pair<Subject, bool>, std::map<std::int64_t, FindingRecord>> subjects;
-  for (const Journal& part : parts) {
-    for (const FindingRecord& finding : part.findings) {
-      const bool undecided = finding.verdict.outcome != Outcome::violated;
-      subjects[{finding.subject, undecided}].try_emplace(finding.k, finding);
-    }
-  }
-  std::vector<FindingRecord> findings;
-  for (auto& [subject, by_k] : subjects) {
-    std::size_t kept = 0;
-    for (auto& [k, finding] : by_k) {
-      if (kept++ < findings_kept) findings.push_back(std::move(finding));
-    }
-  }
-  return findings;
-}
+template <class... Of>
+struct Overloaded : Of... {
+  using Of::operator()...;
+};
 
 }  // namespace
 
 Journal canonical(std::span<const Journal> parts, std::span<const std::string> sources) {
-  Journal merged;
+  Canonical merged;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!merged.run) merged.run = parts[i].run;
-    if (!parts[i].run || *parts[i].run == *merged.run) continue;
-    if (parts[i].run->alarm != merged.run->alarm) {
-      throw UsageError(
-          fmt::format("{} and {} were not both run with --alarm; merge runs that were or runs that were not",
-                      sources[i], sources[0]));
-    }
-    if (parts[i].run->fuzz != merged.run->fuzz) {
-      throw UsageError(
-          fmt::format("of {} and {} one is a fuzz campaign; merge campaigns or checks", sources[i], sources[0]));
-    }
-    if (parts[i].run->against != merged.run->against) {
-      throw UsageError(
-          fmt::format("{} and {} were not run --against the same kernel; merge runs that were or runs that were not",
-                      sources[i], sources[0]));
-    }
-    throw UsageError(
-        parts[i].run->seed != merged.run->seed
-            ? fmt::format("{} has the seed {} and {} has {}; merge runs of one seed", sources[i], parts[i].run->seed,
-                          sources[0], merged.run->seed)
-            : fmt::format("{} and {} judge other case files; merge runs of the same files", sources[i], sources[0]));
+    if (parts[i].run) merged.take(*parts[i].run, sources[i]);
+    for (const KernelRecord& kernel : parts[i].kernels) merged.take(kernel);
+    for (const FindingRecord& finding : parts[i].findings) merged.take(finding);
+    for (const ProofRecord& proof : parts[i].proofs) merged.take(proof);
+    for (const BatchRecord& batch : parts[i].batches)
+      merged.take(BatchHead{batch.subject, batch.first_k, batch.last_k, batch.shard});
   }
-  merged.kernels = canonical_kernels(parts);
-  merged.findings = canonical_findings(parts);
-  for (const Journal& part : parts) merged.proofs.insert(merged.proofs.end(), part.proofs.begin(), part.proofs.end());
-  std::ranges::sort(merged.proofs);
-  const auto [repeated, end] = std::ranges::unique(merged.proofs);
-  merged.proofs.erase(repeated, end);
-  merged.batches = canonical_batches(parts);
-  return merged;
+  merged.end_first_round();
+  for (const Journal& part : parts) {
+    for (const BatchRecord& batch : part.batches) merged.take(batch);
+  }
+  return merged.journal();
+}
+
+MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders) {
+  MergedJournals result;
+  std::vector<std::unique_ptr<LineFile>> files;
+  Canonical merged;
+  for (const std::filesystem::path& input : files_or_folders) {
+    const std::filesystem::path name = journal_file(input);
+    const LineFile& file = *files.emplace_back(std::make_unique<LineFile>(name));
+    JournalPart& part = result.parts.emplace_back();
+    part.torn = read_records([&](const auto& use) { return file.for_each_line(use); }, name.string(), Reading::heads,
+                             [&](Record&& record) {
+                               std::visit(Overloaded{[&](const RunRecord& run) { merged.take(run, input.string()); },
+                                                     [&](MetaRecord& meta) { part.meta.push_back(std::move(meta)); },
+                                                     [&](const BatchHead& head) {
+                                                       part.worst.try_emplace(head.subject);
+                                                       merged.take(head);
+                                                     },
+                                                     [&](const auto& other) { merged.take(other); }},
+                                          record);
+                             });
+  }
+  merged.end_first_round();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto lines = [&](const auto& use) { return files[i]->for_each_line(use); };
+    read_records(lines, journal_file(files_or_folders[i]).string(), Reading::batches, [&](Record&& record) {
+      const auto& batch = std::get<BatchRecord>(record);
+      merged.take(batch);
+      if (batch.tally.worst_k < 0) return;
+      std::optional<double>& worst = result.parts[i].worst[batch.subject];
+      worst = std::max(worst.value_or(0), batch.tally.worst_utilisation);
+    });
+  }
+  result.journal = merged.journal();
+  return result;
 }
 
 }  // namespace attest

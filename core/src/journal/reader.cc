@@ -1,19 +1,24 @@
+#include "journal/reader.h"
+
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "attest/case.h"
-#include "attest/files.h"
 #include "attest/journal.h"
+#include "journal/lines.h"
 
 namespace attest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+namespace dom = simdjson::dom;
 
 /// What is wrong with a line; the reader adds where it is.
 class BadLine : public std::runtime_error {
@@ -21,78 +26,103 @@ class BadLine : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+std::int64_t integer_of(const dom::element& value, std::string_view name, std::int64_t least = 0) {
+  std::int64_t number = 0;
+  if (value.get(number) != simdjson::SUCCESS || number < least)
+    throw BadLine(fmt::format("\"{}\" must be a whole number of at least {}", name, least));
+  return number;
+}
+
 /// A line's members, taken by name and type; what is not taken is an error, so that a journal of a later version is
 /// refused and not half understood.
 class Members {
  public:
-  explicit Members(Json json) : json_(std::move(json)) {
-    if (!json_.is_object()) throw BadLine("is not a JSON object");
+  explicit Members(const dom::object& object) {
+    for (const auto& [name, value] : object) members_.push_back({name, value});
   }
 
-  [[nodiscard]] bool has(const std::string& name) const { return json_.contains(name); }
+  [[nodiscard]] bool has(std::string_view name) { return find(name) != nullptr; }
 
-  Json take(const std::string& name) {
-    const auto found = json_.find(name);
-    if (found == json_.end()) throw BadLine(fmt::format("has no \"{}\"", name));
-    Json value = std::move(*found);
-    json_.erase(found);
-    return value;
+  dom::element take(std::string_view name) {
+    Member* const member = find(name);
+    if (member == nullptr) throw BadLine(fmt::format("has no \"{}\"", name));
+    member->taken = true;
+    return member->value;
   }
-  std::string text(const std::string& name) {
-    const Json value = take(name);
-    if (!value.is_string()) throw BadLine(fmt::format("\"{}\" must be a string", name));
-    return value.get<std::string>();
+  std::string_view text(std::string_view name) {
+    std::string_view text;
+    if (take(name).get(text) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a string", name));
+    return text;
   }
-  std::int64_t integer(const std::string& name, std::int64_t least = 0) { return integer_of(take(name), name, least); }
-  std::uint64_t natural(const std::string& name) {
-    const Json value = take(name);
-    if (!value.is_number_unsigned()) throw BadLine(fmt::format("\"{}\" must be a whole number", name));
-    return value.get<std::uint64_t>();
+  std::int64_t integer(std::string_view name, std::int64_t least = 0) { return integer_of(take(name), name, least); }
+  std::uint64_t natural(std::string_view name) {
+    std::uint64_t number = 0;
+    if (take(name).get(number) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a whole number", name));
+    return number;
   }
-  double number(const std::string& name) {
-    const Json value = take(name);
-    if (value.is_number()) return value.get<double>();
-    if (value == "inf") return std::numeric_limits<double>::infinity();
-    if (value == "-inf") return -std::numeric_limits<double>::infinity();
-    if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  double number(std::string_view name) {
+    const dom::element value = take(name);
+    double number = 0;
+    if (value.get(number) == simdjson::SUCCESS) return number;
+    std::string_view word;
+    if (value.get(word) != simdjson::SUCCESS) word = {};
+    if (word == "inf") return std::numeric_limits<double>::infinity();
+    if (word == "-inf") return -std::numeric_limits<double>::infinity();
+    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
     throw BadLine(fmt::format("\"{}\" must be a number, \"inf\", \"-inf\" or \"nan\"", name));
   }
-  Json array(const std::string& name) {
-    Json value = take(name);
-    if (!value.is_array()) throw BadLine(fmt::format("\"{}\" must be an array", name));
-    return value;
+  dom::array array(std::string_view name) {
+    dom::array array;
+    if (take(name).get(array) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be an array", name));
+    return array;
   }
-  Json object(const std::string& name) {
-    Json value = take(name);
-    if (!value.is_object()) throw BadLine(fmt::format("\"{}\" must be an object", name));
-    return value;
+  dom::object object(std::string_view name) {
+    dom::object object;
+    if (take(name).get(object) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be an object", name));
+    return object;
   }
   void finish() const {
-    if (!json_.empty()) throw BadLine(fmt::format("has an unknown member \"{}\"", json_.begin().key()));
-  }
-  [[nodiscard]] const Json& rest() const { return json_; }
-
-  static std::int64_t integer_of(const Json& value, const std::string& name, std::int64_t least = 0) {
-    const bool representable =
-        value.is_number_integer() &&
-        (!value.is_number_unsigned() ||
-         value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
-    if (!representable || value.get<std::int64_t>() < least) {
-      throw BadLine(fmt::format("\"{}\" must be a whole number of at least {}", name, least));
+    for (const Member& member : members_) {
+      if (member.taken) continue;
+      const bool twice =
+          std::ranges::any_of(members_, [&](const Member& other) { return other.taken && other.name == member.name; });
+      throw BadLine(twice ? fmt::format("has \"{}\" twice", member.name)
+                          : fmt::format("has an unknown member \"{}\"", member.name));
     }
-    return value.get<std::int64_t>();
+  }
+  template <class Use>
+  void for_each_of_the_rest(Use use) const {
+    for (const Member& member : members_) {
+      if (!member.taken) use(member.name, member.value);
+    }
   }
 
  private:
-  Json json_;
+  struct Member {
+    std::string_view name;
+    dom::element value;
+    bool taken = false;
+  };
+
+  /// Members are asked for in the order in which they are written, mostly.
+  Member* find(std::string_view name) {
+    for (std::size_t tried = 0; tried < members_.size(); ++tried, next_ = (next_ + 1) % members_.size()) {
+      if (members_[next_].name == name && !members_[next_].taken) return &members_[next_];
+    }
+    return nullptr;
+  }
+
+  boost::container::small_vector<Member, 24> members_;
+  std::size_t next_ = 0;
 };
 
 Subject take_subject(Members& members) {
-  return {members.text("property"), members.text("kernel"), members.text("dtype")};
+  return {std::string(members.text("property")), std::string(members.text("kernel")),
+          std::string(members.text("dtype"))};
 }
 
 RunRecord run_of(Members& members) {
-  if (const std::string schema = members.text("schema"); schema != "attest-journal/1") {
+  if (const std::string_view schema = members.text("schema"); schema != "attest-journal/1") {
     throw BadLine(fmt::format("has the schema \"{}\"; this program reads attest-journal/1", schema));
   }
   RunRecord record{.seed = members.natural("seed"), .case_files = {}};
@@ -106,9 +136,10 @@ RunRecord run_of(Members& members) {
     if (!record.fuzz) throw BadLine("\"source\" must be \"fuzz\" where it is stated");
   }
   if (members.has("case_files")) {
-    for (const Json& file : members.array("case_files")) {
-      if (!file.is_string()) throw BadLine("\"case_files\" must hold strings");
-      record.case_files.push_back(file.get<std::string>());
+    for (const dom::element file : members.array("case_files")) {
+      std::string_view text;
+      if (file.get(text) != simdjson::SUCCESS) throw BadLine("\"case_files\" must hold strings");
+      record.case_files.emplace_back(text);
     }
   }
   members.finish();
@@ -116,17 +147,24 @@ RunRecord run_of(Members& members) {
 }
 
 MetaRecord meta_of(Members& members) {
-  MetaRecord record{.event = members.text("event"), .facts = {}};
-  for (const auto& [name, fact] : members.rest().items()) {
-    if (!fact.is_string()) throw BadLine(fmt::format("\"{}\" must be a string", name));
-    record.facts[name] = fact.get<std::string>();
-  }
+  MetaRecord record{.event = std::string(members.text("event")), .facts = {}};
+  members.for_each_of_the_rest([&](std::string_view name, const dom::element& fact) {
+    std::string_view text;
+    if (fact.get(text) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a string", name));
+    record.facts[std::string(name)] = text;
+  });
   return record;
 }
 
 KernelRecord kernel_of(Members& members) {
-  KernelRecord record{.id = members.text("id"), .manifest = {}, .not_started = {}};
-  if (members.has("manifest")) record.manifest = members.object("manifest").dump();
+  KernelRecord record{.id = std::string(members.text("id")), .manifest = {}, .not_started = {}};
+  if (members.has("manifest")) {
+    // As the library writes it that writes the kernels' own.
+    const std::string text = simdjson::minify(members.object("manifest"));
+    const auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (manifest.is_discarded()) throw BadLine("is not JSON");
+    record.manifest = manifest.dump();
+  }
   if (members.has("not_started")) record.not_started = members.text("not_started");
   members.finish();
   return record;
@@ -145,21 +183,25 @@ AlarmTally alarm_of(Members members) {
   return alarm;
 }
 
-void take_drawn(Tally& tally, const Json& groups) {
-  for (const auto& [group, kinds] : groups.items()) {
-    if (group.empty() || group.find(':') != std::string::npos || !kinds.is_object())
+void take_drawn(Tally& tally, const dom::object& groups) {
+  std::string word;
+  for (const auto& [group, members] : groups) {
+    dom::object kinds;
+    if (group.empty() || group.find(':') != std::string_view::npos || members.get(kinds) != simdjson::SUCCESS)
       throw BadLine("\"drawn\" must hold groups of kinds with their counts");
-    for (const auto& [kind, cases] : kinds.items())
-      tally.drawn[fmt::format("{}:{}", group, kind)] = Members::integer_of(cases, "drawn", /*least=*/1);
+    for (const auto& [kind, cases] : kinds) {
+      word.assign(group).append(1, ':').append(kind);
+      // Written in their order, mostly.
+      tally.drawn.insert_or_assign(tally.drawn.end(), word, integer_of(cases, "drawn", /*least=*/1));
+    }
   }
 }
 
 /// What stands in a line of "errors": whole numbers and words with a space between two.
 class Line {
  public:
-  explicit Line(const Json& value) {
-    if (!value.is_string()) throw BadLine("\"errors\" must hold strings");
-    text_ = value.get_ref<const std::string&>();
+  explicit Line(const dom::element& value) {
+    if (value.get(text_) != simdjson::SUCCESS) throw BadLine("\"errors\" must hold strings");
   }
   std::int64_t next(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     const std::string_view word = next_word();
@@ -213,8 +255,9 @@ void take_cell(Line& line, ErrorCell& cell) {
 
 ErrorTable errors_of(Members members) {
   ErrorTable table;
-  const Json cells = members.array("cells"), scores = members.array("scores"), ordinary = members.array("ordinary");
-  for (const Json& text : cells) {
+  const dom::array cells = members.array("cells"), scores = members.array("scores"),
+                   ordinary = members.array("ordinary");
+  for (const dom::element text : cells) {
     Line line(text);
     ErrorClass key;
     key.keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
@@ -223,12 +266,12 @@ ErrorTable errors_of(Members members) {
     if (key.values == "-") key.values.clear();
     take_cell(line, table.cells[key]);
   }
-  for (const Json& text : ordinary) {
+  for (const dom::element text : ordinary) {
     Line line(text);
     const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
     take_cell(line, table.ordinary[keys]);
   }
-  for (const Json& text : scores) {
+  for (const dom::element text : scores) {
     Line line(text);
     const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
     WorstOf& worst = table.scores[{keys, line.word()}];
@@ -236,7 +279,7 @@ ErrorTable errors_of(Members members) {
     worst.worst = line.code();
     line.finish();
   }
-  const Json octaves = members.take("octaves"), ranges = members.take("ranges"), signs = members.take("signs");
+  const dom::element octaves = members.take("octaves"), ranges = members.take("ranges"), signs = members.take("signs");
   for (Line line(octaves); line.more();) {
     ScaledError& octave = table.octaves[static_cast<int>(line.next(0, 62))];
     octave.error = line.code();
@@ -256,6 +299,12 @@ ErrorTable errors_of(Members members) {
   return table;
 }
 
+std::pair<dom::element, dom::element> pair_of(const dom::element& value, const char* rule) {
+  dom::array pair;
+  if (value.get(pair) != simdjson::SUCCESS || pair.size() != 2) throw BadLine(rule);
+  return {*pair.begin(), *std::next(pair.begin())};
+}
+
 Tally take_tally(Members& members) {
   Tally tally;
   tally.held = members.integer("held");
@@ -266,24 +315,21 @@ Tally take_tally(Members& members) {
   tally.worst_utilisation = members.number("worst");
   if (!(tally.worst_utilisation >= 0.0)) throw BadLine("\"worst\" must be at least 0");
   tally.worst_k = members.integer("worst_k", /*least=*/-1);
-  const Json level = members.array("level");
+  const dom::array level = members.array("level");
   if (level.size() != tally.level.size()) throw BadLine("\"level\" must hold 4 counts");
-  for (std::size_t i = 0; i < tally.level.size(); ++i) tally.level[i] = Members::integer_of(level[i], "level");
-  for (const Json& pair : members.array("histogram")) {
-    if (!pair.is_array() || pair.size() != 2) throw BadLine("\"histogram\" must hold pairs of bin and count");
-    const std::int64_t bin = Members::integer_of(pair[0], "histogram");
-    if (bin >= static_cast<std::int64_t>(tally.histogram.size())) throw BadLine("\"histogram\" has 64 bins");
-    tally.histogram[static_cast<std::size_t>(bin)] = Members::integer_of(pair[1], "histogram");
+  std::ranges::transform(level, tally.level.begin(), [](const dom::element& one) { return integer_of(one, "level"); });
+  for (const dom::element pair : members.array("histogram")) {
+    const auto [bin, cases] = pair_of(pair, "\"histogram\" must hold pairs of bin and count");
+    const std::int64_t place = integer_of(bin, "histogram");
+    if (place >= static_cast<std::int64_t>(tally.histogram.size())) throw BadLine("\"histogram\" has 64 bins");
+    tally.histogram[static_cast<std::size_t>(place)] = integer_of(cases, "histogram");
   }
-  const Json reasons = members.object("reasons");
-  for (const auto& [reason, count] : reasons.items()) {
-    tally.reasons[reason] = Members::integer_of(count, "reasons");
-  }
+  for (const auto& [reason, cases] : members.object("reasons"))
+    tally.reasons[std::string(reason)] = integer_of(cases, "reasons");
   if (members.has("same_bits")) {
-    const Json bits = members.array("same_bits");
-    if (bits.size() != 2) throw BadLine("\"same_bits\" must hold agreed and compared");
-    tally.bits_agreed = Members::integer_of(bits[0], "same_bits");
-    tally.bits_compared = Members::integer_of(bits[1], "same_bits", std::max<std::int64_t>(tally.bits_agreed, 1));
+    const auto [agreed, compared] = pair_of(members.take("same_bits"), "\"same_bits\" must hold agreed and compared");
+    tally.bits_agreed = integer_of(agreed, "same_bits");
+    tally.bits_compared = integer_of(compared, "same_bits", std::max<std::int64_t>(tally.bits_agreed, 1));
   }
   if (members.has("drawn")) take_drawn(tally, members.object("drawn"));
   if (members.has("errors")) tally.errors = errors_of(Members(members.object("errors")));
@@ -291,24 +337,28 @@ Tally take_tally(Members& members) {
   return tally;
 }
 
-BatchRecord batch_of(Members& members) {
-  BatchRecord record;
-  record.subject = take_subject(members);
-  record.first_k = members.integer("first");
-  record.last_k = members.integer("last");
-  if (record.last_k < record.first_k) throw BadLine("\"last\" must be at least \"first\"");
+BatchHead head_of(Members& members) {
+  BatchHead head;
+  head.subject = take_subject(members);
+  head.first_k = members.integer("first");
+  head.last_k = members.integer("last");
+  if (head.last_k < head.first_k) throw BadLine("\"last\" must be at least \"first\"");
   if (members.has("shard")) {
-    const Json shard = members.array("shard");
-    if (shard.size() != 2) throw BadLine("\"shard\" must hold index and count");
-    record.shard = {Members::integer_of(shard[0], "shard"), Members::integer_of(shard[1], "shard", /*least=*/1)};
-    if (record.shard.index >= record.shard.count) throw BadLine("\"shard\" must have its index below its count");
+    const auto [index, count] = pair_of(members.take("shard"), "\"shard\" must hold index and count");
+    head.shard = {integer_of(index, "shard"), integer_of(count, "shard", /*least=*/1)};
+    if (head.shard.index >= head.shard.count) throw BadLine("\"shard\" must have its index below its count");
   }
-  record.tally = take_tally(members);
+  return head;
+}
+
+BatchRecord batch_of(Members& members) {
+  BatchHead head = head_of(members);
+  BatchRecord record{std::move(head.subject), head.first_k, head.last_k, head.shard, take_tally(members)};
   members.finish();
   return record;
 }
 
-Outcome outcome_named(const std::string& name) {
+Outcome outcome_named(std::string_view name) {
   for (const Outcome outcome :
        {Outcome::held, Outcome::violated, Outcome::skipped, Outcome::excused, Outcome::inconclusive}) {
     if (name == name_of(outcome)) return outcome;
@@ -320,7 +370,7 @@ FindingRecord finding_of(Members& members) {
   FindingRecord record;
   record.subject = take_subject(members);
   record.k = members.integer("k");
-  const std::string kind = members.text("class");
+  const std::string_view kind = members.text("class");
   record.case_file = members.text("case");
   Members verdict(members.object("verdict"));
   record.verdict.outcome = outcome_named(verdict.text("outcome"));
@@ -341,67 +391,140 @@ FindingRecord finding_of(Members& members) {
 }
 
 ProofRecord proof_of(Members& members) {
-  ProofRecord record{.property = members.text("property"),
-                     .level = members.text("level"),
-                     .subject = members.text("subject"),
-                     .words = members.text("words")};
+  ProofRecord record{.property = std::string(members.text("property")),
+                     .level = std::string(members.text("level")),
+                     .subject = std::string(members.text("subject")),
+                     .words = std::string(members.text("words"))};
   members.finish();
   return record;
 }
 
-void read_line(Journal& journal, std::string_view line) {
-  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw BadLine("is not JSON");
-  Members members(std::move(json));
-  const std::string kind = members.text("kind");
-  if (kind == "run") {
-    const RunRecord record = run_of(members);
-    if (journal.run && *journal.run != record) throw BadLine("is of another run than the first line");
-    journal.run = record;
-  } else if (kind == "meta") {
-    journal.meta.push_back(meta_of(members));
-  } else if (kind == "kernel") {
-    journal.kernels.push_back(kernel_of(members));
-  } else if (kind == "batch") {
-    journal.batches.push_back(batch_of(members));
-  } else if (kind == "finding") {
-    journal.findings.push_back(finding_of(members));
-  } else if (kind == "proof") {
-    journal.proofs.push_back(proof_of(members));
-  } else {
+/// Whole numbers beyond 64 bits, which are numbers here and none to simdjson, with a point: 1 with 20 zeros behind it
+/// becomes as many with ".0".
+std::string with_points(std::string_view line) {
+  constexpr std::size_t most_digits = 19;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string text;
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size();) {
+    const std::size_t start = i;
+    if (quoted || !is_digit(line[i])) {
+      if (line[i] == '"') quoted = !quoted;
+      i += quoted && line[i] == '\\' ? 2 : 1;
+      text.append(line.substr(start, i - start));
+      continue;
+    }
+    while (i < line.size() && is_digit(line[i])) ++i;
+    text.append(line.substr(start, i - start));
+    const char before = start > 0 ? line[start - 1] : ' ', behind = i < line.size() ? line[i] : ' ';
+    const bool whole = before != '.' && before != 'e' && before != 'E' && before != '+' && behind != '.' &&
+                       behind != 'e' && behind != 'E';
+    if (whole && i - start > most_digits) text += ".0";
+  }
+  return text;
+}
+
+/// Lines as JSON, and records of them.
+class LineReader {
+ public:
+  explicit LineReader(Reading reading) : reading_(reading) {}
+
+  /// Nothing for a line that is not asked for.
+  std::optional<Record> read(std::string_view line) {
+    Members members(parsed(line));
+    const std::string_view kind = members.text("kind");
+    if (kind == "batch") {
+      if (reading_ == Reading::heads) return head_of(members);
+      return batch_of(members);
+    }
+    if (reading_ == Reading::batches) return std::nullopt;
+    if (kind == "run") return run_of(members);
+    if (kind == "meta") return meta_of(members);
+    if (kind == "kernel") return kernel_of(members);
+    if (kind == "finding") return finding_of(members);
+    if (kind == "proof") return proof_of(members);
     throw BadLine(fmt::format("has the unknown kind \"{}\"", kind));
   }
+
+ private:
+  dom::object parsed(std::string_view line) {
+    dom::element json;
+    simdjson::error_code error = parser_.parse(line.data(), line.size()).get(json);
+    if (error == simdjson::NUMBER_ERROR) error = parser_.parse(with_points(line)).get(json);
+    if (error == simdjson::MEMALLOC) throw std::bad_alloc();
+    if (error != simdjson::SUCCESS) throw BadLine("is not JSON");
+    dom::object object;
+    if (json.get(object) != simdjson::SUCCESS) throw BadLine("is not a JSON object");
+    return object;
+  }
+
+  Reading reading_;
+  dom::parser parser_;
+};
+
+}  // namespace
+
+bool read_records(const std::function<bool(const std::function<void(std::string_view)>&)>& lines,
+                  std::string_view source, Reading reading, const std::function<void(Record&&)>& use) {
+  LineReader reader(reading);
+  std::optional<RunRecord> run;
+  std::int64_t number = 0;
+  const bool torn = lines([&](std::string_view line) {
+    ++number;
+    try {
+      std::optional<Record> record = reader.read(line);
+      if (!record) return;
+      if (const auto* const stated = std::get_if<RunRecord>(&*record)) {
+        if (run && *run != *stated) throw BadLine("is of another run than the first line");
+        run = *stated;
+      }
+      use(std::move(*record));
+    } catch (const BadLine& bad) {
+      throw UsageError(fmt::format("{}, line {}: {}; this journal was changed or is of another version", source, number,
+                                   bad.what()));
+    }
+  });
+  if (!run && reading != Reading::batches)
+    throw UsageError(fmt::format("{}: holds no run (its first line is missing)", source));
+  return torn;
+}
+
+namespace {
+
+Journal collected(const std::function<bool(const std::function<void(std::string_view)>&)>& lines,
+                  std::string_view source) {
+  Journal journal;
+  journal.torn = read_records(lines, source, Reading::whole, [&](Record&& record) {
+    std::visit(
+        [&](auto&& one) {
+          using One = std::remove_cvref_t<decltype(one)>;
+          if constexpr (std::is_same_v<One, RunRecord>) journal.run = std::move(one);
+          if constexpr (std::is_same_v<One, MetaRecord>) journal.meta.push_back(std::move(one));
+          if constexpr (std::is_same_v<One, KernelRecord>) journal.kernels.push_back(std::move(one));
+          if constexpr (std::is_same_v<One, BatchRecord>) journal.batches.push_back(std::move(one));
+          if constexpr (std::is_same_v<One, FindingRecord>) journal.findings.push_back(std::move(one));
+          if constexpr (std::is_same_v<One, ProofRecord>) journal.proofs.push_back(std::move(one));
+        },
+        std::move(record));
+  });
+  return journal;
 }
 
 }  // namespace
 
 Journal parse_journal(std::string_view text, std::string_view source) {
-  Journal journal;
-  int number = 0;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) {
-      journal.torn = true;
-      break;
-    }
-    ++number;
-    try {
-      read_line(journal, text.substr(0, end));
-    } catch (const BadLine& bad) {
-      throw UsageError(fmt::format("{}, line {}: {}; this journal was changed or is of another version", source, number,
-                                   bad.what()));
-    }
-    text.remove_prefix(end + 1);
-  }
-  if (!journal.run) throw UsageError(fmt::format("{}: holds no run (its first line is missing)", source));
-  return journal;
+  return collected([&](const auto& use) { return for_each_line(text, use); }, source);
+}
+
+std::filesystem::path journal_file(const std::filesystem::path& file_or_folder) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(file_or_folder, ignored) ? file_or_folder / "run.jsonl" : file_or_folder;
 }
 
 Journal read_journal(const std::filesystem::path& file_or_folder) {
-  std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(file_or_folder, ignored);
-  const std::filesystem::path file = folder ? file_or_folder / "run.jsonl" : file_or_folder;
-  return parse_journal(read_file(file), file.string());
+  const std::filesystem::path name = journal_file(file_or_folder);
+  const LineFile file(name);
+  return collected([&](const auto& use) { return file.for_each_line(use); }, name.string());
 }
 
 bool Journal::unfinished() const {
