@@ -110,13 +110,13 @@ void BatchJoin::Batches::add(const Batches& other) {
 }
 
 void BatchJoin::note(const BatchHead& head) {
-  Subjects& of = subjects_[head.subject];
+  Subjects& of = subjects_.at(head.subject);
   // An empty range says that the subject was planned and not reached.
   if (head.first_k < head.last_k) of.parts[head.shard].batches.insert({head.first_k, head.last_k});
 }
 
 void BatchJoin::plan() {
-  for (auto& [subject, of] : subjects_) plan(subject, of);
+  subjects_.for_each([](const Subject& subject, Subjects& of) { plan(subject, of); });
 }
 
 void BatchJoin::plan(const Subject& subject, Subjects& of) {
@@ -174,10 +174,10 @@ void BatchJoin::add(const BatchRecord& batch) {
   const auto changed = [] {
     throw UsageError("a journal was changed while it was read; merge it again when nothing writes it");
   };
-  const auto found = subjects_.find(batch.subject);
-  if (found == subjects_.end()) changed();
+  Subjects* const found = subjects_.find(batch.subject);
+  if (found == nullptr) changed();
   if (batch.first_k == batch.last_k) return;
-  Subjects& of = found->second;
+  Subjects& of = *found;
   const auto own = of.parts.find(batch.shard);
   if (own == of.parts.end()) changed();
   const Range range{batch.first_k, batch.last_k};
@@ -207,14 +207,14 @@ void BatchJoin::add(const BatchRecord& batch) {
 
 std::vector<BatchRecord> BatchJoin::take() {
   std::vector<BatchRecord> batches;
-  for (auto& [subject, of] : subjects_) {
+  subjects_.for_each([&](const Subject& subject, Subjects& of) {
     if (of.parts.empty()) batches.push_back({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = {}});
     for (auto& [shard, part] : of.parts) {
       for (auto& [range, tally] : part.result)
         batches.push_back({subject, range.first, range.second, shard, std::move(tally).value_or(Tally())});
     }
-  }
-  subjects_.clear();
+  });
+  subjects_ = {};
   return batches;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "journal/reader.h"
+#include "journal/subject_map.h"
 
 namespace attest {
 
@@ -71,7 +72,7 @@ class BatchJoin {
 
   static void plan(const Subject& subject, Subjects& of);
 
-  std::map<Subject, Subjects> subjects_;
+  SubjectMap<Subjects> subjects_;
 };
 
 }  // namespace attest

@@ -126,10 +126,6 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
                              [&](Record&& record) {
                                std::visit(Overloaded{[&](const RunRecord& run) { merged.take(run, input.string()); },
                                                      [&](MetaRecord& meta) { part.meta.push_back(std::move(meta)); },
-                                                     [&](const BatchHead& head) {
-                                                       part.worst.try_emplace(head.subject);
-                                                       merged.take(head);
-                                                     },
                                                      [&](const auto& other) { merged.take(other); }},
                                           record);
                              });
@@ -137,13 +133,15 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
   merged.end_first_round();
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto lines = [&](const auto& use) { return files[i]->for_each_line(use); };
+    SubjectMap<std::optional<double>> worsts;
     read_records(lines, journal_file(files_or_folders[i]).string(), Reading::batches, [&](Record&& record) {
       const auto& batch = std::get<BatchRecord>(record);
       merged.take(batch);
-      if (batch.tally.worst_k < 0) return;
-      std::optional<double>& worst = result.parts[i].worst[batch.subject];
-      worst = std::max(worst.value_or(0), batch.tally.worst_utilisation);
+      std::optional<double>& worst = worsts.at(batch.subject);
+      if (batch.tally.worst_k >= 0) worst = std::max(worst.value_or(0), batch.tally.worst_utilisation);
     });
+    worsts.for_each(
+        [&](const Subject& subject, std::optional<double> worst) { result.parts[i].worst[subject] = worst; });
   }
   result.journal = merged.journal();
   return result;

@@ -60,6 +60,20 @@ void for_each_word(std::string_view words, Use use) {
   }
 }
 
+/// Both are sorted, and most words are in both.
+template <class Counts>
+void add_counts(Counts& counts, const Counts& others) {
+  auto place = counts.begin();
+  for (const auto& [word, cases] : others) {
+    int order = 1;
+    while (place != counts.end() && (order = place->first.compare(word)) < 0) ++place;
+    if (place != counts.end() && order == 0)
+      place->second += cases;
+    else
+      counts.emplace_hint(place, word, cases);
+  }
+}
+
 void count(DrawnCounts& counts, std::string_view word) {
   const auto found = counts.find(word);
   if (found == counts.end()) {
@@ -165,10 +179,10 @@ void Tally::merge(const Tally& other) {
   }
   for (std::size_t i = 0; i < level.size(); ++i) level[i] += other.level[i];
   for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
-  for (const auto& [reason, cases] : other.reasons) reasons[reason] += cases;
+  add_counts(reasons, other.reasons);
   bits_agreed += other.bits_agreed;
   bits_compared += other.bits_compared;
-  for (const auto& [word, cases] : other.drawn) drawn[word] += cases;
+  add_counts(drawn, other.drawn);
   errors.merge(other.errors);
   if (!other.alarm) return;
   if (!alarm) alarm.emplace();
