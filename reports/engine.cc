@@ -124,7 +124,8 @@ class Engine::Job {
 
   void run_unit(const Unit& unit) {
     // Every kernel sees the same cases, so they are made once.
-    std::vector<std::optional<Case>> cases(static_cast<std::size_t>(unit.last_k - unit.first_k));
+    const std::int64_t own = (unit.last_k - unit.first_k - 1) / engine_.plan_.shard.count + 1;
+    std::vector<std::optional<Case>> cases(static_cast<std::size_t>(own));
     for (const std::size_t index : unit.cell->kernels) run_batch(unit, index, cases);
   }
 
@@ -137,14 +138,16 @@ class Engine::Job {
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<FindingRecord> findings;
     const bool reachable = has_operation(kernel.manifest(), cell.property->operation);
-    for (std::int64_t k = batch.first_k; k < batch.last_k; ++k) {
+    const auto [index_of_shard, shards] = engine_.plan_.shard;
+    const std::int64_t to_own = (index_of_shard - batch.first_k % shards + shards) % shards;
+    for (std::int64_t k = batch.first_k + to_own; k < batch.last_k; k += shards) {
       if (!engine_.takes(cell, k)) continue;
       if (engine_.stopping()) throw Abandoned();
       if (!reachable) {
         batch.tally.skip(1, fmt::format("has no {} entry", name_of(cell.property->operation)));
         continue;
       }
-      std::optional<Case>& made = cases[static_cast<std::size_t>(k - unit.first_k)];
+      std::optional<Case>& made = cases[static_cast<std::size_t>((k - unit.first_k) / shards)];
       if (!made) made = engine_.case_of(cell, k);
       const Case arranged = engine_.arranged(*made, kernel.manifest());
       (void)watched.take_sent();
@@ -270,15 +273,18 @@ std::optional<Engine::Unit> Engine::next_unit() {
   if (stopping() || cells_.empty()) return std::nullopt;
   // All cells advance together, so that a run cut short has looked at everything a little.
   const auto count = static_cast<std::int64_t>(cells_.size());
-  const std::int64_t batch = next_ / count, first_k = batch_start(batch);
-  if (first_k >= cases_per_cell_) return std::nullopt;
+  // A shard's batches have as many cases of its own as they would have without shards, so that n shards write no more
+  // lines than one run.
+  const std::int64_t shards = plan_.shard.count, batch = next_ / count;
+  const std::int64_t first = batch_start(batch), behind = batch_start(batch + 1);
+  if (first > (cases_per_cell_ - 1) / shards) return std::nullopt;
   if (plan_.deadline && std::chrono::steady_clock::now() >= *plan_.deadline) {
     out_of_time_ = true;
     return std::nullopt;
   }
   const Cell& cell = cells_[static_cast<std::size_t>(next_ % count)];
   ++next_;
-  return Unit{&cell, first_k, std::min(batch_start(batch + 1), cases_per_cell_)};
+  return Unit{&cell, first * shards, behind > cases_per_cell_ / shards ? cases_per_cell_ : behind * shards};
 }
 
 bool Engine::stopping() const {

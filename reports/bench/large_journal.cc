@@ -59,7 +59,8 @@ void write_shard(const Pool& pool, const std::filesystem::path& folder, const Sh
     for (const auto& [subject, stamps] : pool.stamps) {
       const Stamp& stamp = stamps[static_cast<std::size_t>(r * 7 + shard.index * 3) % stamps.size()];
       line = stamp.before;
-      fmt::format_to(std::back_inserter(line), "\"first\":{},\"last\":{},", batch_start(r), batch_start(r + 1));
+      fmt::format_to(std::back_inserter(line), "\"first\":{},\"last\":{},", shard.count * batch_start(r),
+                     shard.count * batch_start(r + 1));
       if (shard.count != 1) fmt::format_to(std::back_inserter(line), "\"shard\":[{},{}],", shard.index, shard.count);
       file << (line += stamp.after);
     }

@@ -30,9 +30,9 @@ namespace attest {
 
 class JsonWriter;
 
-/// The first k of batch r, which ends where the next begins, for any number of jobs and shards. 64 batches of 64 cases,
-/// so that a kill soon after the start loses little; 256 at a time up to case 65536, and 4096 from there, a sixteenth
-/// of what is done at most, so that the journal of a long run stays short.
+/// The first k of batch r, which ends where the next begins, for any number of jobs; n times that in each of n shards,
+/// for as many cases of its own. 64 batches of 64 cases, so that a kill soon after the start loses little; 256 up to
+/// case 65536, and 4096 from there, a sixteenth of what is done at most, so that the journal of a long run stays short.
 [[nodiscard]] constexpr std::int64_t batch_start(std::int64_t r) {
   constexpr std::int64_t small = 64, medium = 256, large = 4096;
   constexpr std::int64_t first_large = small + (medium * medium - small * small) / medium;

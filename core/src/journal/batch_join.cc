@@ -19,16 +19,17 @@ using Range = std::pair<std::int64_t, std::int64_t>;
                                k, subject.property, subject.kernel, subject.dtype));
 }
 
-/// r where the range is that of batch r.
-std::optional<std::int64_t> batch_number(const Range& range) {
+/// r where the range is that of batch r of so many shards: batch_start(r) to batch_start(r + 1), times their number.
+std::optional<std::int64_t> batch_number(const Range& range, std::int64_t shards) {
+  if (range.first % shards != 0 || range.second % shards != 0) return std::nullopt;
   constexpr std::int64_t medium_r = 64, large_r = 304;
   constexpr std::int64_t medium = batch_start(medium_r), large = batch_start(large_r);
-  const std::int64_t first = range.first;
+  const std::int64_t first = range.first / shards, last = range.second / shards;
   const auto [r_before, start, size] = first >= large ? std::array{large_r, large, std::int64_t{4096}}
                                        : first >= medium
                                            ? std::array{medium_r, medium, std::int64_t{256}}
                                            : std::array{std::int64_t{0}, std::int64_t{0}, std::int64_t{64}};
-  if (range.second - first != size || (first - start) % size != 0) return std::nullopt;
+  if (last - first != size || (first - start) % size != 0) return std::nullopt;
   return r_before + (first - start) / size;
 }
 
@@ -77,20 +78,21 @@ auto holder(Ranges& ranges, std::int64_t k, RangeOf range_of) {
 }  // namespace
 
 void BatchJoin::Batches::insert(const Range& range) {
-  if (const std::optional<std::int64_t> r = batch_number(range))
+  if (const std::optional<std::int64_t> r = batch_number(range, shards))
     cut += boost::icl::right_open_interval<std::int64_t>(*r, *r + 1);
   else
     others.insert(range);
 }
 
 bool BatchJoin::Batches::contains(const Range& range) const {
-  const std::optional<std::int64_t> r = batch_number(range);
+  const std::optional<std::int64_t> r = batch_number(range, shards);
   return r ? boost::icl::contains(cut, *r) : others.contains(range);
 }
 
 std::vector<BatchJoin::Range> BatchJoin::Batches::ranges() const {
   std::vector<Range> ranges(others.begin(), others.end());
-  for (const auto& numbers : cut) ranges.emplace_back(batch_start(numbers.lower()), batch_start(numbers.upper()));
+  for (const auto& numbers : cut)
+    ranges.emplace_back(shards * batch_start(numbers.lower()), shards * batch_start(numbers.upper()));
   return ranges;
 }
 
@@ -104,15 +106,13 @@ void BatchJoin::Batches::remove(const Batches& other) {
   for (const Range& range : other.others) others.erase(range);
 }
 
-void BatchJoin::Batches::add(const Batches& other) {
-  cut += other.cut;
-  others.insert(other.others.begin(), other.others.end());
-}
-
 void BatchJoin::note(const BatchHead& head) {
   Subjects& of = subjects_.at(head.subject);
   // An empty range says that the subject was planned and not reached.
-  if (head.first_k < head.last_k) of.parts[head.shard].batches.insert({head.first_k, head.last_k});
+  if (head.first_k == head.last_k) return;
+  const auto [part, added] = of.parts.try_emplace(head.shard);
+  if (added) part->second.batches.shards = part->second.seen.shards = head.shard.count;
+  part->second.batches.insert({head.first_k, head.last_k});
 }
 
 void BatchJoin::plan() {
@@ -131,13 +131,21 @@ void BatchJoin::plan(const Subject& subject, Subjects& of) {
     for (std::int64_t index = 1; index < count; ++index) common.keep_common(of.parts[{index, count}].batches);
     for (std::int64_t index = 0; index < count; ++index) of.parts[{index, count}].batches.remove(common);
     Moved& moved = of.moved[count];
-    moved.left_out = common;
-    moved.left_out.keep_common(whole->batches);
+    moved.left_out.shards = count;
+    for (const Range& range : common.others) {
+      if (whole->batches.contains(range)) moved.left_out.others.insert(range);
+    }
     common.remove(moved.left_out);
-    whole->batches.add(common);
+    for (const Range& range : common.others) whole->batches.insert(range);
+    for (const auto& numbers : common.cut)
+      whole->from_shards.emplace_back(count * batch_start(numbers.lower()), count * batch_start(numbers.upper()));
     moved.moved = std::move(common);
   }
-  for (auto& [shard, part] : of.parts) part.joined = join_neighbours(subject, part.batches.ranges());
+  for (auto& [shard, part] : of.parts) {
+    std::vector<Range> ranges = part.batches.ranges();
+    ranges.insert(ranges.end(), part.from_shards.begin(), part.from_shards.end());
+    part.joined = join_neighbours(subject, std::move(ranges));
+  }
   // Ranges that all shards of one count have: of parts that were joined before.
   std::set<Range> ranges_of_whole;
   if (whole != nullptr) ranges_of_whole.insert(whole->joined.begin(), whole->joined.end());

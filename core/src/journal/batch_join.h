@@ -35,17 +35,17 @@ class BatchJoin {
   using Range = std::pair<std::int64_t, std::int64_t>;
   using Numbers = boost::icl::interval_set<std::int64_t, std::less, boost::icl::right_open_interval<std::int64_t>>;
 
-  /// Ranges of batches: by number where batch_start cuts them, the others as they are.
+  /// Ranges of batches: by number where they are cut as batch_start says, the others as they are.
   struct Batches {
+    std::int64_t shards = 1;
     Numbers cut;
     std::set<Range> others;
 
     void insert(const Range& range);
     [[nodiscard]] bool contains(const Range& range) const;
     [[nodiscard]] std::vector<Range> ranges() const;
-    void keep_common(const Batches& other);
-    void remove(const Batches& other);
-    void add(const Batches& other);
+    void keep_common(const Batches& other);  ///< of as many shards
+    void remove(const Batches& other);       ///< of as many shards
   };
 
   /// What all shards of one count have: it is moved to the run without shards, or, where that has it already, left out.
@@ -61,7 +61,8 @@ class BatchJoin {
 
   struct Part {
     Batches batches, seen;
-    std::vector<Range> joined;  ///< before the shards' joined ranges are joined
+    std::vector<Range> from_shards;  ///< of the run without shards: what was moved to it by number
+    std::vector<Range> joined;       ///< before the shards' joined ranges are joined
     std::vector<Result> result;
   };
 
