@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <charconv>
+#include <cmath>
+
 #include "attest/json_writer.h"
 
 namespace attest {
@@ -15,8 +19,17 @@ std::string index_text(std::int64_t element, const Shape& shape) {
   return "[" + text + "]";
 }
 
+std::string hex_number(double value) {
+  if (!std::isfinite(value)) return number_text(value);
+  // printf's %a, which fmt calls, takes the locale's decimal point.
+  std::array<char, 32> digits{};
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), std::abs(value), std::chars_format::hex).ptr;
+  return (std::signbit(value) ? "-0x" : "0x") + std::string(digits.data(), end);
+}
+
 std::string exact_text(double value) {
-  return fmt::format("{} ({:a})", number_text(value), value);
+  return fmt::format("{} ({})", number_text(value), hex_number(value));
 }
 
 }  // namespace attest

@@ -14,4 +14,7 @@ namespace attest {
 /// The number in decimal, at full precision, and in hexadecimal: "0.25 (0x1p-2)".
 [[nodiscard]] std::string exact_text(double value);
 
+/// The number in hexadecimal, as "0x1.8p+3", whatever the locale; number_text where it is not finite.
+[[nodiscard]] std::string hex_number(double value);
+
 }  // namespace attest

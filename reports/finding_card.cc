@@ -35,7 +35,7 @@ std::string tensor_row(Slot slot, const Tensor& tensor) {
   for (std::int64_t i = 0; i < shown; ++i) {
     const char* const separator = i == 0 ? "" : ", ";
     decimal += separator + decimal_text(tensor[i], tensor.dtype());
-    hex += fmt::format("{}{:a}", separator, tensor[i]);
+    hex += separator + hex_number(tensor[i]);
   }
   if (shown < tensor.elements())
     decimal += fmt::format(", … and {} more of {}", tensor.elements() - shown, tensor.elements());

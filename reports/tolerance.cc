@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "attest/dtype.h"
@@ -21,7 +21,9 @@ namespace {
 double rounded_up(double size) {
   if (!(size > 0) || std::isinf(size)) return size;
   for (double more = size;; more *= 1.01) {
-    const double rounded = std::strtod(fmt::format("{:.1e}", more).c_str(), nullptr);
+    const std::string text = fmt::format("{:.1e}", more);
+    double rounded = 0;
+    std::from_chars(text.data(), text.data() + text.size(), rounded);
     if (rounded >= size) return rounded;
   }
 }
