@@ -17,6 +17,7 @@
 #include "explanations.h"
 #include "interrupt.h"
 #include "known.h"
+#include "known_status.h"
 #include "progress.h"
 #include "results.h"
 #include "summary.h"
@@ -86,7 +87,7 @@ OpenKernels open_chosen_kernels(const Options& options, const KernelOptions& ker
 
 /// The journal of the run to resume; empty for a fresh run. Throws UsageError where the two are not the same run.
 Journal earlier_journal(const Options& options, const RunFolder& folder, const RunRecord& run) {
-  if (!options.resume) return {};
+  if (!folder.resumes()) return {};
   Journal journal = read_journal(folder.path());
   const std::string where = folder.path().string();
   if (journal.run->fuzz) throw UsageError(fmt::format("{} holds a fuzz campaign; resume it with attest fuzz", where));
@@ -204,20 +205,6 @@ void save_worst_cases(const Engine& engine, const Journal& journal) {
     engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
 }
 
-/// Prints what a file of known findings makes of the run, and returns the exit status.
-int status_with_known(const Options& options, const std::vector<KnownFinding>& known, const Summary& summary,
-                      Ending ending) {
-  const bool complete = ending == Ending::complete && options.shard.count == 1;
-  const KnownComparison comparison = compare_with_known(known, options.known.string(), summary, complete);
-  for (const std::string& problem : comparison.problems) fmt::print("{}\n", one_line(problem));
-  if (!options.quiet) {
-    for (const std::string& remark : comparison.remarks) fmt::print(stderr, "note: {}\n", one_line(remark));
-    fmt::print("known: {} expected, {} new or gone ({})\n", comparison.expected, comparison.problems.size(),
-               options.known.string());
-  }
-  return comparison.problems.empty() ? exit_status(comparison.rest, options.inconclusive_held) : 1;
-}
-
 /// Refused before the run where it cannot be compared with.
 std::optional<Figures> read_baseline(const Options& options) {
   if (options.baseline.empty()) return std::nullopt;
@@ -284,7 +271,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
 
   const Plan plan = make_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
   JournalWriter writer(folder.journal());
-  if (!options.resume) writer.append(run);
+  folder.begin(writer, run);
   writer.append(begin_record(options, plan.jobs, argc, argv));
   for (const KernelRecord& record : open.records) writer.append(record);
 
@@ -309,8 +296,9 @@ int check_command(const Options& options, int argc, const char* const* argv) {
                closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());
   }
   if (comparison) print_comparison(options, *comparison);
+  const bool complete = ending == Ending::complete && options.shard.count == 1;
   const int status = options.known.empty() ? exit_status(summary, options.inconclusive_held)
-                                           : status_with_known(options, known, summary, ending);
+                                           : status_with_known(options, known, summary, complete);
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 

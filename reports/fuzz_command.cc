@@ -40,7 +40,7 @@ std::vector<std::unique_ptr<Kernel>> open_chosen(const Options& options, const K
 
 /// The journal of the campaign to resume; empty for a fresh one. Throws UsageError where the two are not the same.
 Journal earlier_journal(const Options& options, const RunFolder& folder) {
-  if (!options.resume) return {};
+  if (!folder.resumes()) return {};
   Journal journal = read_journal(folder.path());
   const std::string where = folder.path().string();
   if (!journal.run->fuzz)
@@ -240,10 +240,8 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   }
 
   JournalWriter writer(folder.journal());
-  if (!options.resume) {
-    writer.append(
-        RunRecord{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true});
-  }
+  folder.begin(writer,
+               RunRecord{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true});
   writer.append(begin_record(plan, argc, argv));
   for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
     writer.append(KernelRecord{kernel->id(), manifest_line(*kernel), ""});
@@ -259,7 +257,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   CampaignEnding ending{};
   {
     FuzzRecorder recorder(folder, writer, {.time = time, .quiet = options.quiet, .against = options.against});
-    if (!options.resume) record_load_findings(plan, writer, recorder);
+    if (!folder.resumes()) record_load_findings(plan, writer, recorder);
     Campaign campaign(plan, road, recorder);
     ending = campaign.run();
   }

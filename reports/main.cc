@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -80,6 +81,8 @@ int complain(std::string_view what, int status) {
 int main(int argc, char** argv) {
   // The process of a shared library under test; not for people.
   if (argc > 1 && std::string_view(argv[1]) == "worker") return worker_main(argc, argv);
+  // A limit on the size of a file is an error of its write, like a full disk, and not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int status = run(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -8,6 +8,7 @@
 #include "compare.h"
 #include "fuzz_progress.h"
 #include "html.h"
+#include "known_status.h"
 #include "results.h"
 #include "run_folder.h"
 #include "summary.h"
@@ -22,11 +23,14 @@ struct Merged {
   Journal journal;                ///< canonical, with the meta records of all parts
   std::vector<fs::path> folders;  ///< of the parts, in order
   std::vector<JournalPart> parts;
+  bool whole = false;  ///< is_whole
 };
 
 Merged merge(const Options& options) {
   MergedJournals journals = merge_journals(options.inputs);
-  Merged merged{.journal = std::move(journals.journal), .folders = {}, .parts = std::move(journals.parts)};
+  const bool whole = is_whole(journals);
+  Merged merged{
+      .journal = std::move(journals.journal), .folders = {}, .parts = std::move(journals.parts), .whole = whole};
   for (const fs::path& input : options.inputs) {
     const fs::path folder = fs::is_directory(input) ? input : input.parent_path();
     merged.folders.push_back(folder.empty() ? "." : folder);
@@ -90,19 +94,24 @@ void write_folder(const Merged& merged, const fs::path& path) {
   }
   copy_worst_cases(merged, path);
   join_archives(merged, path);
-  write_file_atomically(folder.journal(), to_text(merged.journal));
   write_results(path, merged.journal);
+  // Last: a folder with a journal is whole, and one without is merged into again.
+  write_file_atomically(folder.journal(), to_text(merged.journal));
 }
 
 }  // namespace
 
 int merge_command(const Options& options) {
+  // Read first: a mistake in it is no reason to wait for the journals.
+  const std::vector<KnownFinding> known =
+      options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
   const Merged merged = merge(options);
   if (options.output.has_filename())
     write_file_atomically(options.output, to_text(merged.journal));
   else
     write_folder(merged, options.output.parent_path());
-  return 0;
+  if (options.known.empty()) return 0;
+  return status_with_known(options, known, summarise(merged.journal, ""), merged.whole);
 }
 
 int report_command(const Options& options) {

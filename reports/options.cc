@@ -245,10 +245,10 @@ constexpr OptionRow rows[] = {
      set_inconclusive},
     {check, "--case", "FILE", Takes::several, "judge these captured cases (.safetensors) instead of generated ones",
      [](Options& o, Text t) { o.case_files.emplace_back(t); }},
-    {check, "--known", "FILE", Takes::one,
+    {check | merge, "--known", "FILE", Takes::one,
      "violations that are expected, a TOML file with a [[finding]] of kernel, dtype, property, reason and date each: "
-     "they "
-     "do not make the exit status 1, but a new one does, and one that is gone",
+     "they do not make the exit status 1, but a new one does, and one that is gone. Of a run in shards, attest merge "
+     "holds the whole against them",
      [](Options& o, Text t) {
        if (t.empty()) throw UsageError("--known is empty; it must name a file");
        o.known = t;

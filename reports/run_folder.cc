@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 
 #include "attest/case.h"
 #include "attest/names.h"
@@ -40,6 +41,13 @@ void remove_run(const fs::path& path) {
   }
 }
 
+/// A journal without one whole line is what a run leaves that was killed as it began: there is nothing to lose in it.
+bool holds_line(const fs::path& journal) {
+  std::ifstream file(journal, std::ios::binary);
+  std::string line;
+  return std::getline(file, line) && !file.eof();
+}
+
 bool plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
@@ -48,15 +56,12 @@ bool plain(char c) {
 
 RunFolder::RunFolder(const fs::path& path, Mode mode) : path_(path.empty() ? next_free() : path) {
   std::error_code error;
-  const bool holds_run = fs::exists(journal(), error);
-  if (mode == Mode::resume && !holds_run) {
+  const bool there = fs::exists(journal(), error), holds_run = there && holds_line(journal());
+  resumes_ = mode == Mode::resume && holds_run;
+  if (mode == Mode::resume && !there) {
     throw UsageError(fmt::format("{}: holds no run to resume; leave --resume out to start one", path_.string()));
   }
-  if (mode == Mode::fresh && holds_run) {
-    throw UsageError(fmt::format(
-        "{}: holds a run already; go on with it by --resume, replace it by --overwrite, or choose another --out",
-        path_.string()));
-  }
+  if (mode == Mode::fresh && holds_run) refuse_second();
   fs::create_directories(path_ / "cases", error);
   if (!error) fs::create_directories(logs(), error);
   if (error)
@@ -66,8 +71,22 @@ RunFolder::RunFolder(const fs::path& path, Mode mode) : path_(path.empty() ? nex
   }
   if (mode != Mode::overwrite) return;
   // Takes the lock for a moment: a run that is still writing is not removed under its feet.
-  if (holds_run) JournalWriter probe(journal());
+  if (there) JournalWriter probe(journal());
   remove_run(path_);
+}
+
+void RunFolder::refuse_second() const {
+  throw UsageError(fmt::format(
+      "{}: holds a run already; go on with it by --resume, replace it by --overwrite, or choose another --out",
+      path_.string()));
+}
+
+void RunFolder::begin(JournalWriter& writer, const RunRecord& run) const {
+  if (resumes_) return;
+  // Another run may have come and gone while this one opened its kernels.
+  std::error_code ignored;
+  if (fs::file_size(journal(), ignored) > 0) refuse_second();
+  writer.append(run);
 }
 
 void RunFolder::discard_if_empty() const {

@@ -17,6 +17,13 @@ class RunFolder {
   /// cannot be made or written, holds a run without resume or overwrite, or holds none to resume.
   RunFolder(const std::filesystem::path& path, Mode mode);
 
+  /// Goes on with a run: asked for, and there is one. Asked for in a folder whose run was killed before its first line
+  /// was whole, there is none, and one begins.
+  [[nodiscard]] bool resumes() const { return resumes_; }
+  /// Writes the first line, unless a run is resumed. `writer` holds the folder's lock. Throws UsageError where another
+  /// run has begun here since.
+  void begin(JournalWriter& writer, const RunRecord& run) const;
+
   /// Removes what the constructor made, where nothing but empty logs has been put into it.
   void discard_if_empty() const;
 
@@ -28,7 +35,10 @@ class RunFolder {
   [[nodiscard]] std::filesystem::path logs() const { return path_ / "logs"; }
 
  private:
+  [[noreturn]] void refuse_second() const;
+
   std::filesystem::path path_;
+  bool resumes_ = false;
 };
 
 /// "cases/PROPERTY--KERNEL--DTYPE--WHICH.safetensors", relative to the run's folder; distinct for distinct kernels,
