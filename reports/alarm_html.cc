@@ -2,6 +2,7 @@
 
 #include "html_elements.h"
 #include "html_sections.h"
+#include "run_folder.h"
 #include "text.h"
 
 namespace attest {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -16,10 +17,12 @@
 #include "engine.h"
 #include "explanations.h"
 #include "interrupt.h"
+#include "junit.h"
 #include "known.h"
 #include "known_status.h"
 #include "progress.h"
 #include "results.h"
+#include "sarif.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -229,6 +232,22 @@ void print_comparison(const Options& options, const Comparison& comparison) {
              options.baseline.string());
 }
 
+/// What CI reads of what the exit status is made of.
+void write_for_ci(const Options& options, const Summary& summary, const Journal& journal, const RunFolder& folder,
+                  const std::optional<KnownComparison>& known, const std::optional<Comparison>& baseline) {
+  Judgement judgement{.inconclusive_held = options.inconclusive_held};
+  if (known) judgement.expected = &known->rest, judgement.problems = known->problems;
+  for (const Difference& one : baseline ? baseline->differences : std::vector<Difference>()) {
+    if (one.direction != Direction::worse) continue;
+    judgement.problems.push_back(fmt::format("WORSE {}{}{} in {}: {}", one.property, one.property.empty() ? "" : " by ",
+                                             one.kernel, one.dtype, one.words));
+  }
+  const std::string path = folder.path().string();
+  if (!options.junit.empty()) write_file_atomically(options.junit, to_junit(summary, journal, path, judgement));
+  if (!options.sarif.empty())
+    write_file_atomically(options.sarif, to_sarif(summary, journal, path, judgement.expected));
+}
+
 }  // namespace
 
 int check_command(const Options& options, int argc, const char* const* argv) {
@@ -297,6 +316,9 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   }
   if (comparison) print_comparison(options, *comparison);
   const bool complete = ending == Ending::complete && options.shard.count == 1;
+  std::optional<KnownComparison> expected;
+  if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, complete);
+  write_for_ci(options, summary, journal, folder, expected, comparison);
   const int status = options.known.empty() ? exit_status(summary, options.inconclusive_held)
                                            : status_with_known(options, known, summary, complete);
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;

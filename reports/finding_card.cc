@@ -14,6 +14,7 @@
 #include "attest/oracle.h"
 #include "element_text.h"
 #include "html_elements.h"
+#include "run_folder.h"
 #include "text.h"
 
 namespace attest {

@@ -6,6 +6,7 @@
 #include "html_elements.h"
 #include "html_sections.h"
 #include "property.h"
+#include "run_folder.h"
 #include "text.h"
 
 namespace attest {

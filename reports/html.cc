@@ -73,7 +73,11 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
        worst_cases_html(summary, folder)},
       {"search", "Search", "", self_test_html(folder)},
       {"oracle", "Oracle", "How deep the certified answer had to go to decide each judged case.", oracle_html(summary)},
-      {"environment", "Environment", "", environment_html(summary, journal)},
+      {"environment", "Environment",
+       "How each number of this page is computed stands in numbers.md: in the project's reports/, of an installation "
+       "in "
+       "share/doc/attest/.",
+       environment_html(summary, journal)},
       {"drawn", "What was drawn",
        "Judged cases by how they were made, a case counted for every kernel that was judged on it; skipped, excused "
        "and "

@@ -4,7 +4,6 @@
 
 #include <cctype>
 
-#include "run_folder.h"
 #include "text.h"
 
 namespace attest {
@@ -107,10 +106,6 @@ std::string number_cell(std::string_view number) {
 
 std::string number_cell(std::int64_t number) {
   return number_cell(std::to_string(number));
-}
-
-std::string replay_line(const std::string& folder, const std::string& case_file) {
-  return command_name() + " replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
 }
 
 std::string folded_line(std::string_view label, std::string_view line) {

@@ -41,9 +41,6 @@ struct Column {
 [[nodiscard]] std::string number_cell(std::string_view number);
 [[nodiscard]] std::string number_cell(std::int64_t number);
 
-/// The line that shows a case of the run's folder again, as text.
-[[nodiscard]] std::string replay_line(const std::string& folder, const std::string& case_file);
-
 /// A line for a shell that is shown when asked for, so that it makes no table tall; `label` and `line` are text.
 [[nodiscard]] std::string folded_line(std::string_view label, std::string_view line);
 

@@ -103,7 +103,8 @@ std::string man_page() {
                "the folder of the adapters in Python and JavaScript, instead of the one beside the program");
   text += item("ATTEST_COMMAND", "the name under which lines to copy call the program (default: attest)");
   text += ".SH FILES\n";
-  text += item("attest-run-NNN/", "a run: report.html, summary.json, the journal run.jsonl, and cases/*.safetensors");
+  text += item("attest-run-NNN/",
+               "a run: report.html, summary.json, summary.md, the journal run.jsonl, and cases/*.safetensors");
   return text;
 }
 

@@ -8,10 +8,13 @@
 #include "compare.h"
 #include "fuzz_progress.h"
 #include "html.h"
+#include "junit.h"
 #include "known_status.h"
 #include "results.h"
 #include "run_folder.h"
+#include "sarif.h"
 #include "summary.h"
+#include "summary_markdown.h"
 #include "tolerance.h"
 
 namespace attest {
@@ -118,15 +121,21 @@ int report_command(const Options& options) {
   const Merged merged = merge(options);
   const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
-  if (options.json || options.csv) {
+  if (!options.junit.empty()) write_file_atomically(options.junit, to_junit(summary, merged.journal, folder.string()));
+  if (!options.sarif.empty()) write_file_atomically(options.sarif, to_sarif(summary, merged.journal, folder.string()));
+  if (!options.summary_file.empty())
+    write_file_atomically(options.summary_file, to_markdown(summary, merged.journal, folder.string()));
+  if (options.output.empty()) return 0;
+  if (options.json || options.csv || options.toml) {
     const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);
-    if (rows.empty() && options.csv) {
+    if (rows.empty() && !options.json) {
       throw UsageError(
           "no error was measured in these runs: attention.oracle measures them, against the exact answer (not with "
           "--against), since journals have held them");
     }
-    write_file_atomically(
-        options.output, options.json ? tolerances_json(rows, summary, merged.journal) : tolerances_csv(rows, summary));
+    write_file_atomically(options.output, options.json  ? tolerances_json(rows, summary, merged.journal)
+                                          : options.csv ? tolerances_csv(rows, summary)
+                                                        : tolerances_toml(rows, summary));
     return 0;
   }
   const std::string changes =

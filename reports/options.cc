@@ -137,6 +137,11 @@ ProofShape proof_shape(std::string_view option, Text text) {
   return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
 }
 
+std::filesystem::path file_named(std::string_view option, Text text) {
+  if (text.empty()) throw UsageError(fmt::format("{} is empty; it must name a file", option));
+  return text;
+}
+
 void set_inconclusive(Options& options, Text text) {
   if (text != "held")
     throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", in_quotes(text)));
@@ -325,6 +330,18 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text) { o.json = true; }},
     {report, "--csv", "", Takes::nothing, "write the tolerance table as CSV instead",
      [](Options& o, Text) { o.csv = true; }},
+    {report, "--toml", "", Takes::nothing,
+     "write the suggested atol and rtol of each kernel and dtype as TOML instead, for a test-suite",
+     [](Options& o, Text) { o.toml = true; }},
+    {check | report, "--junit", "FILE", Takes::one,
+     "write JUnit XML there: a suite per kernel and dtype, a test per property, failures with the lines that replay "
+     "them",
+     [](Options& o, Text t) { o.junit = file_named("--junit", t); }},
+    {check | report, "--sarif", "FILE", Takes::one, "write the findings there as SARIF 2.1.0, for code scanning",
+     [](Options& o, Text t) { o.sarif = file_named("--sarif", t); }},
+    {report, "--summary", "FILE", Takes::one,
+     "write the summary there in Markdown, at most 64 KiB; a run's folder has it as summary.md",
+     [](Options& o, Text t) { o.summary_file = file_named("--summary", t); }},
     {list, "--markdown", "", Takes::nothing, "properties as a Markdown table",
      [](Options& o, Text) { o.markdown = true; }},
     {probe, "--seed", "N", Takes::one, "the numbers of the questions follow from it (default: 1)",
@@ -363,7 +380,8 @@ constexpr CommandRow commands[] = {
      "attest merge shard-0 shard-1 -o merged/"},
     {Command::report, "report", "attest report RUN... -o FILE",
      "Draws one HTML page from runs, or writes the table of tolerances to compute with: how large the errors of each "
-     "kernel, dtype and class of cases were.",
+     "kernel, dtype and class of cases were. JUnit XML, SARIF and the summary in Markdown are written besides, or "
+     "alone where there is no -o.",
      "attest report attest-run-001 -o report.html"},
     {Command::compare, "compare", "attest compare RUN RUN [OPTIONS]",
      "Says what became worse and what better from one run to another, beyond the noise between two runs of one kernel: "
@@ -503,6 +521,9 @@ void refuse_contradictions(const Options& options) {
   if (options.markdown && lists_more)
     throw UsageError("--markdown is for properties; use attest list --properties --markdown");
   if (options.csv && options.json) throw UsageError("--csv and --json exclude each other; give one");
+  if (options.toml && (options.csv || options.json)) {
+    throw UsageError(fmt::format("--toml and {} exclude each other; give one", options.csv ? "--csv" : "--json"));
+  }
   if (options.markdown && options.json) throw UsageError("--markdown and --json exclude each other; give one");
 }
 
@@ -527,7 +548,10 @@ void refuse_missing(const Options& options) {
   const std::string_view name = row_of(options.command).name;
   if (options.inputs.empty())
     throw UsageError(fmt::format("attest {} needs a RUN: a run folder or a journal file", name));
-  if (options.output.empty()) throw UsageError(fmt::format("attest {} needs -o FILE, the file to write", name));
+  const bool table = options.json || options.csv || options.toml;
+  const bool others = !options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty();
+  if (options.output.empty() && (table || !others))
+    throw UsageError(fmt::format("attest {} needs -o FILE, the file to write", name));
 }
 
 std::string wrapped(std::string_view text, std::size_t indent) {

@@ -63,7 +63,8 @@ struct Options {
   bool alarm = false;  ///< raise the alarm beside the verdict
 
   bool list_kernels = false, list_properties = false, list_dtypes = false;
-  bool json = false, markdown = false, csv = false;
+  bool json = false, markdown = false, csv = false, toml = false;
+  std::filesystem::path junit, sarif, summary_file;  ///< to write besides; empty: none
 
   std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge, report and compare
   std::filesystem::path output;               ///< -o

@@ -2,6 +2,7 @@
 
 #include "attest/files.h"
 #include "html.h"
+#include "summary_markdown.h"
 #include "tolerance.h"
 
 namespace attest {
@@ -18,6 +19,7 @@ Journal read_results(const std::filesystem::path& folder) {
 Summary write_results(const std::filesystem::path& folder, const Journal& journal, const std::string& changes) {
   Summary summary = summarise(journal, folder);
   write_file_atomically(folder / "summary.json", to_json(summary));
+  write_file_atomically(folder / "summary.md", to_markdown(summary, journal, folder.string()));
   write_file_atomically(folder / "tolerances.json",
                         tolerances_json(tolerance_rows(summary, journal), summary, journal));
   write_file_atomically(folder / "report.html", html_page(summary, journal, folder.string(), changes));

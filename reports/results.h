@@ -11,7 +11,7 @@ namespace attest {
 /// The journal of a run's folder as it stands on the disk, canonical but with its meta records.
 [[nodiscard]] Journal read_results(const std::filesystem::path& folder);
 
-/// summary.json, tolerances.json and report.html. `changes` as html_page's.
+/// summary.json, summary.md, tolerances.json and report.html. `changes` as html_page's.
 Summary write_results(const std::filesystem::path& folder, const Journal& journal, const std::string& changes = {});
 
 }  // namespace attest

@@ -32,7 +32,8 @@ fs::path next_free() {
 
 void remove_run(const fs::path& path) {
   std::error_code ignored;
-  for (const char* name : {"run.jsonl", "summary.json", "report.html"}) fs::remove(path / name, ignored);
+  for (const char* name : {"run.jsonl", "summary.json", "summary.md", "tolerances.json", "report.html"})
+    fs::remove(path / name, ignored);
   for (const auto& [folder, extension] :
        {std::pair{"cases", ".safetensors"}, std::pair{"logs", ".log"}, std::pair{"archive", ".jsonl"}}) {
     for (const auto& entry : fs::directory_iterator(path / folder, ignored)) {
@@ -134,6 +135,10 @@ std::string shell_quoted(const std::string& word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+std::string replay_line(const std::string& folder, const std::string& case_file) {
+  return command_name() + " replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
 }
 
 std::string command_name() {

@@ -52,6 +52,9 @@ class RunFolder {
 /// The word quoted for a POSIX shell where it needs it.
 [[nodiscard]] std::string shell_quoted(const std::string& word);
 
+/// The line that runs a saved case again; `folder` is the run's, empty for the current one.
+[[nodiscard]] std::string replay_line(const std::string& folder, const std::string& case_file);
+
 /// How the user starts this program, quoted: $ATTEST_COMMAND, by which the launcher names itself, or "attest".
 [[nodiscard]] std::string command_name();
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "attest/json_writer.h"
 
@@ -20,6 +21,21 @@ std::string one_line(std::string_view text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   return line;
+}
+
+std::string valid_utf8(std::string_view text) {
+  using Json = nlohmann::json;
+  const std::string quoted = Json(text).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return Json::parse(quoted).get<std::string>();
+}
+
+std::string cut_short(std::string_view text, std::size_t most) {
+  constexpr std::string_view ellipsis = "…";
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most - ellipsis.size();
+  // Bytes 10xxxxxx go on with a character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)).append(ellipsis);
 }
 
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {

@@ -13,6 +13,12 @@ namespace attest {
 /// Control characters as spaces: what a kernel says cannot move the cursor or fake a line.
 [[nodiscard]] std::string one_line(std::string_view text);
 
+/// Every byte that is not UTF-8 as U+FFFD.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
+/// At most `most` bytes, at a character's end, and "…" where something is cut. most >= 3.
+[[nodiscard]] std::string cut_short(std::string_view text, std::size_t most);
+
 /// Rows as aligned columns, two spaces apart; the first row is the heading. Numbers (columns in `right`) flush right.
 [[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
 

@@ -67,6 +67,15 @@ inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
                                           const Journal& journal);
 [[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);
 
+/// Of each kernel and dtype the row for a test-suite: the ordinary one; that of all cases where there is none, as of
+/// captured ones.
+[[nodiscard]] std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows);
+
+/// What a test-suite is to use, as TOML: a table [KERNEL.DTYPE] with the floats atol and rtol for each kernel and
+/// dtype, from rows_for_suites, and where they come from as comments. A kernel's name is the manifest's, or its id
+/// where two have the same.
+[[nodiscard]] std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary& summary);
+
 /// The section of the report; empty where no errors were measured.
 [[nodiscard]] std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary);
 

@@ -7,6 +7,7 @@
 
 #include "html_elements.h"
 #include "html_sections.h"
+#include "run_folder.h"
 
 namespace attest {
 

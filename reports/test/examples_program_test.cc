@@ -65,20 +65,66 @@ TEST(Examples, ShardsOfASlurmArrayLeaveTheJournalOfOneRun) {
   EXPECT_EQ(shell(folder, "$attest merge slurm/shard-* -o s.jsonl && cmp one.jsonl s.jsonl").status, 0);
 }
 
-TEST(Examples, WorkflowsAreYamlAndTheirOptionsAreKnown) {
+/// The shell lines of a workflow as one script each: of the steps or the job named, in $name.sh.
+constexpr const char* unpack = R"py(
+import sys, yaml
+flow = yaml.safe_load(open(sys.argv[1]))
+if 'stages' in flow:
+    scripts = {name: '\n'.join(job['script']) for name, job in flow.items() if isinstance(job, dict) and 'script' in job}
+else:
+    scripts = {step['name'].split()[0]: step['run'] for step in flow['jobs']['check']['steps'] if 'run' in step}
+for name, script in scripts.items():
+    open(name + '.sh', 'w').write('set -e\n' + script.replace('--cases 500', '--dtype f32 --cases 20'))
+)py";
+
+/// A project with a kernel, the program where the workflow would clone it to, and the workflow's scripts.
+bool unpacked(const fake::Folder& folder, const std::string& workflow, const std::string& kernel) {
+  std::ofstream(folder / "unpack.py") << unpack;
+  if (shell(folder, "/usr/bin/python3 -c 'import yaml'").status != 0) return false;
+  const ShellResult result =
+      shell(folder, "/usr/bin/python3 unpack.py '" + examples + workflow +
+                        "' && mkdir -p attest/core && ln -s \"$attest\" attest/attest && "
+                        "ln -s '" ATTEST_SOURCE_DIR
+                        "/core/include' attest/core/include && "
+                        "cp '" ATTEST_SOURCE_DIR "/reports/test/user_project/mine.c' . && cp '" ATTEST_SOURCE_DIR
+                        "/reports/test/user_project/broken.c' . && cc -shared -fPIC -I attest/core/include -o "
+                        "libmine.so " +
+                        kernel + " -lm");
+  EXPECT_EQ(result.status, 0) << result.output;
+  return result.status == 0;
+}
+
+TEST(Examples, TheWorkflowOfGitHubRunsAsItStands) {
+  const fake::Folder right, wrong;
+  if (!unpacked(right, "github-actions.yml", "mine.c")) GTEST_SKIP() << "python3-yaml is not here";
+  EXPECT_EQ(shell(right, "bash Build.sh && bash Check.sh").status, 0);
+  EXPECT_EQ(shell(right,
+                  "GITHUB_STEP_SUMMARY=shown.md sh Show.sh && cmp shown.md run/summary.md && sh Hand.sh && "
+                  "cmp run/report.html pages/index.html && test -s run/attest.sarif && test -s run/junit.xml")
+                .status,
+            0);
+  // What was accepted is held against; the same once more is not worse.
+  EXPECT_EQ(shell(right, "mv run/tolerances.json attest-baseline.json && rm -r run && bash Check.sh").status, 0);
+  ASSERT_TRUE(unpacked(wrong, "github-actions.yml", "broken.c"));
+  EXPECT_EQ(shell(wrong, "bash Check.sh").status, 1);
+  EXPECT_EQ(shell(wrong, "GITHUB_STEP_SUMMARY=shown.md sh Show.sh && head -1 shown.md").output,
+            "## ❌ Attest: violated\n");
+  EXPECT_EQ(shell(right, "rm -r run && cp '" + (wrong / "libmine.so").string() + "' . && bash Check.sh").status, 1);
+  EXPECT_THAT(read_file(right / "run/junit.xml"), testing::HasSubstr("name=\"WORSE "));
+}
+
+TEST(Examples, TheJobsOfGitLabRunAsTheyStand) {
   const fake::Folder folder;
-  if (shell(folder, "/usr/bin/python3 -c 'import yaml'").status != 0) GTEST_SKIP() << "python3-yaml is not here";
-  for (const char* file : {"github-actions.yml", "gitlab-ci.yml"}) {
-    const ShellResult parsed = shell(
-        folder, "/usr/bin/python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' '" + examples + file + "'");
-    EXPECT_EQ(parsed.status, 0) << parsed.output;
-    // Every long option of the lines that call attest is one of its own.
-    const ShellResult options = shell(
-        folder, "for o in $(grep -E '/attest (check|merge|report)' '" + examples + file +
-                    "' | grep -oE -- ' --[a-z-]+' | sort -u); do $attest check --help | grep -q -- \"  $o\" || echo "
-                    "\"$o\"; done");
-    EXPECT_EQ(options.output, "");
-  }
+  if (!unpacked(folder, "gitlab-ci.yml", "mine.c")) GTEST_SKIP() << "python3-yaml is not here";
+  for (const char* index : {"1", "2"})
+    EXPECT_EQ(shell(folder, std::string("CI_NODE_TOTAL=2 CI_NODE_INDEX=") + index + " sh check.sh").status, 0);
+  const ShellResult joined = shell(folder, "sh pages.sh");
+  EXPECT_EQ(joined.status, 0) << joined.output;
+  EXPECT_THAT(joined.output, testing::HasSubstr("## ✅ Attest: held"));
+  EXPECT_EQ(shell(folder, "test -s public/index.html && test -s whole/junit.xml && test -s whole/run.jsonl").status, 0);
+  const ShellResult again =
+      shell(folder, "mv whole/tolerances.json attest-baseline.json && rm -r whole && sh pages.sh");
+  EXPECT_EQ(again.status, 0) << again.output;
 }
 
 }  // namespace

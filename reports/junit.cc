@@ -1,0 +1,200 @@
+#include "junit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "run_folder.h"
+#include "text.h"
+#include "version.h"
+
+namespace attest {
+namespace {
+
+/// A kernel that fails everywhere says the same of every property: messages are for lists.
+constexpr std::size_t longest_message = 300;
+
+struct Suite {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> properties;
+  std::string cases;
+  std::int64_t tests = 0, failures = 0, errors = 0, skipped = 0;
+
+  /// `element`: "failure", "error", "skipped", or empty for what is as it should be.
+  void add(std::string_view class_name, std::string_view test, std::string_view element = "",
+           std::string_view type = "", const std::string& message = "", std::string_view body = "") {
+    ++tests;
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_escaped(class_name), xml_escaped(test));
+    if (element.empty()) {
+      cases += "/>\n";
+      return;
+    }
+    (element == "failure" ? failures : element == "error" ? errors : skipped) += 1;
+    cases +=
+        fmt::format(">\n      <{} message=\"{}\"", element, xml_escaped(cut_short(one_line(message), longest_message)));
+    // Readers know no type of what is skipped.
+    if (!type.empty()) cases += fmt::format(" type=\"{}\"", xml_escaped(type));
+    cases += body.empty() ? "/>\n" : fmt::format(">{}</{}>\n", xml_escaped(body), element);
+    cases += "    </testcase>\n";
+  }
+};
+
+/// The fact of the first "begin"; empty where no journal says it.
+std::string fact_of(const Journal& journal, const char* name) {
+  for (const MetaRecord& meta : journal.meta) {
+    const auto fact = meta.facts.find(name);
+    if (meta.event == "begin" && fact != meta.facts.end()) return fact->second;
+  }
+  return {};
+}
+
+std::string text_of(const Suite& suite, const Journal& journal) {
+  std::string attributes;
+  // Readers take no time zone; it is UTC.
+  if (std::string time = fact_of(journal, "time"); !time.empty())
+    attributes += fmt::format(" timestamp=\"{}\"", xml_escaped(time.substr(0, time.find('Z'))));
+  if (const std::string host = fact_of(journal, "host"); !host.empty())
+    attributes += fmt::format(" hostname=\"{}\"", xml_escaped(host));
+  std::string text = fmt::format(
+      "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"{}>\n    <properties>\n",
+      xml_escaped(suite.name), suite.tests, suite.failures, suite.errors, suite.skipped, attributes);
+  for (const auto& [name, value] : suite.properties)
+    text += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", name, xml_escaped(value));
+  return text + "    </properties>\n" + suite.cases + "  </testsuite>\n";
+}
+
+std::string body_of(const PropertySummary& property, const std::string& folder, Outcome outcome) {
+  std::string body;
+  for (const FindingRecord& finding : property.findings) {
+    if (finding.verdict.outcome != outcome) continue;
+    body += fmt::format("\ncase {} ({}, utilisation {}): {}\nreplay: {}\n", finding.k, finding.kind(),
+                        short_number(finding.verdict.utilisation), finding.verdict.reason,
+                        replay_line(folder, finding.case_file));
+  }
+  return body.empty() ? "\nno case of it was saved\n" : body;
+}
+
+/// The verdict that counts is `counted`.
+void add_property(Suite& suite, const std::string& class_name, const PropertySummary& property, Outcome counted,
+                  const Summary& summary, const std::string& folder, const Judgement& judgement) {
+  const Tally& tally = property.tally;
+  if (counted == Outcome::violated) {
+    const bool saved = !property.findings.empty() && property.findings.front().verdict.outcome == Outcome::violated;
+    suite.add(class_name, property.name, "failure", saved ? property.findings.front().kind() : "violated",
+              fmt::format("violated in {} of {} judged cases: {}", tally.violated, tally.judged(), property.reason),
+              body_of(property, folder, Outcome::violated));
+  } else if (property.verdict == Outcome::violated) {
+    suite.add(class_name, property.name, "skipped", "", "violated, as expected: " + property.reason);
+  } else if (counted == Outcome::inconclusive && summary.interrupted && tally.cases() == 0) {
+    suite.add(class_name, property.name, "skipped", "", "interrupted before its first case");
+  } else if (counted == Outcome::inconclusive && !judgement.inconclusive_held) {
+    suite.add(class_name, property.name, "error", "inconclusive", "undecided: " + property.reason,
+              body_of(property, folder, Outcome::inconclusive));
+  } else if (counted == Outcome::skipped) {
+    suite.add(class_name, property.name, "skipped", "", property.reason);
+  } else {
+    suite.add(class_name, property.name);
+  }
+}
+
+Suite suite_of_the_run(const Summary& summary, const Journal& journal, const Judgement& judgement) {
+  Suite suite{.name = "attest", .properties = {}, .cases = {}};
+  suite.properties = {{"attest", version()}, {"seed", std::to_string(summary.seed)}};
+  if (const std::string arguments = fact_of(journal, "arguments"); !arguments.empty())
+    suite.properties.emplace_back("arguments", arguments);
+  if (!summary.against.empty()) suite.properties.emplace_back("against", summary.against);
+  // A run that judged nothing is no success, however few failures there are.
+  const Summary& counted = judgement.expected == nullptr ? summary : *judgement.expected;
+  const int status = exit_status(counted, judgement.inconclusive_held);
+  if (summary.interrupted || status == 130)
+    suite.add("attest", "run", "error", "interrupted", "the run was interrupted");
+  else if (summary.unfinished)
+    suite.add("attest", "run", "error", "unfinished", "the run has not come to its end");
+  else if (status == 3)
+    suite.add("attest", "run", "error", "nothing", "nothing was checked");
+  else
+    suite.add("attest", "run");
+  for (const KernelRecord& kernel : summary.not_started)
+    suite.add("attest", kernel.id, "skipped", "", "did not start: " + kernel.not_started);
+  for (const std::string& problem : judgement.problems)
+    suite.add("attest", cut_short(one_line(problem), longest_message), "failure", "expectation", problem, problem);
+  return suite;
+}
+
+}  // namespace
+
+std::string xml_escaped(std::string_view text) {
+  std::string xml;
+  const std::string whole = valid_utf8(text);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const char c = whole[i];
+    switch (c) {
+      case '&':
+        xml += "&amp;";
+        break;
+      case '<':
+        xml += "&lt;";
+        break;
+      case '>':
+        xml += "&gt;";
+        break;
+      case '"':
+        xml += "&quot;";
+        break;
+      // As they stand, an attribute would have spaces for them.
+      case '\t':
+        xml += "&#9;";
+        break;
+      case '\r':
+        xml += "&#13;";
+        break;
+      default: {
+        const std::string_view rest = std::string_view(whole).substr(i);
+        if (static_cast<unsigned char>(c) < 0x20 && c != '\n') {
+          xml += "\xEF\xBF\xBD";
+        } else if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
+          xml += "\xEF\xBF\xBD";
+          i += 2;
+        } else {
+          xml += c;
+        }
+      }
+    }
+  }
+  return xml;
+}
+
+std::string to_junit(const Summary& summary, const Journal& journal, const std::string& folder,
+                     const Judgement& judgement) {
+  const Summary& counted = judgement.expected == nullptr ? summary : *judgement.expected;
+  std::map<std::pair<std::string, std::string>, int> same_names;
+  for (const KernelSummary& kernel : summary.kernels) ++same_names[{kernel.name, kernel.dtype}];
+  std::vector<Suite> suites{suite_of_the_run(summary, journal, judgement)};
+  for (std::size_t i = 0; i < summary.kernels.size(); ++i) {
+    const KernelSummary& kernel = summary.kernels[i];
+    // Readers tell tests apart by their names.
+    const std::string& name = same_names[{kernel.name, kernel.dtype}] > 1 ? kernel.id : kernel.name;
+    Suite suite{.name = name + " " + kernel.dtype, .properties = {}, .cases = {}};
+    suite.properties = {{"kernel", kernel.id}, {"dtype", kernel.dtype}};
+    for (const KernelExplanation& one : kernel.explanations) suite.properties.emplace_back("explained", one.text);
+    for (std::size_t j = 0; j < kernel.properties.size(); ++j)
+      add_property(suite, name + "." + kernel.dtype, kernel.properties[j], counted.kernels[i].properties[j].verdict,
+                   summary, folder, judgement);
+    suites.push_back(std::move(suite));
+  }
+  std::int64_t tests = 0, failures = 0, errors = 0;
+  std::string text;
+  for (const Suite& suite : suites) {
+    tests += suite.tests, failures += suite.failures, errors += suite.errors;
+    text += text_of(suite, journal);
+  }
+  return fmt::format(
+             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+             "<testsuites name=\"attest\" tests=\"{}\" failures=\"{}\" errors=\"{}\">\n",
+             tests, failures, errors) +
+         text + "</testsuites>\n";
+}
+
+}  // namespace attest

@@ -1,0 +1,149 @@
+#include "sarif.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "property.h"
+#include "run_folder.h"
+#include "text.h"
+#include "version.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* run_base = "RUN";
+
+Json message(const std::string& text) {
+  return {{"text", text.empty() ? "no words" : text}};
+}
+
+/// A sentence, as the format wants it of a text.
+std::string sentence(std::string_view text) {
+  return text.ends_with('.') ? std::string(text) : std::string(text) + '.';
+}
+
+Json rule_of(const std::string& name) {
+  Json rule{{"id", name}};
+  const auto known = std::ranges::find(catalogue(), std::string_view(name), &Property::name);
+  rule["shortDescription"] = message(sentence(name));
+  if (known != catalogue().end()) {
+    const Property& property = **known;
+    rule["fullDescription"] = message(sentence(property.statement));
+    std::string help = sentence(property.statement);
+    help += fmt::format("\nIn floating point: {}\nSource: {}\nNeeds: {}", sentence(property.floating_point),
+                        property.source == "+" ? "none of the documents states it." : sentence(property.source),
+                        sentence(property.needs));
+    rule["help"] = message(help);
+  }
+  rule["defaultConfiguration"] = {{"level", "error"}};
+  return rule;
+}
+
+Json location_of(const FindingRecord& finding, bool in_a_run) {
+  Json artifact{{"uri", uri_of_path(finding.case_file)}};
+  if (in_a_run) artifact["uriBaseId"] = run_base;
+  // A case has no lines, but readers that show results beside code take none without a region.
+  return {{"physicalLocation", {{"artifactLocation", artifact}, {"region", {{"startLine", 1}}}}}};
+}
+
+Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::size_t rule, const std::string& folder,
+               bool expected) {
+  const bool violated = finding.verdict.outcome == Outcome::violated;
+  const std::string& property = finding.subject.property;
+  Json result{{"ruleId", property}, {"ruleIndex", rule}};
+  // Of kinds other than fail the level must be none.
+  result["kind"] = violated ? "fail" : "open";
+  result["level"] = violated ? "error" : "none";
+  result["message"] =
+      message(fmt::format("{} {} {} in {}: {}\nreplay: {}", kernel.name, violated ? "violates" : "is undecided for",
+                          property, kernel.dtype, finding.verdict.reason, replay_line(folder, finding.case_file)));
+  result["locations"] = Json::array({location_of(finding, !folder.empty())});
+  result["partialFingerprints"] = {{"attestFinding/v1", fmt::format("{}/{}/{}/{}/{}", property, kernel.id, kernel.dtype,
+                                                                    finding.kind(), finding.k)}};
+  if (expected) {
+    result["suppressions"] =
+        Json::array({{{"kind", "external"}, {"justification", "expected by the file of known findings"}}});
+  }
+  Json facts{{"kernel", kernel.id}, {"dtype", kernel.dtype}, {"case", finding.k}};
+  facts["class"] = finding.kind();
+  // JSON has no infinity.
+  facts["utilisation"] = short_number(finding.verdict.utilisation);
+  result["properties"] = std::move(facts);
+  return result;
+}
+
+Json notifications_of(const Summary& summary) {
+  Json notifications = Json::array();
+  const auto add = [&](const char* level, const std::string& text) {
+    notifications.push_back({{"level", level}, {"message", message(text)}});
+  };
+  if (summary.interrupted) add("error", "The run was interrupted.");
+  if (summary.unfinished) add("error", "The run has not come to its end.");
+  if (exit_status(summary, /*inconclusive_held=*/true) == 3) add("error", "Nothing was checked.");
+  for (const KernelRecord& kernel : summary.not_started)
+    add("warning", fmt::format("{} did not start: {}", kernel.id, kernel.not_started));
+  for (const KernelNote& note : summary.notes) add("note", fmt::format("{}: {}", note.kernel, note.text));
+  return notifications;
+}
+
+}  // namespace
+
+std::string uri_of_path(std::string_view path) {
+  std::string uri;
+  for (const char c : path) {
+    const bool unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (unreserved || std::string_view("-._~/").find(c) != std::string_view::npos)
+      uri += c;
+    else
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri;
+}
+
+std::string to_sarif(const Summary& summary, const Journal& journal, const std::string& folder,
+                     const Summary* expected) {
+  Json rules = Json::array(), results = Json::array();
+  std::map<std::string, std::size_t> rule_index;
+  for (std::size_t i = 0; i < summary.kernels.size(); ++i) {
+    const KernelSummary& kernel = summary.kernels[i];
+    for (std::size_t j = 0; j < kernel.properties.size(); ++j) {
+      const PropertySummary& property = kernel.properties[j];
+      const auto [rule, added] = rule_index.try_emplace(property.name, rules.size());
+      if (added) rules.push_back(rule_of(property.name));
+      const bool known = expected != nullptr && property.verdict == Outcome::violated &&
+                         expected->kernels[i].properties[j].verdict != Outcome::violated;
+      for (const FindingRecord& finding : property.findings)
+        results.push_back(result_of(kernel, finding, rule->second, folder, known));
+    }
+  }
+  Json run{
+      {"tool",
+       {{"driver", {{"name", "Attest"}, {"version", version()}, {"semanticVersion", version()}, {"rules", rules}}}}}};
+  Json invocation{{"executionSuccessful", !summary.interrupted && !summary.unfinished}};
+  for (const MetaRecord& meta : journal.meta) {
+    const auto time = meta.facts.find("time");
+    if (time == meta.facts.end()) continue;
+    if (meta.event == "begin" && !invocation.contains("startTimeUtc")) invocation["startTimeUtc"] = time->second;
+    if (meta.event == "end") invocation["endTimeUtc"] = time->second;
+  }
+  if (Json notifications = notifications_of(summary); !notifications.empty())
+    invocation["toolExecutionNotifications"] = std::move(notifications);
+  run["invocations"] = Json::array({invocation});
+  if (!folder.empty()) {
+    std::string whole = std::filesystem::absolute(folder).lexically_normal().string();
+    if (!whole.ends_with('/')) whole += '/';
+    run["originalUriBaseIds"] = {{run_base, {{"uri", "file://" + uri_of_path(whole)}}}};
+  }
+  run["columnKind"] = "utf16CodeUnits";
+  run["results"] = std::move(results);
+  const Json log{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", {run}}};
+  return log.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace attest

@@ -1,0 +1,96 @@
+// What a run leaves for CI: of a kernel with a mistake, of a right one, merged, and of no run at all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program_checks.h"
+#include "shell.h"
+
+namespace attest {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string chosen = "--dtype f32 --property attention.oracle --property attention.finite --cases 60 --quiet ";
+
+std::string junit_facts(const fake::Folder& folder, const std::string& file) {
+  return shell(
+             folder,
+             "/usr/bin/python3 -c 'import sys, xml.etree.ElementTree as t\n"
+             "r = t.parse(sys.argv[1]).getroot()\n"
+             "print(r.get(\"failures\"), r.get(\"errors\"), len(r.findall(\".//failure\")), end=\" \")\n"
+             "print([l for f in r.iter(\"failure\") for l in f.text.splitlines() if l.startswith(\"replay\")][:1])' " +
+                 file)
+      .output;
+}
+
+TEST(Formats, AreWrittenOfAKernelWithAMistake) {
+  const fake::Folder folder;
+  const ShellResult run = shell(folder, "$attest check --kernel fault:scale-ignored " + chosen +
+                                            "--out run --junit junit.xml --sarif run.sarif > /dev/null");
+  EXPECT_EQ(run.status, 1) << run.output;
+  EXPECT_THAT(junit_facts(folder, "junit.xml"), StartsWith("1 0 1 ['replay: attest replay run/cases/attention.oracle"));
+  const auto sarif = nlohmann::json::parse(read_file(folder / "run.sarif"));
+  const auto& results = sarif["runs"][0]["results"];
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_TRUE(std::filesystem::exists(
+      folder /
+      ("run/" + results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].get<std::string>())));
+  const std::string markdown = read_file(folder / "run/summary.md");
+  EXPECT_THAT(markdown, StartsWith("## ❌ Attest: violated"));
+  // The line is there to be copied.
+  const std::size_t line = markdown.find("attest replay run/cases/attention.oracle");
+  ASSERT_NE(line, std::string::npos) << markdown;
+  const std::string replay = "$" + markdown.substr(line, markdown.find('\n', line) - line);
+  EXPECT_EQ(shell(folder, replay).status, 1) << replay;
+  // The report of the run says the same as the check that made it.
+  EXPECT_EQ(shell(folder, "$attest report run --junit j2.xml --sarif s2.sarif --summary s2.md").status, 0);
+  EXPECT_EQ(shell(folder, "cmp junit.xml j2.xml && cmp run.sarif s2.sarif && cmp run/summary.md s2.md").status, 0);
+  EXPECT_EQ(shell(folder,
+                  "$attest report run --toml -o t.toml && grep -c '^\\[\"fault:scale-ignored\".f32\\]' t.toml && "
+                  "grep -c VIOLATED t.toml")
+                .output,
+            "1\n1\n");
+}
+
+TEST(Formats, AreWrittenOfARightKernelAndOfMergedShards) {
+  const fake::Folder folder;
+  for (const char* shard : {"0/2", "1/2"}) {
+    const std::string line =
+        std::string("$attest check --kernel builtin:flash ") + chosen + "--shard " + shard + " --out part-" + shard[0];
+    EXPECT_EQ(shell(folder, line).status, 0);
+  }
+  EXPECT_EQ(shell(folder, "$attest report part-0 part-1 --junit j.xml --sarif s.sarif --summary s.md").status, 0);
+  EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("0 0 0 []"));
+  EXPECT_TRUE(nlohmann::json::parse(read_file(folder / "s.sarif"))["runs"][0]["results"].empty());
+  EXPECT_THAT(read_file(folder / "s.md"), StartsWith("## ✅ Attest: held\n\n120 of 120 cases judged"));
+  EXPECT_EQ(shell(folder, "$attest merge part-* -o whole/ && head -1 whole/summary.md").output, "## ✅ Attest: held\n");
+}
+
+TEST(Formats, FollowTheExpectedViolationsAsTheExitStatusDoes) {
+  const fake::Folder folder;
+  const auto known = [&](const std::string& property) {
+    std::ofstream(folder / "known.toml") << "[[finding]]\nkernel = 'fault:scale-ignored'\ndtype = 'f32'\nproperty = '"
+                                         << property << "'\nreason = 'it is so'\ndate = 2026-01-31\n";
+    return shell(folder, "$attest check --kernel fault:scale-ignored " + chosen +
+                             "--out run --overwrite --known known.toml --junit j.xml --sarif s.sarif > /dev/null")
+        .status;
+  };
+  EXPECT_EQ(known("attention.oracle"), 0);
+  EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("0 0 0"));
+  EXPECT_THAT(read_file(folder / "s.sarif"), HasSubstr("\"suppressions\""));
+  EXPECT_EQ(known("attention.finite"), 1);
+  EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("3 0 3")) << "the violation, that it is new, and one is gone";
+  EXPECT_THAT(read_file(folder / "s.sarif"), Not(HasSubstr("\"suppressions\"")));
+}
+
+TEST(Formats, AreRefusedInALine) {
+  expect_refused("check --junit ''", "--junit is empty; it must name a file");
+  expect_refused("report run --toml", "attest report needs -o FILE");
+  expect_refused("report run --toml --csv -o x", "--toml and --csv exclude each other");
+  expect_refused("report nowhere --junit x", "nowhere");
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,112 @@
+// tolerances.toml: the suggested tolerances as a file for a test-suite.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "text.h"
+#include "tolerance.h"
+#include "version.h"
+
+namespace attest {
+namespace {
+
+/// A basic string of TOML.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : valid_utf8(text)) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+/// A key, bare where TOML lets it be.
+std::string key_of(const std::string& text) {
+  const auto bare = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  return !text.empty() && std::ranges::all_of(text, bare) ? text : quoted(text);
+}
+
+/// A float of TOML, which a whole number without a point is not.
+std::string float_of(double number) {
+  if (!std::isfinite(number)) return "inf";
+  const std::string text = fmt::format("{}", number);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+std::string comment(const std::string& text) {
+  return "# " + valid_utf8(one_line(text)) + '\n';
+}
+
+bool is_whole(const ToleranceRow& row) {
+  return row.keys == "all" && row.mask == "all" && row.values == "all";
+}
+
+std::string table_of(const std::string& name, const ToleranceRow& row, const ToleranceRow& whole, bool violated,
+                     const Summary& summary) {
+  const ErrorCell& cell = row.cell;
+  std::string text = fmt::format("\n[{}.{}]\n", key_of(name), key_of(row.dtype));
+  if (violated) text += comment("VIOLATED: what lay beyond the proved bound is not accepted by this.");
+  text +=
+      comment(fmt::format("{} cases, {} elements{}: worst error {}, {} of the proved bound.", cell.cases, cell.elements,
+                          row.is_ordinary() ? " of ordinary inputs" : "", short_number(size_of_code(cell.worst_error)),
+                          short_number(size_of_code(cell.worst_utilisation))));
+  if (whole.cell.cases > cell.cases) {
+    text += comment(fmt::format("With every kind of inputs, huge ones too, {} cases: atol = {}, rtol = {}.",
+                                whole.cell.cases, float_of(whole.tolerance.atol), float_of(whole.tolerance.rtol)));
+  }
+  if (!row.missed.empty())
+    text += comment(
+        fmt::format("Lets {} of {} planted faults pass; the report names them.", row.missed.size(), row.missed_of));
+  if (const std::string again = rerun_line(row, summary); !again.empty())
+    text += comment("The worst case again: " + again);
+  return text + fmt::format("atol = {}\nrtol = {}\n", float_of(row.tolerance.atol), float_of(row.tolerance.rtol));
+}
+
+}  // namespace
+
+std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows) {
+  std::vector<ToleranceRow> chosen;
+  for (const ToleranceRow& whole : rows) {
+    if (!is_whole(whole)) continue;
+    const auto ordinary = std::ranges::find_if(rows, [&](const ToleranceRow& row) {
+      return row.is_ordinary() && row.keys == "all" && row.kernel == whole.kernel && row.dtype == whole.dtype &&
+             row.property == whole.property;
+    });
+    chosen.push_back(ordinary == rows.end() ? whole : *ordinary);
+  }
+  return chosen;
+}
+
+std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary& summary) {
+  std::map<std::pair<std::string, std::string>, int> same_names;
+  for (const KernelSummary& kernel : summary.kernels) ++same_names[{kernel.name, kernel.dtype}];
+  std::string text = comment("Tolerances for |found - exact| <= atol + rtol |exact|, by kernel and dtype.") +
+                     comment(fmt::format("Written by attest {} from a run with seed {}.", version(), summary.seed)) +
+                     comment("They accept every answer within its proved bound that the run saw. What they miss is") +
+                     comment("what errs by less; an error in proportion to the values needs atol times their size.");
+  const std::vector<ToleranceRow> chosen = rows_for_suites(rows);
+  for (const KernelSummary& kernel : summary.kernels) {
+    const auto of_it = [&](const ToleranceRow& row) { return row.kernel == kernel.id && row.dtype == kernel.dtype; };
+    // Several where several properties measure: a table has one name.
+    const auto row = std::ranges::find_if(chosen, of_it);
+    if (row == chosen.end()) continue;
+    const auto whole = std::ranges::find_if(rows, [&](const ToleranceRow& other) {
+      return of_it(other) && other.property == row->property && is_whole(other);
+    });
+    const std::string& name = same_names[{kernel.name, kernel.dtype}] > 1 ? kernel.id : kernel.name;
+    text += table_of(name, *row, *whole, kernel.verdict == Outcome::violated, summary);
+  }
+  return text;
+}
+
+}  // namespace attest
