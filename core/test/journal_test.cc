@@ -231,6 +231,27 @@ Verdict alarmed_verdict_of(std::int64_t k) {
   return verdict;
 }
 
+TEST(Journal, ReadsStatisticsOfErrorsFromBeforeThereWereBudgets) {
+  const std::string old =
+      R"({"kind":"run","schema":"attest-journal/1","seed":1}
+{"kind":"batch","property":"attention.oracle","kernel":"k","dtype":"f32","first":0,"last":3,"held":3,"violated":0,"skipped":0,"excused":0,"inconclusive":0,"worst":0.5,"worst_k":2,"level":[0,3,0,0],"histogram":[[51,3]],"reasons":{},"errors":{"cells":["1 0 ones 3 30 11 12 13 2 14 -1 5 7 8 21 22 23 24 25 26 55 30"],"scores":["1 heavy 3 13"],"octaves":"4 15 16","signs":"55 20 10"}}
+)";
+  const Journal read = parse_journal(old, "old");
+  ASSERT_EQ(read.batches.size(), 1U);
+  const ErrorTable& errors = read.batches[0].tally.errors;
+  ASSERT_EQ(errors.cells.size(), 1U);
+  const ErrorCell& cell = errors.cells.begin()->second;
+  EXPECT_EQ(cell.condition, 14U);
+  EXPECT_EQ(cell.bias, (FixedSum{-1, 5}));
+  EXPECT_EQ(cell.squares, (FixedSum{7, 8}));
+  EXPECT_EQ(cell.atol[5], 26U);
+  EXPECT_EQ(cell.histogram[55], 30);
+  EXPECT_EQ(cell.budget, Budget{});
+  EXPECT_TRUE(errors.ordinary.empty());
+  EXPECT_EQ(errors.octaves.at(4), (ScaledError{15, 16}));
+  EXPECT_EQ(errors.signs[0][55], 20);
+}
+
 TEST(AlarmTally, CountsTheWorstAndMergesInAnyOrderToTheSame) {
   Tally tally;
   tally.add(8, {.alarm = Alarm{4, 1, 0, 1.5}});

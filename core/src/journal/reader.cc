@@ -233,8 +233,9 @@ class Line {
   std::string_view text_;
 };
 
-/// What follows the class in a line of "cells" or "ordinary".
-void take_cell(Line& line, ErrorCell& cell) {
+/// What follows the class in a line of "cells" or "ordinary". `earlier`: from before there were budgets, which had no
+/// worst scaled error either.
+void take_cell(Line& line, ErrorCell& cell, bool earlier) {
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
   if (cell.cases != 0) throw BadLine("\"errors\" holds a class twice");
   cell.cases = line.next(1);
@@ -242,8 +243,10 @@ void take_cell(Line& line, ErrorCell& cell) {
   cell.worst_error = line.code(), cell.worst_ulp = line.code(), cell.worst_utilisation = line.code();
   cell.worst_k = line.next(0);
   cell.condition = line.code();
-  for (std::uint16_t& share : cell.budget) share = static_cast<std::uint16_t>(line.next(0, 1000));
-  cell.worst_scaled = line.code();
+  if (!earlier) {
+    for (std::uint16_t& share : cell.budget) share = static_cast<std::uint16_t>(line.next(0, 1000));
+    cell.worst_scaled = line.code();
+  }
   cell.bias = line.sum(any);
   cell.squares = line.sum(0);
   for (LogCode& atol : cell.atol) atol = line.code();
@@ -255,8 +258,8 @@ void take_cell(Line& line, ErrorCell& cell) {
 
 ErrorTable errors_of(Members members) {
   ErrorTable table;
-  const dom::array cells = members.array("cells"), scores = members.array("scores"),
-                   ordinary = members.array("ordinary");
+  const bool earlier = !members.has("ordinary");
+  const dom::array cells = members.array("cells"), scores = members.array("scores");
   for (const dom::element text : cells) {
     Line line(text);
     ErrorClass key;
@@ -264,12 +267,14 @@ ErrorTable errors_of(Members members) {
     key.mask = static_cast<MaskEffect>(line.next(0, 3));
     key.values = line.word();
     if (key.values == "-") key.values.clear();
-    take_cell(line, table.cells[key]);
+    take_cell(line, table.cells[key], earlier);
   }
-  for (const dom::element text : ordinary) {
-    Line line(text);
-    const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
-    take_cell(line, table.ordinary[keys]);
+  if (!earlier) {
+    for (const dom::element text : members.array("ordinary")) {
+      Line line(text);
+      const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
+      take_cell(line, table.ordinary[keys], earlier);
+    }
   }
   for (const dom::element text : scores) {
     Line line(text);
@@ -279,16 +284,18 @@ ErrorTable errors_of(Members members) {
     worst.worst = line.code();
     line.finish();
   }
-  const dom::element octaves = members.take("octaves"), ranges = members.take("ranges"), signs = members.take("signs");
+  const dom::element octaves = members.take("octaves"), signs = members.take("signs");
   for (Line line(octaves); line.more();) {
     ScaledError& octave = table.octaves[static_cast<int>(line.next(0, 62))];
     octave.error = line.code();
     octave.allowed = line.code();
   }
-  for (Line line(ranges); line.more();) {
-    ScaledError& range = table.ranges[static_cast<int>(line.next(first_range, last_range))];
-    range.error = line.code();
-    range.allowed = line.code();
+  if (!earlier) {
+    for (Line line(members.take("ranges")); line.more();) {
+      ScaledError& range = table.ranges[static_cast<int>(line.next(first_range, last_range))];
+      range.error = line.code();
+      range.allowed = line.code();
+    }
   }
   for (Line line(signs); line.more();) {
     const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
