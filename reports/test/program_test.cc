@@ -291,7 +291,8 @@ TEST(Program, NamesTheLauncherInLinesToCopy) {
   const ShellResult result = shell(folder, "ATTEST_COMMAND=./attest $attest check --kernel " + kernel +
                                                " --property attention.oracle --cases 20 --out run");
   EXPECT_NE(result.output.find("replay: ./attest replay run/cases/"), std::string::npos) << result.output;
-  EXPECT_NE(read_file(folder / "run/report.html").find("<pre class=\"line\">./attest replay run/cases/"), std::string::npos);
+  EXPECT_NE(read_file(folder / "run/report.html").find("<pre class=\"line\">./attest replay run/cases/"),
+            std::string::npos);
 }
 
 TEST(Program, HoldsTheKernelOfTheReadme) {
