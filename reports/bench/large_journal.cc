@@ -82,8 +82,7 @@ int main(int argc, char** argv) {
     const std::int64_t ranges = (records + lines_a_range - 1) / lines_a_range;
     for (std::int64_t i = 0; i < shards; ++i)
       attest::write_shard(pool, fmt::format("{}/shard-{}", argv[2], i), {i, shards}, ranges);
-    std::printf("%lld batches in %lld shards\n", static_cast<long long>(ranges * lines_a_range),
-                static_cast<long long>(shards));
+    fmt::print("{} batches in {} shards\n", ranges * lines_a_range, shards);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "large_journal: %s\n", error.what());
     return 2;

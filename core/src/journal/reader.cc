@@ -505,12 +505,13 @@ Journal collected(const std::function<bool(const std::function<void(std::string_
     std::visit(
         [&](auto&& one) {
           using One = std::remove_cvref_t<decltype(one)>;
-          if constexpr (std::is_same_v<One, RunRecord>) journal.run = std::move(one);
-          if constexpr (std::is_same_v<One, MetaRecord>) journal.meta.push_back(std::move(one));
-          if constexpr (std::is_same_v<One, KernelRecord>) journal.kernels.push_back(std::move(one));
-          if constexpr (std::is_same_v<One, BatchRecord>) journal.batches.push_back(std::move(one));
-          if constexpr (std::is_same_v<One, FindingRecord>) journal.findings.push_back(std::move(one));
-          if constexpr (std::is_same_v<One, ProofRecord>) journal.proofs.push_back(std::move(one));
+          if constexpr (std::is_same_v<One, RunRecord>) journal.run = std::forward<decltype(one)>(one);
+          if constexpr (std::is_same_v<One, MetaRecord>) journal.meta.push_back(std::forward<decltype(one)>(one));
+          if constexpr (std::is_same_v<One, KernelRecord>) journal.kernels.push_back(std::forward<decltype(one)>(one));
+          if constexpr (std::is_same_v<One, BatchRecord>) journal.batches.push_back(std::forward<decltype(one)>(one));
+          if constexpr (std::is_same_v<One, FindingRecord>)
+            journal.findings.push_back(std::forward<decltype(one)>(one));
+          if constexpr (std::is_same_v<One, ProofRecord>) journal.proofs.push_back(std::forward<decltype(one)>(one));
         },
         std::move(record));
   });
