@@ -44,7 +44,7 @@ std::string edge_text(int bin) {
 
 std::int64_t above(const SubjectFigures& figures, int bin) {
   std::int64_t cases = 0;
-  for (std::size_t i = static_cast<std::size_t>(bin + 1); i < figures.histogram.size(); ++i)
+  for (std::size_t i = static_cast<std::size_t>(bin) + 1; i < figures.histogram.size(); ++i)
     cases += figures.histogram[i];
   return cases;
 }

@@ -46,7 +46,7 @@ TEST(Known, ShardsAreHeldAgainstThemWhenTheyAreMerged) {
   const fake::Folder folder;
   write_known(folder, {});
   for (const std::string shard : {"0", "1", "2"})
-    shell(folder, check + "--shard " + shard + "/3; mv run part-" + shard);
+    shell(folder, joined({check, "--shard ", shard, "/3; mv run part-", shard}));
   const std::string merge = "$attest merge part-0 part-1 part-2 -o whole.jsonl --known known.toml";
   const ShellResult fresh = shell(folder, merge);
   EXPECT_EQ(fresh.status, 1);

@@ -5,13 +5,22 @@
 
 #include <array>
 #include <cstdio>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "attest/files.h"
 #include "fakes.h"
 
 namespace attest {
+
+/// The parts as one line.
+inline std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string line;
+  for (const std::string_view part : parts) line += part;
+  return line;
+}
 
 struct ShellResult {
   int status = -1;     ///< exit status, 128 + signal when killed

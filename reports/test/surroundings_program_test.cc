@@ -28,11 +28,11 @@ TEST(Surroundings, ASecondRunInAFolderIsRefusedAndTheFirstUnharmed) {
   for (const std::string& first : {check_flash, fuzz_flash}) {
     const Folder folder;
     // With --resume, with --overwrite and without, while the first one writes.
-    const ShellResult result =
-        shell(folder, first + "--time 1h --out run > first 2>&1 & pid=$!; " + until_begun +
-                          "for mode in --resume --overwrite ''; do " + first +
-                          "--out run $mode > second 2>&1; echo status $? lines $(wc -l < second); cat second; done; "
-                          "cp run/run.jsonl before; kill -INT $pid; wait $pid; echo first $?");
+    const ShellResult result = shell(
+        folder, joined({first, "--time 1h --out run > first 2>&1 & pid=$!; ", until_begun,
+                        "for mode in --resume --overwrite ''; do ", first,
+                        "--out run $mode > second 2>&1; echo status $? lines $(wc -l < second); cat second; done; "
+                        "cp run/run.jsonl before; kill -INT $pid; wait $pid; echo first $?"}));
     EXPECT_THAT(result.output, HasSubstr("first 130")) << result.output;
     EXPECT_THAT(result.output, testing::ContainsRegex("status 2 lines 1\n.*another run is writing it.*\n"
                                                       "status 2 lines 1\n.*another run is writing it.*\n"
@@ -41,8 +41,8 @@ TEST(Surroundings, ASecondRunInAFolderIsRefusedAndTheFirstUnharmed) {
     EXPECT_TRUE(read_journal(folder / "run").interrupted());
     // The lock goes with the process, however it ends.
     const ShellResult killed =
-        shell(folder, "rm -r run; " + first + "--time 1h --out run & pid=$!; " + until_begun +
-                          "kill -9 $pid; wait $pid; " + first + "--time 0.2s --resume --out run");
+        shell(folder, joined({"rm -r run; ", first, "--time 1h --out run & pid=$!; ", until_begun,
+                              "kill -9 $pid; wait $pid; ", first, "--time 0.2s --resume --out run"}));
     EXPECT_EQ(killed.status, 0) << killed.output;
   }
 }
@@ -72,9 +72,8 @@ TEST(Surroundings, TimeIsNotThatOfAClockThatIsSet) {
   for (const std::string& run : {check_flash, fuzz_flash}) {
     for (const char* step : {"+2h", "-2h"}) {
       std::ofstream(folder / "clock") << "+0\n";
-      const Timed timed_run =
-          timed(folder, "rm -rf run; (sleep 0.7; echo " + std::string(step) + " > clock) & " + preloaded + run +
-                            "--time 2s --out run; status=$?; wait; (exit $status)");
+      const Timed timed_run = timed(folder, joined({"rm -rf run; (sleep 0.7; echo ", step, " > clock) & ", preloaded,
+                                                    run, "--time 2s --out run; status=$?; wait; (exit $status)"}));
       EXPECT_EQ(timed_run.result.status, 0) << timed_run.result.output;
       EXPECT_GE(timed_run.seconds, 2.0) << run << step;
       EXPECT_LT(timed_run.seconds, 60.0) << run << step;
@@ -92,16 +91,16 @@ TEST(Surroundings, ALocaleWithDecimalCommasChangesNoByte) {
   ASSERT_THAT(comma.output, testing::Not(HasSubstr("no decimal comma")));
   // Without an end of time, of host and of arguments; scale and tolerances are numbers with a point.
   for (const auto& [name, before] : {std::pair<std::string, std::string>{"plain", ""}, {"comma", commas}}) {
-    const ShellResult run =
-        shell(folder, "mkdir " + name + " && cd " + name + " && { " + before +
-                          "$attest check --kernel fault:scale-ignored --kernel core:float --dtype f32 --property "
-                          "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; " +
-                          before + "$attest merge run -o canonical; " + before +
-                          "$attest report run --json -o tolerances.json; " + before +
-                          "$attest report run --csv -o tolerances.csv; " + before +
-                          "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > "
-                          "replay; " +
-                          before + "$attest merge canonical -o whole/; }");
+    const ShellResult run = shell(
+        folder,
+        joined({"mkdir ", name, " && cd ", name, " && { ", before,
+                "$attest check --kernel fault:scale-ignored --kernel core:float --dtype f32 --property "
+                "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; ",
+                before, "$attest merge run -o canonical; ", before, "$attest report run --json -o tolerances.json; ",
+                before, "$attest report run --csv -o tolerances.csv; ", before,
+                "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > "
+                "replay; ",
+                before, "$attest merge canonical -o whole/; }"}));
     EXPECT_EQ(run.output, "") << name;
   }
   const ShellResult same = shell(
