@@ -31,7 +31,7 @@ TEST(Surroundings, ASecondRunInAFolderIsRefusedAndTheFirstUnharmed) {
     const ShellResult result = shell(
         folder, joined({first, "--time 1h --out run > first 2>&1 & pid=$!; ", until_begun,
                         "for mode in --resume --overwrite ''; do ", first,
-                        "--out run $mode > second 2>&1; echo status $? lines $(wc -l < second); cat second; done; "
+                        "--out run $mode > second 2>&1; echo status $? lines $(wc -l < second); cat second; done; ",
                         "cp run/run.jsonl before; kill -INT $pid; wait $pid; echo first $?"}));
     EXPECT_THAT(result.output, HasSubstr("first 130")) << result.output;
     EXPECT_THAT(result.output, testing::ContainsRegex("status 2 lines 1\n.*another run is writing it.*\n"
@@ -92,15 +92,13 @@ TEST(Surroundings, ALocaleWithDecimalCommasChangesNoByte) {
   // Without an end of time, of host and of arguments; scale and tolerances are numbers with a point.
   for (const auto& [name, before] : {std::pair<std::string, std::string>{"plain", ""}, {"comma", commas}}) {
     const ShellResult run = shell(
-        folder,
-        joined({"mkdir ", name, " && cd ", name, " && { ", before,
-                "$attest check --kernel fault:scale-ignored --kernel core:float --dtype f32 --property "
-                "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; ",
-                before, "$attest merge run -o canonical; ", before, "$attest report run --json -o tolerances.json; ",
-                before, "$attest report run --csv -o tolerances.csv; ", before,
-                "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > "
-                "replay; ",
-                before, "$attest merge canonical -o whole/; }"}));
+        folder, joined({"mkdir ", name, " && cd ", name, " && { ", before,
+                        "$attest check --kernel fault:scale-ignored --kernel core:float --dtype f32 --property ",
+                        "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; ", before,
+                        "$attest merge run -o canonical; ", before, "$attest report run --json -o tolerances.json; ",
+                        before, "$attest report run --csv -o tolerances.csv; ", before,
+                        "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > ",
+                        "replay; ", before, "$attest merge canonical -o whole/; }"}));
     EXPECT_EQ(run.output, "") << name;
   }
   const ShellResult same = shell(
