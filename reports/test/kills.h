@@ -143,7 +143,9 @@ inline Kills kill_merges(int moments, const std::string& check) {
     const double seconds = std::uniform_real_distribution(0.0, 1.2 * (to_folder ? into_folder : file).seconds)(random);
     std::filesystem::remove_all(folder / "killed");
     std::filesystem::remove(folder / "k");
-    if (i % 3 == 1) EXPECT_EQ(shell(folder, "cp part-0/run.jsonl k").status, 0);
+    if (i % 3 == 1) {
+      EXPECT_EQ(shell(folder, "cp part-0/run.jsonl k").status, 0);
+    }
     const std::string stood = i % 3 == 1 ? read_file(folder / "k") : "";
     kill_after(folder, std::string("$attest merge part-0 part-1 -o ") + (to_folder ? "killed/" : "k"), seconds, "k");
     const std::filesystem::path result = to_folder ? folder / "killed/run.jsonl" : folder / "k";
