@@ -27,3 +27,7 @@ foreach(file IN ITEMS attest.pc attest-properties.pc)
   configure_file(core/cmake/${file}.in "${CMAKE_CURRENT_BINARY_DIR}/${file}" @ONLY)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${file}" DESTINATION "${attest_pkgconfig}")
 endforeach()
+
+if(PROJECT_IS_TOP_LEVEL)
+  include(AttestPackage)
+endif()
