@@ -154,7 +154,9 @@ class Comparing {
       return;
     }
     compare_coverage(before, now);
-    if (before.judged == 0 || now.judged == 0) return;
+    // Where something is violated now, that says it all.
+    const bool newly_violated = now.verdict == Outcome::violated && before.verdict != Outcome::violated;
+    if (before.judged == 0 || now.judged == 0 || newly_violated) return;
     if (same_arithmetic_) {
       compare_utilisations(before, now);
     } else {

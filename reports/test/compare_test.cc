@@ -159,6 +159,13 @@ TEST(Compare, ErrorsAndTheWorstCaseAreToldInWords) {
                                              "baseline 0."));
 }
 
+TEST(Compare, AViolationIsToldOnce) {
+  Figures now = run_of({drawn(2, 500, 0.9)});
+  count(now.subjects[0], 8);
+  now.subjects[0].verdict = Outcome::violated;
+  EXPECT_EQ(said(now), "WORSE attention.oracle by mine in f32: was held and is violated\n");
+}
+
 TEST(Compare, UnderAnotherArithmeticErrorsAreComparedAndNotUtilisations) {
   Figures before = run_of({drawn(1, 500, 0.5)}), now = run_of({drawn(1, 500, 0.005)});
   before.subjects[0].octaves[3] = {code_of(4.0), code_of(10.0)};
