@@ -492,6 +492,17 @@ TEST(Journal, ReadsNumbersThatNeedMoreThan64Bits) {
             std::string::npos);
 }
 
+TEST(Journal, RefusesInOneLineWhateverStandsInIt) {
+  for (const std::string line :
+       {R"({"kind":"meta","event":"begin","a\nb":1})", R"({"kind":"a\nb"})",
+        R"({"kind":"kernel","id":"k","m\nifest":{}})", R"({"kind":"run","schema":"a\nb","seed":1})"}) {
+    const std::string text = fmt::format("{}{}\n", to_line(RunRecord{}), line);
+    const std::string said = error_of([&] { (void)parse_journal(text, "j"); });
+    EXPECT_TRUE(said.starts_with("j, line 2: ")) << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  }
+}
+
 TEST(Journal, RefusesAMemberThatStandsTwice) {
   const std::string text = to_line(RunRecord{}) + R"({"kind":"kernel","id":"a","id":"b"})" + "\n";
   EXPECT_NE(error_of([&] { (void)parse_journal(text, "j"); }).find("j, line 2: has \"id\" twice"), std::string::npos);

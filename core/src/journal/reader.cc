@@ -13,6 +13,7 @@
 
 #include "attest/case.h"
 #include "attest/journal.h"
+#include "attest/names.h"
 #include "journal/lines.h"
 
 namespace attest {
@@ -86,8 +87,8 @@ class Members {
       if (member.taken) continue;
       const bool twice =
           std::ranges::any_of(members_, [&](const Member& other) { return other.taken && other.name == member.name; });
-      throw BadLine(twice ? fmt::format("has \"{}\" twice", member.name)
-                          : fmt::format("has an unknown member \"{}\"", member.name));
+      throw BadLine(twice ? fmt::format("has {} twice", in_quotes(member.name))
+                          : fmt::format("has an unknown member {}", in_quotes(member.name)));
     }
   }
   template <class Use>
@@ -123,7 +124,7 @@ Subject take_subject(Members& members) {
 
 RunRecord run_of(Members& members) {
   if (const std::string_view schema = members.text("schema"); schema != "attest-journal/1") {
-    throw BadLine(fmt::format("has the schema \"{}\"; this program reads attest-journal/1", schema));
+    throw BadLine(fmt::format("has the schema {}; this program reads attest-journal/1", in_quotes(schema)));
   }
   RunRecord record{.seed = members.natural("seed"), .case_files = {}};
   if (members.has("alarm")) {
@@ -150,7 +151,7 @@ MetaRecord meta_of(Members& members) {
   MetaRecord record{.event = std::string(members.text("event")), .facts = {}};
   members.for_each_of_the_rest([&](std::string_view name, const dom::element& fact) {
     std::string_view text;
-    if (fact.get(text) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a string", name));
+    if (fact.get(text) != simdjson::SUCCESS) throw BadLine(fmt::format("{} must be a string", in_quotes(name)));
     record.facts[std::string(name)] = text;
   });
   return record;
@@ -208,7 +209,7 @@ class Line {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || value < least || value > most)
-      throw BadLine(fmt::format("\"errors\" holds \"{}\" for a whole number of {} to {}", word, least, most));
+      throw BadLine(fmt::format("\"errors\" holds {} for a whole number of {} to {}", in_quotes(word), least, most));
     return value;
   }
   LogCode code() { return static_cast<LogCode>(next(0, infinite_code)); }
@@ -370,7 +371,7 @@ Outcome outcome_named(std::string_view name) {
        {Outcome::held, Outcome::violated, Outcome::skipped, Outcome::excused, Outcome::inconclusive}) {
     if (name == name_of(outcome)) return outcome;
   }
-  throw BadLine(fmt::format("has no outcome \"{}\"", name));
+  throw BadLine(fmt::format("has no outcome {}", in_quotes(name)));
 }
 
 FindingRecord finding_of(Members& members) {
@@ -383,7 +384,7 @@ FindingRecord finding_of(Members& members) {
   record.verdict.outcome = outcome_named(verdict.text("outcome"));
   if (record.verdict.outcome == Outcome::violated) {
     const std::optional<Violation> violation = violation_named(kind);
-    if (!violation) throw BadLine(fmt::format("has no class of violation \"{}\"", kind));
+    if (!violation) throw BadLine(fmt::format("has no class of violation {}", in_quotes(kind)));
     record.verdict.violation = *violation;
   }
   record.verdict.utilisation = verdict.number("utilisation");
@@ -450,7 +451,7 @@ class LineReader {
     if (kind == "kernel") return kernel_of(members);
     if (kind == "finding") return finding_of(members);
     if (kind == "proof") return proof_of(members);
-    throw BadLine(fmt::format("has the unknown kind \"{}\"", kind));
+    throw BadLine(fmt::format("has the unknown kind {}", in_quotes(kind)));
   }
 
  private:
