@@ -142,6 +142,11 @@ std::filesystem::path file_named(std::string_view option, Text text) {
   return text;
 }
 
+void set_baseline(Options& options, Text text) {
+  if (text.empty()) throw UsageError("--baseline is empty; it must name a file of tolerances or a run");
+  options.baseline = text;
+}
+
 void set_inconclusive(Options& options, Text text) {
   if (text != "held")
     throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", in_quotes(text)));
@@ -262,16 +267,9 @@ constexpr OptionRow rows[] = {
      "compare with an earlier run, its tolerances.json or its folder, and fail, exit 1, where something became worse: "
      "a "
      "property that held, the worst error or all errors beyond their noise, cases that are not covered any more",
-     [](Options& o, Text t) {
-       if (t.empty()) throw UsageError("--baseline is empty; it must name a file of tolerances or a run");
-       o.baseline = t;
-     }},
+     set_baseline},
     {report, "--baseline", "FILE", Takes::one,
-     "an earlier run, its tolerances.json or its folder: the page says what changed",
-     [](Options& o, Text t) {
-       if (t.empty()) throw UsageError("--baseline is empty; it must name a file of tolerances or a run");
-       o.baseline = t;
-     }},
+     "an earlier run, its tolerances.json or its folder: the page says what changed", set_baseline},
     {check | replay | fuzz, "--against", "KERNEL", Takes::one,
      "compare with this kernel on the same cases instead of with the exact result: violated where the two differ by "
      "more "
