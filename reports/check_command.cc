@@ -12,17 +12,16 @@
 #include "attest/files.h"
 #include "attest/names.h"
 #include "chosen_properties.h"
+#include "ci_files.h"
 #include "commands.h"
 #include "compare.h"
 #include "engine.h"
 #include "explanations.h"
 #include "interrupt.h"
-#include "junit.h"
 #include "known.h"
 #include "known_status.h"
 #include "progress.h"
 #include "results.h"
-#include "sarif.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -191,13 +190,12 @@ void explain_findings(const Plan& plan, const RunFolder& folder, JournalWriter& 
 }
 
 /// `compared`: with another kernel, whose own arithmetic would have to be explained too.
-void finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared) {
+void finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared,
+                    std::chrono::steady_clock::time_point start) {
   note_unreached(plan, folder, writer);
   write_notes(plan, writer);
   if (ending != Ending::interrupted && !compared) explain_findings(plan, folder, writer);
-  MetaRecord end{"end", {{"time", now_text()}}};
-  if (ending == Ending::interrupted) end.facts["interrupted"] = "yes";
-  writer.append(end);
+  writer.append(end_record(start, ending == Ending::interrupted));
   writer.sync();
 }
 
@@ -232,20 +230,15 @@ void print_comparison(const Options& options, const Comparison& comparison) {
              options.baseline.string());
 }
 
-/// What CI reads of what the exit status is made of.
-void write_for_ci(const Options& options, const Summary& summary, const Journal& journal, const RunFolder& folder,
-                  const std::optional<KnownComparison>& known, const std::optional<Comparison>& baseline) {
-  Judgement judgement{.inconclusive_held = options.inconclusive_held};
-  if (known) judgement.expected = &known->rest, judgement.problems = known->problems;
-  for (const Difference& one : baseline ? baseline->differences : std::vector<Difference>()) {
+/// What of a comparison makes the exit status 1.
+std::vector<std::string> problems_of(const std::optional<Comparison>& comparison) {
+  std::vector<std::string> problems;
+  for (const Difference& one : comparison ? comparison->differences : std::vector<Difference>()) {
     if (one.direction != Direction::worse) continue;
-    judgement.problems.push_back(fmt::format("WORSE {}{}{} in {}: {}", one.property, one.property.empty() ? "" : " by ",
-                                             one.kernel, one.dtype, one.words));
+    problems.push_back(fmt::format("WORSE {}{}{} in {}: {}", one.property, one.property.empty() ? "" : " by ",
+                                   one.kernel, one.dtype, one.words));
   }
-  const std::string path = folder.path().string();
-  if (!options.junit.empty()) write_file_atomically(options.junit, to_junit(summary, journal, path, judgement));
-  if (!options.sarif.empty())
-    write_file_atomically(options.sarif, to_sarif(summary, journal, path, judgement.expected));
+  return problems;
 }
 
 }  // namespace
@@ -300,7 +293,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   progress.plan(engine.cases_planned(), earlier);
   const Ending ending = engine.run();
   progress.clear();
-  finish_journal(plan, folder, writer, ending, other != nullptr);
+  finish_journal(plan, folder, writer, ending, other != nullptr, start);
   const Journal journal = read_results(folder.path());
   save_worst_cases(engine, journal);
   std::optional<Comparison> comparison;
@@ -318,9 +311,8 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const bool complete = ending == Ending::complete && options.shard.count == 1;
   std::optional<KnownComparison> expected;
   if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, complete);
-  write_for_ci(options, summary, journal, folder, expected, comparison);
-  const int status = options.known.empty() ? exit_status(summary, options.inconclusive_held)
-                                           : status_with_known(options, known, summary, complete);
+  write_ci_files(options, summary, journal, folder.path().string(), expected, problems_of(comparison));
+  const int status = expected ? status_with_known(options, *expected) : exit_status(summary, options.inconclusive_held);
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 

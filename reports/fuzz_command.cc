@@ -8,6 +8,7 @@
 #include "against.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "ci_files.h"
 #include "commands.h"
 #include "engine.h"
 #include "fuzz/campaign.h"
@@ -265,17 +266,17 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
     for (const std::string& note : kernel->notes())
       writer.append(MetaRecord{"note", {{"kernel", kernel->id()}, {"text", note}}});
   }
-  MetaRecord end{"end", {{"time", now_text()}}};
-  if (ending == CampaignEnding::stopped) end.facts["interrupted"] = "yes";
-  writer.append(end);
+  writer.append(end_record(start, ending == CampaignEnding::stopped));
   writer.sync();
-  const Summary summary = write_results(folder.path(), read_results(folder.path()));
+  const Journal journal = read_results(folder.path());
+  const Summary summary = write_results(folder.path(), journal);
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print(stderr, "{}", note_text(summary));
     fmt::print("{}{}\n{}run: {}\nreport: {}\n", table_of(summary), closing_line(summary, ending_of(ending), seconds),
                worst_text(summary, folder), folder.path().string(), folder.report().string());
   }
+  write_ci_files(options, summary, journal, folder.path().string());
   return exit_status(summary, options.inconclusive_held);
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -16,17 +18,24 @@ namespace {
 /// A kernel that fails everywhere says the same of every property: messages are for lists.
 constexpr std::size_t longest_message = 300;
 
+std::string time_attribute(const std::string& seconds) {
+  return seconds.empty() ? "" : fmt::format(" time=\"{}\"", seconds);
+}
+
 struct Suite {
   std::string name;
   std::vector<std::pair<std::string, std::string>> properties;
   std::string cases;
+  std::string time;  ///< in seconds; empty: unknown
   std::int64_t tests = 0, failures = 0, errors = 0, skipped = 0;
 
   /// `element`: "failure", "error", "skipped", or empty for what is as it should be.
   void add(std::string_view class_name, std::string_view test, std::string_view element = "",
            std::string_view type = "", const std::string& message = "", std::string_view body = "") {
     ++tests;
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_escaped(class_name), xml_escaped(test));
+    // A suite's time is that of its first test: only of a whole run it is known.
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"{}", xml_escaped(class_name), xml_escaped(test),
+                         tests == 1 ? time_attribute(time) : "");
     if (element.empty()) {
       cases += "/>\n";
       return;
@@ -50,8 +59,29 @@ std::string fact_of(const Journal& journal, const char* name) {
   return {};
 }
 
+/// How long the runs took together, with the three decimals that readers' schemas allow; empty where the journal does
+/// not say it, as of a run that was killed, even if it went on later, and of a merged journal.
+std::string seconds_of(const Journal& journal) {
+  double seconds = 0;
+  std::ptrdiff_t begun = 0, ended = 0;
+  for (const MetaRecord& meta : journal.meta) {
+    if (meta.event == "begin") ++begun;
+    if (meta.event != "end") continue;
+    ++ended;
+    const auto fact = meta.facts.find("seconds");
+    if (fact == meta.facts.end()) return {};
+    const std::string& text = fact->second;
+    double part = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    // No run of attest wrote a number that is none, or years.
+    if (error != std::errc() || end != text.data() + text.size() || !(part >= 0 && part < 1e8)) return {};
+    seconds += part;
+  }
+  return begun > 0 && begun == ended ? fmt::format("{:.3f}", seconds) : "";
+}
+
 std::string text_of(const Suite& suite, const Journal& journal) {
-  std::string attributes;
+  std::string attributes = time_attribute(suite.time);
   // Readers take no time zone; it is UTC.
   if (std::string time = fact_of(journal, "time"); !time.empty())
     attributes += fmt::format(" timestamp=\"{}\"", xml_escaped(time.substr(0, time.find('Z'))));
@@ -100,7 +130,7 @@ void add_property(Suite& suite, const std::string& class_name, const PropertySum
 }
 
 Suite suite_of_the_run(const Summary& summary, const Journal& journal, const Judgement& judgement) {
-  Suite suite{.name = "attest", .properties = {}, .cases = {}};
+  Suite suite{.name = "attest", .properties = {}, .cases = {}, .time = seconds_of(journal)};
   suite.properties = {{"attest", version()}, {"seed", std::to_string(summary.seed)}};
   if (const std::string arguments = fact_of(journal, "arguments"); !arguments.empty())
     suite.properties.emplace_back("arguments", arguments);
@@ -176,7 +206,7 @@ std::string to_junit(const Summary& summary, const Journal& journal, const std::
     const KernelSummary& kernel = summary.kernels[i];
     // Readers tell tests apart by their names.
     const std::string& name = same_names[{kernel.name, kernel.dtype}] > 1 ? kernel.id : kernel.name;
-    Suite suite{.name = name + " " + kernel.dtype, .properties = {}, .cases = {}};
+    Suite suite{.name = name + " " + kernel.dtype, .properties = {}, .cases = {}, .time = {}};
     suite.properties = {{"kernel", kernel.id}, {"dtype", kernel.dtype}};
     for (const KernelExplanation& one : kernel.explanations) suite.properties.emplace_back("explained", one.text);
     for (std::size_t j = 0; j < kernel.properties.size(); ++j)
@@ -192,8 +222,8 @@ std::string to_junit(const Summary& summary, const Journal& journal, const std::
   }
   return fmt::format(
              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-             "<testsuites name=\"attest\" tests=\"{}\" failures=\"{}\" errors=\"{}\">\n",
-             tests, failures, errors) +
+             "<testsuites name=\"attest\" tests=\"{}\" failures=\"{}\" errors=\"{}\"{}>\n",
+             tests, failures, errors, time_attribute(suites.front().time)) +
          text + "</testsuites>\n";
 }
 

@@ -22,7 +22,8 @@ struct Judgement {
 /// failure whose body has each finding's reason and the line that replays it, the first three at most; what was skipped
 /// is skipped, with the reason; what is undecided is an error, unless it counts as held; a violation that is expected
 /// is skipped. So there is a failure or an error exactly where the exit status of the check is not 0. `folder` is the
-/// run's, for the lines to replay. No times: those of single properties are not kept.
+/// run's, for the lines to replay. The time is that of the whole run, or of all of them together, where the journal has
+/// it: the test of the run has it, its suite and the whole; those of single properties are not kept.
 [[nodiscard]] std::string to_junit(const Summary& summary, const Journal& journal, const std::string& folder,
                                    const Judgement& judgement = {});
 

@@ -10,9 +10,7 @@
 
 namespace attest {
 
-int status_with_known(const Options& options, const std::vector<KnownFinding>& known, const Summary& summary,
-                      bool complete) {
-  const KnownComparison comparison = compare_with_known(known, options.known.string(), summary, complete);
+int status_with_known(const Options& options, const KnownComparison& comparison) {
   for (const std::string& problem : comparison.problems) fmt::print("{}\n", one_line(problem));
   if (!options.quiet) {
     for (const std::string& remark : comparison.remarks) fmt::print(stderr, "note: {}\n", one_line(remark));

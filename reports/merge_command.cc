@@ -1,18 +1,18 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 #include "attest/errors.h"
 #include "attest/files.h"
+#include "ci_files.h"
 #include "commands.h"
 #include "compare.h"
 #include "fuzz_progress.h"
 #include "html.h"
-#include "junit.h"
 #include "known_status.h"
 #include "results.h"
 #include "run_folder.h"
-#include "sarif.h"
 #include "summary.h"
 #include "summary_markdown.h"
 #include "tolerance.h"
@@ -109,20 +109,28 @@ int merge_command(const Options& options) {
   const std::vector<KnownFinding> known =
       options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
   const Merged merged = merge(options);
-  if (options.output.has_filename())
+  // Where the cases are that the lines to copy replay.
+  fs::path folder = options.output.parent_path();
+  if (options.output.has_filename()) {
     write_file_atomically(options.output, to_text(merged.journal));
-  else
-    write_folder(merged, options.output.parent_path());
-  if (options.known.empty()) return 0;
-  return status_with_known(options, known, summarise(merged.journal, ""), merged.whole);
+    folder = folder_with_cases(merged.folders);
+  } else {
+    write_folder(merged, folder);
+  }
+  const bool for_ci = !options.junit.empty() || !options.sarif.empty();
+  if (options.known.empty() && !for_ci) return 0;
+  const Summary summary = summarise(merged.journal, folder);
+  std::optional<KnownComparison> expected;
+  if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, merged.whole);
+  write_ci_files(options, summary, merged.journal, folder.string(), expected);
+  return expected ? status_with_known(options, *expected) : 0;
 }
 
 int report_command(const Options& options) {
   const Merged merged = merge(options);
   const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
-  if (!options.junit.empty()) write_file_atomically(options.junit, to_junit(summary, merged.journal, folder.string()));
-  if (!options.sarif.empty()) write_file_atomically(options.sarif, to_sarif(summary, merged.journal, folder.string()));
+  write_ci_files(options, summary, merged.journal, folder.string());
   if (!options.summary_file.empty())
     write_file_atomically(options.summary_file, to_markdown(summary, merged.journal, folder.string()));
   if (options.output.empty()) return 0;

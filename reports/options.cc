@@ -331,11 +331,12 @@ constexpr OptionRow rows[] = {
     {report, "--toml", "", Takes::nothing,
      "write the suggested atol and rtol of each kernel and dtype as TOML instead, for a test-suite",
      [](Options& o, Text) { o.toml = true; }},
-    {check | report, "--junit", "FILE", Takes::one,
+    {check | fuzz | merge | report, "--junit", "FILE", Takes::one,
      "write JUnit XML there: a suite per kernel and dtype, a test per property, failures with the lines that replay "
      "them",
      [](Options& o, Text t) { o.junit = file_named("--junit", t); }},
-    {check | report, "--sarif", "FILE", Takes::one, "write the findings there as SARIF 2.1.0, for code scanning",
+    {check | fuzz | merge | report, "--sarif", "FILE", Takes::one,
+     "write the findings there as SARIF 2.1.0, for code scanning",
      [](Options& o, Text t) { o.sarif = file_named("--sarif", t); }},
     {report, "--summary", "FILE", Takes::one,
      "write the summary there in Markdown, at most 64 KiB; a run's folder has it as summary.md",
@@ -515,6 +516,10 @@ void refuse_contradictions(const Options& options) {
     throw UsageError(fmt::format("--without draws small cases of its own; {} is for proofs",
                                  options.shapes.empty() ? "--certificate" : "--shape"));
   }
+  if (options.self_test && (!options.junit.empty() || !options.sarif.empty())) {
+    throw UsageError(fmt::format("--self-test measures the search and judges no kernel; {} is for campaigns",
+                                 options.junit.empty() ? "--sarif" : "--junit"));
+  }
   const bool lists_more = options.list_kernels || options.list_dtypes || !options.list_properties;
   if (options.markdown && lists_more)
     throw UsageError("--markdown is for properties; use attest list --properties --markdown");
@@ -548,7 +553,7 @@ void refuse_missing(const Options& options) {
     throw UsageError(fmt::format("attest {} needs a RUN: a run folder or a journal file", name));
   const bool table = options.json || options.csv || options.toml;
   const bool others = !options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty();
-  if (options.output.empty() && (table || !others))
+  if (options.output.empty() && (table || !others || options.command == Command::merge))
     throw UsageError(fmt::format("attest {} needs -o FILE, the file to write", name));
 }
 

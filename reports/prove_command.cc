@@ -129,13 +129,12 @@ class KeptProofs {
   }
   void end(bool interrupted) {
     if (!writer_) return;
-    MetaRecord end{.event = "end", .facts = {{"time", now_text()}}};
-    if (interrupted) end.facts["interrupted"] = "yes";
-    writer_->append(end);
+    writer_->append(end_record(start_, interrupted));
     writer_->sync();
   }
 
  private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<RunFolder> folder_;
   std::optional<JournalWriter> writer_;
 };

@@ -52,4 +52,11 @@ std::string now_text() {
   return text.data();
 }
 
+MetaRecord end_record(std::chrono::steady_clock::time_point start, bool interrupted) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  MetaRecord record{"end", {{"time", now_text()}, {"seconds", fmt::format("{:.3f}", seconds)}}};
+  if (interrupted) record.facts["interrupted"] = "yes";
+  return record;
+}
+
 }  // namespace attest

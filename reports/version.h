@@ -1,8 +1,11 @@
 // What program this is.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
+
+#include "attest/journal.h"
 
 namespace attest {
 
@@ -14,5 +17,7 @@ namespace attest {
 [[nodiscard]] std::map<std::string, std::string> environment_facts();
 /// Now, UTC, "2026-01-31T12:34:56Z".
 [[nodiscard]] std::string now_text();
+/// A journal's "end", now: the time, how many seconds went by since `start`, and whether the run was interrupted.
+[[nodiscard]] MetaRecord end_record(std::chrono::steady_clock::time_point start, bool interrupted);
 
 }  // namespace attest

@@ -85,7 +85,59 @@ TEST(Formats, FollowTheExpectedViolationsAsTheExitStatusDoes) {
   EXPECT_THAT(read_file(folder / "s.sarif"), Not(HasSubstr("\"suppressions\"")));
 }
 
+TEST(Formats, AreWrittenOfACampaign) {
+  const fake::Folder folder;
+  const std::string fuzz = "$attest fuzz --dtype f32 --jobs 1 --quiet --objective error --objective nonfinite ";
+  const ShellResult found = shell(folder, fuzz +
+                                              "--kernel fault:sum-not-rescaled --runs 300 --out run --junit j.xml "
+                                              "--sarif s.sarif > /dev/null");
+  ASSERT_EQ(found.status, 1) << found.output;
+  const std::string xml = read_file(folder / "j.xml");
+  EXPECT_THAT(xml, HasSubstr("classname=\"fault:sum-not-rescaled.f32\" name=\"attention.oracle\">"));
+  EXPECT_THAT(xml, HasSubstr("classname=\"fault:sum-not-rescaled.f32\" name=\"attention.finite\""));
+  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"attest\" name=\"run\" time=\""));
+  // The line is there to be copied.
+  const std::size_t line = xml.find("replay: attest replay run/cases/attention.oracle");
+  ASSERT_NE(line, std::string::npos) << xml;
+  const std::string replay = xml.substr(line + 8, xml.find('\n', line) - line - 8);
+  EXPECT_EQ(shell(folder, "$" + replay).status, 1) << replay;
+  const auto sarif = nlohmann::json::parse(read_file(folder / "s.sarif"));
+  EXPECT_EQ(sarif["runs"][0]["results"][0]["ruleId"], "attention.oracle");
+  EXPECT_EQ(shell(folder, "$attest report run --junit j2.xml --sarif s2.sarif").status, 0);
+  EXPECT_EQ(shell(folder, "cmp j.xml j2.xml && cmp s.sarif s2.sarif").status, 0);
+  EXPECT_EQ(shell(folder, fuzz + "--kernel builtin:flash --runs 30 --out right --junit right.xml").status, 0);
+  EXPECT_THAT(junit_facts(folder, "right.xml"), StartsWith("0 0 0 []"));
+}
+
+TEST(Formats, OfMergedShardsFollowTheExpectedViolations) {
+  const fake::Folder folder;
+  for (const char* shard : {"0/2", "1/2"}) {
+    const std::string line = std::string("$attest check --kernel fault:scale-ignored ") + chosen + "--shard " + shard +
+                             " --out part-" + shard[0] + " > /dev/null";
+    EXPECT_EQ(shell(folder, line).status, 1);
+  }
+  const auto merge = [&](const std::string& rest) {
+    return shell(folder, "rm -rf whole; $attest merge part-0 part-1 --junit j.xml --sarif s.sarif " + rest + " > said");
+  };
+  const ShellResult alone = merge("-o whole/");
+  EXPECT_EQ(alone.status, 0) << alone.output;
+  EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("1 0 1 ['replay: attest replay whole/cases/attention.oracle"));
+  EXPECT_THAT(read_file(folder / "s.sarif"), Not(HasSubstr("\"suppressions\"")));
+  std::ofstream(folder / "known.toml") << "[[finding]]\nkernel = 'fault:scale-ignored'\ndtype = 'f32'\nproperty = "
+                                          "'attention.oracle'\nreason = 'it is so'\ndate = 2026-01-31\n";
+  EXPECT_EQ(merge("--known known.toml -o whole.jsonl").status, 0);
+  EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("0 0 0"));
+  EXPECT_THAT(read_file(folder / "s.sarif"), HasSubstr("\"suppressions\""));
+  EXPECT_THAT(read_file(folder / "said"), StartsWith("known: 1 expected, 0 new or gone"));
+  std::ofstream(folder / "known.toml") << "";
+  EXPECT_EQ(merge("--known known.toml -o whole.jsonl").status, 1);
+  EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("2 0 2")) << "the violation, and that it is new";
+}
+
 TEST(Formats, AreRefusedInALine) {
+  expect_refused("merge run --junit x", "attest merge needs -o FILE");
+  expect_refused("fuzz --self-test --junit x", "--self-test measures the search and judges no kernel; --junit is for");
+
   expect_refused("check --junit ''", "--junit is empty; it must name a file");
   expect_refused("report run --toml", "attest report needs -o FILE");
   expect_refused("report run --toml --csv -o x", "--toml and --csv exclude each other");

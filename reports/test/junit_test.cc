@@ -17,10 +17,10 @@ using ::testing::HasSubstr;
 /// What a reader of JUnit XML makes of a file, by the parser of Python's library, as JSON; dies where it is not XML,
 /// where a count is not that of the elements, or where an element or an attribute is none of the format's.
 constexpr const char* reader = R"py(
-import json, sys, xml.etree.ElementTree as tree
-known = {'testsuites': {'name', 'tests', 'failures', 'errors'},
-         'testsuite': {'name', 'tests', 'failures', 'errors', 'skipped', 'timestamp', 'hostname'},
-         'properties': set(), 'property': {'name', 'value'}, 'testcase': {'classname', 'name'},
+import json, re, sys, xml.etree.ElementTree as tree
+known = {'testsuites': {'name', 'tests', 'failures', 'errors', 'time'},
+         'testsuite': {'name', 'tests', 'failures', 'errors', 'skipped', 'timestamp', 'hostname', 'time'},
+         'properties': set(), 'property': {'name', 'value'}, 'testcase': {'classname', 'name', 'time'},
          'failure': {'message', 'type'}, 'error': {'message', 'type'}, 'skipped': {'message'}}
 inside = {'testsuites': {'testsuite'}, 'testsuite': {'properties', 'testcase'}, 'properties': {'property'},
           'testcase': {'failure', 'error', 'skipped'}}
@@ -29,6 +29,8 @@ assert root.tag == 'testsuites'
 for element in root.iter():
     assert set(element.attrib) <= known[element.tag], (element.tag, element.attrib)
     for child in element: assert child.tag in inside[element.tag], (element.tag, child.tag)
+    # As Jenkins's and Surefire's schemas have it.
+    assert re.fullmatch(r'[0-9]+[.][0-9]{3}', element.get('time', '0.000')), element.attrib
 result = []
 for suite in root:
     cases = suite.findall('testcase')
@@ -39,6 +41,7 @@ for suite in root:
         assert len(case) <= 1
         bad = case[0] if len(case) else None
         result.append({'suite': suite.get('name'), 'class': case.get('classname'), 'name': case.get('name'),
+                       'times': [one.get('time', '') for one in (root, suite, case)],
                        'is': bad.tag if bad is not None else 'passed',
                        'type': bad.get('type', '') if bad is not None else '',
                        'message': bad.get('message') if bad is not None else '',
@@ -146,6 +149,28 @@ TEST(JUnit, TellsKernelsOfOneNameApart) {
   const auto tests = junit_of(journal);
   EXPECT_NE(test_named(tests, "./a.so f32", "p"), nullptr);
   EXPECT_NE(test_named(tests, "./b.so f32", "p"), nullptr);
+}
+
+TEST(JUnit, HasTheTimeOfTheRunsWhereTheyAllSayIt) {
+  Journal journal = fake::mixed_journal();
+  EXPECT_EQ(junit_of(journal)[0]["times"], (std::vector<std::string>{"", "", ""})) << "an earlier version's";
+  journal.meta.back().facts["seconds"] = "1234.5";
+  const std::vector<std::string> once(3, "1234.500");
+  const auto tests = junit_of(journal);
+  EXPECT_EQ(tests[0]["times"], once);
+  EXPECT_EQ((*test_named(tests, "builtin:good bf16", "attention.oracle"))["times"],
+            (std::vector<std::string>{once[0], "", ""}))
+      << "of a property alone it is not known";
+  journal.meta.push_back({"begin", {}});
+  EXPECT_EQ(junit_of(journal)[0]["times"][0], "") << "under way again, or killed";
+  journal.meta.push_back({"end", {{"seconds", "0.25"}}});
+  EXPECT_EQ(junit_of(journal)[0]["times"][0], "1234.750");
+  for (const char* wrong : {"", "soon", "-1", "nan", "inf", "1 ", "1e300"}) {
+    journal.meta.back().facts["seconds"] = wrong;
+    EXPECT_EQ(junit_of(journal)[0]["times"][0], "") << wrong;
+  }
+  journal.meta.clear();
+  EXPECT_EQ(junit_of(journal)[0]["times"][0], "");
 }
 
 TEST(JUnit, IsXmlWhateverAKernelSays) {
