@@ -5,21 +5,19 @@
 
 namespace attest {
 
-std::string changes_html(const Comparison& comparison, const std::string& baseline) {
-  std::string html = fmt::format(
-      "<p>{} worse, {} better than <code>{}</code>, of {} properties by kernel and dtype that both runs have.</p>",
-      comparison.count(Direction::worse), comparison.count(Direction::better), escaped(baseline), comparison.subjects);
-  if (comparison.differences.empty())
-    return html + "<p>Nothing lies beyond the noise between two runs of one kernel.</p>";
-  html +=
-      "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">change</th><th scope=\"col\">kernel</th><th "
-      "scope=\"col\">dtype</th><th scope=\"col\">property</th><th scope=\"col\">in words</th></tr></thead><tbody>";
+std::string changes_html(const Comparison& comparison) {
+  const ChangesInWords said = in_words(comparison);
+  std::string html = fmt::format("<p>Against <code>{}</code>: {}.</p><p class=\"note\">{}</p>",
+                                 escaped(comparison.baseline), escaped(said.counts), escaped(said.noise));
+  if (comparison.differences.empty()) return html;
+  std::string rows;
   for (const Difference& one : comparison.differences) {
     // A sign beside the colour, as for verdicts.
     const bool worse = one.direction == Direction::worse, better = one.direction == Direction::better;
-    html += fmt::format(
-        "<tr><td><span class=\"badge {}\"><span aria-hidden=\"true\">{}</span> {}</span></td><td>{}</td><td>{}</td>"
+    rows += fmt::format(
+        "<tr{}><td><span class=\"badge {}\"><span aria-hidden=\"true\">{}</span> {}</span></td><td>{}</td><td>{}</td>"
         "<td>{}</td><td>{}</td></tr>",
+        tags(one.kernel + ' ' + one.dtype, one.property, ""),
         worse    ? "violated"
         : better ? "held"
                  : "skipped",
@@ -28,7 +26,8 @@ std::string changes_html(const Comparison& comparison, const std::string& baseli
                  : "–",
         name_of(one.direction), escaped(one.kernel), escaped(one.dtype), escaped(one.property), escaped(one.words));
   }
-  return html + "</tbody></table></div>";
+  return html + table_html("What is worse, better or otherwise than in the baseline",
+                           {{"change"}, {"kernel"}, {"dtype"}, {"property"}, {"in words"}}, rows);
 }
 
 }  // namespace attest

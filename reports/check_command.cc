@@ -225,9 +225,8 @@ void print_comparison(const Options& options, const Comparison& comparison) {
   fmt::print("{}", changes_text(comparison, options.quiet ? std::array<std::size_t, 3>{20, 0, 0}
                                                           : std::array<std::size_t, 3>{20, 20, 20}));
   if (options.quiet) return;
-  fmt::print("baseline: {} worse, {} better, of {} properties that both runs have ({})\n",
-             comparison.count(Direction::worse), comparison.count(Direction::better), comparison.subjects,
-             options.baseline.string());
+  const ChangesInWords said = in_words(comparison);
+  fmt::print("baseline: {} ({})\n{}\n", said.counts, comparison.baseline, said.noise);
 }
 
 /// What of a comparison makes the exit status 1.
@@ -235,8 +234,7 @@ std::vector<std::string> problems_of(const std::optional<Comparison>& comparison
   std::vector<std::string> problems;
   for (const Difference& one : comparison ? comparison->differences : std::vector<Difference>()) {
     if (one.direction != Direction::worse) continue;
-    problems.push_back(fmt::format("WORSE {}{}{} in {}: {}", one.property, one.property.empty() ? "" : " by ",
-                                   one.kernel, one.dtype, one.words));
+    problems.push_back("WORSE " + line_of(one));
   }
   return problems;
 }
@@ -297,10 +295,11 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const Journal journal = read_results(folder.path());
   save_worst_cases(engine, journal);
   std::optional<Comparison> comparison;
-  if (baseline && ending == Ending::complete)
+  if (baseline && ending == Ending::complete) {
     comparison = compare(*baseline, figures_of(summarise(journal, folder.path()), journal));
-  const Summary summary =
-      write_results(folder.path(), journal, comparison ? changes_html(*comparison, options.baseline.string()) : "");
+    comparison->baseline = options.baseline.string();
+  }
+  const Summary summary = write_results(folder.path(), journal, comparison ? &*comparison : nullptr);
   if (!options.quiet) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -17,6 +17,11 @@
 namespace attest {
 namespace {
 
+/// Of campaigns, growth of the worst known utilisation by less than this factor is no change.
+constexpr double champion_growth = 1.25;
+/// Where another arithmetic is declared, growth of the largest error with so many keys by less than this factor.
+constexpr double octave_growth = 2;
+
 /// How far from held.
 int distance(Outcome outcome) {
   switch (outcome) {
@@ -58,6 +63,7 @@ class Comparing {
   }
 
   Comparison run() {
+    result_.bred = now_.bred;
     std::set<const KernelFigures*> met;
     for (const KernelFigures& kernel : before_.kernels) {
       kernel_ = &kernel;
@@ -217,7 +223,7 @@ class Comparing {
       if (other == now.octaves.end()) continue;
       const double then = size_of_code(scaled.error), error = size_of_code(other->second.error);
       // Half a unit is what rounding the output alone may take.
-      if (error <= 2 * std::max(then, 0.5)) continue;
+      if (error <= octave_growth * std::max(then, 0.5)) continue;
       add(Direction::worse, "errors", before.subject.property,
           fmt::format("with {} to {} keys errors reach {} u sum |weight v|, in the baseline {}",
                       std::int64_t{1} << exponent, (std::int64_t{2} << exponent) - 1, short_number(error),
@@ -226,7 +232,7 @@ class Comparing {
   }
 
   void compare_champions(const SubjectFigures& before, const SubjectFigures& now) {
-    constexpr double band = 1.25;
+    constexpr double band = champion_growth;
     const bool grew = now.worst_utilisation > band * before.worst_utilisation && now.worst_utilisation > 0.01;
     const bool shrank = before.worst_utilisation > band * now.worst_utilisation && before.worst_utilisation > 0.01;
     if (!same_arithmetic_ || (!grew && !shrank)) return;
@@ -274,6 +280,34 @@ Comparison compare(const Figures& before, const Figures& now) {
   return Comparing(before, now).run();
 }
 
+ChangesInWords in_words(const Comparison& comparison) {
+  ChangesInWords words;
+  words.counts =
+      fmt::format("{} worse, {} better, of {} properties that both runs have", comparison.count(Direction::worse),
+                  comparison.count(Direction::better), comparison.subjects);
+  words.noise = comparison.differences.empty() ? "Nothing lies beyond the noise between two runs of one kernel: "
+                                               : "The noise between two runs of one kernel: ";
+  if (comparison.bred) {
+    words.noise += fmt::format("of campaigns, the worst known case counts as grown only by more than a factor of {}.",
+                               short_number(champion_growth));
+    return words;
+  }
+  words.noise += fmt::format(
+      "errors count as grown only by a factor of {:.2f} or more, where chance does that in less than 1 of {:.0f} "
+      "comparisons; a worst case only beyond what chance exceeds in 1 of {:.0f}",
+      least_growth, 1 / noise_chance, 1 / worst_chance);
+  if (std::ranges::find(comparison.differences, "arithmetic", &Difference::what) != comparison.differences.end()) {
+    words.noise += fmt::format("; where another arithmetic is declared, errors only by more than a factor of {}",
+                               short_number(octave_growth));
+  }
+  words.noise += '.';
+  return words;
+}
+
+std::string line_of(const Difference& difference) {
+  return fmt::format("{}: {}", one_line(about(difference)), one_line(difference.words));
+}
+
 std::string changes_text(const Comparison& comparison, const std::array<std::size_t, 3>& most) {
   constexpr std::array<std::string_view, 3> heads{"WORSE", "BETTER", "NOTE"};
   std::string text;
@@ -283,7 +317,7 @@ std::string changes_text(const Comparison& comparison, const std::array<std::siz
     std::size_t shown = 0;
     for (const Difference& one : comparison.differences) {
       if (one.direction != direction || shown++ >= limit) continue;
-      text += fmt::format("{} {}: {}\n", head, one_line(about(one)), one_line(one.words));
+      text += fmt::format("{} {}\n", head, line_of(one));
     }
     if (limit > 0 && shown > limit) text += fmt::format("{} and {} more\n", head, shown - limit);
   }

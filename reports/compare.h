@@ -31,6 +31,8 @@ struct Difference {
 struct Comparison {
   std::vector<Difference> differences;  ///< worse ones first, else by kernel, dtype and property
   std::int64_t subjects = 0;            ///< properties by kernel and dtype that both runs have
+  bool bred = false;                    ///< of campaigns
+  std::string baseline{};               ///< the run that was before, as the user named it; compare leaves it empty
 
   [[nodiscard]] std::int64_t count(Direction) const;
 };
@@ -49,6 +51,16 @@ struct Comparison {
 /// different kernels, or of `before` no case was judged.
 [[nodiscard]] Comparison compare(const Figures& before, const Figures& now);
 
+/// What a comparison amounts to, in the words that the terminal, summary.md and the page all have.
+struct ChangesInWords {
+  std::string counts;  ///< "1 worse, 0 better, of 2 properties that both runs have"
+  std::string noise;   ///< a sentence: how far apart two runs of one kernel may lie, so that it is no change
+};
+[[nodiscard]] ChangesInWords in_words(const Comparison& comparison);
+
+/// "attention.oracle by mine in f32: ", and what changed, on one line.
+[[nodiscard]] std::string line_of(const Difference& difference);
+
 /// A line a change ("WORSE attention.oracle by mine in f32: …"), at most `most` of each direction and, unless that is
 /// 0, a line that says how many more there are.
 [[nodiscard]] std::string changes_text(const Comparison& comparison,
@@ -59,6 +71,6 @@ struct Comparison {
 [[nodiscard]] std::string changes_json(const Comparison& comparison);
 
 /// The section of the report.
-[[nodiscard]] std::string changes_html(const Comparison& comparison, const std::string& baseline);
+[[nodiscard]] std::string changes_html(const Comparison& comparison);
 
 }  // namespace attest

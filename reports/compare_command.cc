@@ -8,11 +8,9 @@ namespace attest {
 
 int compare_command(const Options& options) {
   const Comparison comparison = compare(read_figures(options.inputs[0]), read_figures(options.inputs[1]));
+  const ChangesInWords said = in_words(comparison);
   const std::string text = options.json ? changes_json(comparison)
-                                        : changes_text(comparison) +
-                                              fmt::format("{} worse, {} better, of {} properties that both runs have\n",
-                                                          comparison.count(Direction::worse),
-                                                          comparison.count(Direction::better), comparison.subjects);
+                                        : fmt::format("{}{}\n{}\n", changes_text(comparison), said.counts, said.noise);
   if (options.output.empty())
     fmt::print("{}", text);
   else

@@ -44,14 +44,14 @@ struct Section {
 }  // namespace
 
 std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder,
-                      const std::string& changes) {
+                      const Comparison* changes) {
   const std::string nonce = fresh_nonce();
   const PagePlots plots = page_plots(summary, campaign_of(journal, folder), nonce);
   // Vega compiles the expressions of its specifications, which are the program's own.
   const std::string_view may_compile = plots.script.empty() ? "" : " 'unsafe-eval'";
   const std::vector<Section> sections{
       {"verdicts", "Verdicts", "", verdicts_html(summary, folder)},
-      {"changes", "What changed", "", changes},
+      {"changes", "What changed", "", changes == nullptr ? "" : changes_html(*changes)},
       {"tolerances", "Tolerances", "", tolerances_html(tolerance_rows(summary, journal), summary)},
       {"plots", "Plots", "", plots.html},
       {"findings", "Findings", "", findings_html(summary, journal, folder)},

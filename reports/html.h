@@ -3,14 +3,15 @@
 
 #include <string>
 
+#include "compare.h"
 #include "summary.h"
 
 namespace attest {
 
 /// The page for a summary and the canonical journal (with meta, where it is known) it came from. `folder` is the run's,
-/// for replay lines; empty: unknown. `changes` is what changes_html (compare.h) made of a baseline; empty: there is
-/// none. Every string that came from outside is escaped; the page loads nothing.
+/// for replay lines; empty: unknown. `changes` is the comparison with a baseline; null: there is none. Every string
+/// that came from outside is escaped; the page loads nothing.
 [[nodiscard]] std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder,
-                                    const std::string& changes = {});
+                                    const Comparison* changes = nullptr);
 
 }  // namespace attest

@@ -81,6 +81,7 @@ details { margin: .4rem 0; } details details { margin-left: 1rem; } td details {
   table.matrix { font-size: .5rem; table-layout: fixed; width: 100%; } .matrix th, .matrix td { padding: .1rem; white-space: normal !important; min-width: 0 !important; overflow-wrap: anywhere; }
   .matrix th:first-child { width: 16%; } .upright span { writing-mode: horizontal-tb; transform: none; } th button { display: contents; }
   table:not(.matrix) { font-size: .7rem; } body { font-size: 11pt; } details.kernel { content-visibility: visible; } h2, h3 { break-after: avoid-page; } .finding { break-inside: avoid-page; } pre { border: 1px solid var(--line); } }
+@media print { details::details-content { content-visibility: visible !important; } }
 )css";
 
 }  // namespace attest

@@ -131,8 +131,15 @@ int report_command(const Options& options) {
   const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
   write_ci_files(options, summary, merged.journal, folder.string());
-  if (!options.summary_file.empty())
-    write_file_atomically(options.summary_file, to_markdown(summary, merged.journal, folder.string()));
+  std::optional<Comparison> changes;
+  if (!options.baseline.empty()) {
+    changes = compare(read_figures(options.baseline), figures_of(summary, merged.journal));
+    changes->baseline = options.baseline.string();
+  }
+  const Comparison* const compared = changes ? &*changes : nullptr;
+  if (!options.summary_file.empty()) {
+    write_file_atomically(options.summary_file, to_markdown(summary, merged.journal, folder.string(), compared));
+  }
   if (options.output.empty()) return 0;
   if (options.json || options.csv || options.toml) {
     const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);
@@ -146,12 +153,7 @@ int report_command(const Options& options) {
                                                         : tolerances_toml(rows, summary));
     return 0;
   }
-  const std::string changes =
-      options.baseline.empty()
-          ? ""
-          : changes_html(compare(read_figures(options.baseline), figures_of(summary, merged.journal)),
-                         options.baseline.string());
-  write_file_atomically(options.output, html_page(summary, merged.journal, folder.string(), changes));
+  write_file_atomically(options.output, html_page(summary, merged.journal, folder.string(), compared));
   return 0;
 }
 

@@ -128,6 +128,16 @@ std::string_view page_script() {
   document.addEventListener('toggle', event => {
     if (event.target.open) event.target.querySelectorAll('code.line').forEach(offerCopy);
   }, true);
+  // On paper nothing can be unfolded.
+  let unfolded = [];
+  addEventListener('beforeprint', () => {
+    unfolded = Array.from(document.querySelectorAll('details:not([open])'));
+    for (const one of unfolded) one.open = true;
+  });
+  addEventListener('afterprint', () => {
+    for (const one of unfolded) one.open = false;
+    unfolded = [];
+  });
   // A link to what is folded away unfolds it.
   const unfold = () => {
     const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;

@@ -16,10 +16,10 @@ Journal read_results(const std::filesystem::path& folder) {
   return journal;
 }
 
-Summary write_results(const std::filesystem::path& folder, const Journal& journal, const std::string& changes) {
+Summary write_results(const std::filesystem::path& folder, const Journal& journal, const Comparison* changes) {
   Summary summary = summarise(journal, folder);
   write_file_atomically(folder / "summary.json", to_json(summary));
-  write_file_atomically(folder / "summary.md", to_markdown(summary, journal, folder.string()));
+  write_file_atomically(folder / "summary.md", to_markdown(summary, journal, folder.string(), changes));
   write_file_atomically(folder / "tolerances.json",
                         tolerances_json(tolerance_rows(summary, journal), summary, journal));
   write_file_atomically(folder / "report.html", html_page(summary, journal, folder.string(), changes));

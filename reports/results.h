@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "attest/journal.h"
+#include "compare.h"
 #include "summary.h"
 
 namespace attest {
@@ -12,6 +13,6 @@ namespace attest {
 [[nodiscard]] Journal read_results(const std::filesystem::path& folder);
 
 /// summary.json, summary.md, tolerances.json and report.html. `changes` as html_page's.
-Summary write_results(const std::filesystem::path& folder, const Journal& journal, const std::string& changes = {});
+Summary write_results(const std::filesystem::path& folder, const Journal& journal, const Comparison* changes = nullptr);
 
 }  // namespace attest

@@ -79,10 +79,11 @@ class Page {
 };
 
 // Together below markdown_limit.
-constexpr std::size_t share_of_verdict = 2500, share_of_kernels = 14000, share_of_findings = 24000,
-                      share_of_worst = 9000, share_of_scarce = 5000, share_of_notes = 5000, share_of_uncovered = 6000;
-static_assert(share_of_verdict + share_of_kernels + share_of_findings + share_of_worst + share_of_scarce +
-                  share_of_notes + share_of_uncovered <=
+constexpr std::size_t share_of_verdict = 2500, share_of_changes = 5500, share_of_kernels = 14000,
+                      share_of_findings = 20500, share_of_worst = 7000, share_of_scarce = 5000, share_of_notes = 5000,
+                      share_of_uncovered = 6000;
+static_assert(share_of_verdict + share_of_changes + share_of_kernels + share_of_findings + share_of_worst +
+                  share_of_scarce + share_of_notes + share_of_uncovered <=
               markdown_limit);
 
 std::string fenced(std::string_view lines) {
@@ -123,6 +124,26 @@ void add_verdict(Page& page, const Summary& summary, const Journal& journal) {
     lines.push_back(fmt::format("\nWhat is proved of {} properties stands in the report.\n", proved.size()));
   }
   page.section("", share_of_verdict, "lines", "", lines);
+}
+
+void add_changes(Page& page, const Comparison& changes) {
+  const ChangesInWords said = in_words(changes);
+  std::vector<std::string> lines;
+  lines.reserve(changes.differences.size());
+  for (const Difference& one : changes.differences) {
+    const std::string_view sign = one.direction == Direction::worse    ? "❌"
+                                  : one.direction == Direction::better ? "✅"
+                                                                       : "➖";
+    lines.push_back(fmt::format("- {} {}: {}{} in {}: {}\n", sign, name_of(one.direction),
+                                one.property.empty() ? "" : code_span(one.property) + " by ", code_span(one.kernel),
+                                code_span(one.dtype), code_span(one.words)));
+  }
+  // Of no differences, the words on noise are the line.
+  const std::string before = fmt::format("Against {}: {}.\n\n", code_span(changes.baseline), said.counts);
+  if (lines.empty())
+    page.section("What changed", share_of_changes, "lines", before, {said.noise + '\n'});
+  else
+    page.section("What changed", share_of_changes, "changes", before + said.noise + "\n\n", lines);
 }
 
 void add_kernels(Page& page, const Summary& summary, const Journal& journal) {
@@ -271,9 +292,11 @@ std::string code_span(std::string_view text, bool in_table) {
   return fence + (padded ? " " : "") + line + (padded ? " " : "") + fence;
 }
 
-std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder) {
+std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
+                        const Comparison* changes) {
   Page page;
   add_verdict(page, summary, journal);
+  if (changes != nullptr) add_changes(page, *changes);
   add_kernels(page, summary, journal);
   add_findings(page, summary, folder);
   add_worst(page, summary, folder);

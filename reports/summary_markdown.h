@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "attest/journal.h"
+#include "compare.h"
 #include "summary.h"
 
 namespace attest {
@@ -13,11 +14,13 @@ namespace attest {
 /// What to_markdown never exceeds, in bytes: the longest comment that GitHub takes.
 inline constexpr std::size_t markdown_limit = 65536;
 
-/// Verdict, kernels by dtype, findings with the lines that replay them, the worst known cases, what was drawn too
-/// rarely, notes, and what was not covered. What does not fit is cut, a whole entry at a time, and a line says how many
-/// entries of what were. Whatever comes from a kernel, a manifest or a path stands in code, where nothing of it is
-/// Markdown, HTML, a link or a mention. `folder` is the run's, for the lines to replay.
-[[nodiscard]] std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder);
+/// Verdict, what changed, kernels by dtype, findings with the lines that replay them, the worst known cases, what was
+/// drawn too rarely, notes, and what was not covered. What does not fit is cut, a whole entry at a time, and a line
+/// says how many entries of what were. Whatever comes from a kernel, a manifest or a path stands in code, where nothing
+/// of it is Markdown, HTML, a link or a mention. `folder` is the run's, for the lines to replay. `changes`: the
+/// comparison with a baseline; null: there is none.
+[[nodiscard]] std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
+                                      const Comparison* changes = nullptr);
 
 /// Text as Markdown's inline code on one line, whatever it holds; in a table's cell a '|' reads '¦', for a cell ends at
 /// the one that it should have.

@@ -23,6 +23,10 @@ TEST(Baseline, AnEqualRunPassesAndASmallerOrAWorseOneDoesNot) {
   EXPECT_EQ(equal.status, 0) << equal.output;
   EXPECT_THAT(equal.output, HasSubstr("\nbaseline: 0 worse, 0 better, of 2 properties that both runs have "));
   EXPECT_THAT(read_file(folder / "equal/report.html"), HasSubstr("<section id=\"changes\"><h2>What changed</h2>"));
+  EXPECT_THAT(
+      read_file(folder / "equal/summary.md"),
+      HasSubstr("\n### What changed\n\nAgainst `base/tolerances.json`: 0 worse, 0 better, of 2 properties that both "
+                "runs have.\n\nNothing lies beyond the noise between two runs of one kernel: "));
   const ShellResult other_seed =
       shell(folder, check("builtin:flash", "--cases 250 --seed 2 --baseline base --out other"));
   EXPECT_EQ(other_seed.status, 0) << other_seed.output;
@@ -42,12 +46,34 @@ TEST(Baseline, AComparisonOfTwoRunsIsWrittenAsTextJsonAndPage) {
   ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 40 --out small")).status, 0);
   const ShellResult text = shell(folder, "$attest compare base small");
   EXPECT_EQ(text.status, 1);
-  EXPECT_THAT(text.output, HasSubstr("1 worse, 0 better, of 2 properties that both runs have\n"));
+  EXPECT_THAT(text.output, HasSubstr("1 worse, 0 better, of 2 properties that both runs have\nThe noise between "));
   EXPECT_EQ(shell(folder, "$attest compare small base/tolerances.json").status, 0) << "more cases are no loss";
   EXPECT_EQ(shell(folder, "$attest compare base small --json -o c.json").status, 1);
   EXPECT_THAT(read_file(folder / "c.json"), HasSubstr("{\"schema\":\"attest-comparison/1\",\"worse\":1,"));
   EXPECT_EQ(shell(folder, "$attest report small --baseline base -o page.html").status, 0);
   EXPECT_THAT(read_file(folder / "page.html"), HasSubstr("2 properties had fewer cases"));
+  // Without a page, too.
+  EXPECT_EQ(shell(folder, "$attest report small --baseline base --summary s.md").status, 0);
+  EXPECT_THAT(read_file(folder / "s.md"), HasSubstr("\n- ❌ worse: `builtin:flash` in `f32`: `2 properties had fewer"));
+}
+
+/// The words stand alike in the three places where a run says what changed.
+TEST(Baseline, IsToldInTheSameWordsByTerminalSummaryAndPage) {
+  const fake::Folder folder;
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 60 --out base")).status, 0);
+  const ShellResult run = shell(folder, check("builtin:flash", "--cases 40 --baseline base --out run"));
+  EXPECT_EQ(run.status, 1);
+  const std::size_t counts = run.output.find("\nbaseline: 1 worse, "), noise = run.output.find("\nThe noise between");
+  ASSERT_NE(counts, std::string::npos) << run.output;
+  ASSERT_NE(noise, std::string::npos) << run.output;
+  const std::string counted = run.output.substr(counts + 11, run.output.find(" (base)", counts) - counts - 11);
+  const std::string band = run.output.substr(noise + 1, run.output.find('\n', noise + 1) - noise - 1);
+  for (const char* file : {"run/summary.md", "run/report.html"}) {
+    const std::string text = read_file(folder / file);
+    EXPECT_THAT(text, HasSubstr(counted + "."));
+    EXPECT_THAT(text, HasSubstr(band));
+    EXPECT_THAT(text, HasSubstr("2 properties had fewer cases than in the baseline"));
+  }
 }
 
 TEST(Baseline, IsRefusedBeforeTheRunWhereItCannotServe) {

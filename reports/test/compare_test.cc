@@ -233,11 +233,29 @@ TEST(Compare, ManyChangesAreCut) {
 }
 
 TEST(Compare, PageEscapesWhatKernelsSay) {
-  Figures now = run_of({drawn(1, 500, 0.5)});
-  now.kernels[0].name = "<b>x";
-  const std::string html = changes_html(compare(run_of({drawn(1, 500, 0.05)}), now), "a&b.json");
+  Figures before = run_of({drawn(1, 500, 0.05)}), now = run_of({drawn(1, 500, 0.5)});
+  before.kernels[0].name = now.kernels[0].name = "<b>x";
+  Comparison comparison = compare(before, now);
+  comparison.baseline = "a&b.json";
+  const std::string html = changes_html(comparison);
   EXPECT_EQ(html.find("<b>x"), std::string::npos);
-  EXPECT_THAT(html, HasSubstr("2 worse, 0 better than <code>a&amp;b.json</code>, of 1 properties"));
+  EXPECT_THAT(html, HasSubstr("Against <code>a&amp;b.json</code>: 2 worse, 0 better, of 1 properties"));
+  EXPECT_THAT(html, HasSubstr("<tr data-kernel=\"&lt;b&gt;x f32\" data-property=\"attention.oracle\">"));
+  EXPECT_THAT(html, HasSubstr("<table class=\"sortable\">"));
+}
+
+TEST(Compare, TheBandOfNoiseIsThatOfTheComparison) {
+  Figures before = run_of({drawn(1, 500, 0.05)}), now = run_of({drawn(1, 500, 0.5)});
+  const std::string noise =
+      " between two runs of one kernel: errors count as grown only by a factor of 1.19 or more, where chance does that "
+      "in less than 1 of 100000000 comparisons; a worst case only beyond what chance exceeds in 1 of 100000";
+  EXPECT_EQ(in_words(compare(before, before)).noise, "Nothing lies beyond the noise" + noise + ".");
+  EXPECT_EQ(in_words(compare(before, now)).noise, "The noise" + noise + ".");
+  now.kernels[0].arithmetic = "another";
+  EXPECT_EQ(in_words(compare(before, now)).noise,
+            "The noise" + noise + "; where another arithmetic is declared, errors only by more than a factor of 2.");
+  before.bred = now.bred = true;
+  EXPECT_THAT(in_words(compare(before, now)).noise, HasSubstr("by more than a factor of 1.25."));
 }
 
 }  // namespace

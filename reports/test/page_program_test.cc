@@ -154,6 +154,84 @@ TEST(Page, SortsAndFiltersAViolatedRun) {
   EXPECT_NE(left_by_script(folder, "said").find(" rows and findings match"), std::string::npos);
 }
 
+/// page.html of a run that is compared with a baseline of more properties and cases.
+void write_compared_page(const Folder& folder) {
+  const std::string check =
+      "$attest check --kernel builtin:flash --kernel fault:scale-ignored --dtype f32,bf16 --property attention.oracle "
+      "--quiet --jobs 1 ";
+  ASSERT_EQ(shell(folder, check + "--property attention.finite --cases 40 --out base > /dev/null").status, 1);
+  ASSERT_EQ(shell(folder, check + "--cases 20 --baseline base --out run > /dev/null").status, 1);
+  ASSERT_EQ(shell(folder, "cp run/report.html page.html").status, 0);
+}
+
+TEST(Page, SortsAndFiltersWhatChanged) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  write_compared_page(folder);
+  run_in_page(folder, R"js(
+    const left = document.body.dataset;
+    const table = document.querySelector('#changes table');
+    const column = at => Array.from(table.tBodies[0].rows).filter(row => row.checkVisibility())
+      .map(row => row.cells[at].textContent).join(' ');
+    left.all = column(2);
+    const button = table.tHead.rows[0].cells[2].querySelector('button');
+    button.click();
+    left.up = column(2);
+    button.click();
+    left.down = column(2);
+    const [kernel, property] = document.querySelectorAll('.filter input');
+    const choose = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); };
+    (async () => {
+      choose(kernel, 'scale-ignored f32');
+      await new Promise(done => setTimeout(done, 300));
+      left.kernel = column(1);
+      choose(property, 'finite');
+      await new Promise(done => setTimeout(done, 300));
+      left.property = column(3);
+    })();
+  )js");
+  // Of two kernels in two dtypes each, fewer cases than before and a property that is not checked any more.
+  EXPECT_EQ(left_by_script(folder, "all"), "bf16 bf16 f32 f32 bf16 bf16 f32 f32");
+  EXPECT_EQ(left_by_script(folder, "up"), "bf16 bf16 bf16 bf16 f32 f32 f32 f32");
+  EXPECT_EQ(left_by_script(folder, "down"), "f32 f32 f32 f32 bf16 bf16 bf16 bf16");
+  EXPECT_EQ(left_by_script(folder, "kernel"), "fault:scale-ignored fault:scale-ignored");
+  // What is about no property stays.
+  EXPECT_EQ(left_by_script(folder, "property"), " attention.finite");
+}
+
+TEST(Page, IsPrintedUnfolded) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium && command -v pdftotext").status != 0)
+    GTEST_SKIP() << "Chromium or pdftotext is not installed";
+  write_compared_page(folder);
+  const auto printed = [&] {
+    const ShellResult result =
+        shell(folder,
+              "chromium --headless=new --no-sandbox --disable-gpu --disable-background-networking --no-first-run "
+              "--user-data-dir=profile --host-resolver-rules='MAP * ~NOTFOUND' --print-to-pdf=page.pdf "
+              "\"file://$PWD/page.html\" > log 2>&1 && pdftotext page.pdf page.txt");
+    EXPECT_EQ(result.status, 0) << result.output << read_file(folder / "log");
+    return read_file(folder / "page.txt");
+  };
+  ASSERT_NE(read_file(folder / "page.html").find("<details><summary>manifest of builtin:flash</summary>"),
+            std::string::npos);
+  const char* const without_style = "sed -i 's/details::details-content/never/' page.html";
+  const char* const without_script = "sed -i \"s/'beforeprint'/'never'/\" page.html";
+  // The script does it alone, where a browser does not know the style, and the style where no script runs.
+  for (const char* const without : {without_style, without_script}) {
+    ASSERT_EQ(shell(folder, std::string("cp run/report.html page.html && ") + without).status, 0);
+    const std::string whole = printed();
+    EXPECT_NE(whole.find("What changed"), std::string::npos);
+    EXPECT_NE(whole.find("manifest of builtin:flash"), std::string::npos);
+    EXPECT_NE(whole.find("fully_masked_row"), std::string::npos) << "what stands in the manifest; " << without;
+  }
+  // With neither what is folded is lost: the test sees what it looks for.
+  ASSERT_EQ(shell(folder, without_style).status, 0);
+  const std::string folded = printed();
+  EXPECT_NE(folded.find("manifest of builtin:flash"), std::string::npos);
+  EXPECT_EQ(folded.find("fully_masked_row"), std::string::npos);
+}
+
 /// A journal of 10^5 batches: 10 of each of 100 properties, 20 kernels and 5 dtypes.
 void write_large_journal(const std::filesystem::path& file) {
   std::string text = to_line(RunRecord{});

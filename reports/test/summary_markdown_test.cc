@@ -80,6 +80,10 @@ TEST(Markdown, StaysWithinItsLimitAndSaysWhatIsCut) {
       journal.kernels.push_back({fmt::format("pytorch:{}", i), "", std::string(3000, 'y')});
       journal.meta.push_back({"note", {{"kernel", id}, {"text", std::string(3000, 'z')}}});
     }
+    const Comparison changes{.differences = std::vector<Difference>(static_cast<std::size_t>(kernels),
+                                                                    {Direction::worse, "errors", std::string(900, '`'),
+                                                                     "f32", "p", std::string(900, 'w')})};
+    ASSERT_LE(to_markdown(summarise(journal, "run"), journal, "run", &changes).size(), markdown_limit);
     const std::string text = markdown_of(journal);
     ASSERT_LE(text.size(), markdown_limit);
     const std::size_t rows = count_of(text, "\n| `"), findings = count_of(text, "❌ `exec") + count_of(text, "❌ ``");
@@ -96,6 +100,28 @@ TEST(Markdown, StaysWithinItsLimitAndSaysWhatIsCut) {
       EXPECT_GT(text.size(), markdown_limit / 2) << "as much as there is room for";
     }
   }
+}
+
+TEST(Markdown, SaysWhatChangedAgainstABaseline) {
+  const Journal journal = fake::mixed_journal();
+  Comparison changes{.differences = {{Direction::worse, "errors", "k|`x`", "f32", "attention.oracle", "errors <b>grew"},
+                                     {Direction::better, "verdict", "k", "f16", "", "was violated and is held"}},
+                     .subjects = 7,
+                     .baseline = "base.json"};
+  const auto text = [&] { return to_markdown(summarise(journal, "run"), journal, "run", &changes); };
+  EXPECT_THAT(text(),
+              HasSubstr("\n### What changed\n\nAgainst `base.json`: 1 worse, 1 better, of 7 properties that both "
+                        "runs have.\n\nThe noise between two runs of one kernel: "));
+  EXPECT_THAT(text(), HasSubstr(".\n\n- ❌ worse: `attention.oracle` by `` k|`x` `` in `f32`: `errors <b>grew`\n"
+                                "- ✅ better: `k` in `f16`: `was violated and is held`\n"));
+  EXPECT_LT(text().find("### What changed"), text().find("### Kernels"));
+  changes.differences.resize(1);
+  changes.differences.resize(3000, changes.differences.front());
+  EXPECT_THAT(text(), testing::ContainsRegex("_Cut here: [0-9]+ of 3000 changes; the report has them all._"));
+  EXPECT_LE(text().size(), markdown_limit);
+  changes.differences.clear();
+  EXPECT_THAT(text(), HasSubstr("runs have.\n\nNothing lies beyond the noise"));
+  EXPECT_THAT(markdown_of(journal), Not(HasSubstr("What changed")));
 }
 
 TEST(Markdown, ShowsTheWorstKernelsWhereNotAllFit) {
