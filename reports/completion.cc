@@ -112,12 +112,12 @@ std::string branch(std::size_t indent, const std::string& pattern, const Complet
   return text + " ;;\n";
 }
 
-/// "check:-o|check:--output"
-std::string pattern_of(const CommandRow& command, std::string_view flags) {
-  const std::string_view last = long_flag(flags);
-  std::string pattern = fmt::format("{}:{}", command.name, last);
-  if (last.size() < flags.size()) pattern = fmt::format("{}:{}|{}", command.name, flags.substr(0, 2), pattern);
-  return pattern;
+/// "check:-o|check:--out|check:--output": values follow every spelling.
+std::string pattern_of(const CommandRow& command, const OptionRow& row) {
+  std::vector<std::string> patterns;
+  for (const std::string_view spelling : spellings_of(row))
+    patterns.push_back(fmt::format("{}:{}", command.name, spelling));
+  return fmt::format("{}", fmt::join(patterns, "|"));
 }
 
 void add_flags(std::vector<std::string>& words, std::string_view flags) {
@@ -162,7 +162,7 @@ std::string bash_completion() {
         continue;
       }
       add_flags(words, row.flags);
-      if (row.takes != Takes::nothing) values += branch(4, pattern_of(command, row.flags), completions_of(row));
+      if (row.takes != Takes::nothing) values += branch(4, pattern_of(command, row), completions_of(row));
     }
     options += branch(6, std::string(command.name), {.words = std::move(words)});
   }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "options.h"
 
@@ -54,6 +55,9 @@ struct ExitStatus {
 [[nodiscard]] std::span<const ProgramFlag> program_flags();
 [[nodiscard]] std::span<const ExitStatus> exit_statuses();
 
+/// Every way to write the option: its flags, and, where they name what is written, --out for --output, --output for
+/// --out, and -o. Help, manual page and completion show its flags alone.
+[[nodiscard]] std::vector<std::string_view> spellings_of(const OptionRow& row);
 /// Of "-o,--output" the part that is spelt out, "--output"; it is what a mistyped option is compared with.
 [[nodiscard]] std::string_view long_flag(std::string_view flags);
 /// "-o, --output"

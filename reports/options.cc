@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -218,7 +219,7 @@ constexpr OptionRow rows[] = {
     {check | audit | fuzz | tolerance, "--jobs", "N", Takes::one,
      "threads, each with its own kernels (default: one per core)",
      [](Options& o, Text t) { o.jobs = std::min(whole_number<int>("--jobs", t, 1), 1024); }},
-    {check | audit | fuzz, "--out", "DIR", Takes::one,
+    {check | audit | fuzz, "-o,--out", "DIR", Takes::one,
      "the run's folder (default: the next free attest-run-NNN, of an audit attest-audit-NNN)",
      [](Options& o, Text t) {
        if (t.empty()) throw UsageError("--out is empty; it must name a folder");
@@ -302,7 +303,7 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.back_ends.push_back(back_end_from(t)); }, true},
     {prove, "--variants", "N", Takes::one, "cases a shape, which differ in masks, biases and arguments (default: 3)",
      [](Options& o, Text t) { o.variants = whole_number<std::int64_t>("--variants", t, 1); }},
-    {prove, "--out", "DIR", Takes::one,
+    {prove, "-o,--out", "DIR", Takes::one,
      "keep what was established as a run's journal, for attest report and attest merge",
      [](Options& o, Text t) {
        if (t.empty()) throw UsageError("--out is empty; it must name a folder");
@@ -455,6 +456,50 @@ void refuse_leftovers(const CommandRow& command, const std::vector<std::string>&
                                command.name, command.name));
 }
 
+/// The option of a command that is written so; null where there is none.
+const OptionRow* option_written(const CommandRow& command, std::string_view word) {
+  const auto is_it = [&](const OptionRow& row) {
+    return (row.commands & on(command.command)) != 0 && std::ranges::count(spellings_of(row), word) > 0;
+  };
+  const auto* const row = std::ranges::find_if(rows, is_it);
+  return row == std::end(rows) ? nullptr : row;
+}
+
+/// An option without the value that it takes, at the end of the line or before another option, which the parser would
+/// take for the value; and a value for one that takes none.
+void refuse_missing_values(std::span<const char* const> words) {
+  const auto is_command = [](std::string_view word) {
+    return std::ranges::count(commands, word, &CommandRow::name) > 0;
+  };
+  const auto first = std::ranges::find_if(words, is_command);
+  if (first == words.end()) return;
+  const CommandRow& command = *std::ranges::find(commands, std::string_view(*first), &CommandRow::name);
+  const auto name_in = [](std::string_view word) { return word.substr(0, word.find('=')); };
+  const auto is_option = [&](std::string_view word) {
+    return word == "-h" || word == "--help" || option_written(command, name_in(word)) != nullptr;
+  };
+  for (auto at = first + 1; at != words.end() && command.command != Command::bench; ++at) {
+    const std::string_view word = *at, name = name_in(word);
+    const OptionRow* const row = option_written(command, name);
+    if (row == nullptr || row->positional()) continue;
+    const bool attached = word.size() > name.size();
+    if (row->takes == Takes::nothing) {
+      if (attached)
+        throw UsageError(fmt::format("{} has a value, {}; it takes none: write {}", name,
+                                     in_quotes(word.substr(name.size() + 1)), name));
+      continue;
+    }
+    const bool last = at + 1 == words.end();
+    const bool missing = attached ? word.size() == name.size() + 1 : last || is_option(at[1]);
+    if (missing) {
+      throw UsageError(fmt::format("{} has no value{}; it takes one: write {} {} (see attest {} --help)", name,
+                                   attached || last ? "" : fmt::format(", {} follows it", in_quotes(at[1])), name,
+                                   row->value, command.name));
+    }
+    if (!attached) ++at;
+  }
+}
+
 void add_options(CLI::App& app, const CommandRow& command, Options& options) {
   app.set_help_flag();
   app.add_flag_function("-h,--help", [&options](std::int64_t) { options.help = true; });
@@ -465,7 +510,7 @@ void add_options(CLI::App& app, const CommandRow& command, Options& options) {
   app.allow_extras();
   for (const OptionRow& row : rows) {
     if ((row.commands & on(command.command)) == 0) continue;
-    const std::string flags(row.flags);
+    const std::string flags = fmt::format("{}", fmt::join(spellings_of(row), ","));
     if (row.takes == Takes::nothing) {
       app.add_flag_function(flags, [&options, &row](std::int64_t) { row.apply(options, ""); });
       continue;
@@ -594,6 +639,13 @@ std::span<const ExitStatus> exit_statuses() {
   return statuses;
 }
 
+std::vector<std::string_view> spellings_of(const OptionRow& row) {
+  const std::string_view name = long_flag(row.flags);
+  if (name == "--out" || name == "--output") return {"-o", "--out", "--output"};
+  if (name.size() == row.flags.size()) return {name};
+  return {row.flags.substr(0, row.flags.size() - name.size() - 1), name};
+}
+
 std::string_view long_flag(std::string_view flags) {
   const std::size_t comma = flags.find(',');
   return comma == std::string_view::npos ? flags : flags.substr(comma + 1);
@@ -634,6 +686,7 @@ Options parse_options(int argc, const char* const* argv) {
     add_options(*sub, command, options);
     subcommands.emplace_back(&command, sub);
   }
+  if (argc > 0) refuse_missing_values(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -75,10 +75,12 @@ TEST(Completion, OffersTheValuesThatHaveNames) {
   for (const CommandRow& command : command_rows()) {
     for (const OptionRow& row : option_rows()) {
       if ((row.commands & on(command.command)) == 0 || row.takes == Takes::nothing) continue;
-      const std::string line = "attest " + std::string(command.name) +
-                               (row.positional() ? " " : " " + std::string(long_flag(row.flags)) + " ");
-      lines.push_back(line);
-      expected.emplace(line, completions_of(row));
+      for (const std::string_view spelling : spellings_of(row)) {
+        const std::string line =
+            "attest " + std::string(command.name) + " " + (row.positional() ? "" : std::string(spelling) + " ");
+        lines.push_back(line);
+        expected.emplace(line, completions_of(row));
+      }
     }
   }
   const auto answers = offered(lines);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attest/case.h"
+#include "option_table.h"
 
 namespace attest {
 namespace {
@@ -121,6 +122,58 @@ TEST(Options, RefusesBadValuesInOneLine) {
   EXPECT_NE(refusal({"check", "--dtype", "bool"}).find("unknown dtype"), std::string::npos);
   EXPECT_EQ(refusal({"check", "--seed", "1", "--seed", "2"}), "--seed is given 2 times; give it once");
   EXPECT_NE(refusal({"check", "--cases"}).find("--cases"), std::string::npos);
+}
+
+TEST(Options, EveryOptionWithoutItsValueIsAnsweredWithTheRemedy) {
+  EXPECT_EQ(refusal({"report", "--junit"}),
+            "--junit has no value; it takes one: write --junit FILE (see attest report --help)");
+  EXPECT_EQ(refusal({"check", "--jobs", "--seed", "2"}),
+            "--jobs has no value, \"--seed\" follows it; it takes one: write --jobs N (see attest check --help)");
+  EXPECT_NE(refusal({"check", "--kernel", "--help"}).find("--kernel has no value, \"--help\" follows it"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"check", "--quiet=yes"}), "--quiet has a value, \"yes\"; it takes none: write --quiet");
+  for (const CommandRow& command : command_rows()) {
+    for (const OptionRow& row : option_rows()) {
+      if ((row.commands & on(command.command)) == 0 || row.positional()) continue;
+      for (const std::string_view flag : spellings_of(row)) {
+        const std::string name(command.name), option(flag), empty = option + "=", given = option + "=x";
+        const std::string said = option + " has no value";
+        const std::string remedy =
+            "write " + option + " " + std::string(row.value) + " (see attest " + name + " --help)";
+        if (row.takes == Takes::nothing) {
+          EXPECT_EQ(refusal({name.c_str(), given.c_str()}).find(option + " has a value"), 0U);
+          continue;
+        }
+        for (const std::string& line :
+             {refusal({name.c_str(), option.c_str()}), refusal({name.c_str(), option.c_str(), option.c_str(), "1"}),
+              option.starts_with("--") ? refusal({name.c_str(), empty.c_str()}) : said + remedy}) {
+          EXPECT_EQ(line.find(said), 0U) << line;
+          EXPECT_NE(line.find(remedy), std::string::npos) << line;
+        }
+      }
+    }
+  }
+  // What looks like an option and is none of the command's is a value.
+  EXPECT_EQ(parse({"check", "--kernel", "--nothing"}).kernels, std::vector<std::string>{"--nothing"});
+  EXPECT_EQ(parse({"check", "--junit=--sarif"}).junit, "--sarif");
+}
+
+TEST(Options, WhatIsWrittenIsNamedByEitherSpelling) {
+  for (const char* const spelling : {"-o", "--out", "--output"}) {
+    for (const char* const command : {"check", "audit", "prove"})
+      EXPECT_EQ(parse({command, spelling, "there"}).out, "there") << command << spelling;
+    EXPECT_EQ(parse({"fuzz", "--kernel", "k", spelling, "there"}).out, "there") << spelling;
+    EXPECT_EQ(parse({"merge", "a", spelling, "there"}).output, "there") << spelling;
+    EXPECT_EQ(parse({"report", "a", spelling, "there"}).output, "there") << spelling;
+    EXPECT_EQ(parse({"compare", "a", "b", spelling, "there"}).output, "there") << spelling;
+    EXPECT_EQ(parse({"probe", "--kernel", "k", spelling, "there"}).output, "there") << spelling;
+  }
+  EXPECT_NE(refusal({"check", "--out", "a", "--output", "b"}).find("--out is given 2 times"), std::string::npos);
+  EXPECT_EQ(parse({"check", "--output=there"}).out, "there");
+  // Help shows one of them.
+  const auto has = [](Command command, const char* text) { return help_text(command).find(text) != std::string::npos; };
+  EXPECT_TRUE(has(Command::check, "-o, --out DIR") && !has(Command::check, "--output"));
+  EXPECT_TRUE(has(Command::merge, "-o, --output FILE") && !has(Command::merge, "--out "));
 }
 
 TEST(Options, OffersTheNearestNameForEveryMistypedOption) {
