@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <ostream>
 #include <string>
 
 #include "fleet/climb.h"
@@ -25,6 +26,7 @@ void expect_no_violation(const Ledger& ledger) {
 struct Share {
   DType dtype;
   std::int64_t checks;
+  friend void PrintTo(const Share& share, std::ostream* out) { *out << name_of(share.dtype) << ", " << share.checks; }
 };
 
 class BoundValidationLong : public testing::TestWithParam<Share> {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 struct Share {
   DType dtype;
   std::int64_t checks;
+  friend void PrintTo(const Share& share, std::ostream* out) { *out << name_of(share.dtype) << ", " << share.checks; }
 };
 
 class BoundValidation : public testing::TestWithParam<Share> {};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,6 +14,12 @@
 #include "attest/kernel_under_test.h"
 
 namespace attest {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(const KernelEntry& entry, std::ostream* out) {
+  *out << entry.id;
+}
+
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <ostream>
 #include <string>
 
 #include "attest/error_alarm.h"
@@ -15,6 +16,7 @@ namespace {
 struct Share {
   DType dtype;
   std::int64_t elements;
+  friend void PrintTo(const Share& share, std::ostream* out) { *out << name_of(share.dtype) << ", " << share.elements; }
 };
 
 class AlarmValidationLong : public testing::TestWithParam<Share> {};

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <vector>
 
@@ -24,6 +25,7 @@ namespace {
 struct Share {
   DType dtype;
   std::int64_t elements;
+  friend void PrintTo(const Share& share, std::ostream* out) { *out << name_of(share.dtype) << ", " << share.elements; }
 };
 
 class AlarmValidation : public testing::TestWithParam<Share> {};

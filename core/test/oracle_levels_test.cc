@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <string>
 
@@ -20,6 +21,7 @@ struct Regime {
   const char* name;
   double spread = 1, offset = 0, value_offset = 0, value_size = 1;
   bool ties = false, one_hot = false, heavy = false, masked = false, dominant = false;
+  friend void PrintTo(const Regime& regime, std::ostream* out) { *out << regime.name; }
 };
 
 constexpr Regime regimes[] = {{.name = "gauss 0.1", .spread = 0.1},

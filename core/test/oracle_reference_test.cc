@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <string>
 
@@ -12,6 +13,15 @@
 #include "attest/oracle.h"
 #include "fleet/regimes.h"
 #include "row_references.h"
+
+namespace attest::fleet {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(Regime regime, std::ostream* out) {
+  *out << name_of(regime);
+}
+
+}  // namespace attest::fleet
 
 namespace attest::detail {
 namespace {

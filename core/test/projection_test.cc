@@ -4,6 +4,12 @@
 #include "test_scalars.h"
 
 namespace attest {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(Packing packing, std::ostream* out) {
+  *out << (packing == Packing::blocks ? "blocks" : "interleaved");
+}
+
 namespace {
 
 using namespace test;

@@ -7,10 +7,17 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <utility>
 #include <vector>
 
 namespace attest {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(DType dtype, std::ostream* out) {
+  *out << name_of(dtype);
+}
+
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();

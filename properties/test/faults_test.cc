@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <ranges>
 #include <set>
 #include <string>
@@ -12,6 +13,15 @@
 #include "property.h"
 
 namespace attest {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(const PlantedFault* fault, std::ostream* out) {
+  *out << fault->wrong;
+}
+static void PrintTo(const ControlKernel* control, std::ostream* out) {
+  *out << control->name;
+}
+
 namespace {
 
 std::vector<std::string> words(std::string_view text) {

@@ -8,6 +8,7 @@ namespace {
 struct Chosen {
   const char* name;
   const char* options;
+  friend void PrintTo(const Chosen& chosen, std::ostream* out) { *out << chosen.options; }
 };
 constexpr Chosen sets[] = {
     {"attention",
