@@ -89,7 +89,7 @@ std::string kernel_words(const KernelSummary& kernel) {
   return fmt::format("{}{} {}", kernel.name, kernel.id == kernel.name ? "" : " " + kernel.id, kernel.dtype);
 }
 
-std::string table_html(std::string_view caption, std::initializer_list<Column> columns, const std::string& rows,
+std::string table_html(std::string_view caption, const std::vector<Column>& columns, const std::string& rows,
                        std::string_view kind) {
   std::string html = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table class=\"sortable{}{}\">",

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "summary.h"
 
@@ -34,7 +34,7 @@ struct Column {
 };
 /// A table that scrolls by itself where the page is too narrow and, where scripts run, sorts by its headings.
 /// `rows` is HTML; the others are text of the program's own. `kind` is a class of the style sheet; may be empty.
-[[nodiscard]] std::string table_html(std::string_view caption, std::initializer_list<Column> columns,
+[[nodiscard]] std::string table_html(std::string_view caption, const std::vector<Column>& columns,
                                      const std::string& rows, std::string_view kind = {});
 
 /// A cell with a number; what is given is HTML.

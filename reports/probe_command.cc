@@ -2,9 +2,8 @@
 
 #include <cstdio>
 
-#include "attest/errors.h"
 #include "attest/files.h"
-#include "attest/names.h"
+#include "chosen_kernel.h"
 #include "commands.h"
 #include "interrupt.h"
 #include "probe.h"
@@ -28,23 +27,12 @@ std::string table_of_answers(const Probed& probed) {
 
 int probe_command(const Options& options) {
   handle_signals();
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  try {
-    kernels = open_kernels(options.kernels.front(), options.kernel_options());
-  } catch (const KernelLoadError&) {
-    // A kernel that was not given the time to start is none that could not.
-    if (interrupt_requested()) throw Abandoned();
-    throw;
-  }
-  if (kernels.size() != 1) {
-    throw UsageError(fmt::format("--kernel {} matches {} kernels; probe asks one", in_quotes(options.kernels.front()),
-                                 kernels.size()));
-  }
-  WatchedKernel watched(*kernels.front(), interrupt_requested);
+  const std::unique_ptr<Kernel> kernel = open_chosen_kernel(options, "probe asks one");
+  WatchedKernel watched(*kernel, interrupt_requested);
   const Probed probed = probe(watched, options.seed);
-  if (const std::string finding = kernels.front()->load_finding(); !finding.empty())
+  if (const std::string finding = kernel->load_finding(); !finding.empty())
     fmt::print(stderr, "violated: {}\n", one_line(finding));
-  for (const std::string& note : kernels.front()->notes()) fmt::print(stderr, "note: {}\n", one_line(note));
+  for (const std::string& note : kernel->notes()) fmt::print(stderr, "note: {}\n", one_line(note));
   fmt::print("{}", table_of_answers(probed));
   const std::string manifest = to_json(probed.manifest) + "\n";
   if (options.output.empty()) {

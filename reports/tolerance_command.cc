@@ -5,35 +5,15 @@
 #include <thread>
 
 #include "attest/errors.h"
-#include "attest/names.h"
+#include "chosen_kernel.h"
 #include "commands.h"
 #include "interrupt.h"
 #include "tolerance_trial.h"
 
 namespace attest {
-namespace {
-
-std::unique_ptr<Kernel> opened(const Options& options) {
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  try {
-    kernels = open_kernels(options.kernels.front(), options.kernel_options());
-  } catch (const KernelLoadError&) {
-    // A kernel that was not given the time to start is none that could not.
-    if (interrupt_requested()) throw Abandoned();
-    throw;
-  }
-  if (kernels.size() != 1) {
-    throw UsageError(fmt::format("--kernel {} matches {} kernels; attest tolerance takes one",
-                                 in_quotes(options.kernels.front()), kernels.size()));
-  }
-  return std::move(kernels.front());
-}
-
-}  // namespace
-
 int tolerance_command(const Options& options) {
   handle_signals();
-  const std::unique_ptr<Kernel> kernel = opened(options);
+  const std::unique_ptr<Kernel> kernel = open_chosen_kernel(options, "attest tolerance takes one");
   if (!kernel->manifest().attention)
     throw KernelLoadError(fmt::format("{} has no attention entry, so there is nothing to try", kernel->id()));
   TrialPlan plan;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <set>
+#include <vector>
 
 #include "html_elements.h"
 #include "text.h"
@@ -23,6 +25,14 @@ std::string errors_of(const ErrorCell& cell) {
                             size_of_code(cell.worst_utilisation), cell.quantile(0.999), cell.root_mean_square()})
     html += number_cell(short_number(size));
   return html + number_cell(signed_number(cell.mean())) + number_cell(short_number(size_of_code(cell.condition)));
+}
+
+/// The columns of a table that has those of errors_of in its middle.
+std::vector<Column> around_errors(std::vector<Column> columns, std::initializer_list<Column> after) {
+  for (const char* name : {"worst error", "worst ulp", "worst", "p99.9", "rms", "bias", "condition"})
+    columns.push_back({name, true});
+  columns.insert(columns.end(), after);
+  return columns;
 }
 
 std::string tolerance_of(const ToleranceRow& row) {
@@ -93,20 +103,8 @@ std::string classes_html(const std::vector<ToleranceRow>& rows, const Summary& s
     html += fmt::format("<details{}><summary>{} <span class=\"dtype\">{}</span> by class</summary>{}</details>",
                         tags(words_of(whole), "", ""), escaped(whole.name), escaped(whole.dtype),
                         table_html(fmt::format("{} in {} by class of case", whole.name, whole.dtype),
-                                   {{"by"},
-                                    {"class"},
-                                    {"cases", true},
-                                    {"elements", true},
-                                    {"worst error", true},
-                                    {"worst ulp", true},
-                                    {"worst", true},
-                                    {"p99.9", true},
-                                    {"rms", true},
-                                    {"bias", true},
-                                    {"condition", true},
-                                    {"atol", true},
-                                    {"rtol", true},
-                                    {"worst case"}},
+                                   around_errors({{"by"}, {"class"}, {"cases", true}, {"elements", true}},
+                                                 {{"atol", true}, {"rtol", true}, {"worst case"}}),
                                    body, "dense"));
   }
   if (left_out > 0) {
@@ -155,20 +153,8 @@ std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary
   return table_html(
              "Errors of all cases of a kernel in a dtype, whose bound is proved; tolerances to copy, which ordinary "
              "inputs need, and the planted faults that they let pass",
-             {{"kernel"},
-              {"dtype (sums)"},
-              {"cases", true},
-              {"worst error", true},
-              {"worst ulp", true},
-              {"worst", true},
-              {"p99.9", true},
-              {"rms", true},
-              {"bias", true},
-              {"condition", true},
-              {"worst case"},
-              {"atol", true},
-              {"rtol", true},
-              {"lets pass"}},
+             around_errors({{"kernel"}, {"dtype (sums)"}, {"cases", true}},
+                           {{"worst case"}, {"atol", true}, {"rtol", true}, {"lets pass"}}),
              whole_rows, "dense") +
          reading + classes_html(rows, summary) +
          "<p class=\"note\">Every combination of the three: <code>attest report RUN --json -o tolerances.json</code>, "

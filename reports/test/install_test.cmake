@@ -1,13 +1,6 @@
 # Installs the build in BUILD and does with it what users do: builds user_project on find_package(attest), runs its
 # tests, checks its library with the installed program, and builds the same by pkg-config.
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    string(JOIN " " line ${ARGN})
-    message(FATAL_ERROR "${line}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 # Runs what has to fail with `pattern` in its output, and leaves the output in `output`.
 function(run_in_vain pattern)

@@ -1,12 +1,5 @@
 # Packs the build in BUILD as a Debian package, unpacks it as dpkg would, and checks a kernel with the program in it.
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    string(JOIN " " line ${ARGN})
-    message(FATAL_ERROR "${line}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 file(REMOVE_RECURSE "${FOLDER}")
 run("${CPACK}" -G DEB --config "${BUILD}/CPackConfig.cmake" -B "${FOLDER}")
