@@ -1,6 +1,5 @@
 #include "reference_passes.h"
 
-#include <arb.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "attest/scalars/arb_header.h"
 #include "inner_loops.h"
 
 namespace attest {

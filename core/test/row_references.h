@@ -3,8 +3,6 @@
 // intervals, and in Arb's balls by plain loops.
 #pragma once
 
-#include <arb.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,6 +10,7 @@
 
 #include "attest/attention.h"
 #include "attest/case.h"
+#include "attest/scalars/arb_header.h"
 #include "attest/scalars/mpfi.h"
 #include "attest/scalars/mpfr.h"
 

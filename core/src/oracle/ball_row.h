@@ -2,11 +2,10 @@
 // construction.
 #pragma once
 
-#include <arb.h>
-
 #include <vector>
 
 #include "../support/flint_caches.h"
+#include "attest/scalars/arb_header.h"
 #include "head.h"
 
 namespace attest::detail {

@@ -1,6 +1,7 @@
 #include "attest/scalars/finite_field.h"
 
 #include <flint/fmpq.h>
+#include <flint/nmod.h>
 #include <flint/nmod_vec.h>
 #include <flint/ulong_extras.h>
 #include <fmt/format.h>

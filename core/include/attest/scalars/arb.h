@@ -3,12 +3,11 @@
 // encloses the exact attention of its inputs. It shares no arithmetic with MPFI, the core's other intervals.
 #pragma once
 
-#include <arb.h>
-
 #include <Eigen/Core>
 #include <limits>
 
 #include "attest/scalar.h"
+#include "attest/scalars/arb_header.h"
 #include "attest/scalars/mpfr.h"
 
 namespace attest {
