@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "completion.h"
 #include "faults/faults.h"
+#include "help.h"
 #include "interrupt.h"
 #include "manual.h"
 #include "text.h"

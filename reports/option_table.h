@@ -1,5 +1,5 @@
-// The table of commands and options, for what is written from it: the parser and the help (options.cc), the manual page
-// (manual.h) and the completion (completion.h).
+// The table of commands and options, for what is written from it: the parser (options.h), the help (help.h), the manual
+// page (manual.h) and the completion (completion.h).
 #pragma once
 
 #include <span>
@@ -51,6 +51,7 @@ struct ExitStatus {
 };
 
 [[nodiscard]] std::span<const CommandRow> command_rows();
+[[nodiscard]] const CommandRow& row_of(Command command);
 [[nodiscard]] std::span<const OptionRow> option_rows();
 [[nodiscard]] std::span<const ProgramFlag> program_flags();
 [[nodiscard]] std::span<const ExitStatus> exit_statuses();

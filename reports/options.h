@@ -1,5 +1,5 @@
-// The command line: one table of options (option_table.h) that yields the parser, the help, the manual page and the
-// completion.
+// The command line: one table of options (option_table.h) that yields the parser, the help (help.h), the manual page
+// and the completion. How a value is read: option_values.h; what must be together: option_rules.h.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace attest {
 
 enum class Command { none, check, list, replay, merge, report, compare, bench, audit, probe, prove, fuzz, tolerance };
 
-/// Everything the command line can say. Which fields a command reads is in the table of options.cc.
+/// Everything the command line can say. Which fields a command reads is in the table of option_table.cc.
 struct Options {
   Command command = Command::none;
   bool help = false;
@@ -76,8 +76,5 @@ struct Options {
 
 /// Parses argv. Throws UsageError: one line with the value, the rule, and the nearest name where one is mistyped.
 [[nodiscard]] Options parse_options(int argc, const char* const* argv);
-
-/// Help of the program (Command::none) or of one command, with an example.
-[[nodiscard]] std::string help_text(Command command);
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "fakes.h"
+#include "help.h"
 #include "option_table.h"
 
 namespace attest {

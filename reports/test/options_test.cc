@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attest/case.h"
+#include "help.h"
 #include "option_table.h"
 
 namespace attest {
