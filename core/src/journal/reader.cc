@@ -5,117 +5,20 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/container/small_vector.hpp>
-#include <charconv>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "attest/case.h"
 #include "attest/journal.h"
 #include "attest/names.h"
+#include "journal/error_table_reader.h"
 #include "journal/lines.h"
+#include "journal/members.h"
 
 namespace attest {
 namespace {
 
 namespace dom = simdjson::dom;
-
-/// What is wrong with a line; the reader adds where it is.
-class BadLine : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-std::int64_t integer_of(const dom::element& value, std::string_view name, std::int64_t least = 0) {
-  std::int64_t number = 0;
-  if (value.get(number) != simdjson::SUCCESS || number < least)
-    throw BadLine(fmt::format("\"{}\" must be a whole number of at least {}", name, least));
-  return number;
-}
-
-/// A line's members, taken by name and type; what is not taken is an error, so that a journal of a later version is
-/// refused and not half understood.
-class Members {
- public:
-  explicit Members(const dom::object& object) {
-    for (const auto& [name, value] : object) members_.push_back({name, value});
-  }
-
-  [[nodiscard]] bool has(std::string_view name) { return find(name) != nullptr; }
-
-  dom::element take(std::string_view name) {
-    Member* const member = find(name);
-    if (member == nullptr) throw BadLine(fmt::format("has no \"{}\"", name));
-    member->taken = true;
-    return member->value;
-  }
-  std::string_view text(std::string_view name) {
-    std::string_view text;
-    if (take(name).get(text) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a string", name));
-    return text;
-  }
-  std::int64_t integer(std::string_view name, std::int64_t least = 0) { return integer_of(take(name), name, least); }
-  std::uint64_t natural(std::string_view name) {
-    std::uint64_t number = 0;
-    if (take(name).get(number) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a whole number", name));
-    return number;
-  }
-  double number(std::string_view name) {
-    const dom::element value = take(name);
-    double number = 0;
-    if (value.get(number) == simdjson::SUCCESS) return number;
-    std::string_view word;
-    if (value.get(word) != simdjson::SUCCESS) word = {};
-    if (word == "inf") return std::numeric_limits<double>::infinity();
-    if (word == "-inf") return -std::numeric_limits<double>::infinity();
-    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-    throw BadLine(fmt::format("\"{}\" must be a number, \"inf\", \"-inf\" or \"nan\"", name));
-  }
-  dom::array array(std::string_view name) {
-    dom::array array;
-    if (take(name).get(array) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be an array", name));
-    return array;
-  }
-  dom::object object(std::string_view name) {
-    dom::object object;
-    if (take(name).get(object) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be an object", name));
-    return object;
-  }
-  void finish() const {
-    for (const Member& member : members_) {
-      if (member.taken) continue;
-      const bool twice =
-          std::ranges::any_of(members_, [&](const Member& other) { return other.taken && other.name == member.name; });
-      throw BadLine(twice ? fmt::format("has {} twice", in_quotes(member.name))
-                          : fmt::format("has an unknown member {}", in_quotes(member.name)));
-    }
-  }
-  template <class Use>
-  void for_each_of_the_rest(Use use) const {
-    for (const Member& member : members_) {
-      if (!member.taken) use(member.name, member.value);
-    }
-  }
-
- private:
-  struct Member {
-    std::string_view name;
-    dom::element value;
-    bool taken = false;
-  };
-
-  /// Members are asked for in the order in which they are written, mostly.
-  Member* find(std::string_view name) {
-    for (std::size_t tried = 0; tried < members_.size(); ++tried, next_ = (next_ + 1) % members_.size()) {
-      if (members_[next_].name == name && !members_[next_].taken) return &members_[next_];
-    }
-    return nullptr;
-  }
-
-  boost::container::small_vector<Member, 24> members_;
-  std::size_t next_ = 0;
-};
 
 Subject take_subject(Members& members) {
   return {std::string(members.text("property")), std::string(members.text("kernel")),
@@ -198,115 +101,6 @@ void take_drawn(Tally& tally, const dom::object& groups) {
   }
 }
 
-/// What stands in a line of "errors": whole numbers and words with a space between two.
-class Line {
- public:
-  explicit Line(const dom::element& value) {
-    if (value.get(text_) != simdjson::SUCCESS) throw BadLine("\"errors\" must hold strings");
-  }
-  std::int64_t next(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-    const std::string_view word = next_word();
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < least || value > most)
-      throw BadLine(fmt::format("\"errors\" holds {} for a whole number of {} to {}", in_quotes(word), least, most));
-    return value;
-  }
-  LogCode code() { return static_cast<LogCode>(next(0, infinite_code)); }
-  FixedSum sum(std::int64_t least) {
-    const std::int64_t whole = next(least);
-    return {whole, next(0, (std::int64_t{1} << 40) - 1)};
-  }
-  std::string word() { return std::string(next_word()); }
-  [[nodiscard]] bool more() const { return !text_.empty(); }
-  void finish() const {
-    if (more()) throw BadLine("\"errors\" holds a line that is too long");
-  }
-
- private:
-  std::string_view next_word() {
-    if (!more()) throw BadLine("\"errors\" holds a line that is too short");
-    const std::size_t end = std::min(text_.find(' '), text_.size());
-    const std::string_view word = text_.substr(0, end);
-    text_.remove_prefix(std::min(end + 1, text_.size()));
-    return word;
-  }
-  std::string_view text_;
-};
-
-/// What follows the class in a line of "cells" or "ordinary". `earlier`: from before there were budgets, which had no
-/// worst scaled error either.
-void take_cell(Line& line, ErrorCell& cell, bool earlier) {
-  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
-  if (cell.cases != 0) throw BadLine("\"errors\" holds a class twice");
-  cell.cases = line.next(1);
-  cell.elements = line.next(1);
-  cell.worst_error = line.code(), cell.worst_ulp = line.code(), cell.worst_utilisation = line.code();
-  cell.worst_k = line.next(0);
-  cell.condition = line.code();
-  if (!earlier) {
-    for (std::uint16_t& share : cell.budget) share = static_cast<std::uint16_t>(line.next(0, 1000));
-    cell.worst_scaled = line.code();
-  }
-  cell.bias = line.sum(any);
-  cell.squares = line.sum(0);
-  for (LogCode& atol : cell.atol) atol = line.code();
-  while (line.more()) {
-    const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
-    cell.histogram[bin] = line.next(1);
-  }
-}
-
-ErrorTable errors_of(Members members) {
-  ErrorTable table;
-  const bool earlier = !members.has("ordinary");
-  const dom::array cells = members.array("cells"), scores = members.array("scores");
-  for (const dom::element text : cells) {
-    Line line(text);
-    ErrorClass key;
-    key.keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
-    key.mask = static_cast<MaskEffect>(line.next(0, 3));
-    key.values = line.word();
-    if (key.values == "-") key.values.clear();
-    take_cell(line, table.cells[key], earlier);
-  }
-  if (!earlier) {
-    for (const dom::element text : members.array("ordinary")) {
-      Line line(text);
-      const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
-      take_cell(line, table.ordinary[keys], earlier);
-    }
-  }
-  for (const dom::element text : scores) {
-    Line line(text);
-    const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
-    WorstOf& worst = table.scores[{keys, line.word()}];
-    worst.cases = line.next(1);
-    worst.worst = line.code();
-    line.finish();
-  }
-  const dom::element octaves = members.take("octaves"), signs = members.take("signs");
-  for (Line line(octaves); line.more();) {
-    ScaledError& octave = table.octaves[static_cast<int>(line.next(0, 62))];
-    octave.error = line.code();
-    octave.allowed = line.code();
-  }
-  if (!earlier) {
-    for (Line line(members.take("ranges")); line.more();) {
-      ScaledError& range = table.ranges[static_cast<int>(line.next(first_range, last_range))];
-      range.error = line.code();
-      range.allowed = line.code();
-    }
-  }
-  for (Line line(signs); line.more();) {
-    const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
-    table.signs[0][bin] = line.next(0);
-    table.signs[1][bin] = line.next(0);
-  }
-  members.finish();
-  return table;
-}
-
 std::pair<dom::element, dom::element> pair_of(const dom::element& value, const char* rule) {
   dom::array pair;
   if (value.get(pair) != simdjson::SUCCESS || pair.size() != 2) throw BadLine(rule);
@@ -340,7 +134,7 @@ Tally take_tally(Members& members) {
     tally.bits_compared = integer_of(compared, "same_bits", std::max<std::int64_t>(tally.bits_agreed, 1));
   }
   if (members.has("drawn")) take_drawn(tally, members.object("drawn"));
-  if (members.has("errors")) tally.errors = errors_of(Members(members.object("errors")));
+  if (members.has("errors")) tally.errors = read_errors(Members(members.object("errors")));
   if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;
 }

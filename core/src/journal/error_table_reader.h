@@ -1,0 +1,12 @@
+// The statistics of errors in a batch's line.
+#pragma once
+
+#include "attest/error_statistics.h"
+#include "journal/members.h"
+
+namespace attest {
+
+/// What write_errors wrote; tables of before there were ordinary inputs and shares of the budget too. Throws BadLine.
+[[nodiscard]] ErrorTable read_errors(Members members);
+
+}  // namespace attest
