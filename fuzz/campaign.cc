@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attest/wide.h"
+#include "compared.h"
 #include "level.h"
 #include "libfuzzer.h"
 
@@ -322,6 +323,7 @@ class Campaign::Job final : public FuzzerLoop {
         record.verdict = again;
       }
     }
+    record.compared = compared_elements(record.verdict, kernel.manifest());
     {
       const std::lock_guard lock(state.mutex);
       int& here = state.saved[{kind, place_of(saved)}];

@@ -147,12 +147,6 @@ Verdict formally_within(const Numbers& numbers, const Numbers& low, const Number
   return {};
 }
 
-double value_at(const Result& result, std::int64_t e) {
-  const auto at = result.origin(e);
-  if (!result.run().is_wide()) return result.run().out()[at];
-  return static_cast<double>(result.run().wide_out()[static_cast<std::size_t>(at)].lower);
-}
-
 /// Judges one pair whose finiteness has been seen to.
 void compare(Comparison& comparison, const Numbers& left, const Numbers& right, std::int64_t e) {
   const Excuse a = left.excuse(e), b = right.excuse(e);
@@ -206,21 +200,25 @@ Verdict agree(Sides sides, Match match, bool about_bits) {
   Verdict v;
   if (match != Match::bound) {
     if (first < 0) return v;
+    const double x = left.compared(first).found, y = right.compared(first).found;
     v = violated(
         Violation::bits,
         fmt::format(
             "not {}: element {} is {:.17g} on one side and {:.17g} on the other, where the kernel "
             "claims the same{}",
-            match == Match::bits ? "bitwise equal" : "equal", first, value_at(left, first), value_at(right, first),
+            match == Match::bits ? "bitwise equal" : "equal", first, x, y,
             left.elements() - same > 1 ? fmt::format("; {} more elements differ", left.elements() - same - 1) : ""));
-    v.error = std::fabs(value_at(left, first) - value_at(right, first));
+    v.error = std::fabs(x - y);
     v.element = first;
+    v.compared = {left.compared(first), right.compared(first)};
     return v;
   }
   // Equal numbers are within any bound. NaN on both sides is not agreement: it must have been excused.
   bool numbers = first < 0;
-  for (std::int64_t e = 0; e < left.elements() && numbers; ++e) numbers = std::isfinite(value_at(left, e));
+  for (std::int64_t e = 0; e < left.elements() && numbers; ++e) numbers = std::isfinite(left.compared(e).found);
   if (!numbers || left.elements() == 0) v = agree({Numbers(left), Numbers(right)});
+  if (v.outcome == Outcome::violated && v.element >= 0)
+    v.compared = {left.compared(v.element), right.compared(v.element)};
   if (about_bits) v.bits_agreed = same, v.bits_compared = left.elements();
   return v;
 }

@@ -108,6 +108,13 @@ Result::Result(std::shared_ptr<const Run> run) : run_(std::move(run)), shape_(ru
   at_ = all_of(shape_.elements());
 }
 
+ComparedElement Result::compared(std::int64_t e) const {
+  const std::int64_t at = origin(e);
+  const double found =
+      run_->is_wide() ? static_cast<double>(run_->wide_out()[static_cast<std::size_t>(at)].lower) : run_->out()[at];
+  return {{run_, &run_->problem()}, at, found};
+}
+
 Result Result::along(int axis_from_end, const Indices& indices) const {
   const int axis = shape_.rank() - axis_from_end;
   std::int64_t outer = 1, inner = 1;

@@ -9,6 +9,7 @@
 #include "attest/error_bound.h"
 #include "attest/formal.h"
 #include "attest/kernel_under_test.h"
+#include "attest/verdict.h"
 #include "attest/wide.h"
 #include "selection.h"
 
@@ -61,6 +62,8 @@ class Result {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(at_.size()); }
   [[nodiscard]] const Run& run() const { return *run_; }
+  /// Element e of this as one that a law compared. Throws NotTreated where run().is_formal().
+  [[nodiscard]] ComparedElement compared(std::int64_t e) const;
   /// Element of the run's output that is meant by element e of this.
   [[nodiscard]] std::int64_t origin(std::int64_t e) const { return at_[static_cast<std::size_t>(e)]; }
 

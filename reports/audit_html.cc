@@ -7,6 +7,7 @@
 #include "attest/errors.h"
 #include "attest/files.h"
 #include "html_elements.h"
+#include "json_counts.h"
 #include "run_folder.h"
 
 namespace attest {
@@ -16,11 +17,12 @@ AuditScore parse_audit_score(std::string_view text, std::string_view source) {
   try {
     const auto json = nlohmann::json::parse(text);
     if (json.at("schema") != "attest-audit/1") throw UsageError(fmt::format("{}: is no attest-audit/1", source));
-    json.at("caught").get_to(score.caught);
-    json.at("catchable").get_to(score.catchable);
-    json.at("control_cases_flagged").get_to(score.control_cases_flagged);
-    json.at("control_cases_judged").get_to(score.control_cases_judged);
-    json.at("cases_per_fault").get_to(score.cases_per_fault);
+    score.caught = count_of(json.at("caught"));
+    score.catchable = count_of(json.at("catchable"));
+    score.control_cases_flagged = count_of(json.at("control_cases_flagged"));
+    score.control_cases_judged = count_of(json.at("control_cases_judged"));
+    score.cases_per_fault = count_of(json.at("cases_per_fault"));
+    if (!json.at("seed").is_number_unsigned()) throw nlohmann::json::type_error::create(302, "not a seed", &json);
     json.at("seed").get_to(score.seed);
     json.at("interrupted").get_to(score.interrupted);
     json.at("not_caught").get_to(score.not_caught);
@@ -39,7 +41,10 @@ std::string audit_html(const std::filesystem::path& folder) {
         "puts it there.</p>",
         escaped(fmt::format("{} audit --out {}", command_name(), shell_quoted(folder.string()))));
   }
-  const AuditScore score = parse_audit_score(read_file(file), file.string());
+  return audit_html(parse_audit_score(read_file(file), file.string()));
+}
+
+std::string audit_html(const AuditScore& score) {
   std::string missed;
   for (const std::string& fault : score.not_caught) missed += (missed.empty() ? "" : ", ") + escaped(fault);
   return fmt::format(

@@ -22,6 +22,8 @@ struct AuditScore {
 /// From the text of audit.json, schema "attest-audit/1". Throws UsageError "SOURCE: …" for other text.
 [[nodiscard]] AuditScore parse_audit_score(std::string_view text, std::string_view source);
 
+/// A paragraph with the score.
+[[nodiscard]] std::string audit_html(const AuditScore& score);
 /// A paragraph with the score of the audit in a run's folder, or with the line that makes one there; empty without a
 /// folder. Throws as parse_audit_score.
 [[nodiscard]] std::string audit_html(const std::filesystem::path& folder);

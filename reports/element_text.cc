@@ -19,6 +19,13 @@ std::string index_text(std::int64_t element, const Shape& shape) {
   return "[" + text + "]";
 }
 
+std::string side_text(const ComparedRecord& side) {
+  const std::string exact =
+      side.exact ? fmt::format(", exact [{}, {}]", exact_text(side.exact->lower), exact_text(side.exact->upper)) : "";
+  return fmt::format("out{} of a call with {} {}: found {}{}", index_text(side.element, side.shape), side.keys,
+                     side.keys == 1 ? "key" : "keys", exact_text(side.found), exact);
+}
+
 std::string hex_number(double value) {
   if (!std::isfinite(value)) return number_text(value);
   // printf's %a, which fmt calls, takes the locale's decimal point.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <thread>
 
+#include "compared.h"
 #include "watched_kernel.h"
 
 namespace attest {
@@ -185,6 +186,7 @@ class Engine::Job {
         record.verdict = again;
       }
     }
+    record.compared = compared_elements(record.verdict, kernel.manifest());
     engine_.save(std::move(saved), subject, k, record.case_file, std::string(name_of(verdict.outcome)));
     return record;
   }

@@ -12,6 +12,7 @@
 #include "attest/json_writer.h"
 #include "attest/manifest.h"
 #include "attest/oracle.h"
+#include "compared.h"
 #include "element_text.h"
 #include "html_elements.h"
 #include "run_folder.h"
@@ -22,8 +23,6 @@ namespace {
 
 /// Numbers of a tensor that are printed; the rest is counted.
 constexpr std::int64_t numbers_shown = 48;
-/// A case of more multiplications than that is not computed again for the page.
-constexpr std::int64_t most_work = 20'000;
 
 std::string decimal_text(double value, DType dtype) {
   if (std::isfinite(value) && dtype == DType::f32) return fmt::format("{}", static_cast<float>(value));
@@ -79,8 +78,7 @@ std::optional<ElementFacts> facts_of(const FindingRecord& finding, const Case& c
   const auto kernel = std::ranges::find(journal.kernels, finding.subject.kernel, &KernelRecord::id);
   if (kernel == journal.kernels.end() || kernel->manifest.empty() || c.operation != Operation::attention)
     return std::nullopt;
-  const std::int64_t dk = c.q().shape()[3], dv = c.v().shape()[3], keys = c.k().shape()[2];
-  if (c.q().elements() / std::max<std::int64_t>(dk, 1) * keys * (dk + dv) > most_work) return std::nullopt;
+  if (multiplications_of(c) > most_computed_again) return std::nullopt;
   try {
     const Manifest manifest = parse_manifest(kernel->manifest, kernel->id);
     const std::vector<ElementFacts> facts = exact_elements(c, manifest.arithmetic_for(c.dtype()));
@@ -93,6 +91,10 @@ std::optional<ElementFacts> facts_of(const FindingRecord& finding, const Case& c
 
 std::string fact(std::string_view name, const std::string& text) {
   return fmt::format("<dt>{}</dt><dd>{}</dd>", name, escaped(text));
+}
+
+std::string enclosed(const Enclosure& exact) {
+  return fmt::format("[{}, {}]", exact_text(exact.lower), exact_text(exact.upper));
 }
 
 /// An element by its index: of out where the property holds one answer against the exact one, else of what the law
@@ -121,9 +123,11 @@ std::string finding_card(const FindingRecord& finding, const FindingContext& con
   }
   if (of_out && c && verdict.element >= 0) {
     if (const std::optional<ElementFacts> exact = facts_of(finding, *c, context.journal))
-      facts += fact("exact, enclosed",
-                    fmt::format("[{}, {}]", exact_text(exact->exact.lower), exact_text(exact->exact.upper)));
+      facts += fact("exact, enclosed", enclosed(exact->exact));
   }
+  // Of a law: which of the two sides is wrong.
+  for (std::size_t side = 0; side < finding.compared.size(); ++side)
+    facts += fact(side == 0 ? "one side" : "other side", side_text(finding.compared[side]));
   return fmt::format(
       "<div class=\"finding\"><p><b>Case {}</b>, {}, utilisation {}</p><dl>{}</dl>{}<pre class=\"line\">{}</pre></div>",
       finding.k, escaped(std::string(finding.kind())), short_number(verdict.utilisation), facts, c ? case_html(*c) : "",

@@ -11,6 +11,7 @@
 #include "attest/oracle.h"
 #include "commands.h"
 #include "compare_kernels.h"
+#include "compared.h"
 #include "describe.h"
 #include "element_text.h"
 #include "engine.h"
@@ -153,6 +154,8 @@ int replay_command(const Options& options) {
                verdict.alarm->beyond, verdict.alarm->elements, short_number(verdict.alarm->worst),
                verdict.alarm->uncovered);
   }
+  for (const ComparedRecord& side : compared_elements(verdict, kernel->manifest()))
+    fmt::print("  {}\n", side_text(side));
   if (verdict.outcome == Outcome::violated && at_load.empty()) print_elements(*kernel, c);
   const auto expected = c.metadata.find("expected");
   const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);

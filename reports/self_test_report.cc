@@ -8,12 +8,14 @@
 #include "attest/files.h"
 #include "attest/json_writer.h"
 #include "html_elements.h"
+#include "json_counts.h"
 #include "text.h"
 
 namespace attest {
 namespace {
 
 constexpr std::string_view schema = "attest-self-test/1";
+constexpr std::int64_t most_seeds = 1'000'000;
 
 template <class Number>
 void write_all(JsonWriter& json, const char* name, const std::vector<Number>& numbers) {
@@ -100,10 +102,11 @@ SelfTestRead parse_self_test(std::string_view text, std::string_view source) {
   try {
     const auto json = nlohmann::json::parse(text);
     if (json.at("schema") != schema) throw UsageError(fmt::format("{}: is no {}", source, schema));
-    read.plan.seeds = json.at("seeds").get<int>();
-    read.plan.most_runs = json.at("most_runs").get<std::int64_t>();
-    const auto numbers = [&](const nlohmann::json& entry, const char* name, auto& into) {
-      into = entry.at(name).get<std::remove_reference_t<decltype(into)>>();
+    read.plan.seeds = static_cast<int>(std::min<std::int64_t>(count_of(json.at("seeds")), most_seeds));
+    read.plan.most_runs = count_of(json.at("most_runs"));
+    const auto numbers = [&](const nlohmann::json& entry, const char* name, auto& into, auto read_one) {
+      for (const nlohmann::json& number : entry.at(name).get_ref<const nlohmann::json::array_t&>())
+        into.push_back(read_one(number));
       if (into.empty()) throw UsageError(fmt::format("{}: an entry has no numbers for \"{}\"", source, name));
     };
     for (const nlohmann::json& entry : json.at("faults")) {
@@ -111,13 +114,14 @@ SelfTestRead parse_self_test(std::string_view text, std::string_view source) {
       d.fault = entry.at("fault").get<std::string>();
       d.property = entry.at("property").get<std::string>();
       d.dtype = entry.at("dtype").get<std::string>();
-      numbers(entry, "guided", d.guided), numbers(entry, "unguided", d.unguided);
+      numbers(entry, "guided", d.guided, count_of), numbers(entry, "unguided", d.unguided, count_of);
     }
     for (const nlohmann::json& entry : json.at("kernels")) {
       WorstFound& w = read.result.worsts.emplace_back();
       w.kernel = entry.at("kernel").get<std::string>();
       w.dtype = entry.at("dtype").get<std::string>();
-      numbers(entry, "guided", w.guided), numbers(entry, "unguided", w.unguided);
+      numbers(entry, "guided", w.guided, utilisation_of);
+      numbers(entry, "unguided", w.unguided, utilisation_of);
     }
   } catch (const nlohmann::json::exception&) {
     throw UsageError(fmt::format("{}: is not what attest fuzz --self-test writes; run it again", source));
@@ -128,7 +132,10 @@ SelfTestRead parse_self_test(std::string_view text, std::string_view source) {
 std::string self_test_html(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "self-test.json";
   if (folder.empty() || !std::filesystem::exists(file)) return {};
-  const SelfTestRead read = parse_self_test(read_file(file), file.string());
+  return self_test_html(parse_self_test(read_file(file), file.string()));
+}
+
+std::string self_test_html(const SelfTestRead& read) {
   std::string html = fmt::format(
       "<p>Searches of at most {} runs on {} seeds, guided by the archive of worst cases and unguided, both with the "
       "same "

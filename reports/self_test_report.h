@@ -20,6 +20,8 @@ struct SelfTestRead {
 /// Throws UsageError "SOURCE: …" for text that is not what self_test_json writes.
 [[nodiscard]] SelfTestRead parse_self_test(std::string_view text, std::string_view source);
 
+/// The section of the report for a self-test.
+[[nodiscard]] std::string self_test_html(const SelfTestRead& read);
 /// The section of the report for the self-test in a run's folder; empty where there is none, or no folder. Throws as
 /// parse_self_test.
 [[nodiscard]] std::string self_test_html(const std::filesystem::path& folder);

@@ -336,6 +336,34 @@ TEST(Journal, ReadsBackWhatItWrote) {
   EXPECT_FALSE(read.torn);
 }
 
+TEST(Journal, KeepsTheSidesOfALawAndRefusesElementsThatAreNone) {
+  FindingRecord finding{subject_of(0), 3, "cases/3", verdict_of(5)};
+  finding.compared = {{.shape = {1, 2, 3, 4}, .element = 23, .keys = 5, .found = nan, .exact = Enclosure{-0.1, inf}},
+                      {.shape = {2, 3, 4}, .element = 0, .keys = 0, .found = 0.1}};
+  const std::string text = to_line(RunRecord{}) + to_line(finding);
+  const Journal read = parse_journal(text, "text");
+  ASSERT_EQ(read.findings.size(), 1U);
+  ASSERT_EQ(read.findings[0].compared.size(), 2U);
+  const ComparedRecord& one = read.findings[0].compared[0];
+  EXPECT_EQ(one.shape, (Shape{1, 2, 3, 4}));
+  EXPECT_EQ(one.element, 23);
+  EXPECT_EQ(one.keys, 5);
+  EXPECT_TRUE(std::isnan(one.found));
+  EXPECT_EQ(one.exact->lower, -0.1);
+  EXPECT_EQ(one.exact->upper, inf);
+  EXPECT_FALSE(read.findings[0].compared[1].exact);
+  EXPECT_EQ(to_line(read.findings[0]), to_line(finding));
+  for (const auto& [from, to] :
+       {std::pair{"\"element\":23", "\"element\":24"}, std::pair{"[1,2,3,4]", "[1,0,3,4]"},
+        std::pair{"[1,2,3,4]", "[1,2,3,4,5]"}, std::pair{"[1,2,3,4]", "[4294967296,4294967296,3,4]"},
+        std::pair{"\"exact\":[-0.1,", "\"exact\":["}, std::pair{"\"compared\":[", "\"compared\":[3,"}}) {
+    std::string broken = text;
+    ASSERT_NE(broken.find(from), std::string::npos) << from;
+    broken.replace(broken.find(from), std::string_view(from).size(), to);
+    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line 2: "), std::string::npos) << to;
+  }
+}
+
 TEST(Journal, IgnoresATornLastLineAtEveryLength) {
   const std::string text = to_text(run_in_order({0}, {}, 64));
   const std::size_t first_line = text.find('\n') + 1;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "attest/errors.h"
 #include "attest/files.h"
 #include "fakes.h"
@@ -24,7 +26,8 @@ SelfTestRead example() {
 }
 
 TEST(SelfTestReport, ComesBackFromItsFile) {
-  const SelfTestRead before = example();
+  SelfTestRead before = example();
+  before.result.worsts[0].unguided[2] = INFINITY;  // NaN where a number must be
   const SelfTestRead after = parse_self_test(self_test_json(before.result, before.plan), "a file");
   EXPECT_EQ(after.plan.seeds, 3);
   EXPECT_EQ(after.plan.most_runs, 100);
@@ -42,7 +45,11 @@ TEST(SelfTestReport, IsRefusedInOneLine) {
   const std::string good = self_test_json(example().result, example().plan);
   for (const std::string& text : {std::string("{}"), std::string("["), std::string("{\"schema\":\"other\"}"),
                                   std::string(good).replace(good.find("[5,7,101]"), 9, "[]"),
-                                  std::string(good).replace(good.find("[5,7,101]"), 9, "\"5\"")}) {
+                                  std::string(good).replace(good.find("[5,7,101]"), 9, "\"5\""),
+                                  std::string(good).replace(good.find("[5,7,101]"), 9, "[1e300]"),
+                                  std::string(good).replace(good.find("[5,7,101]"), 9, "[-5]"),
+                                  std::string(good).replace(good.find("[0.75,"), 6, "[-0.75,"),
+                                  std::string(good).replace(good.find("[0.75,"), 6, "[\"nan\",")}) {
     try {
       (void)parse_self_test(text, "it");
       ADD_FAILURE() << "accepted: " << text;

@@ -24,6 +24,8 @@
 
 #include "attest/bit_classes.h"
 #include "attest/error_statistics.h"
+#include "attest/oracle.h"
+#include "attest/tensor.h"
 #include "attest/verdict.h"
 
 namespace attest {
@@ -144,12 +146,22 @@ struct BatchRecord {
   Tally tally;
 };
 
+/// An element that a law compared: one side of the two.
+struct ComparedRecord {
+  Shape shape;               ///< of the out that it is an element of
+  std::int64_t element = 0;  ///< flat row-major index
+  std::int64_t keys = 0;     ///< N of that call
+  double found = 0.0;
+  std::optional<Enclosure> exact{};  ///< certified; nothing where it was not computed, or nothing is defined
+};
+
 /// A violated verdict with its shrunk case, or an inconclusive one with its case.
 struct FindingRecord {
   Subject subject;
   std::int64_t k = 0;
-  std::string case_file;  ///< relative to the run's folder
-  Verdict verdict;        ///< of the saved case
+  std::string case_file;                   ///< relative to the run's folder
+  Verdict verdict;                         ///< of the saved case
+  std::vector<ComparedRecord> compared{};  ///< the two sides of a law, or none
 
   /// What findings are sorted by: the name of the violation, or "inconclusive".
   [[nodiscard]] std::string_view kind() const;

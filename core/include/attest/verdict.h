@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attest {
 
+struct Case;         // case.h
 struct ErrorSample;  // error_statistics.h
 
 /// Worst first when verdicts are combined: violated, inconclusive, held, skipped (excused cases are counted apart).
@@ -54,6 +56,13 @@ enum class Violation {
 [[nodiscard]] std::string_view name_of(Violation) noexcept;
 [[nodiscard]] std::optional<Violation> violation_named(std::string_view) noexcept;
 
+/// An element of an output that a law compared.
+struct ComparedElement {
+  std::shared_ptr<const Case> problem;  ///< what the kernel was given
+  std::int64_t element = -1;            ///< flat row-major index into its out
+  double found = 0.0;
+};
+
 /// Verdict of one property on one case.
 struct Verdict {
   Outcome outcome = Outcome::held;
@@ -71,6 +80,9 @@ struct Verdict {
   std::optional<Alarm> alarm{};
   /// How large the errors of the case were, in its own dtype; null where they were not measured.
   std::shared_ptr<const ErrorSample> errors{};
+  /// The two elements, one of each side, that a law found too far apart; none where a side is more than one element of
+  /// an output (a sum over heads, a hull), and unless violated.
+  std::vector<ComparedElement> compared{};
 };
 
 }  // namespace attest

@@ -28,6 +28,17 @@ inline std::int64_t integer_of(const simdjson::dom::element& value, std::string_
   return number;
 }
 
+inline double number_of(const simdjson::dom::element& value, std::string_view name) {
+  double number = 0;
+  if (value.get(number) == simdjson::SUCCESS) return number;
+  std::string_view word;
+  if (value.get(word) != simdjson::SUCCESS) word = {};
+  if (word == "inf") return std::numeric_limits<double>::infinity();
+  if (word == "-inf") return -std::numeric_limits<double>::infinity();
+  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  throw BadLine(fmt::format("\"{}\" must be a number, \"inf\", \"-inf\" or \"nan\"", name));
+}
+
 /// A line's members, taken by name and type; what is not taken is an error, so that a journal of a later version is
 /// refused and not half understood.
 class Members {
@@ -55,17 +66,7 @@ class Members {
     if (take(name).get(number) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be a whole number", name));
     return number;
   }
-  double number(std::string_view name) {
-    const simdjson::dom::element value = take(name);
-    double number = 0;
-    if (value.get(number) == simdjson::SUCCESS) return number;
-    std::string_view word;
-    if (value.get(word) != simdjson::SUCCESS) word = {};
-    if (word == "inf") return std::numeric_limits<double>::infinity();
-    if (word == "-inf") return -std::numeric_limits<double>::infinity();
-    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-    throw BadLine(fmt::format("\"{}\" must be a number, \"inf\", \"-inf\" or \"nan\"", name));
-  }
+  double number(std::string_view name) { return number_of(take(name), name); }
   simdjson::dom::array array(std::string_view name) {
     simdjson::dom::array array;
     if (take(name).get(array) != simdjson::SUCCESS) throw BadLine(fmt::format("\"{}\" must be an array", name));

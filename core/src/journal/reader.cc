@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -168,6 +170,32 @@ Outcome outcome_named(std::string_view name) {
   throw BadLine(fmt::format("has no outcome {}", in_quotes(name)));
 }
 
+ComparedRecord compared_of(const dom::element& value) {
+  dom::object object;
+  if (value.get(object) != simdjson::SUCCESS) throw BadLine("\"compared\" must hold objects");
+  Members members(object);
+  ComparedRecord side;
+  boost::container::small_vector<std::int64_t, 4> extents;
+  std::int64_t elements = 1;
+  for (const dom::element extent : members.array("shape")) {
+    extents.push_back(integer_of(extent, "shape", /*least=*/1));
+    if (extents.size() > 4 || extents.back() > std::numeric_limits<std::int64_t>::max() / elements)
+      throw BadLine("\"shape\" must be at most 4 extents with a product that a whole number holds");
+    elements *= extents.back();
+  }
+  side.shape = Shape(std::span<const std::int64_t>(extents.data(), extents.size()));
+  side.element = members.integer("element");
+  if (side.element >= elements) throw BadLine("\"element\" must be one of the shape's");
+  side.keys = members.integer("keys");
+  side.found = members.number("found");
+  if (members.has("exact")) {
+    const auto [lower, upper] = pair_of(members.take("exact"), "\"exact\" must hold two ends");
+    side.exact = {number_of(lower, "exact"), number_of(upper, "exact")};
+  }
+  members.finish();
+  return side;
+}
+
 FindingRecord finding_of(Members& members) {
   FindingRecord record;
   record.subject = take_subject(members);
@@ -188,6 +216,9 @@ FindingRecord finding_of(Members& members) {
   record.verdict.level = static_cast<int>(std::min<std::int64_t>(verdict.integer("level"), 3));
   record.verdict.reason = verdict.text("reason");
   verdict.finish();
+  if (members.has("compared")) {
+    for (const dom::element side : members.array("compared")) record.compared.push_back(compared_of(side));
+  }
   members.finish();
   return record;
 }

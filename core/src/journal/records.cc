@@ -133,6 +133,16 @@ std::string to_line(const FindingRecord& record) {
   write_subject(json, record.subject);
   json.member("k", record.k).member("class", record.kind()).member("case", record.case_file).key("verdict");
   write_verdict(json, record.verdict);
+  if (record.compared.empty()) return finish(json);
+  json.key("compared").begin_array();
+  for (const ComparedRecord& side : record.compared) {
+    json.begin_object().key("shape").begin_array();
+    for (int axis = 0; axis < side.shape.rank(); ++axis) json.value(side.shape[axis]);
+    json.end_array().member("element", side.element).member("keys", side.keys).member("found", side.found);
+    if (side.exact) json.key("exact").begin_array().value(side.exact->lower).value(side.exact->upper).end_array();
+    json.end_object();
+  }
+  json.end_array();
   return finish(json);
 }
 

@@ -1,0 +1,97 @@
+// The two sides of a violated law: whose elements they are, what was found there and what is exact.
+#include "compared.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "attest/oracle.h"
+#include "inspect.h"
+#include "toy_kernels.h"
+
+namespace attest {
+namespace {
+
+/// The first case on which the kernel violates the law within a bound, and its verdict.
+struct Violated {
+  Case c;
+  Verdict verdict;
+};
+Violated first_violation(Kernel& kernel, const char* law) {
+  const Property& property = *properties_matching(law).at(0);
+  for (std::int64_t k = 0; k < 5000; ++k) {
+    Case c = project(generate(property, DType::f64, 1, k), kernel.manifest());
+    Verdict verdict = check_case(property, kernel, c);
+    if (verdict.violation == Violation::bound) return {std::move(c), std::move(verdict)};
+  }
+  ADD_FAILURE() << law << " was never violated";
+  return {};
+}
+
+/// Attention at one element of out, by its definition in double.
+double by_definition(const Case& c, std::int64_t element) {
+  const Shape &q = c.q().shape(), &v = c.v().shape();
+  const std::int64_t row = element / v[3], b = row / q[2] / q[1], h = row / q[2] % q[1];
+  double largest = -INFINITY, sum = 0, o = 0;
+  for (std::int64_t j = 0; j < v[2]; ++j) largest = std::max(largest, score(c, b, h, row % q[2], j));
+  for (std::int64_t j = 0; j < v[2]; ++j) {
+    const double weight = std::exp(score(c, b, h, row % q[2], j) - largest);
+    sum += weight;
+    if (weight != 0) o += weight * c.v()[((b * v[1] + h / (q[1] / v[1])) * v[2] + j) * v[3] + element % v[3]];
+  }
+  return o / sum;
+}
+
+TEST(Compared, SidesAreElementsOfTheKernelsOwnCalls) {
+  // The last key is lost where there are 17, 33, …: another one on each side of a permutation.
+  const auto kernel = toy_kernel(Bug::tail);
+  const Violated found = first_violation(*kernel, "attention.permutation-equivariance");
+  ASSERT_EQ(found.verdict.compared.size(), 2U);
+  double value[2] = {};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const ComparedElement& element = found.verdict.compared[side];
+    EXPECT_EQ(kernel->run(*element.problem).out[element.element], element.found);
+    value[side] = element.found;
+  }
+  EXPECT_NEAR(std::fabs(value[0] - value[1]), found.verdict.error, 1e-12 * found.verdict.error);
+  const std::vector<ComparedRecord> records = compared_elements(found.verdict, kernel->manifest());
+  ASSERT_EQ(records.size(), 2U);
+  for (std::size_t side = 0; side < 2; ++side) {
+    const ComparedElement& element = found.verdict.compared[side];
+    EXPECT_EQ(records[side].keys % 16, 1);
+    EXPECT_EQ(records[side].shape, element.problem->out_shape());
+    EXPECT_EQ(records[side].element, element.element);
+    EXPECT_EQ(records[side].found, element.found);
+    if (!records[side].exact) continue;
+    const double exact = by_definition(*element.problem, element.element);
+    EXPECT_LE(records[side].exact->lower, exact + 1e-9 * std::fabs(exact));
+    EXPECT_GE(records[side].exact->upper, exact - 1e-9 * std::fabs(exact));
+  }
+  EXPECT_TRUE(records[0].exact || multiplications_of(found.c) > most_computed_again);
+}
+
+TEST(Compared, AreNoneWhereNothingWasComparedOrALawHeld) {
+  const auto kernel = toy_kernel(Bug::scale);
+  const Property& law = *properties_matching("attention.permutation-equivariance").at(0);
+  EXPECT_TRUE(check_case(law, *kernel, generate(law, DType::f64, 1, 3)).compared.empty());
+  const Violated oracle = first_violation(*kernel, "attention.oracle");
+  EXPECT_TRUE(oracle.verdict.compared.empty());
+  EXPECT_TRUE(compared_elements(oracle.verdict, kernel->manifest()).empty());
+}
+
+TEST(Compared, LargeCallsAreNotComputedAgain) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 100, 8});
+  c[Slot::k] = c[Slot::v] = Tensor(DType::f64, {1, 1, 100, 8});
+  const auto problem = std::make_shared<const Case>(c);
+  Verdict verdict{.outcome = Outcome::violated};
+  verdict.compared = {{problem, 3, 0.5}, {problem, 4, 0.25}};
+  const std::vector<ComparedRecord> records = compared_elements(verdict, toy_manifest());
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1].element, 4);
+  EXPECT_EQ(records[0].keys, 100);
+  EXPECT_FALSE(records[0].exact || records[1].exact);
+}
+
+}  // namespace
+}  // namespace attest
