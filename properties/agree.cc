@@ -169,6 +169,14 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   });
 }
 
+/// The elements that a violated verdict is about, of those sides that are elements of an output.
+void note_sides(Verdict& v, std::initializer_list<std::reference_wrapper<const Numbers>> sides) {
+  if (v.outcome != Outcome::violated || v.element < 0) return;
+  for (const Numbers& side : sides) {
+    if (std::optional<ComparedElement> element = side.compared(v.element)) v.compared.push_back(*std::move(element));
+  }
+}
+
 }  // namespace
 
 Match bits_if(const Kernel& kernel, std::initializer_list<Claim> claims) {
@@ -217,8 +225,6 @@ Verdict agree(Sides sides, Match match, bool about_bits) {
   bool numbers = first < 0;
   for (std::int64_t e = 0; e < left.elements() && numbers; ++e) numbers = std::isfinite(left.compared(e).found);
   if (!numbers || left.elements() == 0) v = agree({Numbers(left), Numbers(right)});
-  if (v.outcome == Outcome::violated && v.element >= 0)
-    v.compared = {left.compared(v.element), right.compared(v.element)};
   if (about_bits) v.bits_agreed = same, v.bits_compared = left.elements();
   return v;
 }
@@ -232,7 +238,9 @@ Verdict agree(NumberSides sides) {
   if (left.is_formal() || right.is_formal()) return identical_formulas(left, right);
   Comparison comparison;
   for (std::int64_t e = 0; e < left.elements(); ++e) compare(comparison, left, right, e);
-  return comparison.verdict();
+  Verdict v = comparison.verdict();
+  note_sides(v, {left, right});
+  return v;
 }
 
 Verdict agree_in_lse(Sides sides, Match match) {
@@ -298,7 +306,9 @@ Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) 
                          allowed);
     });
   }
-  return comparison.verdict();
+  Verdict v = comparison.verdict();
+  note_sides(v, {numbers});
+  return v;
 }
 
 }  // namespace attest

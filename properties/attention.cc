@@ -6,6 +6,7 @@
 
 #include "answer.h"
 #include "attest/oracle.h"
+#include "compared.h"
 #include "generators/draw.h"
 #include "property.h"
 
@@ -29,8 +30,9 @@ Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
   const Arithmetic& arithmetic = manifest.arithmetic_for(c.dtype());
   const auto judged = [&](DType output) {
     const Reply reply = answer(kernel, c, output, true);
-    return judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
-                           {.alarm_probability = probability, .measure_errors = output == c.dtype()});
+    return with_element(judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
+                                        {.alarm_probability = probability, .measure_errors = output == c.dtype()}),
+                        c, reply.out);
   };
   Verdict worst = judged(c.dtype());
   const auto wider = manifest.out_dtypes.find(c.dtype());
@@ -61,7 +63,7 @@ Verdict finite(Kernel& kernel, const Case& c) {
           Violation::not_finite,
           fmt::format("non-finite: element {} is {}; a finite value is required", element, reply.out[element]));
       verdict.element = element;
-      return verdict;
+      return with_element(std::move(verdict), c, reply.out);
     }
   }
   if (any) return {};
@@ -82,10 +84,13 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
                     element, first.out[element], second.out[element]));
     verdict.element = element;
     verdict.error = std::abs(first.out[element] - second.out[element]);
+    const auto problem = std::make_shared<const Case>(c);
+    verdict.compared = {{problem, element, first.out[element]}, {problem, element, second.out[element]}};
     return verdict;
   }
   const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
-  return worse_of({judge_attention(c, first.out, {}, arithmetic), judge_attention(c, second.out, {}, arithmetic)});
+  return worse_of({with_element(judge_attention(c, first.out, {}, arithmetic), c, first.out),
+                   with_element(judge_attention(c, second.out, {}, arithmetic), c, second.out)});
 }
 
 /// Where intermediate results overflow and sentinels stop being small.

@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "arrange.h"
 #include "attest/oracle.h"
+#include "compared.h"
 #include "generators/draw.h"
 #include "generators/stream.h"
 #include "property.h"
@@ -117,7 +118,7 @@ Verdict any_length(Kernel& kernel, const Case& c) {
   const auto judged = [&](const Case& part) -> Verdict {
     if (keys_of(part) == 0) return without_keys(kernel, part);
     const Reply reply = answer(kernel, part);
-    return judge_attention(part, reply.out, {}, arithmetic);
+    return with_element(judge_attention(part, reply.out, {}, arithmetic), part, reply.out);
   };
   const auto first = [](std::int64_t extent) { return extent > 0 ? Indices{0} : Indices{}; };
   Verdict worst = judged(c);

@@ -7,6 +7,12 @@
 
 namespace attest {
 
+Verdict with_element(Verdict verdict, const Case& c, const Tensor& out) {
+  if (verdict.outcome == Outcome::violated && verdict.element >= 0)
+    verdict.compared = {{std::make_shared<const Case>(c), verdict.element, out[verdict.element]}};
+  return verdict;
+}
+
 std::int64_t multiplications_of(const Case& c) {
   const std::int64_t dk = c.q().shape()[3], dv = c.v().shape()[3], keys = c.k().shape()[2];
   return c.q().elements() / std::max<std::int64_t>(dk, 1) * keys * (dk + dv);

@@ -38,6 +38,7 @@ Numbers Numbers::in_hull(const Result& result) {
 
 Numbers::Numbers(const Result& result, ElementBound (Run::*bound_of)(std::int64_t) const) : shape_(result.shape()) {
   const Run& run = result.run();
+  if (!run.is_formal()) of_ = std::make_shared<const Result>(result);
   for (std::int64_t e = 0; e < result.elements(); ++e) {
     const std::int64_t at = result.origin(e);
     const ElementBound bound = (run.*bound_of)(at);
@@ -73,8 +74,18 @@ Expression Numbers::formal(std::int64_t e) const {
   return GenericInputs::current().at(value_[static_cast<std::size_t>(e)]);
 }
 
-Numbers Numbers::formally(const std::function<Expression(std::int64_t)>& of) const {
+std::optional<ComparedElement> Numbers::compared(std::int64_t e) const {
+  return of_ ? std::optional(of_->compared(e)) : std::nullopt;
+}
+
+Numbers Numbers::computed() const {
   Numbers out = *this;
+  out.of_.reset();
+  return out;
+}
+
+Numbers Numbers::formally(const std::function<Expression(std::int64_t)>& of) const {
+  Numbers out = computed();
   out.formal_.clear();
   for (std::int64_t e = 0; e < elements(); ++e)
     out.formal_.push_back(out.excuse(e) == Excuse::none ? of(e) : Expression());
@@ -86,7 +97,7 @@ Numbers Numbers::scaled(double c) const {
     const Expression factor = GenericInputs::current().at(c);
     return formally([&](std::int64_t e) { return factor * formal(e); });
   }
-  Numbers out = *this;
+  Numbers out = computed();
   for (std::size_t e = 0; e < value_.size(); ++e) {
     out.value_[e] = c * value_[e];
     out.allowed_[e] = std::fabs(c) * allowed_[e] * (1 + 4 * unit) + underflow;
@@ -109,7 +120,7 @@ Numbers Numbers::joined_with(const Numbers& other) const {
 Numbers Numbers::plus(const Numbers& other) const {
   if (is_formal() || other.is_formal())
     return joined_with(other).formally([&](std::int64_t e) { return formal(e) + other.formal(e); });
-  Numbers out = *this;
+  Numbers out = computed();
   for (std::size_t e = 0; e < value_.size(); ++e) {
     out.value_[e] = value_[e] + other.value_[e];
     out.allowed_[e] = (allowed_[e] + other.allowed_[e]) * (1 + 2 * unit);
@@ -132,7 +143,7 @@ Numbers Numbers::plus(const Numbers& other) const {
 Numbers Numbers::times(const Numbers& other) const {
   if (is_formal() || other.is_formal())
     return joined_with(other).formally([&](std::int64_t e) { return formal(e) * other.formal(e); });
-  Numbers out = *this;
+  Numbers out = computed();
   for (std::size_t e = 0; e < value_.size(); ++e) {
     const double x = value_[e], y = other.value_[e], a = allowed_[e], b = other.allowed_[e];
     out.value_[e] = x * y;

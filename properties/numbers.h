@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +37,9 @@ class Numbers {
   /// Where is_wide(): the values themselves.
   [[nodiscard]] const WideInterval& wide(std::int64_t e) const { return wide_[static_cast<std::size_t>(e)]; }
 
+  /// Element e as what a kernel answered; nothing where it was computed from answers, is exact, or a formula.
+  [[nodiscard]] std::optional<ComparedElement> compared(std::int64_t e) const;
+
   /// Formulas, of a run on a scalar of proofs: all operations are exact, and errors are none.
   [[nodiscard]] bool is_formal() const { return !formal_.empty(); }
   /// The formula; where !is_formal(), what the exact number stands for in the proof at hand.
@@ -64,10 +69,13 @@ class Numbers {
  private:
   /// The elements of a result with the bound that `bound` gives each.
   Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
+  /// A copy that is no answer of a kernel any more.
+  [[nodiscard]] Numbers computed() const;
   /// The same with the excuses of both.
   [[nodiscard]] Numbers joined_with(const Numbers& other) const;
 
   Shape shape_;
+  std::shared_ptr<const Result> of_;  ///< whose elements these are, one for one
   std::vector<double> value_, allowed_;
   std::vector<Excuse> excuse_;
   std::vector<bool> required_;

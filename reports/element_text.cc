@@ -19,11 +19,12 @@ std::string index_text(std::int64_t element, const Shape& shape) {
   return "[" + text + "]";
 }
 
-std::string side_text(const ComparedRecord& side) {
-  const std::string exact =
-      side.exact ? fmt::format(", exact [{}, {}]", exact_text(side.exact->lower), exact_text(side.exact->upper)) : "";
-  return fmt::format("out{} of a call with {} {}: found {}{}", index_text(side.element, side.shape), side.keys,
-                     side.keys == 1 ? "key" : "keys", exact_text(side.found), exact);
+std::string element_text(const ComparedRecord& element) {
+  const std::string exact = element.exact ? fmt::format(", exact [{}, {}]", exact_text(element.exact->lower),
+                                                        exact_text(element.exact->upper))
+                                          : "";
+  return fmt::format("out{} of a call with {} {}: found {}{}", index_text(element.element, element.shape), element.keys,
+                     element.keys == 1 ? "key" : "keys", exact_text(element.found), exact);
 }
 
 std::string hex_number(double value) {

@@ -12,8 +12,9 @@ namespace attest {
 /// "[0, 0, 2, 1]": the element at a flat row-major index.
 [[nodiscard]] std::string index_text(std::int64_t element, const Shape& shape);
 
-/// A side of a law: "out[0, 0, 2, 1] of a call with 4 keys: found 0.5 (0x1p-1), exact [0.5 (0x1p-1), 0.5 (0x1p-1)]".
-[[nodiscard]] std::string side_text(const ComparedRecord& side);
+/// The element in one line: "out[0, 0, 2, 1] of a call with 4 keys: found 0.5 (0x1p-1), exact [0.5 (0x1p-1), 0.5
+/// (0x1p-1)]".
+[[nodiscard]] std::string element_text(const ComparedRecord& element);
 
 /// The number in decimal, at full precision, and in hexadecimal: "0.25 (0x1p-2)".
 [[nodiscard]] std::string exact_text(double value);

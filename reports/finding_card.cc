@@ -10,9 +10,6 @@
 #include "attest/case.h"
 #include "attest/errors.h"
 #include "attest/json_writer.h"
-#include "attest/manifest.h"
-#include "attest/oracle.h"
-#include "compared.h"
 #include "element_text.h"
 #include "html_elements.h"
 #include "run_folder.h"
@@ -73,65 +70,33 @@ std::optional<Case> case_of(const FindingRecord& finding, const std::string& fol
   }
 }
 
-/// The judged element, certified; nothing where the case is large or the manifest is not known.
-std::optional<ElementFacts> facts_of(const FindingRecord& finding, const Case& c, const Journal& journal) {
-  const auto kernel = std::ranges::find(journal.kernels, finding.subject.kernel, &KernelRecord::id);
-  if (kernel == journal.kernels.end() || kernel->manifest.empty() || c.operation != Operation::attention)
-    return std::nullopt;
-  if (multiplications_of(c) > most_computed_again) return std::nullopt;
-  try {
-    const Manifest manifest = parse_manifest(kernel->manifest, kernel->id);
-    const std::vector<ElementFacts> facts = exact_elements(c, manifest.arithmetic_for(c.dtype()));
-    const auto element = static_cast<std::size_t>(finding.verdict.element);
-    return element < facts.size() ? std::optional(facts[element]) : std::nullopt;
-  } catch (const UsageError&) {
-    return std::nullopt;
-  }
-}
-
 std::string fact(std::string_view name, const std::string& text) {
   return fmt::format("<dt>{}</dt><dd>{}</dd>", name, escaped(text));
 }
 
-std::string enclosed(const Enclosure& exact) {
-  return fmt::format("[{}, {}]", exact_text(exact.lower), exact_text(exact.upper));
-}
-
-/// An element by its index: of out where the property holds one answer against the exact one, else of what the law
-/// compares.
-std::string place_of(const FindingRecord& finding, const std::optional<Case>& c, bool of_out) {
-  const std::int64_t element = finding.verdict.element;
-  if (of_out && c && element >= 0 && element < c->out_shape().elements())
-    return "out" + index_text(element, c->out_shape());
-  return fmt::format("element {} of what the property compares", element);
+/// What the element's line is headed by: of two sides of a law, which one is wrong is then seen.
+std::string_view heading_of(const std::vector<ComparedRecord>& compared, std::size_t index) {
+  if (!std::isfinite(compared[index].found)) return "first NaN or Inf";
+  if (compared.size() == 1) return "where";
+  return index == 0 ? "one side" : "other side";
 }
 
 }  // namespace
 
-std::string finding_card(const FindingRecord& finding, const FindingContext& context) {
+std::string finding_card(const FindingRecord& finding, const std::string& folder) {
   const Verdict& verdict = finding.verdict;
-  const std::optional<Case> c = case_of(finding, context.folder);
-  const bool of_out = context.alone && finding.subject.property == "attention.oracle";
+  const std::optional<Case> c = case_of(finding, folder);
   std::string facts = fact("found", verdict.reason);
-  const bool not_finite = verdict.violation == Violation::not_finite;
-  // What a law compares is numbered by itself; its reason says so.
-  if (verdict.outcome == Outcome::violated && verdict.element >= 0 && (of_out || not_finite))
-    facts += fact(not_finite ? "first NaN or Inf" : "where", place_of(finding, c, of_out));
+  for (std::size_t i = 0; i < finding.compared.size(); ++i)
+    facts += fact(heading_of(finding.compared, i), element_text(finding.compared[i]));
   if (verdict.violation == Violation::bound || verdict.violation == Violation::lse) {
     facts += fact("error", exact_text(verdict.error));
     facts += fact("allowed", exact_text(verdict.allowed));
   }
-  if (of_out && c && verdict.element >= 0) {
-    if (const std::optional<ElementFacts> exact = facts_of(finding, *c, context.journal))
-      facts += fact("exact, enclosed", enclosed(exact->exact));
-  }
-  // Of a law: which of the two sides is wrong.
-  for (std::size_t side = 0; side < finding.compared.size(); ++side)
-    facts += fact(side == 0 ? "one side" : "other side", side_text(finding.compared[side]));
   return fmt::format(
       "<div class=\"finding\"><p><b>Case {}</b>, {}, utilisation {}</p><dl>{}</dl>{}<pre class=\"line\">{}</pre></div>",
       finding.k, escaped(std::string(finding.kind())), short_number(verdict.utilisation), facts, c ? case_html(*c) : "",
-      escaped(replay_line(context.folder, finding.case_file)));
+      escaped(replay_line(folder, finding.case_file)));
 }
 
 }  // namespace attest

@@ -22,7 +22,8 @@ std::string statement_of(const std::string& name) {
 
 class Findings {
  public:
-  explicit Findings(const FindingContext& context) : context_(context) {}
+  /// `folder` of the run; empty: unknown.
+  explicit Findings(const std::string& folder) : folder_(folder) {}
 
   void add(const KernelSummary& kernel, const PropertySummary& property) {
     const bool violated = property.verdict == Outcome::violated;
@@ -35,7 +36,7 @@ class Findings {
         escaped(kernel.name), escaped(kernel.dtype), violated ? "violates" : "is undecided for", escaped(property.name),
         statement.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", escaped(statement)),
         violated ? property.tally.violated : property.tally.inconclusive, property.tally.cases());
-    for (const FindingRecord& finding : property.findings) html_ += finding_card(finding, context_);
+    for (const FindingRecord& finding : property.findings) html_ += finding_card(finding, folder_);
     cards_ += property.findings.size();
     html_ += "</article>";
   }
@@ -59,26 +60,24 @@ class Findings {
         continue;
       }
       ++shown_lines_;
-      lines_ +=
-          fmt::format("<tr{}{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td></tr>",
-                      i == 0 ? fmt::format(" id=\"{}\"", anchor_of(kernel, property)) : "",
-                      tags(kernel_words(kernel), property.name, name_of(property.verdict)), escaped(kernel.name),
-                      escaped(kernel.dtype), escaped(property.name), escaped(finding.kind()),
-                      number_cell(short_number(finding.verdict.utilisation)),
-                      folded_line(fmt::format("case {}", finding.k), replay_line(context_.folder, finding.case_file)));
+      lines_ += fmt::format("<tr{}{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td></tr>",
+                            i == 0 ? fmt::format(" id=\"{}\"", anchor_of(kernel, property)) : "",
+                            tags(kernel_words(kernel), property.name, name_of(property.verdict)), escaped(kernel.name),
+                            escaped(kernel.dtype), escaped(property.name), escaped(finding.kind()),
+                            number_cell(short_number(finding.verdict.utilisation)),
+                            folded_line(fmt::format("case {}", finding.k), replay_line(folder_, finding.case_file)));
     }
   }
 
-  const FindingContext& context_;
+  const std::string& folder_;
   std::string html_, lines_;
   std::size_t cards_ = 0, shown_lines_ = 0, left_out_ = 0;
 };
 
 }  // namespace
 
-std::string findings_html(const Summary& summary, const Journal& journal, const std::string& folder) {
-  const FindingContext context{journal, folder, summary.against.empty()};
-  Findings findings(context);
+std::string findings_html(const Summary& summary, const std::string& folder) {
+  Findings findings(folder);
   std::string explanations;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) findings.add(kernel, property);

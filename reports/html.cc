@@ -54,7 +54,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
       {"changes", "What changed", "", changes == nullptr ? "" : changes_html(*changes)},
       {"tolerances", "Tolerances", "", tolerances_html(tolerance_rows(summary, journal), summary)},
       {"plots", "Plots", "", plots.html},
-      {"findings", "Findings", "", findings_html(summary, journal, folder)},
+      {"findings", "Findings", "", findings_html(summary, folder)},
       {"alarms", "Alarm",
        "Beyond the bound that holds if rounding errors of sums are random. Worth a look, and no verdict. Worst: error "
        "over that bound.",

@@ -16,7 +16,7 @@ namespace attest {
 [[nodiscard]] std::string verdicts_html(const Summary& summary, const std::string& folder);
 
 /// What would explain the findings, and these by kernel and property: cards of the first ones, a line of each further.
-[[nodiscard]] std::string findings_html(const Summary& summary, const Journal& journal, const std::string& folder);
+[[nodiscard]] std::string findings_html(const Summary& summary, const std::string& folder);
 
 /// What lies beyond the probabilistic bound.
 [[nodiscard]] std::string alarm_html(const Summary& summary, const std::string& folder);

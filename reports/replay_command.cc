@@ -74,7 +74,7 @@ bool accepted(double found, const ElementFacts& facts) {
   return !facts.required || error <= facts.allowed;
 }
 
-std::string element_text(std::int64_t element, const Tensor& out, const ElementFacts& facts) {
+std::string element_lines(std::int64_t element, const Tensor& out, const ElementFacts& facts) {
   const double found = out[element];
   return fmt::format("  out{}\n    found    {}\n    exact    [{}, {}]\n    allowed  ± {}: [{}, {}]\n",
                      index_text(element, out.shape()), exact_text(found), exact_text(facts.exact.lower),
@@ -94,7 +94,7 @@ void print_elements(Kernel& kernel, const Case& c) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (accepted(reply.out[i], facts[static_cast<std::size_t>(i)])) continue;
     if (offending++ >= elements_shown) continue;
-    fmt::print("{}", element_text(i, reply.out, facts[static_cast<std::size_t>(i)]));
+    fmt::print("{}", element_lines(i, reply.out, facts[static_cast<std::size_t>(i)]));
     for (const std::int64_t neighbour : {i - 1, i + 1}) {
       if (neighbour < 0 || neighbour >= count) continue;
       const ElementFacts& beside = facts[static_cast<std::size_t>(neighbour)];
@@ -154,8 +154,11 @@ int replay_command(const Options& options) {
                verdict.alarm->beyond, verdict.alarm->elements, short_number(verdict.alarm->worst),
                verdict.alarm->uncovered);
   }
-  for (const ComparedRecord& side : compared_elements(verdict, kernel->manifest()))
-    fmt::print("  {}\n", side_text(side));
+  // Of a law; an element that is off by itself is among those that follow.
+  if (verdict.compared.size() > 1) {
+    for (const ComparedRecord& side : compared_elements(verdict, kernel->manifest()))
+      fmt::print("  {}\n", element_text(side));
+  }
   if (verdict.outcome == Outcome::violated && at_load.empty()) print_elements(*kernel, c);
   const auto expected = c.metadata.find("expected");
   const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);

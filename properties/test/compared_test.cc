@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "agree.h"
 #include "attest/oracle.h"
 #include "inspect.h"
+#include "result.h"
 #include "toy_kernels.h"
 
 namespace attest {
@@ -70,13 +72,42 @@ TEST(Compared, SidesAreElementsOfTheKernelsOwnCalls) {
   EXPECT_TRUE(records[0].exact || multiplications_of(found.c) > most_computed_again);
 }
 
-TEST(Compared, AreNoneWhereNothingWasComparedOrALawHeld) {
+TEST(Compared, IsOneWhereAnAnswerIsHeldAgainstTheExactOne) {
   const auto kernel = toy_kernel(Bug::scale);
   const Property& law = *properties_matching("attention.permutation-equivariance").at(0);
   EXPECT_TRUE(check_case(law, *kernel, generate(law, DType::f64, 1, 3)).compared.empty());
-  const Violated oracle = first_violation(*kernel, "attention.oracle");
-  EXPECT_TRUE(oracle.verdict.compared.empty());
-  EXPECT_TRUE(compared_elements(oracle.verdict, kernel->manifest()).empty());
+  for (const char* const name : {"attention.oracle", "attention.any-length"}) {
+    const Violated found = first_violation(*kernel, name);
+    ASSERT_EQ(found.verdict.compared.size(), 1U) << name;
+    const ComparedElement& one = found.verdict.compared[0];
+    EXPECT_EQ(kernel->run(*one.problem).out[one.element], one.found);
+    const std::vector<ComparedRecord> records = compared_elements(found.verdict, kernel->manifest());
+    if (!records[0].exact) continue;
+    const double distance = std::max(records[0].exact->lower - one.found, one.found - records[0].exact->upper);
+    // The verdict has the upper end of what the first levels enclose.
+    EXPECT_GE(found.verdict.error, distance * (1 - 1e-9)) << name;
+    EXPECT_LE(found.verdict.error, distance * 1.01) << name;
+  }
+}
+
+TEST(Compared, AreAnswersAndNothingComputedFromThem) {
+  const auto kernel = toy_kernel(Bug::none);
+  const Property& law = *properties_matching("attention.oracle").at(0);
+  const Result result = run(*kernel, generate(law, DType::f64, 1, 0)).columns({0});
+  const Numbers answers(result);
+  const std::vector<double> beyond(static_cast<std::size_t>(answers.elements()), 1e300);
+  const Numbers low(answers.shape(), beyond);
+  const Verdict off = within(answers, low, low);
+  ASSERT_EQ(off.outcome, Outcome::violated);
+  ASSERT_EQ(off.compared.size(), 1U);
+  EXPECT_EQ(off.compared[0].element, result.origin(off.element));
+  EXPECT_EQ(off.compared[0].found, answers.value(off.element));
+  EXPECT_EQ(agree({answers, low}).compared.size(), 1U);
+  EXPECT_EQ(agree({answers.loosened(0.5), low}).compared.size(), 1U);
+  for (const Numbers& computed : {answers.scaled(2), answers.plus(answers), answers.times(answers)}) {
+    EXPECT_EQ(agree({computed, low}).outcome, Outcome::violated);
+    EXPECT_TRUE(agree({computed, low}).compared.empty());
+  }
 }
 
 TEST(Compared, LargeCallsAreNotComputedAgain) {

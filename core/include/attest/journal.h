@@ -146,7 +146,7 @@ struct BatchRecord {
   Tally tally;
 };
 
-/// An element that a law compared: one side of the two.
+/// An element of an output that a finding is about.
 struct ComparedRecord {
   Shape shape;               ///< of the out that it is an element of
   std::int64_t element = 0;  ///< flat row-major index
@@ -161,7 +161,7 @@ struct FindingRecord {
   std::int64_t k = 0;
   std::string case_file;                   ///< relative to the run's folder
   Verdict verdict;                         ///< of the saved case
-  std::vector<ComparedRecord> compared{};  ///< the two sides of a law, or none
+  std::vector<ComparedRecord> compared{};  ///< of Verdict::compared
 
   /// What findings are sorted by: the name of the violation, or "inconclusive".
   [[nodiscard]] std::string_view kind() const;

@@ -56,7 +56,7 @@ enum class Violation {
 [[nodiscard]] std::string_view name_of(Violation) noexcept;
 [[nodiscard]] std::optional<Violation> violation_named(std::string_view) noexcept;
 
-/// An element of an output that a law compared.
+/// An element of an output that a verdict is about.
 struct ComparedElement {
   std::shared_ptr<const Case> problem;  ///< what the kernel was given
   std::int64_t element = -1;            ///< flat row-major index into its out
@@ -80,8 +80,8 @@ struct Verdict {
   std::optional<Alarm> alarm{};
   /// How large the errors of the case were, in its own dtype; null where they were not measured.
   std::shared_ptr<const ErrorSample> errors{};
-  /// The two elements, one of each side, that a law found too far apart; none where a side is more than one element of
-  /// an output (a sum over heads, a hull), and unless violated.
+  /// The elements of outputs that a violated verdict is about: two that a law found too far apart, or one that is off
+  /// by itself; a side that is more than one element (a sum over heads) is not among them.
   std::vector<ComparedElement> compared{};
 };
 
