@@ -110,6 +110,20 @@ TEST(Compared, AreAnswersAndNothingComputedFromThem) {
   }
 }
 
+TEST(Compared, AreOfBothCallsWhereBitsDiffer) {
+  const auto kernel = toy_kernel(Bug::none);
+  Case c = generate(*properties_matching("attention.oracle").at(0), DType::f64, 1, 0);
+  const Result left = run(*kernel, c);
+  for (std::int64_t i = 0; i < c.v().elements(); ++i) c[Slot::v].set(i, c.v()[i] + 3);
+  const Result right = run(*kernel, c);
+  const Verdict off = agree({left, right}, Match::bits);
+  ASSERT_EQ(off.violation, Violation::bits);
+  ASSERT_EQ(off.compared.size(), 2U);
+  EXPECT_EQ(off.compared[0].found, left.run().out()[off.compared[0].element]);
+  EXPECT_EQ(off.compared[1].found, right.run().out()[off.compared[1].element]);
+  EXPECT_NE(off.compared[0].problem, off.compared[1].problem);
+}
+
 TEST(Compared, LargeCallsAreNotComputedAgain) {
   Case c;
   c[Slot::q] = Tensor(DType::f64, {1, 1, 100, 8});
