@@ -26,6 +26,6 @@ for target in "${targets[@]}"; do
   [ ! -f "$dictionary" ] || cp "$dictionary" "$OUT/"
   (cd "$source/fuzz/corpus/$target" && python3 -m zipfile -c "$OUT/${target}_seed_corpus.zip" ./*)
   # All but the C library, of which another version would not start.
-  ldd "$OUT/$target" | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|librt|libpthread)\.so/ { print $3 }' |
+  ldd "$OUT/$target" | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|librt|libpthread|libresolv)\.so/ { print $3 }' |
     xargs -r cp -Lt "$OUT/lib"
 done

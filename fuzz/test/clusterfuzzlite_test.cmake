@@ -31,7 +31,7 @@ endif()
 # That image has the C library only.
 string(REGEX MATCHALL "[^\n]+ => [^\n]+" libraries "${output}")
 foreach(library IN LISTS libraries)
-  if(NOT library MATCHES " => ${FOLDER}/elsewhere/lib/|[\t ](libc|libm|libdl|librt|libpthread)\\.so")
+  if(NOT library MATCHES " => ${FOLDER}/elsewhere/lib/|[\t ](libc|libm|libdl|librt|libpthread|libresolv)\\.so")
     message(FATAL_ERROR "did not come along: ${library}")
   endif()
 endforeach()
