@@ -128,7 +128,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .wants = wants_hard_scores,
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .given = [](Draw& draw) -> Case { return draw.attention().sometimes_of_model_size(); },
      .check = oracle,
      .check_with_alarm = oracle_with_alarm},
 };

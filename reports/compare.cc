@@ -134,8 +134,9 @@ class Comparing {
     }
     if (fewer_ > 0) {
       add(Direction::worse, "coverage", "",
-          fmt::format("{} properties had fewer cases than in the baseline, as {}; run as many or more", fewer_,
-                      example_));
+          fmt::format("{} properties had fewer cases than in the baseline, as {}; run as many or more, or make the "
+                      "baseline anew with fewer",
+                      fewer_, example_));
     }
   }
 

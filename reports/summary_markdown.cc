@@ -147,9 +147,9 @@ void add_changes(Page& page, const Comparison& changes) {
 }
 
 void add_kernels(Page& page, const Summary& summary, const Journal& journal) {
-  std::map<std::pair<std::string, std::string>, Tolerance> tolerances;
-  for (const ToleranceRow& row : rows_for_suites(tolerance_rows(summary, journal)))
-    tolerances.try_emplace({row.kernel, row.dtype}, row.tolerance);
+  std::map<std::pair<std::string, std::string>, ToleranceRow> tolerances;
+  for (ToleranceRow& row : rows_for_suites(tolerance_rows(summary, journal)))
+    tolerances.try_emplace({row.kernel, row.dtype}, std::move(row));
   std::vector<const KernelSummary*> sorted;
   sorted.reserve(summary.kernels.size());
   // The worst first: what is cut is what matters least.
@@ -161,20 +161,23 @@ void add_kernels(Page& page, const Summary& summary, const Journal& journal) {
   for (const KernelSummary* kernel : sorted) {
     const PropertySummary* worst = kernel->worst();
     const auto tolerance = tolerances.find({kernel->id, kernel->dtype});
-    const bool measured = tolerance != tolerances.end();
+    // Of a kernel that is wrong they would be what its mistakes leave.
+    const bool measured = tolerance != tolerances.end() && kernel->verdict != Outcome::violated;
+    const char* const few = measured && !tolerance->second.caution().empty() ? " ?" : "";
     rows.push_back(fmt::format("| {} | {} {} | {} | {} | {} | {} | {} | {} |\n", name_in(*kernel, /*in_table=*/true),
                                sign_of(kernel->verdict), name_of(kernel->verdict), kernel->judged(), kernel->excused(),
                                worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation),
                                worst == nullptr ? "" : code_span(worst->name, true),
-                               measured ? short_number(tolerance->second.atol) : "–",
-                               measured ? short_number(tolerance->second.rtol) : "–"));
+                               measured ? short_number(tolerance->second.tolerance.atol) + few : "–",
+                               measured ? short_number(tolerance->second.tolerance.rtol) + few : "–"));
   }
-  page.section("Kernels", share_of_kernels, "rows",
-               "Worst: the largest error as a share of the proved bound; at most 1 is held. atol and rtol would have "
-               "accepted every right answer of this run to ordinary inputs.\n\n"
-               "| kernel | dtype | verdict | judged | excused | worst | of | atol | rtol |\n"
-               "|---|---|---|--:|--:|--:|---|--:|--:|\n",
-               rows);
+  page.section(
+      "Kernels", share_of_kernels, "rows",
+      "Worst: the largest error as a share of the proved bound; at most 1 is held. atol and rtol: twice what would "
+      "have accepted every right answer of this run to ordinary inputs; ? where these were too few to rely on.\n\n"
+      "| kernel | dtype | verdict | judged | excused | worst | of | atol | rtol |\n"
+      "|---|---|---|--:|--:|--:|---|--:|--:|\n",
+      rows);
 }
 
 std::string finding_entry(const KernelSummary& kernel, const PropertySummary& property, const std::string& folder) {

@@ -28,6 +28,12 @@ double rounded_up(double size) {
   }
 }
 
+/// What was needed in one draw of inputs is less than another needs. The largest of n Gaussian errors grows as
+/// sqrt(2 log n): from a thousand elements to a billion it does not double.
+Tolerance with_room(const Tolerance& needed) {
+  return {.atol = rounded_up(2 * needed.atol), .rtol = rounded_up(2 * needed.rtol)};
+}
+
 std::string accumulate_of(const Journal& journal, const std::string& id, const std::string& dtype) {
   for (const KernelRecord& kernel : journal.kernels) {
     if (kernel.id != id || kernel.manifest.empty()) continue;
@@ -76,13 +82,16 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   const auto add_ordinary = [&](const ErrorCell& cell) -> ToleranceRow& {
     ToleranceRow& one = add(cell);
     one.values = "ordinary";
+    one.tolerance = with_room(one.tolerance);
     if (const std::optional<DType> dtype = dtype_named(row.dtype); dtype && *dtype != DType::boolean) {
       Misses misses = misses_of(one.tolerance, *dtype);
       one.missed = std::move(misses.faults), one.missed_of = misses.of;
     }
     return one;
   };
-  if (ordinary.cases > 0) add_ordinary(ordinary);
+  const auto longest = table.ordinary.find(key_classes - 1);
+  const std::int64_t long_cases = longest == table.ordinary.end() ? 0 : longest->second.cases;
+  if (ordinary.cases > 0) add_ordinary(ordinary).long_cases = long_cases;
   if (table.ordinary.size() > 1) {
     for (const auto& [keys, cell] : table.ordinary) add_ordinary(cell).keys = key_class_name(keys);
   }
@@ -113,6 +122,13 @@ Tolerance suggested(const ErrorCell& cell, double unit, double least) {
   }
   const double atol = size_of_code(cell.atol[step]);
   return {.atol = rounded_up(atol > 0 ? std::max(atol, least) : 0.0), .rtol = rounded_up(relative_steps[step] * unit)};
+}
+
+std::string ToleranceRow::caution() const {
+  constexpr std::int64_t enough = 50, enough_long = 10;
+  if (!is_ordinary() || keys != "all" || (cell.cases >= enough && long_cases >= enough_long)) return {};
+  return fmt::format("from {} ordinary {}, {} of more than 64 keys: too few to rely on", cell.cases,
+                     cell.cases == 1 ? "case" : "cases", long_cases);
 }
 
 std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal) {
@@ -174,6 +190,7 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
       json.member(name_of(static_cast<Stage>(i)), static_cast<double>(cell.budget[i]) / 1000);
     json.end_object();
     json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    if (const std::string caution = row.caution(); !caution.empty()) json.member("caution", caution);
     if (row.is_ordinary()) {
       json.key("misses").begin_object().member("of", row.missed_of).key("faults").begin_array();
       for (const std::string_view fault : row.missed) json.value(fault);

@@ -36,13 +36,18 @@ struct ToleranceRow {
   std::string keys = "all", mask = "all", values = "all";
   bool bred = false;  ///< by a campaign: what no check draws
   ErrorCell cell;
-  Tolerance tolerance;
+  Tolerance tolerance;  ///< suggested(cell); of ordinary rows twice that, since other inputs have other errors
   /// What the alarm said of all cases; nothing in a row of a class, or where none was asked for.
   std::optional<Alarm> alarm = {};
   /// Of ordinary rows: the planted faults that the tolerance misses on half of the ordinary cases that show them, or on
   /// more, and of how many that are measured in the dtype (fault_margins.h).
   std::vector<std::string_view> missed = {};
   std::int64_t missed_of = 0;
+  /// Of ordinary rows: cases with more than 64 keys.
+  std::int64_t long_cases = 0;
+  /// Fewer cases, or long ones, than a tolerance to copy should come from; empty where there are enough, and in rows
+  /// that are not ordinary. "from 66 ordinary cases, 2 of more than 64 keys: too few to rely on"
+  [[nodiscard]] std::string caution() const;
   [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }
 };
 

@@ -77,6 +77,17 @@ std::set<std::size_t> shown_of(const std::vector<ToleranceRow>& rows) {
   return shown;
 }
 
+/// The tolerance to copy, with what speaks against copying it.
+std::string suite_tolerance(const ToleranceRow& row) {
+  const std::string caution = row.caution();
+  if (caution.empty()) return tolerance_of(row);
+  const auto cell = [&](double number) {
+    return fmt::format("<td class=\"number\"><abbr title=\"{0}\">{1} ?</abbr></td>", escaped(caution),
+                       short_number(number));
+  };
+  return cell(row.tolerance.atol) + cell(row.tolerance.rtol);
+}
+
 /// A table by class for each kernel and dtype, folded.
 std::string classes_html(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   const std::set<std::size_t> shown = shown_of(rows);
@@ -124,11 +135,13 @@ constexpr const char* reading =
     "and <b>bias</b> are shares of the bound that is proved for the element: the largest, a quantile from above, the "
     "root of the mean square, and the mean with its sign (positive: answers too large; shares beyond 4 count as 4). "
     "<b>Condition</b> is Σα|v| over |Σαv| at the worst element. Sizes are rounded up, by at most one part in 64.</p>"
-    "<p><b>atol</b> and <b>rtol</b> would have accepted every answer that lies within its bound, as |found − exact| ≤ "
-    "atol + rtol·|exact|: above of the ordinary inputs, such as most test-suites have, and by class of those of the "
-    "class. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of the output, the least "
+    "<p><b>atol</b> and <b>rtol</b> are for |found − exact| ≤ atol + rtol·|exact|. By class they would have accepted "
+    "every answer that lies within its bound; of ordinary inputs, whose scores and values are of order 1 as in most "
+    "test-suites, they are twice that, since other inputs have other errors, and a question mark stands where there "
+    "were too few such cases. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of the "
+    "output, the least "
     "absolute one is known; suggested is the smallest relative tolerance of which four times as much would not halve "
-    "the absolute one, both rounded up to two digits. They are what these inputs need, not a bound. <b>Lets pass</b> "
+    "the absolute one, both rounded up to two digits. They are no bound. <b>Lets pass</b> "
     "counts the planted faults that the two miss on half of the ordinary cases that show them, or on more.</p>"
     "</details>";
 
@@ -146,13 +159,14 @@ std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary
                               escaped(row.name), escaped(row.dtype),
                               row.accumulate.empty() ? "" : " (" + escaped(row.accumulate) + ")") +
                   number_cell(row.cell.cases) + errors_of(row.cell) + worst_case_of(row, summary) +
-                  (has_ordinary ? tolerance_of(rows[i + 1]) + missed_cell(rows[i + 1])
+                  (has_ordinary ? suite_tolerance(rows[i + 1]) + missed_cell(rows[i + 1])
                                 : number_cell("–") + number_cell("–") + "<td>–</td>") +
                   "</tr>";
   }
   return table_html(
-             "Errors of all cases of a kernel in a dtype, whose bound is proved; tolerances to copy, which ordinary "
-             "inputs need, and the planted faults that they let pass",
+             "Errors of all cases of a kernel in a dtype, whose bound is proved; tolerances to copy, twice what "
+             "ordinary "
+             "inputs needed, and the planted faults that they let pass",
              around_errors({{"kernel"}, {"dtype (sums)"}, {"cases", true}},
                            {{"worst case"}, {"atol", true}, {"rtol", true}, {"lets pass"}}),
              whole_rows, "dense") +

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "run_folder.h"
 #include "text.h"
 #include "tolerance.h"
 #include "version.h"
@@ -64,6 +65,10 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
     text += comment(fmt::format("With every kind of inputs, huge ones too, {} cases: atol = {}, rtol = {}.",
                                 whole.cell.cases, float_of(whole.tolerance.atol), float_of(whole.tolerance.rtol)));
   }
+  if (const std::string caution = row.caution(); !caution.empty()) {
+    text += comment(fmt::format("CAUTION: {}; {} check --kernel {} --dtype {} --property {} --cases 4000 has more.",
+                                caution, command_name(), shell_quoted(row.kernel), row.dtype, row.property));
+  }
   if (!row.missed.empty())
     text += comment(
         fmt::format("Lets {} of {} planted faults pass; the report names them.", row.missed.size(), row.missed_of));
@@ -90,10 +95,11 @@ std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows)
 std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   std::map<std::pair<std::string, std::string>, int> same_names;
   for (const KernelSummary& kernel : summary.kernels) ++same_names[{kernel.name, kernel.dtype}];
-  std::string text = comment("Tolerances for |found - exact| <= atol + rtol |exact|, by kernel and dtype.") +
-                     comment(fmt::format("Written by attest {} from a run with seed {}.", version(), summary.seed)) +
-                     comment("They accept every answer within its proved bound that the run saw. What they miss is") +
-                     comment("what errs by less; an error in proportion to the values needs atol times their size.");
+  std::string text =
+      comment("Tolerances for |found - exact| <= atol + rtol |exact|, by kernel and dtype.") +
+      comment(fmt::format("Written by attest {} from a run with seed {}.", version(), summary.seed)) +
+      comment("They are twice what would have accepted every right answer of the run to ordinary inputs:") +
+      comment("scores and values of order 1. Values of another size need atol times their size.");
   const std::vector<ToleranceRow> chosen = rows_for_suites(rows);
   for (const KernelSummary& kernel : summary.kernels) {
     const auto of_it = [&](const ToleranceRow& row) { return row.kernel == kernel.id && row.dtype == kernel.dtype; };

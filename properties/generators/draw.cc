@@ -20,6 +20,28 @@ DrawnAttention& DrawnAttention::near_the_edge() {
   return *this;
 }
 
+DrawnAttention& DrawnAttention::sometimes_of_model_size() {
+  rc::Random random = random_.split();
+  if (random.next() % 16 != 0) return *this;
+  Recipe& r = recipe_;
+  r.scores = ScoreKind::gaussian, r.values = ValueKind::gaussian, r.scale = ScaleKind::inverse_root;
+  r.override_count = 0;
+  r.batch = 1;
+  r.heads = 1 + static_cast<std::int32_t>(random.next() % 2);
+  r.kv_heads = 1 + static_cast<std::int32_t>(random.next() % static_cast<unsigned>(r.heads));
+  r.queries = 1 + static_cast<std::int32_t>(random.next() % 2);
+  // As many from each octave up to 255 keys; longer ones are dear. Half end where a block does.
+  const int octave = 5 + static_cast<int>(random.next() % 13) / 4;
+  r.keys = (1 << octave) + static_cast<std::int32_t>(random.next() % (std::uint64_t{1} << octave));
+  if (random.next() % 2 == 0) r.keys &= ~15;
+  r.dk = 16 << (random.next() % 7 / 2);
+  r.dv = 16 << (random.next() % 7 / 2);
+  constexpr MaskKind masks[] = {MaskKind::none, MaskKind::none, MaskKind::padding, MaskKind::causal};
+  r.mask = masks[random.next() % 4];
+  r.convention = MaskConvention::post_scale;
+  return *this;
+}
+
 DrawnAttention& DrawnAttention::strided() {
   rc::Random random = random_.split();
   // One head of one batch entry leaves few strides to be wrong about.

@@ -215,7 +215,7 @@ TEST(Tolerances, ToCopyAreThoseOfOrdinaryInputsWithWhatTheyLetPass) {
   whole.cell.cases = 40, whole.cell.worst_k = 7;
   whole.tolerance = {.atol = 5e32, .rtol = 0.5};
   ToleranceRow ordinary = whole;
-  ordinary.values = "ordinary", ordinary.cell.cases = 9;
+  ordinary.values = "ordinary", ordinary.cell.cases = 90, ordinary.long_cases = 20;
   ordinary.tolerance = {.atol = 1.5e-6, .rtol = 2.4e-7};
   ordinary.missed = {"late-scale", "index-wraps"}, ordinary.missed_of = 61;
   ToleranceRow of_class = whole;
@@ -230,10 +230,15 @@ TEST(Tolerances, ToCopyAreThoseOfOrdinaryInputsWithWhatTheyLetPass) {
                                "index-wraps</code>"));
   EXPECT_THAT(first, HasSubstr(number_cell("–") + number_cell("–") + "<td>–</td>"));
   EXPECT_THAT(first, Not(HasSubstr("5e+32")));
-  EXPECT_THAT(by_class, HasSubstr("<td>ordinary</td><th scope=\"row\">all</th>" + number_cell(9)));
+  EXPECT_THAT(by_class, HasSubstr("<td>ordinary</td><th scope=\"row\">all</th>" + number_cell(90)));
   EXPECT_THAT(by_class, HasSubstr("<td>values</td><th scope=\"row\">" + escaped(evil)));
   EXPECT_THAT(by_class, HasSubstr(number_cell("0.25") + number_cell("0.125")));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, Not(HasSubstr("<abbr")));
+  ordinary.long_cases = 9;
+  EXPECT_THAT(
+      tolerances_html({whole, ordinary}, {}),
+      HasSubstr("<abbr title=\"from 90 ordinary cases, 9 of more than 64 keys: too few to rely on\">1.5e-06 ?</abbr>"));
 }
 
 TEST(WorstCases, AreThoseWithTheLargestUtilisation) {

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
 
+#include "attest/kernel_under_test.h"
 #include "html.h"
 #include "property.h"
 
@@ -115,7 +117,9 @@ TEST(ToleranceRows, HaveOneOfOrdinaryInputsToCopy) {
   ASSERT_TRUE(rows[1].is_ordinary());
   EXPECT_EQ(rows[1].keys, "all");
   EXPECT_EQ(rows[1].cell.cases, 3);
-  EXPECT_EQ(rows[1].tolerance.atol, 4);
+  EXPECT_EQ(rows[1].tolerance.atol, 8) << "twice what was needed";
+  EXPECT_EQ(rows[1].caution(), "from 3 ordinary cases, 2 of more than 64 keys: too few to rely on");
+  EXPECT_EQ(rows[0].caution() + rows[2].caution(), "");
   EXPECT_FALSE(rows[1].alarm.has_value());
   EXPECT_GT(rows[1].missed_of, 40);
   EXPECT_NE(std::ranges::find(rows[1].missed, "bf16-scale"), rows[1].missed.end()) << "an atol of 4 lets much pass";
@@ -127,6 +131,8 @@ TEST(ToleranceRows, HaveOneOfOrdinaryInputsToCopy) {
   EXPECT_EQ(json["rows"][0]["bounds"][1]["kind"], "probabilistic");
   EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_utilisation"], 1.5);
   EXPECT_EQ(json["rows"][1]["misses"]["faults"].size(), rows[1].missed.size());
+  EXPECT_EQ(json["rows"][1]["caution"], rows[1].caution());
+  EXPECT_FALSE(json["rows"][0].contains("caution"));
   EXPECT_FALSE(json["rows"][0].contains("misses"));
   EXPECT_EQ(json["rows"][1]["bounds"].size(), 2U) << "the alarm has no classes";
 }
@@ -138,6 +144,51 @@ TEST(ToleranceRows, OfOrdinaryInputsHaveCasesInEveryRun) {
     ordinary += is_ordinary(generate(**property, DType::f32, 1, k).metadata.at("kinds")) ? 1 : 0;
   EXPECT_GT(ordinary, 25);
   EXPECT_LT(ordinary, 100);
+}
+
+/// Attention of Gaussian inputs, as a test-suite draws them.
+Case of_a_suite(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t columns) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, heads, queries, columns});
+  c[Slot::k] = c[Slot::v] = Tensor(DType::f32, {1, heads, keys, columns});
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v})
+    for (std::int64_t i = 0; i < c[slot].elements(); ++i) c[slot].set(i, normal(random));
+  c.scale = 1 / std::sqrt(static_cast<double>(columns));
+  return c;
+}
+
+TEST(ToleranceRows, ToCopyAcceptWhatTestSuitesDraw) {
+  // As many cases as a run of every property draws of each; none of the following inputs is among them.
+  const auto kernel = std::move(open_kernels("builtin:flash", {}).front());
+  const Property& oracle = **std::ranges::find(catalogue(), "attention.oracle", &Property::name);
+  Journal journal;
+  journal.run = RunRecord{.seed = 1};
+  BatchRecord batch{{"attention.oracle", "builtin:flash", "f32"}, 0, 592, {}, {}};
+  for (std::int64_t k = 0; k < 592; ++k) {
+    const Case c = project(generate(oracle, DType::f32, 1, k), kernel->manifest());
+    batch.tally.add(k, check_case(oracle, *kernel, c), c.metadata.at("kinds"));
+  }
+  journal.batches.push_back(batch);
+  const std::vector<ToleranceRow> rows = rows_for_suites(tolerance_rows(summarise(journal, ""), journal));
+  ASSERT_EQ(rows.size(), 1U);
+  ASSERT_TRUE(rows[0].is_ordinary());
+  EXPECT_EQ(rows[0].caution(), "");
+  const Tolerance tolerance = rows[0].tolerance;
+  for (const Case& c : {of_a_suite(2, 8, 8, 8), of_a_suite(4, 64, 64, 32), of_a_suite(2, 128, 512, 64),
+                        of_a_suite(1, 32, 2048, 64), of_a_suite(2, 128, 256, 128)}) {
+    Case wide = c;  // in double, whose errors are nothing beside those of float
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+      wide[slot] = Tensor(DType::f64, c[slot].shape());
+      for (std::int64_t i = 0; i < c[slot].elements(); ++i) wide[slot].set(i, c[slot][i]);
+    }
+    const Tensor found = kernel->run(c).out, exact = kernel->run(wide).out;
+    std::int64_t refused = 0;
+    for (std::int64_t i = 0; i < found.elements(); ++i)
+      refused += !(std::fabs(found[i] - exact[i]) <= tolerance.atol + tolerance.rtol * std::fabs(exact[i]));
+    EXPECT_LE(refused, found.elements() / 10'000) << c.k().shape().to_string() << " " << tolerance.atol;
+  }
 }
 
 TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
