@@ -232,7 +232,7 @@ constexpr CommandRow commands[] = {
     {Command::list, "list", "attest list [OPTIONS]", "Lists kernels, properties and number formats.",
      "attest list --properties --markdown"},
     {Command::replay, "replay", "attest replay CASE [OPTIONS]",
-     "Runs a saved case again: exit 1 when the violation is reproduced, 0 when it is not. A case that names an exec: "
+     "Runs a saved case again: exit 1 when it is violated (again), 0 when it is not. A case that names an exec: "
      "kernel starts that command.",
      "attest replay attest-run-001/cases/attention.oracle--exec-python3-mine-py--f32--k17.safetensors"},
     {Command::merge, "merge", "attest merge RUN... -o FILE",

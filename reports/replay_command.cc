@@ -24,6 +24,8 @@
 namespace attest {
 namespace {
 
+/// Numbers of a tensor that are printed; of a larger one how many there are.
+constexpr std::int64_t numbers_shown = 32;
 /// Elements that are printed with their neighbours; the rest is counted.
 constexpr int elements_shown = 3;
 
@@ -82,7 +84,17 @@ std::string element_lines(std::int64_t element, const Tensor& out, const Element
                      number_text(facts.exact.lower - facts.allowed), number_text(facts.exact.upper + facts.allowed));
 }
 
-void print_elements(Kernel& kernel, const Case& c) {
+/// The element of the largest utilisation of a case that was held against what is exact.
+void print_worst_element(Kernel& kernel, const Case& c, std::int64_t element) {
+  const Reply reply = kernel.run(c);
+  if (reply.status != CallStatus::ok) return;
+  const std::vector<ElementFacts> facts = exact_elements(c, kernel.manifest().arithmetic_for(c.dtype()));
+  fmt::print("{}", element_lines(element, reply.out, facts.at(static_cast<std::size_t>(element))));
+}
+
+/// `by_itself`: the verdict is about an element of this call, so that none outside of what is allowed is worth saying.
+void print_elements(Kernel& kernel, const Case& c, bool by_itself) {
+  if (c.operation != Operation::attention) return;
   const Reply reply = kernel.run(c);
   if (reply.status != CallStatus::ok) {
     fmt::print("the kernel's call ended as {}: {}\n", name_of(reply.status), one_line(reply.message));
@@ -102,7 +114,19 @@ void print_elements(Kernel& kernel, const Case& c) {
                  number_text(reply.out[neighbour]), number_text(beside.exact.lower), short_number(beside.allowed));
     }
   }
-  fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
+  // A law may be violated between two calls of which each is within its bound, and a log-sum-exp is no element.
+  if (offending > 0 || by_itself) fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
+}
+
+/// The last line: the verdict beside the one that the case was saved with.
+std::string beside_saved(const Case& c, Outcome now) {
+  const auto expected = c.metadata.find("expected");
+  const bool violated = now == Outcome::violated;
+  if (expected == c.metadata.end()) return violated ? "reproduced" : "saved without a verdict: nothing to reproduce";
+  const std::string& then = expected->second;
+  const bool same = then == name_of(now);
+  if (then != name_of(Outcome::held)) return violated || same ? "reproduced" : "not reproduced";
+  return same ? "held, as when it was saved" : fmt::format("{}; it was held when it was saved", name_of(now));
 }
 
 /// A witness against a theorem without one of its hypotheses: of the core in Arb balls, whatever kernel there is.
@@ -139,8 +163,8 @@ int replay_command(const Options& options) {
   const std::unique_ptr<Kernel> other = other_of(options, c);
   WatchedKernel watched(*opened, interrupt_requested);
   Kernel* const kernel = &watched;
-  fmt::print("{} by {} in {}: q {}, k {}, v {}, scale {}\n", property.name, one_line(kernel->id()), name_of(c.dtype()),
-             c.q().shape().to_string(), c.k().shape().to_string(), c.v().shape().to_string(), number_text(c.scale));
+  fmt::print("{} by {} in {}\n{}", property.name, one_line(kernel->id()), name_of(c.dtype()),
+             describe(c, numbers_shown));
   if (other) fmt::print("against {}\n", one_line(other->id()));
   Verdict verdict = other ? check_against(*kernel, *other, c)
                           : check_case(property, *kernel, c, options.alarm ? alarm_probability : 0.0);
@@ -148,7 +172,12 @@ int replay_command(const Options& options) {
   if (!at_load.empty()) add_load_finding(verdict, at_load);
   fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
   const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
-  if (judged) fmt::print("utilisation {}\n", short_number(verdict.utilisation));
+  if (judged) {
+    fmt::print("utilisation {}{}\n", short_number(verdict.utilisation),
+               verdict.allowed > 0
+                   ? fmt::format(": error {}, allowed {}", short_number(verdict.error), short_number(verdict.allowed))
+                   : "");
+  }
   if (verdict.alarm) {
     fmt::print("alarm: {} of {} elements beyond the probabilistic bound, worst {} times it; {} not covered\n",
                verdict.alarm->beyond, verdict.alarm->elements, short_number(verdict.alarm->worst),
@@ -159,13 +188,15 @@ int replay_command(const Options& options) {
     for (const ComparedRecord& side : compared_elements(verdict, kernel->manifest()))
       fmt::print("  {}\n", element_text(side));
   }
-  if (verdict.outcome == Outcome::violated && at_load.empty()) print_elements(*kernel, c);
+  const bool violated = verdict.outcome == Outcome::violated;
+  if (violated && at_load.empty()) print_elements(*kernel, c, verdict.compared.size() == 1);
+  // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
+  if (verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0)
+    print_worst_element(*kernel, c, verdict.element);
+  fmt::print("{}\n", beside_saved(c, verdict.outcome));
   const auto expected = c.metadata.find("expected");
   const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);
-  const bool reproduced =
-      verdict.outcome == Outcome::violated || (undecided && verdict.outcome == Outcome::inconclusive);
-  fmt::print("{}\n", reproduced ? "reproduced" : "not reproduced");
-  return reproduced ? 1 : 0;
+  return violated || (undecided && verdict.outcome == Outcome::inconclusive) ? 1 : 0;
 }
 
 }  // namespace attest

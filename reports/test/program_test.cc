@@ -83,7 +83,10 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   const ShellResult replay =
       shell(folder, "$attest replay attest-run-001/" + property["worst"]["case"].get<std::string>());
   EXPECT_EQ(replay.status, 0) << replay.output;
-  EXPECT_NE(replay.output.find("not reproduced"), std::string::npos);
+  EXPECT_TRUE(replay.output.ends_with("\nheld, as when it was saved\n")) << replay.output;
+  for (const char* part : {"\nattention: scale ", ", causal ", "\nq f32 [", "\n  out[", "\n    found    ",
+                           "\n    exact    [", "\n    allowed  ± "})
+    EXPECT_NE(replay.output.find(part), std::string::npos) << part << "\n" << replay.output;
   EXPECT_NE(read_file(folder / "attest-run-001/report.html").find("builtin:flash"), std::string::npos);
   // The next run takes the next folder; the same folder is refused.
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --quiet").output, "");
@@ -91,6 +94,25 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001").status, 2);
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001 --overwrite --quiet").status, 0);
   EXPECT_EQ(summary_of(folder, "attest-run-001")["kernels"][0]["properties"][0]["cases"], 1);
+}
+
+TEST(Program, ReplaysALawThatIsBrokenBetweenTwoCalls) {
+  const Folder folder;
+  const ShellResult result = shell(folder,
+                                   "$attest check --kernel fault:splits-by-queries --dtype f32 --property "
+                                   "attention.query-deletion --cases 200 --out run");
+  ASSERT_EQ(result.status, 1) << result.output;
+  const std::vector<FindingRecord> findings = read_journal(folder / "run").findings;
+  ASSERT_FALSE(findings.empty());
+  const std::string file = "run/" + findings[0].case_file;
+  const ShellResult replay = shell(folder, "$attest replay " + file);
+  EXPECT_EQ(replay.status, 1) << replay.output;
+  EXPECT_EQ(replay.output.find("elements lie outside"), std::string::npos) << replay.output;
+  EXPECT_NE(replay.output.find("  out["), std::string::npos) << "both compared elements\n" << replay.output;
+  // What was saved as violated and is not any more was not reproduced.
+  const ShellResult other = shell(folder, "$attest replay --kernel builtin:flash " + file);
+  EXPECT_EQ(other.status, 0) << other.output;
+  EXPECT_TRUE(other.output.ends_with("\nnot reproduced\n")) << other.output;
 }
 
 TEST(Program, ReadsItsJournalOfALogSumExpThatIsWrong) {
