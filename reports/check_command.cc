@@ -22,6 +22,7 @@
 #include "known_status.h"
 #include "progress.h"
 #include "results.h"
+#include "resumed.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -281,6 +282,12 @@ int check_command(const Options& options, int argc, const char* const* argv) {
 
   const Plan plan = make_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
   JournalWriter writer(folder.journal());
+  // After the journal's lock: of a run that is still going on that is what is to be said.
+  refuse_other_kernels(earlier, open.records, folder.path().string());
+  if (plan.captured.empty()) {
+    refuse_fewer_cases(earlier, plan.cases, options.cases ? "--cases" : "a run without --cases",
+                       folder.path().string());
+  }
   folder.begin(writer, run);
   writer.append(begin_record(options, plan.jobs, argc, argv));
   for (const KernelRecord& record : open.records) writer.append(record);

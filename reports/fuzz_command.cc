@@ -17,6 +17,7 @@
 #include "fuzz_progress.h"
 #include "interrupt.h"
 #include "results.h"
+#include "resumed.h"
 #include "self_test_report.h"
 #include "summary.h"
 #include "table.h"
@@ -241,11 +242,16 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   }
 
   JournalWriter writer(folder.journal());
+  std::vector<KernelRecord> records;
+  for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
+    records.push_back({kernel->id(), manifest_line(*kernel), ""});
+  // After the journal's lock: of a campaign that is still going on that is what is to be said.
+  refuse_other_kernels(plan.done, records, folder.path().string());
+  if (options.runs) refuse_fewer_cases(plan.done, *options.runs, "--runs", folder.path().string());
   folder.begin(writer,
                RunRecord{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true});
   writer.append(begin_record(plan, argc, argv));
-  for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
-    writer.append(KernelRecord{kernel->id(), manifest_line(*kernel), ""});
+  for (const KernelRecord& record : records) writer.append(record);
 
   CampaignRoad road;
   if (other) {

@@ -87,6 +87,42 @@ TEST(InterruptionProgram, ResumesAfterAKill) {
   EXPECT_EQ(shell(folder, check + "--out killed --resume --shard 0/2").status, 2);
 }
 
+TEST(InterruptionProgram, ResumesNoRunOfOtherKernelsOrMoreCases) {
+  const Folder folder;
+  const std::string flash = "--kernel builtin:flash ", rest = "--dtype f32 --quiet --out ";
+  const std::string property = "--property attention.oracle ";
+  ASSERT_EQ(shell(folder, "$attest check --cases 100 --overwrite " + flash + property + rest + "'a run'").status, 0);
+  ASSERT_EQ(shell(folder, "$attest fuzz --runs 100 " + flash + rest + "bred").status, 0);
+  struct Refused {
+    std::string line, why, remedy;
+  };
+  const std::string check_again = "attest check --cases 100 " + flash + property +
+                                  "--dtype f32 --quiet --resume --out "
+                                  "'a run'",
+                    fuzz_again = "attest fuzz --runs 100 " + flash + "--dtype f32 --quiet --resume --out bred";
+  for (const Refused& refused :
+       std::initializer_list<Refused>{{"check --cases 100 --kernel builtin:lazy " + property + rest + "'a run'",
+                                       "holds a run of builtin:flash, and not of builtin:lazy", check_again},
+                                      {"check --cases 100 --kernel 'builtin:*' " + property + rest + "'a run'",
+                                       "holds a run of builtin:flash, and not of builtin:", check_again},
+                                      {"check --cases 99 " + flash + property + rest + "'a run'",
+                                       "100 of a property already, more than the 99 of --cases", check_again},
+                                      {"fuzz --runs 100 --kernel builtin:lazy " + rest + "bred",
+                                       "holds a run of builtin:flash, and not of builtin:lazy", fuzz_again},
+                                      {"fuzz --runs 99 " + flash + rest + "bred",
+                                       "100 of a property already, more than the 99 of --runs", fuzz_again}}) {
+    const ShellResult result = shell(folder, "unset ATTEST_COMMAND; $attest " + refused.line + " --resume");
+    EXPECT_EQ(result.status, 2) << refused.line << "\n" << result.output;
+    EXPECT_EQ(lines_in(result.output), 1) << result.output;
+    EXPECT_NE(result.output.find(refused.why), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("go on with it by " + refused.remedy + "\n"), std::string::npos) << result.output;
+  }
+  for (const char* const run : {"a run", "bred"})
+    EXPECT_EQ(read_journal(folder / run).kernels.size(), 1U) << "nothing was begun in it";
+  EXPECT_EQ(shell(folder, "attest() { $attest \"$@\"; }; " + check_again).status, 0) << "the line goes on with the run";
+  EXPECT_EQ(shell(folder, "attest() { $attest \"$@\"; }; " + fuzz_again).status, 0);
+}
+
 TEST(InterruptionProgram, SaysWhenTheDiskIsFull) {
   const Folder folder;
   // A limit on the size of a file fails the journal's write in its middle, as a full disk does.

@@ -1,0 +1,94 @@
+#include "resumed.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "attest/errors.h"
+#include "attest/names.h"
+#include "run_folder.h"
+#include "text.h"
+
+namespace attest {
+namespace {
+
+/// The words of a line that shell_quoted() wrote, quoted as they are.
+std::vector<std::string> quoted_words(std::string_view line) {
+  std::vector<std::string> words;
+  bool quoted = false, within = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == ' ' && !quoted) {
+      within = false;
+      continue;
+    }
+    if (!within) words.emplace_back();
+    within = true;
+    words.back() += line[i];
+    if (line[i] == '\'') quoted = !quoted;
+    if (line[i] == '\\' && !quoted && i + 1 < line.size()) words.back() += line[++i];
+  }
+  return words;
+}
+
+std::string with_line(const std::string& line) {
+  return line.empty() ? "" : fmt::format("; go on with it by {}", line);
+}
+
+/// The kernels of one side that the other has neither started nor named as one that did not start.
+std::vector<std::string> missing(std::span<const KernelRecord> here, std::span<const KernelRecord> there) {
+  std::vector<std::string> names;
+  for (const KernelRecord& kernel : here) {
+    const auto known = [&](const KernelRecord& other) {
+      return other.id == kernel.id || (!other.not_started.empty() && glob_match(other.id, kernel.id));
+    };
+    if (kernel.not_started.empty() && std::ranges::none_of(there, known)) names.push_back(kernel.id);
+  }
+  return names;
+}
+
+/// At most three of them.
+std::string listed(std::span<const KernelRecord> kernels) {
+  constexpr std::size_t shown = 3;
+  std::set<std::string> ids;
+  for (const KernelRecord& kernel : kernels) ids.insert(one_line(kernel.id));
+  const std::vector<std::string> names(ids.begin(), ids.end());
+  const std::span<const std::string> first(names.data(), std::min(names.size(), shown));
+  return fmt::format("{}{}", fmt::join(first, ", "),
+                     names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
+}
+
+}  // namespace
+
+void refuse_other_kernels(const Journal& earlier, std::span<const KernelRecord> asked, const std::string& where) {
+  // A run that was killed before its first batch may not have named all of its kernels.
+  if (earlier.batches.empty() && earlier.findings.empty()) return;
+  if (missing(earlier.kernels, asked).empty() && missing(asked, earlier.kernels).empty()) return;
+  throw UsageError(fmt::format("{} holds a run of {}, and not of {}{}", where, listed(earlier.kernels), listed(asked),
+                               with_line(resume_line(earlier, where))));
+}
+
+void refuse_fewer_cases(const Journal& earlier, std::int64_t cases, std::string_view option, const std::string& where) {
+  std::int64_t had = 0;
+  for (const BatchRecord& batch : earlier.batches) had = std::max(had, batch.last_k);
+  if (had <= cases) return;
+  throw UsageError(fmt::format("{} has {} of a property already, more than the {} of {}{}", where, had, cases, option,
+                               with_line(resume_line(earlier, where))));
+}
+
+std::string resume_line(const Journal& earlier, const std::string& where) {
+  const auto begin = std::ranges::find(earlier.meta.rbegin(), earlier.meta.rend(), "begin", &MetaRecord::event);
+  if (begin == earlier.meta.rend() || !begin->facts.contains("arguments")) return {};
+  std::string line = command_name();
+  bool folder_follows = false;
+  for (const std::string& word : quoted_words(begin->facts.at("arguments"))) {
+    const bool folder = folder_follows || word.starts_with("--out=") || word.starts_with("-o");
+    folder_follows = !folder_follows && (word == "--out" || word == "-o");
+    if (!folder && !folder_follows && word != "--resume" && word != "--overwrite") line += " " + word;
+  }
+  return line + " --resume --out " + shell_quoted(where);
+}
+
+}  // namespace attest
