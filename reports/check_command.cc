@@ -297,7 +297,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
   const Ending ending = engine.run();
-  progress.clear();
+  progress.finish();
   finish_journal(plan, folder, writer, ending, other != nullptr, start);
   const Journal journal = read_results(folder.path());
   save_worst_cases(engine, journal);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "text.h"
 
@@ -42,6 +43,24 @@ std::string describe(const FindingRecord& finding, const std::string& folder) {
                      finding.k, violated ? fmt::format("{}, ", finding.kind()) : "",
                      short_number(finding.verdict.utilisation), one_line(finding.verdict.reason), command_name(),
                      shell_quoted((std::filesystem::path(folder) / finding.case_file).string()));
+}
+
+std::string PrintedFindings::text_of(const FindingRecord& finding, const std::string& folder) {
+  if (printed_.contains(finding.subject)) {
+    passed_over_ = true;
+    return {};
+  }
+  if (printed_.size() < most) {
+    printed_.insert(finding.subject);
+    return describe(finding, folder);
+  }
+  passed_over_ = true;
+  return rest();
+}
+
+std::string PrintedFindings::rest() {
+  if (!passed_over_ || std::exchange(said_, true)) return {};
+  return "more findings: see the report\n";
 }
 
 Progress::Progress(const RunFolder& folder, std::optional<std::chrono::milliseconds> time, bool quiet)
@@ -90,8 +109,16 @@ void Progress::batch_done(const BatchRecord& batch) {
 }
 
 void Progress::found(const FindingRecord& finding) {
+  const std::string text = printed_.text_of(finding, folder_);
+  if (text.empty()) return;
   clear();
-  std::fputs(describe(finding, folder_).c_str(), stdout);
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void Progress::finish() {
+  clear();
+  std::fputs(printed_.rest().c_str(), stdout);
   std::fflush(stdout);
 }
 

@@ -3,11 +3,27 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engine.h"
 
 namespace attest {
+
+/// Which findings are printed as they come: one of each subject, and a dozen in all. One bug breaks many properties,
+/// and everything is in the journal and the report.
+class PrintedFindings {
+ public:
+  static constexpr std::size_t most = 12;
+  /// What to print of a finding: itself, that there are more (once), or nothing.
+  [[nodiscard]] std::string text_of(const FindingRecord& finding, const std::string& folder);
+  /// What to print at the end: that there are more, where some were passed over and it was not said.
+  [[nodiscard]] std::string rest();
+
+ private:
+  std::set<Subject> printed_;
+  bool passed_over_ = false, said_ = false;
+};
 
 class Progress final : public Observer {
  public:
@@ -24,6 +40,8 @@ class Progress final : public Observer {
   void plan(std::int64_t planned, const Journal& earlier);
   /// Removes the bar.
   void clear();
+  /// Removes the bar and says what was not printed.
+  void finish();
 
  private:
   /// Share of the run that is done, 0 to 1, and the seconds left (-1: not known yet).
@@ -35,6 +53,7 @@ class Progress final : public Observer {
   [[nodiscard]] std::string line(const Status& status) const;
 
   std::string folder_;
+  PrintedFindings printed_;
   std::int64_t planned_ = 0;
   std::optional<std::chrono::milliseconds> time_;
   bool quiet_, terminal_;

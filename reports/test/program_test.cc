@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "attest/case.h"
 #include "attest/files.h"
@@ -94,6 +95,34 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001").status, 2);
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001 --overwrite --quiet").status, 0);
   EXPECT_EQ(summary_of(folder, "attest-run-001")["kernels"][0]["properties"][0]["cases"], 1);
+}
+
+TEST(Program, PrintsAFewFindingsOfManyAsTheyCome) {
+  const Folder folder;
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const std::string check = "$attest check --kernel fault:sum-not-rescaled --dtype f32 --cases 100 ";
+  for (const char* const quiet : {"", "--quiet "}) {
+    const ShellResult all = shell(folder, check + quiet + "--overwrite --out all");
+    const Journal journal = read_journal(folder / "all");
+    EXPECT_GT(journal.findings.size(), 20U);
+    EXPECT_EQ(count(all.output, "\n  replay: "), 12) << all.output;
+    EXPECT_EQ(count(all.output, "more findings: see the report\n"), 1);
+    std::set<std::string> printed;
+    for (std::size_t at = all.output.find("VIOLATED "); at != std::string::npos;
+         at = all.output.find("VIOLATED ", at + 1))
+      printed.insert(all.output.substr(at, all.output.find(" by ", at) - at));
+    EXPECT_EQ(printed.size(), 12U) << "one of each property";
+    EXPECT_LE(lines_in(all.output), 12 * 3 + 1 + 40);
+  }
+  // Below the limit: one of the property, and that there are more at the end.
+  const ShellResult one = shell(folder, check + "--property attention.oracle --quiet --out one");
+  EXPECT_GT(read_journal(folder / "one").findings.size(), 1U);
+  EXPECT_EQ(count(one.output, "\n  replay: "), 1) << one.output;
+  EXPECT_TRUE(one.output.ends_with("\nmore findings: see the report\n")) << one.output;
 }
 
 TEST(Program, ReplaysALawThatIsBrokenBetweenTwoCalls) {
@@ -232,7 +261,10 @@ TEST(Program, FindsAWrongKernelAndReplaysIt) {
   EXPECT_EQ(property["verdict"], "violated");
   ASSERT_FALSE(property["findings"].empty());
   const std::string saved = "run/" + property["findings"][0]["case"].get<std::string>();
-  EXPECT_NE(result.output.find("replay: attest replay " + saved), std::string::npos) << result.output;
+  const std::size_t printed = result.output.find("replay: attest replay run/cases/attention.oracle--");
+  ASSERT_NE(printed, std::string::npos) << result.output;
+  const std::size_t name = result.output.find("run/", printed);
+  EXPECT_TRUE(std::filesystem::exists(folder / result.output.substr(name, result.output.find('\n', name) - name)));
   const ShellResult replay = shell(folder, "$attest replay " + saved);
   EXPECT_EQ(replay.status, 1) << replay.output;
   EXPECT_NE(replay.output.find("found"), std::string::npos);
