@@ -148,7 +148,7 @@ Verdict formally_within(const Numbers& numbers, const Numbers& low, const Number
 }
 
 /// Judges one pair whose finiteness has been seen to.
-void compare(Comparison& comparison, const Numbers& left, const Numbers& right, std::int64_t e) {
+void compare(Comparison& comparison, const Numbers& left, const Numbers& right, std::int64_t e, double apart = 0) {
   const Excuse a = left.excuse(e), b = right.excuse(e);
   if (!judged(a) || !judged(b)) return comparison.excuse(judged(a) ? b : a);
   const double x = left.value(e), y = right.value(e), allowed = left.allowed(e) + right.allowed(e);
@@ -156,16 +156,16 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   const bool finite = is_finite(left, e) && is_finite(right, e);
   if (says_nothing(left, e) || says_nothing(right, e)) return comparison.excuse(Excuse::infinite);
   if (!finite && !(left.finite_required(e) && right.finite_required(e))) return comparison.excuse(Excuse::overflow);
-  // Rounding of this difference: a relative 2^-53 of it.
-  const double error = !finite ? infinity
-                       : wide  ? gap(ends(left, e), ends(right, e))
-                               : std::fabs(x - y) * (1 - 0x1p-52);
+  // Rounding of this difference: a relative 2^-53 of it; with the subtraction of `apart` as much again.
+  const double differ = wide ? gap(ends(left, e), ends(right, e)) : std::fabs(x - y) * (1 - 0x1p-52);
+  const double error = !finite ? infinity : apart > 0 ? std::max(0.0, differ * (1 - 0x1p-52) - apart) : differ;
   comparison.add(e, error, allowed, a == Excuse::vacuous || b == Excuse::vacuous, [&] {
     if (!finite) return fmt::format("element {}: {} on one side and {} on the other; both must be finite", e, x, y);
     return fmt::format(
         "element {}: {:.17g} on one side and {:.17g} on the other differ by {:.6g}; {:.6g} is allowed "
-        "({:.6g} + {:.6g})",
-        e, x, y, error, allowed, left.allowed(e), right.allowed(e));
+        "({:.6g} + {:.6g}{})",
+        e, x, y, differ, apart + allowed, left.allowed(e), right.allowed(e),
+        apart > 0 ? fmt::format(", and {:.6g} by the law", apart) : "");
   });
 }
 
@@ -230,6 +230,10 @@ Verdict agree(Sides sides, Match match, bool about_bits) {
 }
 
 Verdict agree(NumberSides sides) {
+  return agree_to_within(sides, {});
+}
+
+Verdict agree_to_within(NumberSides sides, std::span<const double> apart) {
   const auto& [left, right] = sides;
   if (left.elements() != right.elements()) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
@@ -237,7 +241,9 @@ Verdict agree(NumberSides sides) {
   }
   if (left.is_formal() || right.is_formal()) return identical_formulas(left, right);
   Comparison comparison;
-  for (std::int64_t e = 0; e < left.elements(); ++e) compare(comparison, left, right, e);
+  for (std::int64_t e = 0; e < left.elements(); ++e) {
+    compare(comparison, left, right, e, apart.empty() ? 0.0 : apart[static_cast<std::size_t>(e)]);
+  }
   Verdict v = comparison.verdict();
   note_sides(v, {left, right});
   return v;

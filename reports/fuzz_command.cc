@@ -243,6 +243,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
 
   JournalWriter writer(folder.journal());
   std::vector<KernelRecord> records;
+  records.reserve(plan.kernels.size());
   for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
     records.push_back({kernel->id(), manifest_line(*kernel), ""});
   // After the journal's lock: of a campaign that is still going on that is what is to be said.

@@ -107,6 +107,14 @@ TEST(Masked, sees_a_finite_bias_that_weighs_too_much) {
   EXPECT_EQ(tally_of("masked.suppression", kernel).violated, 0);
 }
 
+// The inequality is attained where two keys are seen: measured by itself a right kernel would use all of it.
+TEST(Masked, measures_a_limit_by_what_rounding_leaves_of_it) {
+  for (const char* const id : {"builtin:two-pass", "builtin:flash", "core:double", "core:arb"}) {
+    const auto kernel = registered(id);
+    EXPECT_LT(tally_of("masked.suppression-limit", *kernel, 300, kernel->manifest().dtypes.front()).worst, 0.75) << id;
+  }
+}
+
 TEST(Masked, sees_padding_that_moves_the_last_bit_where_none_may_move) {
   const Tamper tamper = [](const attest_problem& p, attest_result& r) {
     if (p.k.shape[2] % 2 == 0) each(r, [](std::int64_t, double old) { return std::nextafter(old, 1e300); });

@@ -1,6 +1,7 @@
 // The plain kernel with its problem or its answer spoilt, and how often a property finds it so.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,6 +31,7 @@ inline Manifest claiming_manifest() {
 struct Tally {
   int held = 0, violated = 0, excused = 0, skipped = 0;
   std::string reason;  ///< of the first violation
+  double worst = 0;    ///< largest utilisation
 };
 
 inline Tally tally_of(std::string_view name, Kernel& kernel, int cases = 200, DType dtype = DType::f64) {
@@ -39,6 +41,7 @@ inline Tally tally_of(std::string_view name, Kernel& kernel, int cases = 200, DT
     const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
     const Verdict verdict = check_case(property, kernel, c);
     if (verdict.outcome == Outcome::violated && n.violated == 0) n.reason = verdict.reason;
+    n.worst = std::max(n.worst, verdict.utilisation);
     (verdict.outcome == Outcome::held       ? n.held
      : verdict.outcome == Outcome::violated ? n.violated
      : verdict.outcome == Outcome::excused  ? n.excused
