@@ -144,6 +144,24 @@ std::string difference(const Manifest& manifest, DType dtype, const Arithmetic& 
   return difference.dump();
 }
 
+/// Explanation::coarser.
+double coarser_by(const Arithmetic& declared, const Arithmetic& changed) {
+  constexpr double unstated_exp = 4;
+  const auto unit = [](DType format) { return format_of(format).unit; };
+  double most = std::max(unit(changed.score_sums) / unit(declared.score_sums),
+                         unit(changed.accumulate) / unit(declared.accumulate));
+  // What is kept beside the sums is rounded once more where it is coarser than they are.
+  const auto kept = [&](const Arithmetic& a, std::optional<DType> format) {
+    return format ? std::max(unit(*format), unit(a.score_sums)) : unit(a.score_sums);
+  };
+  for (const auto place : {&Arithmetic::stored_raw, &Arithmetic::stored_scaled, &Arithmetic::stored_biased,
+                           &Arithmetic::prescaled_q, &Arithmetic::mask_format})
+    most = std::max(most, kept(changed, changed.*place) / kept(declared, declared.*place));
+  most = std::max(most, kept(changed, changed.weights) / kept(declared, declared.weights));
+  const auto exp_ulp = [](const Arithmetic& a) { return a.exp_ulp > 0 ? a.exp_ulp : unstated_exp; };
+  return std::max(most, exp_ulp(changed) / exp_ulp(declared));
+}
+
 class Search {
  public:
   Search(Kernel& kernel, DType dtype, std::span<const BeyondBound> cases)
@@ -164,6 +182,7 @@ class Search {
       Explanation explanation{.words = change.words, .declaration = {}};
       if (!holds_under(changed, explanation)) continue;
       explanation.declaration = difference(kernel_.manifest(), dtype_, changed);
+      explanation.coarser = coarser_by(declared_, changed);
       const auto place =
           std::ranges::upper_bound(found, explanation.utilisation, std::ranges::greater(), &Explanation::utilisation);
       found.insert(place, std::move(explanation));

@@ -22,6 +22,7 @@ struct Explanation {
   std::string words;        ///< "weights rounded to bf16 before they multiply V"
   std::string declaration;  ///< the keys that change, as JSON of "arithmetic": {"weights":"bf16"}
   double utilisation = 0;   ///< worst of the cases that hold then; at most 1
+  double coarser = 1;       ///< the largest factor by which it makes a unit roundoff, or the error of exp, larger
   std::size_t excused = 0;  ///< cases that have no useful bound then; less than half of all
 };
 

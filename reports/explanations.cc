@@ -23,8 +23,9 @@ constexpr std::size_t most_stages = 6;
 
 struct Findings {
   std::vector<BeyondBound> beyond;
-  std::vector<Case> wrong;  ///< of attention: the same, and those that are not finite
-  std::int64_t others = 0;  ///< violated in another way
+  std::vector<Case> wrong;                     ///< of attention: the same, and those that are not finite
+  std::int64_t bounds = 0;                     ///< violated bounds, of which `beyond` has some
+  std::map<Violation, std::int64_t> others{};  ///< violated in another way
 };
 
 /// "A (utilisation 0.9), B (0.5) or C (0.1)", the first few.
@@ -95,10 +96,68 @@ std::string stages_text(Kernel& kernel, const std::vector<Case>& cases) {
   return text;
 }
 
+/// What is wrong with a finding of that kind.
+std::string_view words_of(Violation violation) {
+  switch (violation) {
+    case Violation::not_finite:
+      return "NaN or Inf where a finite number is required";
+    case Violation::lse:
+      return "a log-sum-exp beyond its bound or not finite";
+    case Violation::bits:
+      return "other bits where the kernel claims the same";
+    case Violation::shape:
+      return "outputs of different shapes where a law wants the same";
+    case Violation::rejected:
+      return "a valid case that was refused";
+    case Violation::failed:
+      return "an error, or elements left unwritten or written beside";
+    case Violation::died:
+      return "a process that ended";
+    case Violation::timed_out:
+      return "no reply within the time limit";
+    case Violation::malformed:
+      return "a reply of another shape or dtype, or none";
+    case Violation::none:
+    case Violation::bound:
+      break;
+  }
+  return "an error beyond its bound";
+}
+
+std::int64_t count_of(const std::map<Violation, std::int64_t>& kinds) {
+  std::int64_t count = 0;
+  for (const auto& [kind, of_kind] : kinds) count += of_kind;
+  return count;
+}
+
+/// "146 of 150 saved violations are NaN or Inf where a finite number is required, 4 an error beyond its bound".
+std::string kinds_text(const Findings& findings) {
+  std::vector<std::pair<std::int64_t, Violation>> kinds;
+  for (const auto& [kind, count] : findings.others) kinds.emplace_back(count, kind);
+  if (findings.bounds > 0) kinds.emplace_back(findings.bounds, Violation::bound);
+  std::ranges::stable_sort(kinds, std::ranges::greater(), &std::pair<std::int64_t, Violation>::first);
+  std::string text;
+  for (const auto& [count, kind] : kinds) {
+    text += text.empty()
+                ? fmt::format("{} of {} saved violations {} {}", count, findings.bounds + count_of(findings.others),
+                              count == 1 ? "is" : "are", words_of(kind))
+                : fmt::format(", {} {}", count, words_of(kind));
+  }
+  return text;
+}
+
+/// A change by more is hardly what somebody meant: f16 sums in an f32 kernel make a unit roundoff 2^13 times as large.
+constexpr double far = 0x1p8;
+
 KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Findings& findings) {
   WatchedKernel watched(kernel, interrupt_requested);
-  if (findings.beyond.empty())
-    return {.kernel = kernel.id(), .dtype = dtype, .text = stages_text(watched, findings.wrong), .changes = "[]"};
+  const std::int64_t others = count_of(findings.others);
+  // How large errors are does not explain what is no error at all.
+  if (findings.beyond.empty() || others > findings.bounds) {
+    std::string text = kinds_text(findings);
+    if (const std::string stages = stages_text(watched, findings.wrong); !stages.empty()) text += "; " + stages;
+    return {.kernel = kernel.id(), .dtype = dtype, .text = std::move(text), .changes = "[]"};
+  }
   const std::vector<Explanation> found = explain(watched, findings.beyond);
   const std::size_t count = findings.beyond.size();
   const std::size_t excused = found.empty() ? 0 : found.front().excused;
@@ -107,16 +166,22 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   if (found.empty()) {
     result.text = fmt::format("no arithmetic that a manifest can declare makes {} right", cases);
   } else {
-    result.text = fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}",
-                              cases, count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first",
-                              dtype, found.front().declaration);
+    result.text = fmt::format("{} {} consistent with {}", cases, count == 1 ? "is" : "are", listed(found));
+    if (found.front().coarser > far) {
+      result.text += fmt::format("; that is far from the arithmetic that is declared (a unit {} times as large)",
+                                 short_number(found.front().coarser));
+    } else {
+      result.text += fmt::format("; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}",
+                                 found.size() == 1 ? "that" : "the first", dtype, found.front().declaration);
+    }
   }
   if (excused > 0)
     result.text += fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
   result.text += "; " + stages_text(watched, findings.wrong);
-  if (findings.others > 0)
-    result.text += fmt::format("; {} further finding{} not about how large an error is", findings.others,
-                               findings.others == 1 ? " is" : "s are");
+  if (others > 0) {
+    result.text +=
+        fmt::format("; {} further finding{} not about how large an error is", others, others == 1 ? " is" : "s are");
+  }
   return result;
 }
 
@@ -129,7 +194,7 @@ std::vector<KernelExplanation> explanations_of(const Journal& journal, const Run
     if (finding.verdict.outcome != Outcome::violated) continue;
     Findings& findings = by_kernel[{finding.subject.kernel, finding.subject.dtype}];
     const bool bound = finding.verdict.violation == Violation::bound;
-    if (!bound) ++findings.others;
+    ++(bound ? findings.bounds : findings.others[finding.verdict.violation]);
     if (!bound && finding.verdict.violation != Violation::not_finite) continue;
     const auto property = std::ranges::find(catalogue(), std::string_view(finding.subject.property), &Property::name);
     const std::filesystem::path file = folder.path() / finding.case_file;

@@ -34,6 +34,9 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
   EXPECT_EQ(result.status, 1) << result.output;
   EXPECT_NE(result.output.find("explained coarse in f32: all 3 saved cases are consistent with "), std::string::npos)
       << result.output;
+  EXPECT_NE(result.output.find("that is far from the arithmetic that is declared (a unit "), std::string::npos)
+      << result.output;
+  EXPECT_EQ(result.output.find("declare it"), std::string::npos) << "nobody means f16 where f32 is declared";
   EXPECT_NE(result.output.find("what goes wrong first: the weights, in "), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("violated attention.oracle by coarse"), std::string::npos) << "never instead of it";
   const auto kernel = summary_of(folder, "run")["kernels"][0];
@@ -60,6 +63,25 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
                                 "cases right"),
             std::string::npos)
       << mistake.output;
+}
+
+TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
+  const Folder folder;
+  // Scores that are not kept small: exp overflows.
+  const std::string kernel = python_kernel(folder, "overflows", "1.0)\n    scores = scores + q.dtype.type(705.0");
+  if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
+  std::string text = read_file(folder / "overflows.py");
+  const std::string shifted = "scores - scores.max(axis=-1, keepdims=True)";
+  text.replace(text.find(shifted), shifted.size(), "scores");
+  std::ofstream(folder / "overflows.py") << text;
+  const ShellResult result =
+      shell(folder, "$attest check --kernel " + kernel +
+                        " --property attention.oracle --property attention.finite --cases 200 --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_NE(result.output.find(" saved violations are NaN or Inf where a finite number is required"), std::string::npos)
+      << result.output;
+  EXPECT_EQ(result.output.find("declare it"), std::string::npos) << result.output;
+  EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["explanations"][0]["changes"], nlohmann::json::array());
 }
 
 TEST(DiagnosisProgram, ComparesTwoKernels) {
