@@ -11,6 +11,7 @@
 #include "attest/error_alarm.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "chosen_kernel.h"
 #include "chosen_properties.h"
 #include "ci_files.h"
 #include "commands.h"
@@ -269,9 +270,14 @@ int check_command(const Options& options, int argc, const char* const* argv) {
       other = std::make_shared<OtherKernel>(open_other_kernel(options.against, kernel_options));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(earlier, open);
-  } catch (...) {
+    if (captured.empty()) require_a_dtype(open.kernels, options.dtypes);
+  } catch (const KernelLoadError& error) {
     folder.discard_if_empty();
     // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
+    throw with_logs(error, folder);
+  } catch (...) {
+    folder.discard_if_empty();
     if (interrupt_requested()) throw Abandoned();
     throw;
   }

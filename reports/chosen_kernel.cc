@@ -1,12 +1,15 @@
 #include "chosen_kernel.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "attest/errors.h"
 #include "attest/names.h"
 #include "interrupt.h"
+#include "text.h"
 
 namespace attest {
 
@@ -24,6 +27,40 @@ std::unique_ptr<Kernel> open_chosen_kernel(const Options& options, std::string_v
                                  kernels.size(), takes_one));
   }
   return std::move(kernels.front());
+}
+
+void require_a_dtype(std::span<const std::unique_ptr<Kernel>> kernels, std::span<const DType> asked) {
+  constexpr std::size_t shown = 4;
+  std::vector<std::string> offers;
+  offers.reserve(kernels.size());
+  for (const std::unique_ptr<Kernel>& kernel : kernels) {
+    std::vector<std::string_view> names;
+    names.reserve(kernel->manifest().dtypes.size());
+    for (const DType dtype : kernel->manifest().dtypes) {
+      if (std::ranges::find(asked, dtype) != asked.end()) return;
+      names.push_back(name_of(dtype));
+    }
+    offers.push_back(fmt::format("{} offers {}", one_line(kernel->id()), fmt::join(names, ", ")));
+  }
+  if (offers.empty() || asked.empty()) return;
+  std::vector<std::string_view> wanted;
+  wanted.reserve(asked.size());
+  for (const DType dtype : asked) wanted.push_back(name_of(dtype));
+  const std::size_t more = offers.size() - std::min(offers.size(), shown);
+  offers.resize(offers.size() - more);
+  throw KernelLoadError(fmt::format(
+      "no kernel offers the dtype {}: {}{}; ask for one of these with --dtype, or leave it out",
+      fmt::join(wanted, " or "), fmt::join(offers, "; "), more > 0 ? fmt::format(" and {} more kernels", more) : ""));
+}
+
+KernelLoadError with_logs(const KernelLoadError& error, const RunFolder& folder) {
+  const std::vector<std::filesystem::path> logs =
+      folder.resumes() ? std::vector<std::filesystem::path>() : folder.kept_logs();
+  if (logs.empty()) return error;
+  std::vector<std::string> names;
+  names.reserve(logs.size());
+  for (const std::filesystem::path& log : logs) names.push_back(log.string());
+  return KernelLoadError(fmt::format("{}; all that was written there is in {}", error.what(), fmt::join(names, ", ")));
 }
 
 }  // namespace attest

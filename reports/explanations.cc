@@ -135,7 +135,7 @@ std::string kinds_text(const Findings& findings) {
   std::vector<std::pair<std::int64_t, Violation>> kinds;
   for (const auto& [kind, count] : findings.others) kinds.emplace_back(count, kind);
   if (findings.bounds > 0) kinds.emplace_back(findings.bounds, Violation::bound);
-  std::ranges::stable_sort(kinds, std::ranges::greater(), &std::pair<std::int64_t, Violation>::first);
+  std::ranges::sort(kinds, std::ranges::greater());
   std::string text;
   for (const auto& [count, kind] : kinds) {
     text += text.empty()

@@ -8,6 +8,7 @@
 #include "against.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "chosen_kernel.h"
 #include "ci_files.h"
 #include "commands.h"
 #include "engine.h"
@@ -231,12 +232,17 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
       other = std::make_shared<OtherKernel>(open_other_kernel(options.against, kernel_options));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(plan);
+    require_a_dtype(plan.kernels, options.dtypes);
     if (subjects_of(plan).empty())
       throw KernelLoadError("no kernel has an entry and a dtype that the objective is about; nothing can be checked");
     load_state(plan, folder);
-  } catch (...) {
+  } catch (const KernelLoadError& error) {
     folder.discard_if_empty();
     // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
+    throw with_logs(error, folder);
+  } catch (...) {
+    folder.discard_if_empty();
     if (interrupt_requested()) throw Abandoned();
     throw;
   }

@@ -99,6 +99,16 @@ void RunFolder::discard_if_empty() const {
   for (const fs::path& folder : {logs(), path_ / "cases", path_}) fs::remove(folder, ignored);
 }
 
+std::vector<fs::path> RunFolder::kept_logs() const {
+  std::vector<fs::path> kept;
+  std::error_code ignored;
+  for (const auto& log : fs::directory_iterator(logs(), ignored)) {
+    if (fs::file_size(log.path(), ignored) > 0) kept.push_back(log.path());
+  }
+  std::ranges::sort(kept);
+  return kept;
+}
+
 std::string case_file_name(const Subject& subject, const std::string& which) {
   constexpr std::size_t longest = 40;
   std::string slug;

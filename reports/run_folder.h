@@ -26,6 +26,8 @@ class RunFolder {
 
   /// Removes what the constructor made, where nothing but empty logs has been put into it.
   void discard_if_empty() const;
+  /// The logs that are not empty, by name.
+  [[nodiscard]] std::vector<std::filesystem::path> kept_logs() const;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path journal() const { return path_ / "run.jsonl"; }

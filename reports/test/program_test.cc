@@ -97,6 +97,33 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   EXPECT_EQ(summary_of(folder, "attest-run-001")["kernels"][0]["properties"][0]["cases"], 1);
 }
 
+TEST(Program, SaysWhatCouldBeRunWhereNothingCan) {
+  for (const char* const line : {"check --cases 5 ", "fuzz --runs 5 "}) {
+    const Folder folder;
+    const ShellResult dtype =
+        shell(folder, joined({"$attest ", line, "--kernel core:double --kernel builtin:flash --dtype ", "f8_e4m3"}));
+    EXPECT_EQ(dtype.status, 3) << dtype.output;
+    EXPECT_EQ(lines_in(dtype.output), 1) << dtype.output;
+    for (const char* const part :
+         {"the dtype f8_e4m3: ", "core:double offers f64", "builtin:flash offers f64, f32", "--dtype"})
+      EXPECT_NE(dtype.output.find(part), std::string::npos) << part << "\n" << dtype.output;
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "no folder of a run that was none";
+    std::ofstream(folder / "slip.py") << "\ndef attention(q, k, v)\n    return q\n";
+    const ShellResult slip =
+        shell(folder, joined({"$attest ", line, "--kernel 'exec:/usr/bin/python3 slip.py' --out run"}));
+    EXPECT_EQ(slip.status, 3) << slip.output;
+    EXPECT_EQ(lines_in(slip.output), 1) << slip.output;
+    const std::size_t named = slip.output.find("run/logs/");
+    ASSERT_NE(named, std::string::npos) << slip.output;
+    const std::string log = slip.output.substr(named, slip.output.find('\n', named) - named);
+    EXPECT_NE(read_file(folder / log).find("slip.py\", line 2"), std::string::npos);
+    EXPECT_FALSE(std::filesystem::exists(folder / "run/cases"));
+    const ShellResult silent = shell(folder, joined({"$attest ", line, "--kernel 'exec:false' --out silent"}));
+    EXPECT_EQ(silent.status, 3) << silent.output;
+    EXPECT_FALSE(std::filesystem::exists(folder / "silent"));
+  }
+}
+
 TEST(Program, PrintsAFewFindingsOfManyAsTheyCome) {
   const Folder folder;
   const auto count = [](const std::string& text, const std::string& part) {
