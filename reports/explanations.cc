@@ -133,6 +133,7 @@ std::int64_t count_of(const std::map<Violation, std::int64_t>& kinds) {
 /// "146 of 150 saved violations are NaN or Inf where a finite number is required, 4 an error beyond its bound".
 std::string kinds_text(const Findings& findings) {
   std::vector<std::pair<std::int64_t, Violation>> kinds;
+  kinds.reserve(findings.others.size() + 1);
   for (const auto& [kind, count] : findings.others) kinds.emplace_back(count, kind);
   if (findings.bounds > 0) kinds.emplace_back(findings.bounds, Violation::bound);
   std::ranges::sort(kinds, std::ranges::greater());
