@@ -250,7 +250,11 @@ Figures parse_figures(std::string_view text, const std::string& source) {
 
 Figures read_figures(const std::filesystem::path& path) {
   if (!std::filesystem::is_directory(path)) {
+    constexpr std::string_view wanted = "wanted is a run's folder, its journal or its tolerances.json";
+    if (std::error_code error; !std::filesystem::exists(path, error))
+      throw UsageError(fmt::format("cannot read {}: there is no such file; {}", in_quotes(path.native(), 300), wanted));
     const std::string text = read_file(path);
+    if (!text.starts_with('{')) throw UsageError(fmt::format("{}: is no earlier run; {}", path.string(), wanted));
     // A journal's first line is a record, with its kind in front.
     if (!text.starts_with("{\"kind\"")) return parse_figures(text, path.string());
   }

@@ -76,6 +76,7 @@ void refuse_missing(const Options& options) {
   const std::string_view name = row_of(options.command).name;
   if (options.inputs.empty())
     throw UsageError(fmt::format("attest {} needs a RUN: a run folder or a journal file", name));
+  if (options.output == "-") throw UsageError("-o is \"-\"; it must name a file");
   const bool table = options.json || options.csv || options.toml;
   const bool others = !options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty();
   if (options.output.empty() && (table || !others || options.command == Command::merge))

@@ -155,6 +155,17 @@ int replay_without(const Options& options, const Case& c, const std::filesystem:
 
 int replay_command(const Options& options) {
   const std::filesystem::path& file = options.inputs.front();
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(file, error);
+  if (folder || file.extension() == ".jsonl") {
+    throw UsageError(fmt::format("{}: is {}, and attest replay takes a case; those of a run are in {}", file.string(),
+                                 folder ? "a folder" : "a journal",
+                                 ((folder ? file : file.parent_path()) / "cases").string()));
+  }
+  if (!std::filesystem::exists(file, error)) {
+    throw UsageError(fmt::format("cannot read {}: there is no such case; those of a run are in its folder's cases/",
+                                 in_quotes(file.native(), 300)));
+  }
   const Case c = load_case(file);
   if (c.metadata.contains("without")) return replay_without(options, c, file);
   const Property& property = property_of(c, file);

@@ -124,6 +124,29 @@ TEST(Program, SaysWhatCouldBeRunWhereNothingCan) {
   }
 }
 
+TEST(Program, SaysWhatFileIsWanted) {
+  const Folder folder;
+  ASSERT_EQ(shell(folder, "$attest check " + flash + "--cases 5 --quiet --out run").status, 0);
+  struct Line {
+    const char *arguments, *part;
+    int status = 2;
+  };
+  for (const Line& line :
+       {Line{"report run -o -", "-o is \"-\"; it must name a file"},
+        Line{"replay run/run.jsonl", "is a journal, and attest replay takes a case; those of a run are in run/cases"},
+        Line{"replay run", "is a folder, and attest replay takes a case; those of a run are in run/cases"},
+        Line{"replay nosuch", "\"nosuch\": there is no such case; those of a run are in its folder's cases/"},
+        Line{"report run -o a.html --baseline run/report.html",
+             "wanted is a run's folder, its journal or its tolerances.json"},
+        Line{"report run -o a.html --baseline nosuch",
+             "wanted is a run's folder, its journal or its tolerances.json"}}) {
+    const ShellResult result = shell(folder, joined({"$attest ", line.arguments}));
+    EXPECT_EQ(result.status, line.status) << line.arguments << "\n" << result.output;
+    EXPECT_EQ(lines_in(result.output), 1) << result.output;
+    EXPECT_NE(result.output.find(line.part), std::string::npos) << result.output;
+  }
+}
+
 TEST(Program, PrintsAFewFindingsOfManyAsTheyCome) {
   const Folder folder;
   const auto count = [](const std::string& text, const std::string& part) {
