@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> made(const std::vector<KernelEntry>& entries, std::strin
 }
 
 /// The first violated bounds of attention.oracle, shrunk as a run saves them.
-std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 4000) {
+std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 8000) {
   const Property& property = *properties_matching("attention.oracle").at(0);
   std::vector<BeyondBound> found;
   for (std::int64_t k = 0; k < cases && found.size() < most; ++k) {

@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> fault_named(std::string_view name) {
 }
 
 /// How often each stage is named among the first `most` violated cases of attention.oracle; -1: not determined.
-std::map<int, int> stages_of(std::string_view name, DType dtype, int most = 8) {
+std::map<int, int> stages_of(std::string_view name, DType dtype, int most = 16) {
   const auto kernel = fault_named(name);
   const Property& property = *properties_matching("attention.oracle").at(0);
   std::map<int, int> counts;
