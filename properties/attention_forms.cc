@@ -100,8 +100,9 @@ Verdict without_keys(Kernel& kernel, const Case& c) {
   for (std::int64_t e = 0; e < reply.out.elements(); ++e) {
     const double x = reply.out[e];
     if ((policy == FullyMaskedRow::nan && !std::isnan(x)) || (policy == FullyMaskedRow::zero && x != 0))
-      return violated(Violation::bits, fmt::format("element {} over no keys is {}; the fully_masked_row policy is {}",
-                                                   e, x, name_of(policy)));
+      return violated(Violation::bits,
+                      fmt::format("element {} of a call without keys is {}; the fully_masked_row policy is {}", e, x,
+                                  name_of(policy)));
   }
   for (std::int64_t row = 0; row < reply.lse.elements(); ++row) {
     const double lse = reply.lse[row];

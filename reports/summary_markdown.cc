@@ -96,13 +96,16 @@ std::string name_in(const KernelSummary& kernel, bool in_table = false) {
                      code_span(kernel.dtype, in_table));
 }
 
-void add_verdict(Page& page, const Summary& summary, const Journal& journal) {
+/// `worse`: differences to a baseline that fail a run whose verdict is another matter.
+void add_verdict(Page& page, const Summary& summary, const Journal& journal, std::int64_t worse) {
   std::int64_t judged = 0, excused = 0;
   for (const KernelSummary& kernel : summary.kernels) judged += kernel.judged(), excused += kernel.excused();
   std::vector<std::string> lines{
-      fmt::format("## {} Attest: {}\n\n", sign_of(summary.verdict), name_of(summary.verdict)),
-      fmt::format("{} of {} cases judged, {} excused, on {} kernels × dtypes; seed {}.\n", judged, summary.cases(),
-                  excused, summary.kernels.size(), summary.seed)};
+      worse > 0 ? fmt::format("## {} Attest: {}, and worse than the baseline\n\n", sign_of(Outcome::violated),
+                              name_of(summary.verdict))
+                : fmt::format("## {} Attest: {}\n\n", sign_of(summary.verdict), name_of(summary.verdict)),
+      fmt::format("{} of {} cases judged, {} excused, on {}; seed {}.\n", judged, summary.cases(), excused,
+                  kernels_text(summary.kernels.size()), summary.seed)};
   if (summary.kernels.empty()) lines.emplace_back("\nNo kernel was checked.\n");
   if (!summary.against.empty())
     lines.push_back(
@@ -298,7 +301,7 @@ std::string code_span(std::string_view text, bool in_table) {
 std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
                         const Comparison* changes) {
   Page page;
-  add_verdict(page, summary, journal);
+  add_verdict(page, summary, journal, changes != nullptr ? changes->count(Direction::worse) : 0);
   if (changes != nullptr) add_changes(page, *changes);
   add_kernels(page, summary, journal);
   add_findings(page, summary, folder);

@@ -15,6 +15,10 @@ std::string short_number(double value) {
   return value >= 1000 && value < 1e7 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
+std::string kernels_text(std::size_t count) {
+  return count == 1 ? "1 kernel × dtype" : fmt::format("{} kernels × dtypes", count);
+}
+
 std::string one_line(std::string_view text) {
   std::string line(text);
   for (char& c : line) {

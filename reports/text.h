@@ -10,6 +10,9 @@ namespace attest {
 /// Three significant digits, whole numbers from a thousand to ten million: "0.41", "1.3e-05", "66432", "inf".
 [[nodiscard]] std::string short_number(double value);
 
+/// "1 kernel × dtype", "12 kernels × dtypes".
+[[nodiscard]] std::string kernels_text(std::size_t count);
+
 /// Control characters as spaces: what a kernel says cannot move the cursor or fake a line.
 [[nodiscard]] std::string one_line(std::string_view text);
 

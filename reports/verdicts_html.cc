@@ -113,8 +113,8 @@ std::string headline_html(const Summary& summary) {
     for (const PropertySummary& property : kernel.properties) judged += property.tally.judged();
   }
   std::string html =
-      fmt::format("<p class=\"headline\">{} {} cases, {} judged, {} excused, on {} kernels × dtypes.</p>",
-                  badge(summary.verdict), summary.cases(), judged, excused, summary.kernels.size());
+      fmt::format("<p class=\"headline\">{} {} cases, {} judged, {} excused, on {}.</p>", badge(summary.verdict),
+                  summary.cases(), judged, excused, kernels_text(summary.kernels.size()));
   if (!summary.against.empty()) {
     html += fmt::format(
         "<p>Every kernel is compared with <code>{}</code> on the same cases: violated is where they differ by more "

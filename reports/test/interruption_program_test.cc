@@ -101,15 +101,15 @@ TEST(InterruptionProgram, ResumesNoRunOfOtherKernelsOrMoreCases) {
                                   "'a run'",
                     fuzz_again = "attest fuzz --runs 100 " + flash + "--dtype f32 --quiet --resume --out bred";
   for (const Refused& refused :
-       std::initializer_list<Refused>{{"check --cases 100 --kernel builtin:lazy " + property + rest + "'a run'",
+       std::initializer_list<Refused>{{joined({"check --cases 100 --kernel builtin:lazy ", property, rest, "'a run'"}),
                                        "holds a run of builtin:flash, and not of builtin:lazy", check_again},
-                                      {"check --cases 100 --kernel 'builtin:*' " + property + rest + "'a run'",
+                                      {joined({"check --cases 100 --kernel 'builtin:*' ", property, rest, "'a run'"}),
                                        "holds a run of builtin:flash, and not of builtin:", check_again},
-                                      {"check --cases 99 " + flash + property + rest + "'a run'",
+                                      {joined({"check --cases 99 ", flash, property, rest, "'a run'"}),
                                        "100 of a property already, more than the 99 of --cases", check_again},
-                                      {"fuzz --runs 100 --kernel builtin:lazy " + rest + "bred",
+                                      {joined({"fuzz --runs 100 --kernel builtin:lazy ", rest, "bred"}),
                                        "holds a run of builtin:flash, and not of builtin:lazy", fuzz_again},
-                                      {"fuzz --runs 99 " + flash + rest + "bred",
+                                      {joined({"fuzz --runs 99 ", flash, rest, "bred"}),
                                        "100 of a property already, more than the 99 of --runs", fuzz_again}}) {
     const ShellResult result = shell(folder, "unset ATTEST_COMMAND; $attest " + refused.line + " --resume");
     EXPECT_EQ(result.status, 2) << refused.line << "\n" << result.output;

@@ -115,12 +115,14 @@ TEST(Markdown, SaysWhatChangedAgainstABaseline) {
   EXPECT_THAT(text(), HasSubstr(".\n\n- ❌ worse: `attention.oracle` by `` k|`x` `` in `f32`: `errors <b>grew`\n"
                                 "- ✅ better: `k` in `f16`: `was violated and is held`\n"));
   EXPECT_LT(text().find("### What changed"), text().find("### Kernels"));
+  EXPECT_THAT(text(), testing::ContainsRegex("^## ❌ Attest: [a-z]+, and worse than the baseline\n"));
   changes.differences.resize(1);
   changes.differences.resize(3000, changes.differences.front());
   EXPECT_THAT(text(), testing::ContainsRegex("_Cut here: [0-9]+ of 3000 changes; the report has them all._"));
   EXPECT_LE(text().size(), markdown_limit);
   changes.differences.clear();
   EXPECT_THAT(text(), HasSubstr("runs have.\n\nNothing lies beyond the noise"));
+  EXPECT_THAT(text(), Not(HasSubstr("worse than the baseline")));
   EXPECT_THAT(markdown_of(journal), Not(HasSubstr("What changed")));
 }
 
