@@ -66,8 +66,8 @@ struct Summary {
   [[nodiscard]] double false_alarms_expected() const { return alarm * static_cast<double>(alarms().elements); }
 };
 
-/// Violated if one case is; else inconclusive if one is, or if none was held and not all were skipped; an empty tally
-/// is inconclusive.
+/// Violated if one case is; else inconclusive if one is, or if none was held and not more were skipped than excused; an
+/// empty tally is inconclusive.
 [[nodiscard]] Outcome verdict_of(const Tally& tally);
 /// The worse of two: violated, inconclusive, held, skipped.
 [[nodiscard]] Outcome worse(Outcome a, Outcome b);

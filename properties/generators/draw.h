@@ -15,8 +15,8 @@ class DrawnAttention {
  public:
   /// Half of the cases get scores and values near the edges of the domain of definition.
   DrawnAttention& near_the_edge();
-  /// One case in 16 as models and their test-suites have them: Gaussian scores and values, scale 1/sqrt(dk), 32 to 511
-  /// keys, 16 to 128 columns, few queries and heads, causal, masked or not. Short cases find more; these tell how large
+  /// One case in 16 as models and their test-suites have them: Gaussian scores and values, scale 1/sqrt(dk), 8 to 511
+  /// keys, 32 to 128 columns, few queries and heads, causal, masked or not. Short cases find more; these tell how large
   /// errors usually are.
   DrawnAttention& sometimes_of_model_size();
   /// No mask, no causal form: Attention(Q, K, V) of the documents.

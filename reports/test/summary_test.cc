@@ -47,6 +47,8 @@ TEST(Summary, FollowsTheContractsRules) {
   EXPECT_EQ(verdict_of(tally(5, 0, 1, 1, 1)), Outcome::inconclusive);
   EXPECT_EQ(verdict_of(tally(5, 0, 1, 1, 0)), Outcome::held);
   EXPECT_EQ(verdict_of(tally(0, 0, 1, 1, 0)), Outcome::inconclusive);
+  EXPECT_EQ(verdict_of(tally(0, 0, 2, 1, 0)), Outcome::skipped)
+      << "of a kernel without masks a row without keys is excused";
   EXPECT_EQ(verdict_of(tally(0, 0, 0, 1, 0)), Outcome::inconclusive);
   EXPECT_EQ(verdict_of(tally(0, 0, 1, 0, 0)), Outcome::skipped);
   EXPECT_EQ(verdict_of(tally(0, 0, 0, 0, 0)), Outcome::inconclusive);

@@ -177,7 +177,8 @@ TEST(ToleranceRows, ToCopyAcceptWhatTestSuitesDraw) {
   EXPECT_EQ(rows[0].caution(), "");
   const Tolerance tolerance = rows[0].tolerance;
   for (const Case& c : {of_a_suite(2, 8, 8, 8), of_a_suite(4, 64, 64, 32), of_a_suite(2, 128, 512, 64),
-                        of_a_suite(1, 32, 2048, 64), of_a_suite(2, 128, 256, 128)}) {
+                        of_a_suite(1, 32, 2048, 64), of_a_suite(2, 128, 256, 128), of_a_suite(4, 128, 16, 64),
+                        of_a_suite(4, 128, 16, 128), of_a_suite(4, 128, 64, 128)}) {
     Case wide = c;  // in double, whose errors are nothing beside those of float
     for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
       wide[slot] = Tensor(DType::f64, c[slot].shape());
