@@ -1,8 +1,9 @@
-#!/bin/bash -eu
+#!/bin/bash
 # shellcheck disable=SC2016  # $ORIGIN is the loader's
 # Builds the fuzz targets as OSS-Fuzz and ClusterFuzzLite want them: CC, CXX, CFLAGS, CXXFLAGS, LIB_FUZZING_ENGINE, SRC,
 # WORK and OUT are set by their image. Leaves in OUT each target with its dictionary and its corpus as NAME_seed_corpus.zip,
 # and in OUT/lib the libraries that the image that runs them does not have.
+set -eu  # here and not in the first line: whoever runs it as "bash build.sh" is to be stopped too
 source=${ATTEST_SOURCE:-$SRC/attest}
 build=$WORK/attest
 mapfile -t targets < <(sed -n 's/^attest_fuzz_target(\([a-z_]*\) .*/\1/p' "$source/fuzz/targets/CMakeLists.txt")

@@ -1,13 +1,6 @@
 # Runs .clusterfuzzlite/build.sh with what ClusterFuzzLite's image sets, on one target, and fuzzes with what it leaves.
 # The script and the image's conventions are tested; the image is not here.
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    string(JOIN " " line ${ARGN})
-    message(FATAL_ERROR "${line}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../../reports/test/run.cmake")
 
 set(out "${FOLDER}/out")
 file(REMOVE_RECURSE "${FOLDER}")
