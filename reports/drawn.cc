@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 
 #include "property.h"
@@ -15,7 +17,40 @@ std::int64_t enough_of(std::int64_t cases) {
   return std::min<std::int64_t>(10, cases / 50);
 }
 
-std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally) {
+namespace {
+
+/// Every word of the want is of a mask.
+bool is_about_masks(const Want& want) {
+  return std::ranges::all_of(want.any_of | std::views::split(' '), [](const auto& word) {
+    return std::string_view(word.begin(), word.end()).starts_with("mask:");
+  });
+}
+
+/// "a, b and c"; of more than four the first three and how many more there are.
+std::string some_of(const std::set<std::string>& names) {
+  const std::size_t shown = names.size() > 4 ? 3 : names.size();
+  std::string text;
+  std::size_t i = 0;
+  for (const std::string& name : names) {
+    if (i == shown) break;
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + one_line(name);
+    ++i;
+  }
+  return shown < names.size() ? fmt::format("{} and {} more in the report", text, names.size() - shown) : text;
+}
+
+}  // namespace
+
+bool rules_masks_out(const std::string& manifest) {
+  const auto json = nlohmann::json::parse(manifest, nullptr, /*allow_exceptions=*/false);
+  const auto empty = [&](const char* list) {
+    const auto found = json.find(list);
+    return found != json.end() && found->is_array() && found->empty();
+  };
+  return json.is_object() && empty("masks") && empty("causal");
+}
+
+std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally, bool masks_ruled_out) {
   const auto property = std::ranges::find(catalogue(), subject.property, &Property::name);
   if (property == catalogue().end() || tally.drawn.empty()) return {};
   std::vector<Scarce> scarce;
@@ -23,8 +58,9 @@ std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally) {
   for (const Want& want : (*property)->wants) {
     const std::int64_t cases = tally.drawn_of(want.any_of);
     if (cases >= enough) continue;
-    scarce.push_back(
-        {subject.property, subject.kernel, subject.dtype, std::string(want.what), cases, tally.judged(), enough});
+    scarce.push_back({subject.property, subject.kernel, subject.dtype, std::string(want.what), cases, tally.judged(),
+                      enough,
+                      /*ruled_out=*/masks_ruled_out && cases == 0 && is_about_masks(want)});
   }
   return scarce;
 }
@@ -32,7 +68,12 @@ std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally) {
 std::vector<std::string> warning_lines(const std::vector<Scarce>& scarce) {
   std::map<std::string, const Scarce*> scarcest;
   std::map<std::string, std::set<std::pair<std::string, std::string>>> subjects;
+  std::map<std::string, std::set<std::string>> ruled_out;  // properties by kernel
   for (const Scarce& one : scarce) {
+    if (one.ruled_out) {
+      ruled_out[one.kernel].insert(one.property);
+      continue;
+    }
     const Scarce*& kept = scarcest[one.property];
     if (kept == nullptr || one.cases < kept->cases) kept = &one;
     subjects[one.property].emplace(one.kernel, one.dtype);
@@ -45,6 +86,10 @@ std::vector<std::string> warning_lines(const std::vector<Scarce>& scarce) {
                     one_line(property), one_line(one->kernel), one->dtype, one->cases, one->judged,
                     one->cases == 1 ? "has" : "have", one->what, one->enough,
                     more == 0 ? "" : fmt::format("; the same for {} more in the report", more)));
+  }
+  for (const auto& [kernel, properties] : ruled_out) {
+    lines.push_back(fmt::format("note on {}: its manifest rules masks out; judged without a mask: {}\n",
+                                one_line(kernel), some_of(properties)));
   }
   return lines;
 }

@@ -18,6 +18,7 @@ struct Scarce {
   std::int64_t cases = 0;   ///< judged cases that have it
   std::int64_t judged = 0;  ///< all judged cases
   std::int64_t enough = 0;  ///< so many would have done
+  bool ruled_out = false;   ///< the kernel's manifest lets no case have it
 };
 
 /// How many judged cases of a wanted kind mean something where `cases` were asked for: 10, with which a fault that
@@ -28,9 +29,15 @@ struct Scarce {
 
 /// What was scarce for one subject; nothing for a property that is not in the catalogue, for captured cases and where
 /// no case was judged, which the verdict says already.
-[[nodiscard]] std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally);
+/// `masks_ruled_out`: as rules_masks_out says of the kernel's manifest.
+[[nodiscard]] std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally, bool masks_ruled_out = false);
 
-/// A line for each property, with its scarcest subject and how many more there are.
+/// The manifest (JSON, as a journal has it) lists neither a kind of mask nor a causal form, so that no case that the
+/// kernel is sent has a mask. False where it does not say.
+[[nodiscard]] bool rules_masks_out(const std::string& manifest);
+
+/// A line for each property, with its scarcest subject and how many more there are; then one for each kernel whose
+/// manifest rules out what properties are about, of which its user has nothing to be warned.
 [[nodiscard]] std::vector<std::string> warning_lines(const std::vector<Scarce>& scarce);
 
 /// Counts of a whole run, of all of its kernels. A case counts for every kernel that was judged on it.

@@ -101,8 +101,8 @@ std::string scarce_table(const Summary& summary) {
     html += fmt::format(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td><td "
         "class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
-        escaped(one.property), escaped(one.kernel), escaped(one.dtype), escaped(one.what), one.cases, one.judged,
-        one.enough);
+        escaped(one.property), escaped(one.kernel), escaped(one.dtype),
+        escaped(one.what) + (one.ruled_out ? " (ruled out by the manifest)" : ""), one.cases, one.judged, one.enough);
   }
   return html + "</tbody></table></div>";
 }

@@ -168,6 +168,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   }
   for (auto& [key, properties] : by_kernel) {
     const auto& [id, rank, dtype] = key;
+    const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+    const bool masks_ruled_out = record != journal.kernels.end() && rules_masks_out(record->manifest);
     KernelSummary kernel{
         .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
     for (auto& [name, property] : properties) {
@@ -182,7 +184,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       if (alarmed && !folder.empty() && std::filesystem::exists(folder / alarm)) property.alarm_case = alarm;
       // A property's name says there only whose cases they are.
       if (summary.against.empty())
-        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally))
+        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))
           summary.scarce.push_back(std::move(one));
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
@@ -215,7 +217,7 @@ void write_drawn_totals(JsonWriter& json, const Summary& summary) {
   for (const Scarce& one : summary.scarce) {
     json.begin_object().member("property", one.property).member("kernel", one.kernel).member("dtype", one.dtype);
     json.member("wants", one.what).member("cases", one.cases).member("judged", one.judged);
-    json.member("enough", one.enough).end_object();
+    json.member("enough", one.enough).member("ruled_out", one.ruled_out).end_object();
   }
   json.end_array();
 }

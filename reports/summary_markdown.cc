@@ -242,9 +242,10 @@ void add_scarce(Page& page, const Summary& summary) {
   std::vector<std::string> entries;
   entries.reserve(summary.scarce.size());
   for (const Scarce& one : summary.scarce) {
-    entries.push_back(fmt::format("- {} by {} in {}: {} of {} judged cases with {}; {} would do\n",
-                                  code_span(one.property), code_span(one.kernel), code_span(one.dtype), one.cases,
-                                  one.judged, one.what, one.enough));
+    entries.push_back(
+        fmt::format("- {} by {} in {}: {} of {} judged cases with {}; {}\n", code_span(one.property),
+                    code_span(one.kernel), code_span(one.dtype), one.cases, one.judged, one.what,
+                    one.ruled_out ? "the manifest rules them out" : fmt::format("{} would do", one.enough)));
   }
   page.section("Drawn too rarely", share_of_scarce, "entries",
                "That these held says little: few of their cases are of the kind that they are about.\n\n", entries);

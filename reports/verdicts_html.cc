@@ -122,7 +122,8 @@ std::string headline_html(const Summary& summary) {
         "both are allowed. Which of the two is wrong, a run without <code>--against</code> tells.</p>",
         escaped(summary.against));
   }
-  if (!summary.scarce.empty()) {
+  // What the manifest rules out is no shortcoming of the run; it stands with what was not covered.
+  if (!std::ranges::all_of(summary.scarce, &Scarce::ruled_out)) {
     html +=
         "<p class=\"warning\">Some properties were judged on too few cases of the kind that they are about: see <a "
         "href=\"#drawn\">what was drawn</a>.</p>";

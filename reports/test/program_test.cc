@@ -274,7 +274,7 @@ TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   EXPECT_NE(replay.output.find("alarm: 0 of "), std::string::npos) << replay.output;
 }
 
-// The manifest of this kernel rules masks out, and with them what the property is about.
+// The manifest of the first kernel rules masks out, and with them what the property is about.
 TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "maskless", "1.0");
@@ -282,14 +282,25 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   const std::string check = "$attest check --property masked.query-deletion --dtype f64 ";
   const ShellResult warned = shell(folder, check + "--cases 200 --out run --kernel " + kernel);
   EXPECT_EQ(warned.status, 0) << warned.output;
-  EXPECT_NE(warned.output.find("warning: masked.query-deletion says little about maskless in f64: 0 of its "),
+  EXPECT_NE(warned.output.find("note on maskless: its manifest rules masks out; judged without a mask: "
+                               "masked.query-deletion\n"),
             std::string::npos)
       << warned.output;
+  EXPECT_EQ(warned.output.find("warning"), std::string::npos) << warned.output;
   const auto summary = summary_of(folder, "run");
   EXPECT_EQ(summary["verdict"], "held");
   EXPECT_EQ(summary["warnings"][0]["kernel"], "maskless");
   EXPECT_EQ(summary["warnings"][0]["cases"], 0);
   EXPECT_GT(summary["drawn"]["run"]["cases"]["mask"]["none"], 0);
+  // One that lists masks and refuses them.
+  const ShellResult refusing = shell(
+      folder,
+      R"(sed -e "s/'masks': \[\]/'masks': ['bool']/" -e 's/maskless/refusing/' -e 's/scale=1.0):/scale=1.0, mask=None):\n)"
+      R"(    if mask is not None: raise attest_adapter.Unsupported("not written")/' maskless.py > refusing.py && )" +
+          check + "--cases 200 --out refusing --kernel 'exec:/usr/bin/python3 refusing.py'");
+  EXPECT_NE(refusing.output.find("warning: masked.query-deletion says little about refusing in f64: 0 of its "),
+            std::string::npos)
+      << refusing.output;
   const ShellResult few = shell(folder, check + "--cases 40 --out few --kernel " + kernel);
   EXPECT_EQ(few.output.find("warning"), std::string::npos) << few.output;
   const ShellResult quiet = shell(folder, check + "--cases 200 --quiet --out quiet --kernel " + kernel);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "fakes.h"
 #include "html.h"
 #include "run_folder.h"
+#include "summary_markdown.h"
 #include "table.h"
 
 namespace attest {
@@ -187,6 +189,40 @@ TEST(Warnings, AreOneLineAPropertyAndChangeNothingElse) {
   EXPECT_NE(page.find("were judged on too few cases"), std::string::npos);
   EXPECT_NE(page.find("Too few judged cases"), std::string::npos);
   EXPECT_EQ(page.find("<b>"), std::string::npos);
+}
+
+TEST(Warnings, AreOneLineForAKernelWhoseManifestRulesMasksOut) {
+  const auto summary_with = [](const std::string& manifest) {
+    Journal journal = journal_of({{{"masked.query-deletion", "builtin:a", "f32"}, masked(0, 500, 0)},
+                                  {{"masked.query-deletion", "builtin:a", "f64"}, masked(0, 500, 0)},
+                                  {{"self.is-attention", "builtin:a", "f32"}, masked(0, 500, 0)},
+                                  {{"attention.oracle", "builtin:a", "f32"}, masked(0, 500, 0)}});
+    journal.kernels = {{"builtin:a", manifest, ""}};
+    return std::pair(summarise(journal, ""), journal);
+  };
+  const auto [summary, journal] = summary_with(R"({"masks":[],"causal":[]})");
+  const std::string text = warning_text(summary);
+  EXPECT_NE(text.find("note on builtin:a: its manifest rules masks out; judged without a mask: masked.query-deletion "
+                      "and self.is-attention\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("warning: masked"), std::string::npos) << text;
+  EXPECT_EQ(text.find("warning: self"), std::string::npos) << text;
+  EXPECT_NE(text.find("warning: attention.oracle says little"), std::string::npos) << "no manifest rules scores out";
+  // What was not covered stands in what is kept all the same.
+  const auto json = nlohmann::json::parse(to_json(summary))["warnings"];
+  EXPECT_EQ(std::ranges::count_if(json, [](const auto& one) { return one["ruled_out"] == true; }), 3) << json;
+  EXPECT_NE(html_page(summary, journal, "run").find("a mask that hides keys (ruled out by the manifest)"),
+            std::string::npos);
+  EXPECT_NE(to_markdown(summary, journal, "run").find("with a mask that hides keys; the manifest rules them out"),
+            std::string::npos);
+  // A causal form or masks of one kind bring masks; so may a manifest that does not say.
+  for (const char* manifest : {R"({"masks":[],"causal":["top-left"]})", R"({"masks":["bool"],"causal":[]})",
+                               R"({"masks":[]})", R"({"masks":"none","causal":[]})", "[]", ""}) {
+    const std::string warned = warning_text(summary_with(manifest).first);
+    EXPECT_NE(warned.find("warning: masked.query-deletion says little"), std::string::npos) << manifest << warned;
+    EXPECT_EQ(warned.find("note on"), std::string::npos) << manifest << warned;
+  }
 }
 
 TEST(Drawn, IsReportedByKindAndByPropertyWithWhatWasNeverDrawn) {
