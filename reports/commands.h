@@ -6,6 +6,7 @@
 namespace attest {
 
 int check_command(const Options& options, int argc, const char* const* argv);
+int init_command(const Options& options);
 int list_command(const Options& options);
 int replay_command(const Options& options);
 int merge_command(const Options& options);

@@ -133,6 +133,8 @@ Completions completions_of(const OptionRow& row) {
   if (value == "KERNEL") return {.words = known_kernels(), .files = true};
   if (value == "GLOB") return {.words = row.flags == "--kernel" ? planted_names() : property_names()};
   if (value == "ENGINE") return {.words = {engine_names.begin(), engine_names.end()}};
+  if (value == "LANGUAGE") return {.words = {language_names.begin(), language_names.end()}};
+  if (value == "SERVICE") return {.words = {ci_service_names.begin(), ci_service_names.end()}};
   if (value == "WHAT") return {.words = objective_names()};
   if (value == "DTYPE") return {.words = dtype_names(), .listed = true};
   if (value == "HYPOTHESIS") return {.words = hypothesis_names()};

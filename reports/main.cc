@@ -42,6 +42,8 @@ int run(int argc, char** argv) {
   switch (options.command) {
     case Command::check:
       return check_command(options, argc, argv);
+    case Command::init:
+      return init_command(options);
     case Command::list:
       return list_command(options);
     case Command::replay:

@@ -56,6 +56,12 @@ void refuse_contradictions(const Options& options) {
 }
 
 void refuse_missing(const Options& options) {
+  if (options.command == Command::init && (options.inputs.size() != 1 || options.inputs.front().empty())) {
+    throw UsageError(fmt::format("attest init takes one DIR, the folder to write into{}",
+                                 options.inputs.empty()       ? ""
+                                 : options.inputs.size() == 1 ? ", not an empty name"
+                                                              : fmt::format(", not {}", options.inputs.size())));
+  }
   if (options.command == Command::replay && options.inputs.size() != 1) {
     throw UsageError(fmt::format("attest replay takes one CASE file, not {}", options.inputs.size()));
   }

@@ -14,10 +14,10 @@ namespace {
 
 using Text = const std::string&;
 
-constexpr unsigned check = on(Command::check), list = on(Command::list), replay = on(Command::replay),
-                   merge = on(Command::merge), report = on(Command::report), compare = on(Command::compare),
-                   audit = on(Command::audit), probe = on(Command::probe), prove = on(Command::prove),
-                   fuzz = on(Command::fuzz), tolerance = on(Command::tolerance);
+constexpr unsigned init = on(Command::init), check = on(Command::check), list = on(Command::list),
+                   replay = on(Command::replay), merge = on(Command::merge), report = on(Command::report),
+                   compare = on(Command::compare), audit = on(Command::audit), probe = on(Command::probe),
+                   prove = on(Command::prove), fuzz = on(Command::fuzz), tolerance = on(Command::tolerance);
 
 constexpr OptionRow rows[] = {
     {check, "--kernel", "KERNEL", Takes::one,
@@ -214,6 +214,12 @@ constexpr OptionRow rows[] = {
      "the journal to write; with a slash at its end, a run's folder: the journal, the cases that the parts saved, the "
      "worst case of each cell of campaigns, and a report",
      [](Options& o, Text t) { o.output = t; }},
+    {init, "--language", "LANGUAGE", Takes::one, "of the kernel: c, cpp or python (default: c)",
+     [](Options& o, Text t) { o.language = language_named(t); }},
+    {init, "--ci", "SERVICE", Takes::one, "whose job to write: github, gitlab or none (default: github)",
+     [](Options& o, Text t) { o.ci_service = ci_service_named(t); }},
+    {init, "DIR", "", Takes::several, "the folder to write into; it is made where it is not there",
+     [](Options& o, Text t) { o.inputs.emplace_back(t); }},
     {replay, "CASE", "", Takes::several, "the case file", [](Options& o, Text t) { o.inputs.emplace_back(t); }},
     {compare, "RUN", "", Takes::several,
      "two runs, the earlier one first: a run folder, a journal file or a file of tolerances each",
@@ -223,6 +229,11 @@ constexpr OptionRow rows[] = {
 };
 
 constexpr CommandRow commands[] = {
+    {Command::init, "init", "attest init DIR [OPTIONS]",
+     "Writes a kernel to begin with, the script that builds and checks it, attest.sh, and a CI job that runs the "
+     "script "
+     "on every push. Overwrites nothing.",
+     "attest init ../mine --language python --ci gitlab"},
     {Command::check, "check", "attest check [OPTIONS]",
      "Checks kernels against every property and writes a run folder with a journal, cases, a summary and a report. The "
      "report counts what was drawn; a warning names each property that was judged on too few cases of the kind that it "

@@ -100,13 +100,32 @@ void add_dtypes(Options& options, Text text) {
   }
 }
 
+namespace {
+
+/// Of a word among those that the option knows.
+template <std::size_t Count>
+std::size_t place_of(std::string_view option, Text word, const std::array<std::string_view, Count>& known) {
+  const auto found = std::ranges::find(known, word);
+  if (found == known.end())
+    throw UsageError(fmt::format("unknown {} {}{}", option, in_quotes(word), suggestion(word, known)));
+  return static_cast<std::size_t>(found - known.begin());
+}
+
+}  // namespace
+
 bool is_libfuzzer(Text text) {
-  if (text == engine_names[0]) return false;
-  if (text != engine_names[1])
-    throw UsageError(fmt::format("unknown --engine {}{}", in_quotes(text), suggestion(text, engine_names)));
+  if (place_of("--engine", text, engine_names) == 0) return false;
   if (!has_libfuzzer())
     throw UsageError("--engine libfuzzer: this build has no libFuzzer; install libclang-rt-19-dev and build again");
   return true;
+}
+
+Language language_named(Text text) {
+  return static_cast<Language>(place_of("--language", text, language_names));
+}
+
+CiService ci_service_named(Text text) {
+  return static_cast<CiService>(place_of("--ci", text, ci_service_names));
 }
 
 void set_shard(Options& options, Text text) {

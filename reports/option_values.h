@@ -23,6 +23,9 @@ template <class Integer>
 [[nodiscard]] std::uint64_t memory_size(std::string_view option, const std::string& text);
 /// Whether --engine is libfuzzer.
 [[nodiscard]] bool is_libfuzzer(const std::string& text);
+/// Of --language and --ci.
+[[nodiscard]] Language language_named(const std::string& text);
+[[nodiscard]] CiService ci_service_named(const std::string& text);
 /// Five whole numbers.
 [[nodiscard]] ProofShape proof_shape(std::string_view option, const std::string& text);
 /// Anything but nothing.

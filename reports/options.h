@@ -14,10 +14,26 @@
 #include "attest/journal.h"
 #include "attest/kernel_under_test.h"
 #include "proofs/formal_case.h"
+#include "starter.h"
 
 namespace attest {
 
-enum class Command { none, check, list, replay, merge, report, compare, bench, audit, probe, prove, fuzz, tolerance };
+enum class Command {
+  none,
+  init,
+  check,
+  list,
+  replay,
+  merge,
+  report,
+  compare,
+  bench,
+  audit,
+  probe,
+  prove,
+  fuzz,
+  tolerance
+};
 
 /// Everything the command line can say. Which fields a command reads is in the table of option_table.cc.
 struct Options {
@@ -62,13 +78,17 @@ struct Options {
   bool quiet = false;
   bool alarm = false;  ///< raise the alarm beside the verdict
 
+  Language language = Language::c;           ///< of a new project
+  CiService ci_service = CiService::github;  ///< the same
+
   bool list_kernels = false, list_properties = false, list_dtypes = false;
   bool json = false, markdown = false, csv = false, toml = false;
   std::filesystem::path junit, sarif, summary_file;  ///< to write besides; empty: none
 
-  std::vector<std::filesystem::path> inputs;  ///< positional: CASE of replay, RUN of merge, report and compare
-  std::filesystem::path output;               ///< -o
-  std::vector<std::string> passed_on;         ///< bench: the arguments for the benchmark programs
+  std::vector<std::filesystem::path>
+      inputs;                          ///< positional: DIR of init, CASE of replay, RUN of merge, report and compare
+  std::filesystem::path output;        ///< -o
+  std::vector<std::string> passed_on;  ///< bench: the arguments for the benchmark programs
 
   /// For opening kernels: what the command line says of their processes, and the program's interrupt.
   [[nodiscard]] KernelOptions kernel_options() const;

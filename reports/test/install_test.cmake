@@ -53,13 +53,17 @@ endforeach()
 
 run("${prefix}/bin/attest" check --kernel "${project}/libmine.so" --dtype f32 --cases 200 --out "${FOLDER}/run")
 
+# A new project finds the headers and the program beside the program that wrote it.
+run("${prefix}/bin/attest" init "${FOLDER}/new")
+run(sh -ec "cd '${FOLDER}/new' && sed -i -e 's/--cases [0-9]*/--cases 20/' -e 's|^cc |${C_COMPILER} |' attest.sh && sh attest.sh --dtype f32")
+
 # PKG_CONFIG is empty where there is none.
 if(PKG_CONFIG)
   file(GLOB_RECURSE found "${prefix}/attest.pc")
   get_filename_component(folder "${found}" DIRECTORY)
   set(flags "env PKG_CONFIG_PATH='${folder}' '${PKG_CONFIG}'")
   run(sh -ec "cd '${FOLDER}'
-    '${C_COMPILER}' -shared -fPIC $(${flags} --cflags attest) -o libplain.so '${SOURCE}/user_project/mine.c' -lm
+    '${C_COMPILER}' -shared -fPIC $(${flags} --cflags attest) -o libplain.so '${SOURCE}/../starter/mine.c' -lm
     $(${flags} --variable=program attest) check --kernel ./libplain.so --dtype f32 --cases 5 --out plain
     '${CXX_COMPILER}' $(${flags} --cflags attest-properties) -o plain_test '${EXAMPLE}' $(${flags} --libs attest-properties) -lgtest_main -lgtest
     ./plain_test")

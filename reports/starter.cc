@@ -1,0 +1,98 @@
+#include "starter.h"
+
+#include <fmt/format.h>
+
+#include "run_folder.h"
+
+// The assembler copies the files' bytes into the program.
+#define ATTEST_STARTER_FILE(name, file)                                                                               \
+  asm(".section .rodata\n.global attest_starter_" #name "_begin, attest_starter_" #name "_end\nattest_starter_" #name \
+      "_begin:\n.incbin \"" ATTEST_STARTER_FOLDER file "\"\nattest_starter_" #name "_end:\n.text\n");                 \
+  extern "C" const char attest_starter_##name##_begin[], attest_starter_##name##_end[];
+
+ATTEST_STARTER_FILE(c, "/mine.c")
+ATTEST_STARTER_FILE(python, "/mine.py")
+ATTEST_STARTER_FILE(script, "/attest.sh.in")
+ATTEST_STARTER_FILE(github, "/github-actions.yml")
+ATTEST_STARTER_FILE(gitlab, "/gitlab-ci.yml")
+
+namespace attest {
+namespace {
+
+/// What stands in the files otherwise is of C.
+struct Traits {
+  std::string_view file, build, kernel, packages, cases;
+};
+
+constexpr std::string_view packages_of_c = "gcc libc6-dev";
+
+Traits traits_of(Language language) {
+  switch (language) {
+    case Language::c:
+      return {"mine.c", "cc -O2 -shared -fPIC -I \"$include\" -o libmine.so mine.c -lm", "./libmine.so", packages_of_c,
+              "4000"};
+    case Language::cpp:
+      return {"mine.cpp", "c++ -O2 -shared -fPIC -I \"$include\" -o libmine.so mine.cpp", "./libmine.so", "g++",
+              "4000"};
+    case Language::python:
+      break;
+  }
+  // A process is slower than a library.
+  return {"mine.py", "", "'exec:python3 mine.py'", "python3-numpy", "1000"};
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+std::string script_of(const Traits& traits, const std::filesystem::path& home) {
+  std::string text(attest_starter_script_begin, attest_starter_script_end);
+  replace_all(text, "@HOME@",
+              home.empty() ? ": \"${ATTEST:?must name the folder that Attest was cloned or installed to}\""
+                           : fmt::format("[ -n \"${{ATTEST:-}}\" ] || ATTEST={}", shell_quoted(home.string())));
+  replace_all(text, "@BUILDS@", traits.build.empty() ? "Checks the kernel" : "Builds the kernel and checks it");
+  replace_all(text, "@BUILD@\n\n", traits.build.empty() ? "" : fmt::format("{}\n\n", traits.build));
+  replace_all(text, "@KERNEL@", traits.kernel);
+  replace_all(text, "@CASES@", traits.cases);
+  return text;
+}
+
+std::string job_of(CiService service, const Traits& traits, const std::string& repository) {
+  const bool github = service == CiService::github;
+  std::string text = github ? std::string(attest_starter_github_begin, attest_starter_github_end)
+                            : std::string(attest_starter_gitlab_begin, attest_starter_gitlab_end);
+  replace_all(text, packages_of_c, traits.packages);
+  if (repository.empty()) return text;
+  // A variable of the service still goes before it.
+  if (github) {
+    replace_all(text, "${{ vars.ATTEST_REPOSITORY }}",
+                fmt::format("${{{{ vars.ATTEST_REPOSITORY || '{}' }}}}", repository));
+  } else {
+    replace_all(text, "\nstages:", fmt::format("\nvariables:\n  ATTEST_REPOSITORY: {}\nstages:", repository));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string public_address(std::string_view address) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._~-";
+  const bool is_public = address.starts_with("https://") && address.find_first_not_of(plain) == std::string_view::npos;
+  return std::string(is_public ? address : "");
+}
+
+std::vector<StarterFile> starter_files(Language language, CiService service, const Origin& origin) {
+  const Traits traits = traits_of(language);
+  std::string kernel = language == Language::python
+                           ? std::string(attest_starter_python_begin, attest_starter_python_end)
+                           : std::string(attest_starter_c_begin, attest_starter_c_end);
+  std::vector<StarterFile> files{{traits.file, std::move(kernel)},
+                                 {"attest.sh", script_of(traits, origin.home), /*executable=*/true}};
+  if (service == CiService::none) return files;
+  files.push_back({service == CiService::github ? ".github/workflows/attest.yml" : ".gitlab-ci.yml",
+                   job_of(service, traits, origin.repository)});
+  return files;
+}
+
+}  // namespace attest
