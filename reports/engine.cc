@@ -49,6 +49,13 @@ int shrink_budget(Violation violation) {
   }
 }
 
+/// What costs a kernel its process.
+bool is_death(const Verdict& verdict) {
+  return verdict.outcome == Outcome::violated &&
+         (verdict.violation == Violation::died || verdict.violation == Violation::timed_out ||
+          verdict.violation == Violation::malformed);
+}
+
 std::string_view kinds_of(const Case& c) {
   const auto kinds = c.metadata.find("kinds");
   return kinds == c.metadata.end() ? std::string_view() : kinds->second;
@@ -139,6 +146,7 @@ class Engine::Job {
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<FindingRecord> findings;
     const bool reachable = has_operation(kernel.manifest(), cell.property->operation);
+    const GivenUp* given_up = nullptr;
     const auto [index_of_shard, shards] = engine_.plan_.shard;
     const std::int64_t to_own = (index_of_shard - batch.first_k % shards + shards) % shards;
     for (std::int64_t k = batch.first_k + to_own; k < batch.last_k; k += shards) {
@@ -146,6 +154,11 @@ class Engine::Job {
       if (engine_.stopping()) throw Abandoned();
       if (!reachable) {
         batch.tally.skip(1, fmt::format("has no {} entry", name_of(cell.property->operation)));
+        continue;
+      }
+      if (given_up == nullptr) given_up = &engine_.given_up(index, cell.dtype, watched);
+      if (given_up->cell != nullptr && (given_up->cell != &cell || k > given_up->behind)) {
+        batch.tally.skip(1, given_up->reason);
         continue;
       }
       std::optional<Case>& made = cases[static_cast<std::size_t>((k - unit.first_k) / shards)];
@@ -211,6 +224,9 @@ Engine::Engine(const Plan& plan, const Road& road, const RunFolder& folder, Jour
     found_[{finding.subject, finding.verdict.outcome}].push_back(finding.k);
   }
   for (auto& [subject, ks] : found_) std::ranges::sort(ks);
+  for (const Cell& cell : cells_) {
+    for (const std::size_t index : cell.kernels) given_up_[{index, cell.dtype}];
+  }
   for (std::size_t kernel = 0; kernel < plan_.kernels.size(); ++kernel) load_cases_.push_back(load_case_of(kernel));
 }
 
@@ -226,6 +242,34 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
     }
   }
   return std::nullopt;
+}
+
+const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& kernel) {
+  GivenUp& given_up = given_up_.at({index, dtype});
+  const std::lock_guard lock(given_up.mutex);
+  if (given_up.known) return given_up;
+  const auto is_asked = [&](const Cell& cell) {
+    return cell.dtype == dtype && std::ranges::count(cell.kernels, index) > 0 &&
+           has_operation(kernel.manifest(), cell.property->operation);
+  };
+  const auto cell = std::ranges::find_if(cells_, is_asked);
+  int deaths = 0;
+  // Captured cases are few, and each was asked for by name.
+  const bool asks = plan_.captured.empty() && cell != cells_.end();
+  for (std::int64_t k = 0; asks && k < cases_per_cell_ && deaths < deaths_until_given_up; ++k) {
+    const Verdict verdict = road_.check(*cell->property, kernel, arranged(case_of(*cell, k), kernel.manifest()));
+    if (verdict.outcome == Outcome::skipped) continue;
+    if (!is_death(verdict)) break;
+    given_up.behind = k;
+    ++deaths;
+  }
+  if (deaths == deaths_until_given_up) {
+    given_up.cell = &*cell;
+    given_up.reason = fmt::format("not asked: it crashed, hung or gave no answer in all of the first cases of {}",
+                                  cell->property->name);
+  }
+  given_up.known = true;
+  return given_up;
 }
 
 bool Engine::stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const {

@@ -68,6 +68,11 @@ void add_load_finding(Verdict& verdict, const std::string& finding);
 /// In the metadata of a saved case: its verdict is about the loading of the kernel.
 inline constexpr const char* at_load_key = "at_load";
 
+/// A kernel is not asked any more in a dtype where each of the first cases that it took, as many as this, cost it its
+/// process: it crashed, hung or answered with no reply that can be read. What follows is skipped with that reason. A
+/// crash costs the start of a process, and a hang a whole time limit, at every one of tens of thousands of cases.
+inline constexpr int deaths_until_given_up = 8;
+
 /// Told of what happens, one thread at a time.
 class Observer {
  public:
@@ -103,7 +108,17 @@ class Engine {
     const Cell* cell;
     std::int64_t first_k, last_k;
   };
+  /// Whether a kernel is given up in a dtype. It follows from the plan and the kernel alone, so that jobs, shards and
+  /// resumed runs agree: whoever comes first asks, whatever cases are its own.
+  struct GivenUp {
+    std::mutex mutex;
+    bool known = false;
+    const Cell* cell = nullptr;  ///< of the cases that it was asked; nullptr: it is not given up
+    std::int64_t behind = 0;     ///< the last of them
+    std::string reason;
+  };
   [[nodiscard]] std::optional<Unit> next_unit();
+  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, Kernel& kernel);
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;
@@ -126,6 +141,7 @@ class Engine {
   /// By kernel: the case that what is to be said of its loading is said at, its first whatever the jobs and shards;
   /// nothing where there is nothing to be said.
   std::vector<std::optional<std::pair<std::size_t, std::int64_t>>> load_cases_;
+  std::map<std::pair<std::size_t, DType>, GivenUp> given_up_;     ///< of every kernel and dtype of cells_
   std::map<Subject, std::map<std::int64_t, std::int64_t>> done_;  ///< finished ranges: first k → last k
 
   std::mutex mutex_;  ///< guards all below, the journal and the observer

@@ -55,6 +55,67 @@ std::string canonical_text(const std::vector<Journal>& parts) {
 
 constexpr std::int64_t cases = 64 * 6 + 11;
 
+/// The road of fakes, but that fake:a dies at each k below `alive`, and in bf16 at every one that is not skipped.
+Road deadly_road(std::int64_t alive) {
+  Road road = fake::road();
+  road.check = [alive](const Property&, Kernel& kernel, const Case& c) {
+    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    Verdict verdict = fake::verdict_at(k);
+    const bool dies = kernel.id() == "fake:a" && (k < alive || c.dtype() == DType::bf16);
+    if (!dies || verdict.outcome == Outcome::skipped) return verdict;
+    return Verdict{.outcome = Outcome::violated,
+                   .violation = k % 2 == 0 ? Violation::died : Violation::timed_out,
+                   .reason = "it is gone"};
+  };
+  return road;
+}
+
+TEST(Engine, GivesUpAKernelThatNeverAnswers) {
+  const Folder folder;
+  const Ran ran = run_in(folder.path(), plan_of(cases), deadly_road(7));
+  int given_up = 0;
+  for (const BatchRecord& batch : parse_journal(canonical_text({ran.journal}), "canonical").batches) {
+    const bool dead = batch.subject.kernel == "fake:a" && batch.subject.dtype == "bf16";
+    // k = 4 is skipped by itself, so that the eighth death is at 8.
+    const bool first = batch.subject.property == "fake.first";
+    EXPECT_EQ(batch.tally.cases(), cases);
+    if (!dead) {
+      EXPECT_GT(batch.tally.held, cases / 2) << batch.subject.kernel << batch.subject.dtype;
+      continue;
+    }
+    EXPECT_EQ(batch.tally.violated, first ? 8 : 0);
+    EXPECT_EQ(batch.tally.judged(), batch.tally.violated);
+    ++given_up;
+  }
+  EXPECT_EQ(given_up, 2);
+}
+
+TEST(Engine, GivesUpTheSameCasesInEveryShardAndJob) {
+  const Folder whole, again, part_0, part_1, part_2;
+  const Road road = deadly_road(7);
+  const std::string expected = canonical_text({run_in(whole.path(), plan_of(cases), road).journal});
+  EXPECT_NE(expected.find("in all of the first cases of fake.first"), std::string::npos);
+  EXPECT_EQ(canonical_text({run_in(again.path(), plan_of(cases, 3), road).journal}), expected);
+  EXPECT_EQ(canonical_text({run_in(part_0.path(), plan_of(cases, 2, {0, 3}), road).journal,
+                            run_in(part_1.path(), plan_of(cases, 1, {1, 3}), road).journal,
+                            run_in(part_2.path(), plan_of(cases, 1, {2, 3}), road).journal}),
+            expected);
+}
+
+TEST(Engine, GivesUpNoneThatAnswersOnce) {
+  const Folder folder;
+  // The first eight cases that it takes are 0 to 3 and 5 to 8.
+  const auto judged_with = [&](std::int64_t alive) {
+    std::int64_t judged = 0;
+    for (const BatchRecord& batch : run_in(folder.path(), plan_of(cases), deadly_road(alive)).journal.batches) {
+      if (batch.subject == Subject{"fake.second", "fake:a", "f32"}) judged += batch.tally.judged();
+    }
+    return judged;
+  };
+  EXPECT_GT(judged_with(8), cases / 2);
+  EXPECT_EQ(judged_with(9), 0);
+}
+
 TEST(Engine, TakesEveryCaseOnce) {
   const Folder folder;
   const Plan plan = plan_of(cases);
