@@ -55,13 +55,14 @@ std::string canonical_text(const std::vector<Journal>& parts) {
 
 constexpr std::int64_t cases = 64 * 6 + 11;
 
-/// The road of fakes, but that fake:a dies at each k below `alive`, and in bf16 at every one that is not skipped.
-Road deadly_road(std::int64_t alive) {
+/// The road of fakes, but that fake:a dies at each k below `alive` other than `answered`, and in bf16 at every one that
+/// is not skipped.
+Road deadly_road(std::int64_t alive, std::int64_t answered = -1) {
   Road road = fake::road();
-  road.check = [alive](const Property&, Kernel& kernel, const Case& c) {
+  road.check = [alive, answered](const Property&, Kernel& kernel, const Case& c) {
     const std::int64_t k = std::stoll(c.metadata.at("k"));
     Verdict verdict = fake::verdict_at(k);
-    const bool dies = kernel.id() == "fake:a" && (k < alive || c.dtype() == DType::bf16);
+    const bool dies = kernel.id() == "fake:a" && ((k < alive && k != answered) || c.dtype() == DType::bf16);
     if (!dies || verdict.outcome == Outcome::skipped) return verdict;
     return Verdict{.outcome = Outcome::violated,
                    .violation = k % 2 == 0 ? Violation::died : Violation::timed_out,
@@ -105,15 +106,17 @@ TEST(Engine, GivesUpTheSameCasesInEveryShardAndJob) {
 TEST(Engine, GivesUpNoneThatAnswersOnce) {
   const Folder folder;
   // The first eight cases that it takes are 0 to 3 and 5 to 8.
-  const auto judged_with = [&](std::int64_t alive) {
+  const auto judged_with = [&](std::int64_t alive, std::int64_t answered = -1) {
     std::int64_t judged = 0;
-    for (const BatchRecord& batch : run_in(folder.path(), plan_of(cases), deadly_road(alive)).journal.batches) {
+    for (const BatchRecord& batch :
+         run_in(folder.path(), plan_of(cases), deadly_road(alive, answered)).journal.batches) {
       if (batch.subject == Subject{"fake.second", "fake:a", "f32"}) judged += batch.tally.judged();
     }
     return judged;
   };
   EXPECT_GT(judged_with(8), cases / 2);
   EXPECT_EQ(judged_with(9), 0);
+  EXPECT_GT(judged_with(cases, /*answered=*/2), cases / 2);
 }
 
 TEST(Engine, TakesEveryCaseOnce) {
