@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "text.h"
@@ -89,12 +90,32 @@ std::string kernel_words(const KernelSummary& kernel) {
   return fmt::format("{}{} {}", kernel.name, kernel.id == kernel.name ? "" : " " + kernel.id, kernel.dtype);
 }
 
+namespace {
+
+/// A row of headings over those of the columns; empty where no column has a group.
+std::string groups_html(const std::vector<Column>& columns) {
+  if (std::ranges::all_of(columns, [](const Column& column) { return column.group.empty(); })) return {};
+  std::string html = "<tr>";
+  for (std::size_t i = 0; i < columns.size();) {
+    std::size_t behind = i + 1;
+    while (behind < columns.size() && columns[behind].group == columns[i].group) ++behind;
+    const std::size_t span = behind - i;
+    html += columns[i].group.empty()
+                ? fmt::format("<td colspan=\"{}\"></td>", span)
+                : fmt::format("<th scope=\"colgroup\" colspan=\"{}\">{}</th>", span, escaped(columns[i].group));
+    i = behind;
+  }
+  return html + "</tr>";
+}
+
+}  // namespace
+
 std::string table_html(std::string_view caption, const std::vector<Column>& columns, const std::string& rows,
                        std::string_view kind) {
   std::string html = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table class=\"sortable{}{}\">",
       escaped(caption), kind.empty() ? "" : " ", kind);
-  html += fmt::format("<caption>{}</caption><thead><tr>", escaped(caption));
+  html += fmt::format("<caption>{}</caption><thead>{}<tr>", escaped(caption), groups_html(columns));
   for (const Column& column : columns)
     html += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"number\"" : "", escaped(column.name));
   return html + "</tr></thead><tbody>" + rows + "</tbody></table></div>";

@@ -27,10 +27,11 @@ namespace attest {
 /// The first of these for a kernel in a dtype.
 [[nodiscard]] std::string kernel_words(const KernelSummary& kernel);
 
-/// A column of a table: what heads it, and whether it holds numbers.
+/// A column of a table: what heads it, whether it holds numbers, and what heads it and its neighbours of that group.
 struct Column {
   std::string_view name;
   bool number = false;
+  std::string_view group = {};
 };
 /// A table that scrolls by itself where the page is too narrow and, where scripts run, sorts by its headings.
 /// `rows` is HTML; the others are text of the program's own. `kind` is a class of the style sheet; may be empty.

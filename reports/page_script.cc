@@ -25,6 +25,8 @@ std::string_view page_script() {
   };
   const said = make('p', {'role': 'status', 'class': 'unseen'});
 
+  // Above them may stand a row of headings of groups.
+  const headingsOf = table => table.tHead.rows[table.tHead.rows.length - 1].cells;
   const sortBy = (table, column, heading) => {
     const isNumber = heading.classList.contains('number');
     const before = heading.getAttribute('aria-sort');
@@ -43,12 +45,12 @@ std::string_view page_script() {
       return a.key === b.key ? 0 : sign * (a.key < b.key ? -1 : 1);
     });
     body.append(...keyed.map(one => one.row));
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute('aria-sort');
+    for (const other of headingsOf(table)) other.removeAttribute('aria-sort');
     heading.setAttribute('aria-sort', ascending ? 'ascending' : 'descending');
     said.textContent = 'Sorted by ' + heading.textContent + (ascending ? ', ascending' : ', descending');
   };
   for (const table of document.querySelectorAll('table.sortable')) {
-    Array.from(table.tHead.rows[0].cells).forEach((heading, column) => {
+    Array.from(headingsOf(table)).forEach((heading, column) => {
       const button = make('button', {'type': 'button'}, ...heading.childNodes);
       button.addEventListener('click', () => sortBy(table, column, heading));
       heading.append(button);
@@ -72,7 +74,7 @@ std::string_view page_script() {
     for (const group of document.querySelectorAll('details.kernel'))
       group.hidden ||= !group.querySelector('tr[data-property]:not([hidden])');
     for (const table of document.querySelectorAll('table.matrix')) {
-      const heads = Array.from(table.tHead.rows[0].cells);
+      const heads = Array.from(headingsOf(table));
       const changed = heads.filter(head => (head.dataset.gone === 'yes') !== head.hidden);
       for (const head of changed) {
         for (const row of table.tBodies[0].rows) row.cells[head.cellIndex].hidden = head.hidden;

@@ -28,9 +28,10 @@ std::string errors_of(const ErrorCell& cell) {
 }
 
 /// The columns of a table that has those of errors_of in its middle.
-std::vector<Column> around_errors(std::vector<Column> columns, std::initializer_list<Column> after) {
+std::vector<Column> around_errors(std::vector<Column> columns, std::initializer_list<Column> after,
+                                  std::string_view group = {}) {
   for (const char* name : {"worst error", "worst ulp", "worst", "p99.9", "rms", "bias", "condition"})
-    columns.push_back({name, true});
+    columns.push_back({name, true, group});
   columns.insert(columns.end(), after);
   return columns;
 }
@@ -87,6 +88,16 @@ std::string suite_tolerance(const ToleranceRow& row) {
   };
   return cell(row.tolerance.atol) + cell(row.tolerance.rtol);
 }
+
+constexpr std::string_view all_cases = "all cases", ordinary_cases = "ordinary cases, to copy";
+
+std::string ordinary_cells(const ToleranceRow& row) {
+  return number_cell(row.cell.cases) + number_cell(short_number(size_of_code(row.cell.worst_error))) +
+         suite_tolerance(row) + missed_cell(row);
+}
+constexpr const char* ordinary_cells_of_none =
+    "<td class=\"number\">–</td><td class=\"number\">–</td><td class=\"number\">–</td><td "
+    "class=\"number\">–</td><td>–</td>";
 
 /// A table by class for each kernel and dtype, folded.
 std::string classes_html(const std::vector<ToleranceRow>& rows, const Summary& summary) {
@@ -159,16 +170,20 @@ std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary
                               escaped(row.name), escaped(row.dtype),
                               row.accumulate.empty() ? "" : " (" + escaped(row.accumulate) + ")") +
                   number_cell(row.cell.cases) + errors_of(row.cell) + worst_case_of(row, summary) +
-                  (has_ordinary ? suite_tolerance(rows[i + 1]) + missed_cell(rows[i + 1])
-                                : number_cell("–") + number_cell("–") + "<td>–</td>") +
-                  "</tr>";
+                  (has_ordinary ? ordinary_cells(rows[i + 1]) : ordinary_cells_of_none) + "</tr>";
   }
   return table_html(
-             "Errors of all cases of a kernel in a dtype, whose bound is proved; tolerances to copy, twice what "
-             "ordinary "
-             "inputs needed, and the planted faults that they let pass",
-             around_errors({{"kernel"}, {"dtype (sums)"}, {"cases", true}},
-                           {{"worst case"}, {"atol", true}, {"rtol", true}, {"lets pass"}}),
+             "Errors of a kernel in a dtype against the proved bound, of all cases, those made to hurt among them; and "
+             "the "
+             "tolerances to copy, twice what ordinary inputs needed, with the planted faults that they let pass",
+             around_errors({{"kernel"}, {"dtype (sums)"}, {"cases", true, all_cases}},
+                           {{"worst case", false, all_cases},
+                            {"cases", true, ordinary_cases},
+                            {"worst error", true, ordinary_cases},
+                            {"atol", true, ordinary_cases},
+                            {"rtol", true, ordinary_cases},
+                            {"lets pass", false, ordinary_cases}},
+                           all_cases),
              whole_rows, "dense") +
          reading + classes_html(rows, summary) +
          "<p class=\"note\">Every combination of the three: <code>attest report RUN --json -o tolerances.json</code>, "

@@ -83,7 +83,11 @@ std::string strip(const Summary& summary) {
   for (const std::string& dtype : dtypes) html += fmt::format("<th scope=\"col\">{}</th>", escaped(dtype));
   html += "</tr></thead><tbody>";
   for (const std::string& id : ids) {
-    html += fmt::format("<tr{}><th scope=\"row\">{}</th>", tags(id, "", ""), escaped(id));
+    const auto named = std::ranges::find(summary.kernels, id, &KernelSummary::id);
+    // "builtin:flash" says its name.
+    const bool says_name = id == named->name || id.ends_with(":" + named->name);
+    const std::string label = says_name ? id : fmt::format("{} ({})", named->name, id);
+    html += fmt::format("<tr{}><th scope=\"row\">{}</th>", tags(label, "", ""), escaped(label));
     for (const std::string& dtype : dtypes) {
       const auto cell = cells.find({id, dtype});
       if (cell == cells.end()) {

@@ -164,6 +164,38 @@ void write_compared_page(const Folder& folder) {
   ASSERT_EQ(shell(folder, "cp run/report.html page.html").status, 0);
 }
 
+TEST(Page, SortsATableBelowHeadingsOfGroups) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  ASSERT_EQ(shell(folder,
+                  "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f64,f32,bf16 --property "
+                  "attention.oracle --cases 200 --quiet --out run && $attest report run -o page.html")
+                .status,
+            0);
+  run_in_page(folder, R"js(
+    const left = document.body.dataset;
+    const table = document.querySelector('#tolerances table');
+    const [groups, headings] = table.tHead.rows;
+    left.groups = Array.from(groups.cells, cell => cell.colSpan + cell.textContent).join('|');
+    const atol = Array.from(headings.cells).findIndex(cell => cell.textContent === 'atol');
+    headings.cells[atol].querySelector('button').click();
+    left.sorted = headings.cells[atol].getAttribute('aria-sort') + ' ' +
+      Array.from(table.tBodies[0].rows, row => parseFloat(row.cells[atol].textContent)).join(' ');
+    left.buttons = groups.querySelectorAll('button').length + ' ' + headings.querySelectorAll('button').length;
+  )js");
+  EXPECT_EQ(left_by_script(folder, "groups"), "2|9all cases|5ordinary cases, to copy");
+  EXPECT_EQ(left_by_script(folder, "buttons"), "0 16");
+  std::istringstream words(left_by_script(folder, "sorted"));
+  std::string direction;
+  words >> direction;
+  EXPECT_EQ(direction, "descending");
+  std::vector<double> sizes;
+  for (double size = 0; words >> size;) sizes.push_back(size);
+  EXPECT_EQ(sizes.size(), 6U);
+  EXPECT_TRUE(std::ranges::is_sorted(sizes, std::greater()));
+  EXPECT_GT(sizes.front(), 1000 * sizes.back());
+}
+
 TEST(Page, SortsAndFiltersWhatChanged) {
   const Folder folder;
   if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
