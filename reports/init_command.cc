@@ -53,10 +53,15 @@ fs::path repository_around(fs::path folder) {
   return {};
 }
 
-void refuse_present(const fs::path& folder, const std::vector<StarterFile>& files) {
-  for (const StarterFile& file : files) {
+/// Leaves out what is not needed where it is there already.
+void refuse_present(const fs::path& folder, std::vector<StarterFile>& files) {
+  const auto is_there = [&](const StarterFile& file) {
     std::error_code error;
-    if (!fs::exists(fs::symlink_status(folder / file.path, error))) continue;
+    return fs::exists(fs::symlink_status(folder / file.path, error));
+  };
+  std::erase_if(files, [&](const StarterFile& file) { return !file.needed && is_there(file); });
+  for (const StarterFile& file : files) {
+    if (!is_there(file)) continue;
     throw UsageError(fmt::format("{} is there already, and attest init overwrites nothing; name another folder{}",
                                  in_quotes((folder / file.path).string()),
                                  file.path.string().ends_with(".yml") ? ", or leave it out with --ci none" : ""));
@@ -94,7 +99,7 @@ void write(const fs::path& folder, const std::vector<StarterFile>& files) {
 int init_command(const Options& options) {
   const fs::path& folder = options.inputs.front();
   const Origin origin{.home = home_of_the_program(), .repository = repository_of(home_of_the_program())};
-  const std::vector<StarterFile> files = starter_files(options.language, options.ci_service, origin);
+  std::vector<StarterFile> files = starter_files(options.language, options.ci_service, origin);
   refuse_present(folder, files);
   write(folder, files);
 

@@ -22,6 +22,8 @@ namespace {
 /// What stands in the files otherwise is of C.
 struct Traits {
   std::string_view file, build, kernel, packages, cases;
+
+  [[nodiscard]] bool is_compiled() const { return kernel.ends_with(".so"); }
 };
 
 constexpr std::string_view packages_of_c = "gcc libc6-dev";
@@ -29,16 +31,17 @@ constexpr std::string_view packages_of_c = "gcc libc6-dev";
 Traits traits_of(Language language) {
   switch (language) {
     case Language::c:
-      return {"mine.c", "cc -O2 -shared -fPIC -I \"$include\" -o libmine.so mine.c -lm", "./libmine.so", packages_of_c,
-              "4000"};
+      return {"mine.c", "cc -O2 -shared -fPIC -I \"$include\" -o libmine.so mine.c -lm || exit 2", "./libmine.so",
+              packages_of_c, "4000"};
     case Language::cpp:
-      return {"mine.cpp", "c++ -O2 -shared -fPIC -I \"$include\" -o libmine.so mine.cpp", "./libmine.so", "g++",
-              "4000"};
+      return {"mine.cpp", "c++ -O2 -shared -fPIC -I \"$include\" -o libmine.so mine.cpp || exit 2", "./libmine.so",
+              "g++", "4000"};
     case Language::python:
       break;
   }
-  // A process is slower than a library.
-  return {"mine.py", "", "'exec:python3 mine.py'", "python3-numpy", "1000"};
+  // A process is slower than a library. Debian's packages belong to its own interpreter, which may not be the first.
+  return {"mine.py", "python=python3\n\"$python\" -c 'import numpy' 2>/dev/null || python=/usr/bin/python3",
+          "\"exec:$python mine.py\"", "python3-numpy", "1000"};
 }
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
@@ -51,8 +54,12 @@ std::string script_of(const Traits& traits, const std::filesystem::path& home) {
   replace_all(text, "@HOME@",
               home.empty() ? ": \"${ATTEST:?must name the folder that Attest was cloned or installed to}\""
                            : fmt::format("[ -n \"${{ATTEST:-}}\" ] || ATTEST={}", shell_quoted(home.string())));
-  replace_all(text, "@BUILDS@", traits.build.empty() ? "Checks the kernel" : "Builds the kernel and checks it");
-  replace_all(text, "@BUILD@\n\n", traits.build.empty() ? "" : fmt::format("{}\n\n", traits.build));
+  replace_all(text, "@BUILDS@", traits.is_compiled() ? "Builds the kernel and checks it" : "Checks the kernel");
+  replace_all(text, "@BUILD@", traits.build);
+  if (!traits.is_compiled()) {
+    replace_all(text, " include=$ATTEST/include", "");
+    replace_all(text, " include=$ATTEST/core/include", "");
+  }
   replace_all(text, "@KERNEL@", traits.kernel);
   replace_all(text, "@CASES@", traits.cases);
   return text;
@@ -89,6 +96,10 @@ std::vector<StarterFile> starter_files(Language language, CiService service, con
                            : std::string(attest_starter_c_begin, attest_starter_c_end);
   std::vector<StarterFile> files{{traits.file, std::move(kernel)},
                                  {"attest.sh", script_of(traits, origin.home), /*executable=*/true}};
+  files.push_back({.path = ".gitignore",
+                   .content = traits.is_compiled() ? "/run/\n/libmine.so\n" : "/run/\n",
+                   .executable = false,
+                   .needed = false});
   if (service == CiService::none) return files;
   files.push_back({service == CiService::github ? ".github/workflows/attest.yml" : ".gitlab-ci.yml",
                    job_of(service, traits, origin.repository)});

@@ -26,6 +26,7 @@ struct StarterFile {
   std::filesystem::path path;  ///< relative to the project's folder
   std::string content;
   bool executable = false;
+  bool needed = true;  ///< else it is left out where there is one
 };
 
 /// The address, where others can clone from it too: one of the web, without a name or a password in it; else nothing.

@@ -14,14 +14,14 @@ using testing::HasSubstr;
 ShellResult begin(const fake::Folder& folder, const std::string& options) {
   return shell(folder,
                joined({"$attest init mine ", options,
-                       " && sed -i 's/--cases [0-9]*/--cases 20/' mine/attest.sh && mkdir -p mine/attest/core && "
+                       " && sed -i 's/--cases [0-9][0-9]*/--cases 20/' mine/attest.sh && mkdir -p mine/attest/core && "
                        "ln -s \"$attest\" mine/attest/attest && ln -s '" ATTEST_SOURCE_DIR
                        "/core/include' mine/attest/core/include"}));
 }
 
 /// The script as CI runs it, where python3 is Debian's, which has NumPy.
 ShellResult check(const fake::Folder& folder, const std::string& options = "") {
-  return shell(folder, joined({"PATH=/usr/bin:$PATH ATTEST=$PWD/mine/attest sh mine/attest.sh --dtype f32 ", options}));
+  return shell(folder, joined({"PATH=/usr/bin:$PATH ATTEST=$PWD/mine/attest sh mine/attest.sh ", options}));
 }
 
 struct Case {
@@ -38,8 +38,9 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
     const fake::Folder folder;
     const ShellResult made = begin(folder, joined({"--language ", one.language}));
     EXPECT_EQ(made.status, 0) << made.output;
-    EXPECT_THAT(made.output,
-                HasSubstr(joined({"wrote ", one.file, ", attest.sh, .github/workflows/attest.yml in mine\n"})));
+    EXPECT_THAT(
+        made.output,
+        HasSubstr(joined({"wrote ", one.file, ", attest.sh, .gitignore, .github/workflows/attest.yml in mine\n"})));
     if (one.language == std::string("python") && shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0)
       continue;
     const ShellResult right = check(folder);
@@ -57,7 +58,21 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
                                                     " && grep -q '1.01' mine/", one.file}));
     ASSERT_EQ(wrong.status, 0) << one.language;
     EXPECT_EQ(check(folder).status, 1) << one.language;
+    // With options it is a run of the user's own: no baseline, no number of cases.
+    const ShellResult own = check(folder, "--property causal.no-leak --cases 30");
+    EXPECT_EQ(own.status, 0) << own.output;
+    EXPECT_THAT(own.output, testing::AllOf(HasSubstr(" of 30 cases judged"), testing::Not(HasSubstr("baseline"))));
   }
+}
+
+TEST(Init, TellsABuildThatFailedFromAVerdict) {
+  const fake::Folder folder;
+  ASSERT_EQ(begin(folder, "").status, 0);
+  EXPECT_EQ(shell(folder, "echo oops >> mine/mine.c && ATTEST=$PWD/mine/attest sh mine/attest.sh").status, 2);
+  const ShellResult lost = shell(folder, "ATTEST=/nowhere sh mine/attest.sh");
+  EXPECT_EQ(lost.status, 2);
+  EXPECT_EQ(lost.output,
+            "attest.sh: there is no Attest in /nowhere; set ATTEST to where it was cloned or installed to\n");
 }
 
 TEST(Init, NamesTheProgramThatWroteIt) {
@@ -79,8 +94,14 @@ TEST(Init, OverwritesNothing) {
       shell(folder, "mkdir other && echo mine > other/.gitlab-ci.yml && $attest init other --ci gitlab");
   EXPECT_EQ(job.status, 2);
   EXPECT_THAT(job.output, HasSubstr("or leave it out with --ci none"));
-  EXPECT_EQ(shell(folder, "$attest init other --ci none && ls -A other").output.substr(0, 34),
-            "wrote mine.c, attest.sh in other\n\n");
+  EXPECT_EQ(shell(folder, "$attest init other --ci none && ls -A other").output.substr(0, 46),
+            "wrote mine.c, attest.sh, .gitignore in other\n\n");
+  // What is only convenient is left as it is.
+  EXPECT_EQ(shell(folder,
+                  "mkdir own && echo mine > own/.gitignore && $attest init own --ci none > /dev/null && "
+                  "cat own/.gitignore && ls -A own")
+                .output,
+            "mine\n.gitignore\nattest.sh\nmine.c\n");
   // A link to nowhere is something, too.
   EXPECT_EQ(shell(folder, "mkdir third && ln -s nowhere third/mine.c && $attest init third").status, 2);
 }

@@ -15,7 +15,7 @@ TEST(Starter, LeavesNoMarkOfItsTemplates) {
   for (const Language language : {Language::c, Language::cpp, Language::python}) {
     for (const CiService service : {CiService::github, CiService::gitlab, CiService::none}) {
       const std::vector<StarterFile> files = starter_files(language, service, unknown);
-      EXPECT_EQ(files.size(), service == CiService::none ? 2U : 3U);
+      EXPECT_EQ(files.size(), service == CiService::none ? 3U : 4U);
       for (const StarterFile& file : files) {
         EXPECT_FALSE(file.content.empty());
         EXPECT_THAT(file.content, Not(testing::ContainsRegex("@[A-Z]+@"))) << file.path;
@@ -34,9 +34,8 @@ TEST(Starter, InstallsInCiWhatTheKernelNeeds) {
 
 TEST(Starter, QuotesWhereAttestIs) {
   const Origin origin{.home = "/a b/it's", .repository = ""};
-  EXPECT_THAT(starter_files(Language::c, CiService::none, origin).back().content,
-              HasSubstr("ATTEST='/a b/it'\\''s'\n"));
-  EXPECT_THAT(starter_files(Language::c, CiService::none, unknown).back().content, HasSubstr("${ATTEST:?must name"));
+  EXPECT_THAT(starter_files(Language::c, CiService::none, origin)[1].content, HasSubstr("ATTEST='/a b/it'\\''s'\n"));
+  EXPECT_THAT(starter_files(Language::c, CiService::none, unknown)[1].content, HasSubstr("${ATTEST:?must name"));
 }
 
 TEST(Starter, KnowsTheRepositoryWhereOthersCanCloneIt) {
