@@ -38,7 +38,10 @@ std::string listed(const std::vector<Explanation>& changes) {
     text +=
         fmt::format("{} ({}{})", changes[i].words, i == 0 ? "utilisation " : "", short_number(changes[i].utilisation));
   }
-  if (changes.size() > shown) text += fmt::format(" or {} other changes", changes.size() - shown);
+  if (changes.size() > shown) {
+    const std::size_t others = changes.size() - shown;
+    text += fmt::format(" or {} other change{}", others, others == 1 ? "" : "s");
+  }
   return text;
 }
 
@@ -164,21 +167,24 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   const std::size_t excused = found.empty() ? 0 : found.front().excused;
   const std::string cases = count == 1 ? "the saved case" : fmt::format("all {} saved cases", count);
   KernelExplanation result{.kernel = kernel.id(), .dtype = dtype, .text = {}, .changes = json_of(found)};
+  const std::string stages = stages_text(watched, findings.wrong);
+  const std::string useless =
+      excused == 0 ? ""
+                   : fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
   if (found.empty()) {
-    result.text = fmt::format("no arithmetic that a manifest can declare makes {} right", cases);
+    result.text = fmt::format("no arithmetic that a manifest can declare makes {} right; {}", cases, stages);
+  } else if (found.front().coarser > far) {
+    // The wider the bounds, the more they let pass of what is a mistake.
+    result.text = fmt::format(
+        "{}; a mistake, or arithmetic far from what is declared (a unit {} times as large), by which {} would be "
+        "right: {}{}",
+        stages, short_number(found.front().coarser), cases, listed(found), useless);
   } else {
-    result.text = fmt::format("{} {} consistent with {}", cases, count == 1 ? "is" : "are", listed(found));
-    if (found.front().coarser > far) {
-      result.text += fmt::format("; that is far from the arithmetic that is declared (a unit {} times as large)",
-                                 short_number(found.front().coarser));
-    } else {
-      result.text += fmt::format("; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}",
-                                 found.size() == 1 ? "that" : "the first", dtype, found.front().declaration);
-    }
+    result.text =
+        fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}; {}", cases,
+                    count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first", dtype,
+                    found.front().declaration, useless, stages);
   }
-  if (excused > 0)
-    result.text += fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
-  result.text += "; " + stages_text(watched, findings.wrong);
   if (others > 0) {
     result.text +=
         fmt::format("; {} further finding{} not about how large an error is", others, others == 1 ? " is" : "s are");
