@@ -91,9 +91,13 @@ std::string suite_tolerance(const ToleranceRow& row) {
 
 constexpr std::string_view all_cases = "all cases", ordinary_cases = "ordinary cases, to copy";
 
-std::string ordinary_cells(const ToleranceRow& row) {
-  return number_cell(row.cell.cases) + number_cell(short_number(size_of_code(row.cell.worst_error))) +
-         suite_tolerance(row) + missed_cell(row);
+std::string ordinary_cells(const ToleranceRow& row, bool violated) {
+  const std::string measured =
+      number_cell(row.cell.cases) + number_cell(short_number(size_of_code(row.cell.worst_error)));
+  if (!violated) return measured + suite_tolerance(row) + missed_cell(row);
+  // They would be what its mistakes leave.
+  const std::string none = number_cell("<abbr title=\"of a kernel that is violated none is suggested\">–</abbr>");
+  return measured + none + none + "<td>–</td>";
 }
 constexpr const char* ordinary_cells_of_none =
     "<td class=\"number\">–</td><td class=\"number\">–</td><td class=\"number\">–</td><td "
@@ -160,6 +164,9 @@ constexpr const char* reading =
 
 std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   if (rows.empty()) return {};
+  std::set<std::pair<std::string, std::string>> violated;
+  for (const KernelSummary& kernel : summary.kernels)
+    if (kernel.verdict == Outcome::violated) violated.emplace(kernel.id, kernel.dtype);
   std::string whole_rows;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ToleranceRow& row = rows[i];
@@ -170,7 +177,9 @@ std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary
                               escaped(row.name), escaped(row.dtype),
                               row.accumulate.empty() ? "" : " (" + escaped(row.accumulate) + ")") +
                   number_cell(row.cell.cases) + errors_of(row.cell) + worst_case_of(row, summary) +
-                  (has_ordinary ? ordinary_cells(rows[i + 1]) : ordinary_cells_of_none) + "</tr>";
+                  (has_ordinary ? ordinary_cells(rows[i + 1], violated.contains({row.kernel, row.dtype}))
+                                : ordinary_cells_of_none) +
+                  "</tr>";
   }
   return table_html(
              "Errors of a kernel in a dtype against the proved bound, of all cases, those made to hurt among them; and "

@@ -56,7 +56,7 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
                      const Summary& summary) {
   const ErrorCell& cell = row.cell;
   std::string text = fmt::format("\n[{}.{}]\n", key_of(name), key_of(row.dtype));
-  if (violated) text += comment("VIOLATED: what lay beyond the proved bound is not accepted by this.");
+  if (violated) text += comment("VIOLATED: of wrong answers none is suggested. What the right ones needed:");
   text +=
       comment(fmt::format("{} cases, {} elements{}: worst error {}, {} of the proved bound.", cell.cases, cell.elements,
                           row.is_ordinary() ? " of ordinary inputs" : "", short_number(size_of_code(cell.worst_error)),
@@ -74,7 +74,9 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
         fmt::format("Lets {} of {} planted faults pass; the report names them.", row.missed.size(), row.missed_of));
   if (const std::string again = rerun_line(row, summary); !again.empty())
     text += comment("The worst case again: " + again);
-  return text + fmt::format("atol = {}\nrtol = {}\n", float_of(row.tolerance.atol), float_of(row.tolerance.rtol));
+  // A test-suite that asks for them is to fail.
+  return text + fmt::format("{0}atol = {1}\n{0}rtol = {2}\n", violated ? "# " : "", float_of(row.tolerance.atol),
+                            float_of(row.tolerance.rtol));
 }
 
 }  // namespace

@@ -239,6 +239,13 @@ TEST(Tolerances, ToCopyAreThoseOfOrdinaryInputsWithWhatTheyLetPass) {
   EXPECT_THAT(
       tolerances_html({whole, ordinary}, {}),
       HasSubstr("<abbr title=\"from 90 ordinary cases, 9 of more than 64 keys: too few to rely on\">1.5e-06 ?</abbr>"));
+  Summary summary;
+  KernelSummary kernel;
+  kernel.id = whole.kernel, kernel.dtype = "f32", kernel.verdict = Outcome::violated;
+  summary.kernels.push_back(kernel);
+  const std::string wrong = tolerances_html({whole, ordinary}, summary);
+  EXPECT_THAT(wrong.substr(0, wrong.find("By class of case")), Not(HasSubstr("1.5e-06")));
+  EXPECT_THAT(wrong, HasSubstr("of a kernel that is violated none is suggested"));
 }
 
 TEST(WorstCases, AreThoseWithTheLargestUtilisation) {

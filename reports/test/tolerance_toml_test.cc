@@ -90,6 +90,9 @@ TEST(TolerancesToml, SayWhereTheKernelIsViolated) {
   Journal journal = journal_of({"exec:mine"}, "mine");
   fake::add_batch(journal, {"attention.finite", "exec:mine", "f32"}, fake::tally_of(0, 1));
   EXPECT_THAT(toml_of(journal), HasSubstr("# VIOLATED"));
+  const toml::table tables = toml::parse(toml_of(journal));
+  EXPECT_TRUE(tables["mine"]["f32"].is_table());
+  EXPECT_FALSE(tables["mine"]["f32"]["atol"]) << "none to copy";
 }
 
 TEST(TolerancesToml, AreOfAllCasesWhereNoneIsOrdinary) {
