@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "answer.h"
+#include "attest/printed.h"
 
 namespace attest {
 namespace {
@@ -160,7 +161,9 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   const double differ = wide ? gap(ends(left, e), ends(right, e)) : std::fabs(x - y) * (1 - 0x1p-52);
   const double error = !finite ? infinity : apart > 0 ? std::max(0.0, differ * (1 - 0x1p-52) - apart) : differ;
   comparison.add(e, error, allowed, a == Excuse::vacuous || b == Excuse::vacuous, [&] {
-    if (!finite) return fmt::format("element {}: {} on one side and {} on the other; both must be finite", e, x, y);
+    if (!finite)
+      return fmt::format("element {}: {} on one side and {} on the other; both must be finite", e, printed(x),
+                         printed(y));
     return fmt::format(
         "element {}: {:.17g} on one side and {:.17g} on the other differ by {:.6g}; {:.6g} is allowed "
         "({:.6g} + {:.6g}{})",
@@ -214,7 +217,7 @@ Verdict agree(Sides sides, Match match, bool about_bits) {
         fmt::format(
             "not {}: element {} is {:.17g} on one side and {:.17g} on the other, where the kernel "
             "claims the same{}",
-            match == Match::bits ? "bitwise equal" : "equal", first, x, y,
+            match == Match::bits ? "bitwise equal" : "equal", first, printed(x), printed(y),
             left.elements() - same > 1 ? fmt::format("; {} more elements differ", left.elements() - same - 1) : ""));
     v.error = std::fabs(x - y);
     v.element = first;
@@ -265,7 +268,7 @@ Verdict agree_in_lse(Sides sides, Match match) {
     if (std::fabs(x - y) * (1 - 0x1p-52) <= allowed) continue;
     return violated(Violation::lse, fmt::format("lse {} is {:.17g} on one side and {:.17g} on the other; {:.6g} is "
                                                 "allowed",
-                                                row, x, y, allowed));
+                                                row, printed(x), printed(y), allowed));
   }
   return {};
 }
@@ -308,8 +311,8 @@ Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) 
       allowed += x < least ? low.allowed(e) : high.allowed(e);
     }
     comparison.add(e, error, allowed, why == Excuse::vacuous, [&] {
-      return fmt::format("element {} is {:.17g}; it must lie in [{:.17g}, {:.17g}] to within {:.6g}", e, x, least, most,
-                         allowed);
+      return fmt::format("element {} is {:.17g}; it must lie in [{:.17g}, {:.17g}] to within {:.6g}", e, printed(x),
+                         least, most, allowed);
     });
   }
   Verdict v = comparison.verdict();

@@ -54,7 +54,16 @@ int badness(Outcome outcome) {
   return 0;
 }
 
+/// What happened, and what the kernel says of it, if anything.
+std::string with_message(std::string_view what, const std::string& message) {
+  return message.empty() ? std::string(what) : fmt::format("{}: {}", what, message);
+}
+
 }  // namespace
+
+std::string ending_text(CallStatus status, const std::string& message) {
+  return with_message(name_of(status), message);
+}
 
 Verdict violated(Violation violation, std::string reason) {
   return {.outcome = Outcome::violated,
@@ -66,13 +75,13 @@ Verdict violated(Violation violation, std::string reason) {
 
 void throw_without_output(const Manifest& manifest, const Case& c, CallStatus status, const std::string& message) {
   if (status == CallStatus::unsupported)
-    throw NoAnswer{{.outcome = Outcome::skipped, .reason = fmt::format("unsupported: {}", message)}};
+    throw NoAnswer{{.outcome = Outcome::skipped, .reason = ending_text(status, message)}};
   if (status == CallStatus::rejected) {
     if (std::string why = may_reject(manifest, c); !why.empty())
       throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
-    throw NoAnswer{violated(Violation::rejected, fmt::format("rejected: a valid case was refused: {}", message))};
+    throw NoAnswer{violated(Violation::rejected, with_message("rejected: a valid case was refused", message))};
   }
-  throw NoAnswer{violated(violation_of(status), fmt::format("{}: {}", name_of(status), message))};
+  throw NoAnswer{violated(violation_of(status), ending_text(status, message))};
 }
 
 Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse) {

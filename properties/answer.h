@@ -1,6 +1,8 @@
 // Runs of a kernel inside a property: how a call that brought no output becomes a verdict, and how verdicts combine.
 #pragma once
 
+#include <string>
+
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
 #include "attest/verdict.h"
@@ -14,13 +16,16 @@ struct NoAnswer {
 
 /// The kernel's reply to a valid case, with its output; lse too where the manifest offers one and it is wanted. Throws
 /// NoAnswer for every status but ok: skipped for `unsupported` and for a rejection that the contract allows, violated
-/// with an infinite utilisation and "STATUS: message" as the reason for the others.
+/// with an infinite utilisation and ending_text as the reason for the others.
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse);
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c);
 
 /// Throws the NoAnswer of a call that ended with a status other than ok, as above.
 [[noreturn]] void throw_without_output(const Manifest& manifest, const Case& c, CallStatus status,
                                        const std::string& message);
+
+/// How a call ended, in words: "STATUS: message", or "STATUS" of a kernel that says nothing.
+[[nodiscard]] std::string ending_text(CallStatus status, const std::string& message);
 
 /// Two verdicts, written in braces: the first is reached before the second one with every compiler (Sides of agree.h).
 struct TwoVerdicts {

@@ -6,6 +6,7 @@
 
 #include "answer.h"
 #include "attest/oracle.h"
+#include "attest/printed.h"
 #include "compared.h"
 #include "generators/draw.h"
 #include "property.h"
@@ -59,9 +60,9 @@ Verdict finite(Kernel& kernel, const Case& c) {
     for (std::int64_t column = 0; column < width; ++column) {
       const std::int64_t element = static_cast<std::int64_t>(row) * width + column;
       if (std::isfinite(reply.out[element])) continue;
-      Verdict verdict = violated(
-          Violation::not_finite,
-          fmt::format("non-finite: element {} is {}; a finite value is required", element, reply.out[element]));
+      Verdict verdict =
+          violated(Violation::not_finite, fmt::format("non-finite: element {} is {}; a finite value is required",
+                                                      element, printed(reply.out[element])));
       verdict.element = element;
       return with_element(std::move(verdict), c, reply.out);
     }
@@ -77,15 +78,17 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
     if (first.out == second.out) return {};
     std::int64_t element = 0;
     while (element + 1 < first.out.elements() && same_bits(first.out, second.out, element)) ++element;
+    const double x = first.out[element], y = second.out[element];
     Verdict verdict = violated(
         Violation::bits,
         fmt::format("not-repeatable: element {} is {} at first and {} the second time; the kernel claims to be "
                     "deterministic",
-                    element, first.out[element], second.out[element]));
+                    element, printed(x),
+                    std::isnan(x) && std::isnan(y) ? "of other bits" : fmt::format("{}", printed(y))));
     verdict.element = element;
-    verdict.error = std::abs(first.out[element] - second.out[element]);
+    verdict.error = std::abs(x - y);
     const auto problem = std::make_shared<const Case>(c);
-    verdict.compared = {{problem, element, first.out[element]}, {problem, element, second.out[element]}};
+    verdict.compared = {{problem, element, x}, {problem, element, y}};
     return verdict;
   }
   const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());

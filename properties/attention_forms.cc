@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "arrange.h"
 #include "attest/oracle.h"
+#include "attest/printed.h"
 #include "compared.h"
 #include "generators/draw.h"
 #include "generators/stream.h"
@@ -101,14 +102,14 @@ Verdict without_keys(Kernel& kernel, const Case& c) {
     const double x = reply.out[e];
     if ((policy == FullyMaskedRow::nan && !std::isnan(x)) || (policy == FullyMaskedRow::zero && x != 0))
       return violated(Violation::bits,
-                      fmt::format("element {} of a call without keys is {}; the fully_masked_row policy is {}", e, x,
-                                  name_of(policy)));
+                      fmt::format("element {} of a call without keys is {}; the fully_masked_row policy is {}", e,
+                                  printed(x), name_of(policy)));
   }
   for (std::int64_t row = 0; row < reply.lse.elements(); ++row) {
     const double lse = reply.lse[row];
     if (lse == -INFINITY || policy == FullyMaskedRow::undeclared || (policy == FullyMaskedRow::nan && std::isnan(lse)))
       continue;
-    return violated(Violation::lse, fmt::format("lse {} over no keys is {}; it is -inf", row, lse));
+    return violated(Violation::lse, fmt::format("lse {} over no keys is {}; it is -inf", row, printed(lse)));
   }
   return {};
 }

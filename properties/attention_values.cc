@@ -11,6 +11,7 @@
 #include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
+#include "attest/printed.h"
 #include "generators/draw.h"
 #include "generators/stream.h"
 #include "property.h"
@@ -115,8 +116,8 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
       if (weights.is_wide() && !std::isfinite(weights.value(e)))
         return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::infinite))};
       if (!std::isfinite(weights.value(e)))
-        return violated(Violation::not_finite,
-                        fmt::format("weight {} is {}; a finite value is required", upto.size(), weights.value(e)));
+        return violated(Violation::not_finite, fmt::format("weight {} is {}; a finite value is required", upto.size(),
+                                                           printed(weights.value(e))));
       upto.push_back(total += std::max(weights.value(e), 0.0));
       allowed.push_back(weights.allowed(e));
       error += weights.allowed(e);

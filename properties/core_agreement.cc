@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "attest/error_bound.h"
 #include "attest/errors.h"
+#include "attest/printed.h"
 
 namespace attest {
 namespace {
@@ -66,7 +67,7 @@ Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::sp
       v.violation = finite ? Violation::bound : Violation::not_finite;
       v.reason =
           fmt::format("element {}: {:.17g} on one side and {:.17g} on the other differ by {:.6g}; {:.6g} is allowed", e,
-                      static_cast<double>(a.lower), static_cast<double>(b.lower), error, most);
+                      printed(static_cast<double>(a.lower)), printed(static_cast<double>(b.lower)), error, most);
     }
     worst = worse_of({std::move(worst), std::move(v)});
   }

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "attest/printed.h"
 #include "attest/strides.h"
 
 namespace attest {
@@ -14,9 +15,9 @@ void write_numbers(std::string& text, const Tensor& t, int axis, std::int64_t& n
   if (axis == t.shape().rank()) {
     const double value = t[next++];
     if (t.dtype() == DType::f32) {
-      fmt::format_to(std::back_inserter(text), "{}", static_cast<float>(value));
+      fmt::format_to(std::back_inserter(text), "{}", static_cast<float>(printed(value)));
     } else {
-      fmt::format_to(std::back_inserter(text), "{}", value);
+      fmt::format_to(std::back_inserter(text), "{}", printed(value));
     }
     return;
   }

@@ -10,6 +10,7 @@
 #include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
+#include "attest/printed.h"
 #include "generators/draw.h"
 #include "generators/stream.h"
 #include "masks.h"
@@ -103,9 +104,9 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
                            ? uniform.allowed(e) == infinity || std::fabs(x - uniform.value(e)) <= uniform.allowed(e)
                            : true;
     if (!obeys) {
-      Verdict v = violated(
-          Violation::bound,
-          fmt::format("element {} of a fully masked row is {}; the manifest declares {}", at, x, name_of(policy)));
+      Verdict v =
+          violated(Violation::bound, fmt::format("element {} of a fully masked row is {}; the manifest declares {}", at,
+                                                 printed(x), name_of(policy)));
       v.element = at;
       return v;
     }
@@ -123,10 +124,10 @@ Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
   for (std::int64_t plane = 0; plane < lse.elements() / M; ++plane) {
     const double x = lse[plane * M + i];
     if (policy == FullyMaskedRow::nan ? std::isnan(x) : x == -infinity) continue;
-    return violated(Violation::lse,
-                    fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
-                                "declares {}",
-                                plane * M + i, x, policy == FullyMaskedRow::nan ? "NaN" : "-inf", name_of(policy)));
+    return violated(Violation::lse, fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
+                                                "declares {}",
+                                                plane * M + i, printed(x),
+                                                policy == FullyMaskedRow::nan ? "NaN" : "-inf", name_of(policy)));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "agree.h"
 #include "answer.h"
 #include "arguments.h"
+#include "attest/printed.h"
 #include "multihead_cases.h"
 #include "multihead_laws.h"
 #include "property.h"
@@ -35,9 +36,9 @@ Verdict without_keys(Kernel& kernel, const Case& c) {
     const bool follows =
         policy == FullyMaskedRow::nan ? std::isnan(found) : policy != FullyMaskedRow::zero || found == bias;
     if (!follows) {
-      return violated(
-          Violation::bound,
-          fmt::format("element {} is {} with N = 0; the manifest's fully_masked_row is {}", e, found, name_of(policy)));
+      return violated(Violation::bound,
+                      fmt::format("element {} is {} with N = 0; the manifest's fully_masked_row is {}", e,
+                                  printed(found), name_of(policy)));
     }
   }
   return {};

@@ -7,9 +7,11 @@
 #include <numbers>
 #include <set>
 
+#include "answer.h"
 #include "arrange.h"
 #include "attest/error_bound.h"
 #include "attest/oracle.h"
+#include "attest/printed.h"
 #include "attest/strides.h"
 #include "probe_claims.h"
 #include "probe_multihead.h"
@@ -168,7 +170,7 @@ class Prober : public ProbeQuestions {
                                  : zero             ? FullyMaskedRow::zero
                                  : fits(equal, row) ? FullyMaskedRow::uniform
                                                     : FullyMaskedRow::undeclared;
-    words = found == FullyMaskedRow::undeclared ? fmt::format("something else, such as {:.6g}", row[0])
+    words = found == FullyMaskedRow::undeclared ? fmt::format("something else, such as {:.6g}", printed(row[0]))
                                                 : std::string(name_of(found));
     return found;
   }
@@ -193,7 +195,7 @@ class Prober : public ProbeQuestions {
         policy = FullyMaskedRow::error;
         now = name_of(policy);
       } else if (reply.status != CallStatus::ok) {
-        now = fmt::format("{}: {}", name_of(reply.status), reply.message);
+        now = ending_text(reply.status, reply.message);
       } else {
         policy = row_of(c, reply.out, now);
       }
@@ -255,7 +257,7 @@ class Prober : public ProbeQuestions {
       const Case c = plain(size());
       const Reply reply = kernel().run(c, dtype(), /*want_lse=*/true);
       if (reply.status != CallStatus::ok || !reply.lse.present()) {
-        found = {reply.status == CallStatus::ok ? "none" : fmt::format("{}: {}", name_of(reply.status), reply.message)};
+        found = {reply.status == CallStatus::ok ? "none" : ending_text(reply.status, reply.message)};
         break;
       }
       const AttentionBounds bounds = attention_bounds(c, arithmetic());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "answer.h"
 #include "attest/errors.h"
 #include "attest/oracle.h"
 
@@ -149,7 +150,7 @@ void ProbeQuestions::find_footing() {
     const Case c = plain(size_);
     const Reply reply = kernel_.run(c);
     if (reply.status != CallStatus::ok) {
-      last = fmt::format("{}: {}", name_of(reply.status), reply.message);
+      last = ending_text(reply.status, reply.message);
       continue;
     }
     const Verdict verdict = judge(c, reply.out);

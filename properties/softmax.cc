@@ -13,6 +13,7 @@
 #include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
+#include "attest/printed.h"
 #include "core_laws.h"
 #include "generators/draw.h"
 #include "property.h"
@@ -77,7 +78,7 @@ Verdict nonnegative(Kernel& kernel, const Case& c) {
       continue;
     }
     Verdict verdict = violated(std::isnan(found) ? Violation::not_finite : Violation::bound,
-                               fmt::format("weight {} is {}; it must be at least 0, and a number", e, found));
+                               fmt::format("weight {} is {}; it must be at least 0, and a number", e, printed(found)));
     verdict.element = e;
     return verdict;
   }

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
+#include "property_fixture.h"
 #include "toy_kernels.h"
 
 namespace attest {
@@ -10,14 +14,14 @@ namespace {
 /// A kernel whose every call ends in one way.
 class Ends : public Kernel {
  public:
-  explicit Ends(CallStatus status, Manifest manifest = toy_manifest())
-      : status_(status), manifest_(std::move(manifest)) {}
+  explicit Ends(CallStatus status, Manifest manifest = toy_manifest(), std::string message = "the message")
+      : status_(status), manifest_(std::move(manifest)), message_(std::move(message)) {}
   const std::string& id() const override { return id_; }
   const Manifest& manifest() const override { return manifest_; }
   Reply run(const Case& c, DType output, bool) override {
     if (status_ == CallStatus::ok)
       return {.status = status_, .message = "", .out = Tensor(output, c.out_shape()), .lse = {}};
-    return {.status = status_, .message = "the message", .out = {}, .lse = {}};
+    return {.status = status_, .message = message_, .out = {}, .lse = {}};
   }
   std::unique_ptr<Kernel> clone() const override { return std::make_unique<Ends>(*this); }
 
@@ -25,6 +29,7 @@ class Ends : public Kernel {
   std::string id_ = "ends";
   CallStatus status_;
   Manifest manifest_;
+  std::string message_;
 };
 
 Case small_case() {
@@ -144,6 +149,51 @@ TEST(WorseOf, orders_outcomes_then_utilisation) {
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(worse_of({verdict(Outcome::violated, infinity, 0), verdict(Outcome::violated, 3, 0)}).utilisation,
             infinity);
+}
+
+TEST(CheckCase, says_no_more_than_a_kernel_that_says_nothing) {
+  for (const auto& [status, reason] : {std::pair{CallStatus::unsupported, "unsupported"},
+                                       {CallStatus::rejected, "rejected: a valid case was refused"},
+                                       {CallStatus::failed, "failed"}}) {
+    Ends silent(status, toy_manifest(), ""), talking(status);
+    EXPECT_EQ(check_case(only_runs, silent, small_case()).reason, reason);
+    EXPECT_EQ(check_case(only_runs, talking, small_case()).reason, std::string(reason) + ": the message");
+  }
+}
+
+// The sign of a NaN depends on the processor.
+TEST(CheckCase, never_prints_the_sign_of_a_nan) {
+  const auto spoil = [](Tensor& tensor) {
+    for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, std::copysign(NAN, -1.0));
+  };
+  std::set<std::string> reasons;
+  for (const FullyMaskedRow policy : {FullyMaskedRow::zero, FullyMaskedRow::uniform}) {
+    Tampered kernel(
+        registered("builtin:flash"), [](Case&) {}, [&](Reply& reply) { spoil(reply.out), spoil(reply.lse); });
+    kernel.manifest().fully_masked_row = policy;
+    for (const Property* property : catalogue()) {
+      for (std::int64_t k = 0; k < 12; ++k) {
+        const Verdict verdict = verdict_on(*property, kernel, DType::f32, k);
+        EXPECT_EQ(verdict.reason.find("-nan"), std::string::npos) << property->name << ": " << verdict.reason;
+        if (verdict.reason.find("nan") != std::string::npos) reasons.emplace(property->name);
+      }
+    }
+  }
+  EXPECT_GT(reasons.size(), 20U) << "the kernel's numbers are hardly printed";
+}
+
+TEST(Repeatable, tells_two_nans_apart) {
+  int calls = 0;
+  Tampered kernel(
+      registered("builtin:flash"), [](Case&) {},
+      [&](Reply& reply) {
+        if (reply.out.elements() > 0) reply.out.set(0, std::copysign(NAN, ++calls % 2 == 0 ? 1.0 : -1.0));
+      });
+  kernel.manifest().claims.push_back(Claim::deterministic);
+  const Tried t = tried("attention.repeatable", kernel, DType::f32, 5);
+  EXPECT_GT(t.violated, 0);
+  EXPECT_TRUE(t.reason.starts_with("not-repeatable: element 0 is nan at first and of other bits the second time"))
+      << t.reason;
 }
 
 TEST(WorseOf, keeps_the_alarms_of_both) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "attest/printed.h"
+
 namespace attest::detail {
 namespace {
 
@@ -91,7 +93,7 @@ Verdict CaseTally::verdict() const {
     describe(worst);
     v.reason =
         fmt::format("{} = {:.17g}; accepted is [{:.17g}, {:.17g}] (exact {:.17g}, bound {:.6g}, utilisation {:.6g}){}",
-                    place_of(worst.element), worst.found, worst.exact - worst.decision.allowed,
+                    place_of(worst.element), printed(worst.found), worst.exact - worst.decision.allowed,
                     worst.exact + worst.decision.allowed, worst.exact, worst.decision.allowed, worst.utilisation,
                     violated_ > 1 ? fmt::format("; {} more elements are violated", violated_ - 1) : "");
   } else if (inconclusive_ > 0) {
@@ -100,7 +102,7 @@ Verdict CaseTally::verdict() const {
     describe(worst);
     v.reason =
         fmt::format("{} = {:.17g} is within rounding of the bound {:.17g} at the highest precision (exact {:.17g})",
-                    place_of(worst.element), worst.found, worst.decision.allowed, worst.exact);
+                    place_of(worst.element), printed(worst.found), worst.decision.allowed, worst.exact);
   } else if (held_ > 0) {
     describe(worst_held_);
   } else {
