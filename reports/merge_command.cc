@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "attest/errors.h"
 #include "attest/files.h"
+#include "attest/names.h"
 #include "ci_files.h"
 #include "commands.h"
 #include "compare.h"
@@ -102,6 +105,51 @@ void write_folder(const Merged& merged, const fs::path& path) {
   write_file_atomically(folder.journal(), to_text(merged.journal));
 }
 
+/// "3 findings", "1 finding".
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with("ch") ? "es" : "s");
+}
+
+/// A file that stays. What a pipe or a device such as /dev/stdout was given is another program's to read, and nothing
+/// else may stand in it.
+bool stays(const fs::path& file) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(file, error).type();
+  return type == fs::file_type::regular || type == fs::file_type::directory;
+}
+
+/// "wrote whole.jsonl: 12 batches, 3 findings of 2 kernels".
+void say_what_was_merged(const fs::path& output, const Journal& journal) {
+  if (!stays(output)) return;
+  std::set<std::string> kernels;
+  for (const BatchRecord& batch : journal.batches) kernels.insert(batch.subject.kernel);
+  fmt::print("wrote {}: {}{}, {} of {}\n", output.string(), counted(journal.batches.size(), "batch"),
+             journal.proofs.empty() ? "" : ", " + counted(journal.proofs.size(), "proof"),
+             counted(journal.findings.size(), "finding"), counted(kernels.size(), "kernel"));
+}
+
+/// "wrote report.html, junit.xml".
+void say_what_was_written(const std::vector<fs::path>& files) {
+  std::string names;
+  for (const fs::path& file : files)
+    if (stays(file)) names += (names.empty() ? "" : ", ") + file.string();
+  if (!names.empty()) fmt::print("wrote {}\n", names);
+}
+
+/// The page to write: -o, else the page of the one run's folder; nothing where other files are asked for alone. Throws
+/// UsageError where nobody can know.
+fs::path page_of(const Options& options) {
+  const bool others = !options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty();
+  if (!options.output.empty() || others) return options.output;
+  const std::vector<fs::path>& runs = options.inputs;
+  if (runs.size() == 1 && fs::is_directory(runs.front())) return runs.front() / "report.html";
+  // A run that is not there is what is to be said, by who reads it.
+  if (!std::ranges::all_of(runs, [](const fs::path& run) { return fs::exists(run); })) return {};
+  throw UsageError(fmt::format("attest report needs -o FILE, the page to write: {}",
+                               runs.size() == 1 ? in_quotes(runs.front().native(), 300) + " is no run's folder"
+                                                : fmt::format("there are {} RUNs", runs.size())));
+}
+
 }  // namespace
 
 int merge_command(const Options& options) {
@@ -117,6 +165,7 @@ int merge_command(const Options& options) {
   } else {
     write_folder(merged, folder);
   }
+  say_what_was_merged(options.output, merged.journal);
   const bool for_ci = !options.junit.empty() || !options.sarif.empty();
   if (options.known.empty() && !for_ci) return 0;
   const Summary summary = summarise(merged.journal, folder);
@@ -127,6 +176,8 @@ int merge_command(const Options& options) {
 }
 
 int report_command(const Options& options) {
+  const bool table = options.json || options.csv || options.toml;
+  const fs::path output = table ? options.output : page_of(options);
   const Merged merged = merge(options);
   const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
@@ -140,20 +191,28 @@ int report_command(const Options& options) {
   if (!options.summary_file.empty()) {
     write_file_atomically(options.summary_file, to_markdown(summary, merged.journal, folder.string(), compared));
   }
-  if (options.output.empty()) return 0;
-  if (options.json || options.csv || options.toml) {
+  if (table) {
     const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);
     if (rows.empty() && !options.json) {
       throw UsageError(
           "no error was measured in these runs: attention.oracle measures them, against the exact answer (not with "
           "--against), since journals have held them");
     }
-    write_file_atomically(options.output, options.json  ? tolerances_json(rows, summary, merged.journal)
-                                          : options.csv ? tolerances_csv(rows, summary)
-                                                        : tolerances_toml(rows, summary));
-    return 0;
+    const std::string text = options.json  ? tolerances_json(rows, summary, merged.journal)
+                             : options.csv ? tolerances_csv(rows, summary)
+                                           : tolerances_toml(rows, summary);
+    if (output.empty()) {
+      fmt::print("{}", text);
+      return 0;  // nothing else stands beside a table that another program reads
+    }
+    write_file_atomically(output, text);
+  } else if (!output.empty()) {
+    write_file_atomically(output, html_page(summary, merged.journal, folder.string(), compared));
   }
-  write_file_atomically(options.output, html_page(summary, merged.journal, folder.string(), compared));
+  std::vector<fs::path> written;
+  for (const fs::path& file : {output, options.junit, options.sarif, options.summary_file})
+    if (!file.empty()) written.push_back(file);
+  say_what_was_written(written);
   return 0;
 }
 

@@ -83,10 +83,9 @@ void refuse_missing(const Options& options) {
   if (options.inputs.empty())
     throw UsageError(fmt::format("attest {} needs a RUN: a run folder or a journal file", name));
   if (options.output == "-") throw UsageError("-o is \"-\"; it must name a file");
-  const bool table = options.json || options.csv || options.toml;
-  const bool others = !options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty();
-  if (options.output.empty() && (table || !others || options.command == Command::merge))
-    throw UsageError(fmt::format("attest {} needs -o FILE, the file to write", name));
+  // Where a report goes follows from its RUN.
+  if (options.output.empty() && options.command == Command::merge)
+    throw UsageError("attest merge needs -o FILE, the file to write");
 }
 
 }  // namespace attest

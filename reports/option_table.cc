@@ -208,7 +208,11 @@ constexpr OptionRow rows[] = {
      [](Options& o, Text t) { o.seed = whole_number<std::uint64_t>("--seed", t, 0); }},
     {probe, "-o,--output", "FILE", Takes::one, "write the manifest there instead of showing it",
      [](Options& o, Text t) { o.output = t; }},
-    {report | compare, "-o,--output", "FILE", Takes::one, "the file to write (compare: instead of showing it)",
+    {report, "-o,--output", "FILE", Takes::one,
+     "the file to write (default: report.html in the RUN, where it is one run's folder; a table goes to standard "
+     "output)",
+     [](Options& o, Text t) { o.output = t; }},
+    {compare, "-o,--output", "FILE", Takes::one, "write the comparison there instead of showing it",
      [](Options& o, Text t) { o.output = t; }},
     {merge, "-o,--output", "FILE", Takes::one,
      "the journal to write; with a slash at its end, a run's folder: the journal, the cases that the parts saved, the "
@@ -249,7 +253,7 @@ constexpr CommandRow commands[] = {
     {Command::merge, "merge", "attest merge RUN... -o FILE",
      "Joins the parts of one run, shards or campaigns of one seed, into the canonical journal or a run's folder.",
      "attest merge shard-0 shard-1 -o merged/"},
-    {Command::report, "report", "attest report RUN... -o FILE",
+    {Command::report, "report", "attest report RUN... [OPTIONS]",
      "Draws one HTML page from runs, or writes the table of tolerances to compute with: how large the errors of each "
      "kernel, dtype and class of cases were. JUnit XML, SARIF and the summary in Markdown are written besides, or "
      "alone where there is no -o.",

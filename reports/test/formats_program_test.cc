@@ -51,7 +51,7 @@ TEST(Formats, AreWrittenOfAKernelWithAMistake) {
                   "$attest report run --toml -o t.toml && grep -c '^\\[\"fault:scale-ignored\".f32\\]' t.toml && "
                   "grep -c VIOLATED t.toml")
                 .output,
-            "1\n1\n");
+            "wrote t.toml\n1\n1\n");
 }
 
 TEST(Formats, AreWrittenOfARightKernelAndOfMergedShards) {
@@ -65,7 +65,8 @@ TEST(Formats, AreWrittenOfARightKernelAndOfMergedShards) {
   EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("0 0 0 []"));
   EXPECT_TRUE(nlohmann::json::parse(read_file(folder / "s.sarif"))["runs"][0]["results"].empty());
   EXPECT_THAT(read_file(folder / "s.md"), StartsWith("## ✅ Attest: held\n\n120 of 120 cases judged"));
-  EXPECT_EQ(shell(folder, "$attest merge part-* -o whole/ && head -1 whole/summary.md").output, "## ✅ Attest: held\n");
+  EXPECT_EQ(shell(folder, "$attest merge part-* -o whole/ && head -1 whole/summary.md").output,
+            "wrote whole/: 2 batches, 0 findings of 1 kernel\n## ✅ Attest: held\n");
 }
 
 TEST(Formats, FollowTheExpectedViolationsAsTheExitStatusDoes) {
@@ -128,10 +129,45 @@ TEST(Formats, OfMergedShardsFollowTheExpectedViolations) {
   EXPECT_EQ(merge("--known known.toml -o whole.jsonl").status, 0);
   EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("0 0 0"));
   EXPECT_THAT(read_file(folder / "s.sarif"), HasSubstr("\"suppressions\""));
-  EXPECT_THAT(read_file(folder / "said"), StartsWith("known: 1 expected, 0 new or gone"));
+  EXPECT_THAT(read_file(folder / "said"), HasSubstr("\nknown: 1 expected, 0 new or gone"));
   std::ofstream(folder / "known.toml") << "";
   EXPECT_EQ(merge("--known known.toml -o whole.jsonl").status, 1);
   EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("2 0 2")) << "the violation, and that it is new";
+}
+
+TEST(Formats, AreNamedWhereTheyStay) {
+  const fake::Folder folder;
+  const std::string check = "$attest check --kernel fault:scale-ignored " + chosen;
+  ASSERT_EQ(shell(folder, check + "--out run > /dev/null; $attest check --kernel builtin:flash " + chosen +
+                              "--out right > /dev/null; mv run/report.html page.html")
+                .status,
+            0);
+  const auto said = [&](const std::string& line) {
+    const ShellResult result = shell(folder, line);
+    EXPECT_EQ(result.status, 0) << line << result.output;
+    return result.output;
+  };
+  const std::string merged = said("$attest merge run right -o all.jsonl");
+  EXPECT_EQ(merged, "wrote all.jsonl: 4 batches, " + said("printf %s $(grep -c '\"kind\":\"finding\"' all.jsonl)") +
+                        " findings of 2 kernels\n");
+  EXPECT_EQ(said("$attest merge right -o right.jsonl"), "wrote right.jsonl: 2 batches, 0 findings of 1 kernel\n");
+  // The page of a run's folder goes there, and is the one that the check wrote.
+  EXPECT_EQ(said("$attest report run"), "wrote run/report.html\n");
+  EXPECT_EQ(said("sed -i 's/[0-9a-f]\\{32\\}/nonce/g' run/report.html page.html; cmp run/report.html page.html"), "");
+  EXPECT_EQ(said("$attest report run/ --junit j.xml -o other.html"), "wrote other.html, j.xml\n");
+  EXPECT_EQ(said("rm run/report.html; $attest report run --junit j.xml; ls run/report.html 2> /dev/null || echo none"),
+            "wrote j.xml\nnone\n");
+  // Tables go to standard output, and nothing else does, whatever is written besides.
+  for (const std::string format : {"--toml", "--json", "--csv"}) {
+    EXPECT_EQ(said("$attest report run " + format + " -o table"), "wrote table\n");
+    EXPECT_EQ(said(joined({"$attest report run ", format, " > shown && $attest report run ", format,
+                           " --sarif s.sarif > shown-2 && cmp shown table && cmp shown-2 table && test -s table"})),
+              "");
+  }
+  EXPECT_EQ(said("$attest report run --csv -o /dev/stdout | cmp - table"), "");
+  EXPECT_EQ(said("$attest merge run -o /dev/null"), "");
+  EXPECT_EQ(shell(folder, "$attest report right.jsonl").output,
+            "attest: attest report needs -o FILE, the page to write: \"right.jsonl\" is no run's folder\n");
 }
 
 TEST(Formats, AreRefusedInALine) {
@@ -139,7 +175,11 @@ TEST(Formats, AreRefusedInALine) {
   expect_refused("fuzz --self-test --junit x", "--self-test measures the search and judges no kernel; --junit is for");
 
   expect_refused("check --junit ''", "--junit is empty; it must name a file");
-  expect_refused("report run --toml", "attest report needs -o FILE");
+  expect_refused("report nowhere --toml", "cannot read \"nowhere\"");
+  expect_refused("report nowhere", "cannot read \"nowhere\"");
+  expect_refused("report /dev/null",
+                 "attest report needs -o FILE, the page to write: \"/dev/null\" is no run's folder");
+  expect_refused("report / /usr", "attest report needs -o FILE, the page to write: there are 2 RUNs");
   expect_refused("report run --toml --csv -o x", "--toml and --csv exclude each other");
   expect_refused("report nowhere --junit x", "nowhere");
 }

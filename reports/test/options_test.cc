@@ -215,7 +215,7 @@ TEST(Options, RefusesContradictions) {
   EXPECT_NE(refusal({"replay"}).find("one CASE"), std::string::npos);
   EXPECT_NE(refusal({"replay", "a", "b"}).find("one CASE"), std::string::npos);
   EXPECT_NE(refusal({"merge", "-o", "x"}).find("needs a RUN"), std::string::npos);
-  EXPECT_NE(refusal({"report", "x"}).find("needs -o FILE"), std::string::npos);
+  EXPECT_NE(refusal({"merge", "x"}).find("needs -o FILE"), std::string::npos);
   EXPECT_NE(refusal({"check", "list"}).find("not check and list"), std::string::npos);
 }
 

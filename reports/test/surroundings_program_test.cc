@@ -104,7 +104,10 @@ TEST(Surroundings, ALocaleWithDecimalCommasChangesNoByte) {
                         before, "$attest report run --csv -o tolerances.csv; ", before,
                         "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > ",
                         "replay; ", before, "$attest merge canonical -o whole/; }"}));
-    EXPECT_EQ(run.output, "") << name;
+    EXPECT_EQ(run.output,
+              "wrote canonical: 2 batches, 3 findings of 2 kernels\nwrote tolerances.json\nwrote tolerances.csv\n"
+              "wrote whole/: 2 batches, 3 findings of 2 kernels\n")
+        << name;
   }
   const ShellResult same = shell(
       folder,
