@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "against.h"
+#include "answer.h"
 #include "attest/error_alarm.h"
 #include "attest/json_writer.h"
 #include "attest/names.h"
@@ -43,11 +44,24 @@ const Property& property_of(const Case& c, const std::filesystem::path& file) {
                                in_quotes(name), suggestion(name, names, /*list_up_to=*/0)));
 }
 
+/// A kernel that cannot be loaded under the name that the case has for it, which may hold in another folder only.
+[[noreturn]] void throw_as_named_by_case(const KernelLoadError& wrong, std::string_view option) {
+  throw KernelLoadError(
+      fmt::format("{}; the case names it so, {} names it as it is found from here", wrong.what(), option));
+}
+
 /// What the case was compared with when it was saved, or what is asked for now; null: with what is exact.
 std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
   const auto named = c.metadata.find("against");
   const std::string spec = options.against.empty() && named != c.metadata.end() ? named->second : options.against;
-  return spec.empty() ? nullptr : open_other_kernel(spec, options.kernel_options());
+  if (spec.empty()) return nullptr;
+  try {
+    return open_other_kernel(spec, options.kernel_options());
+  } catch (const KernelLoadError& wrong) {
+    if (interrupt_requested()) throw Abandoned();
+    if (!options.against.empty()) throw;
+    throw_as_named_by_case(wrong, "--against");
+  }
 }
 
 std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
@@ -59,10 +73,11 @@ std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
   std::vector<std::unique_ptr<Kernel>> kernels;
   try {
     kernels = open_kernels(spec, options.kernel_options());
-  } catch (const KernelLoadError&) {
+  } catch (const KernelLoadError& wrong) {
     // A kernel that was not given the time to start is none that could not.
     if (interrupt_requested()) throw Abandoned();
-    throw;
+    if (!options.kernels.empty()) throw;
+    throw_as_named_by_case(wrong, "--kernel");
   }
   if (kernels.size() != 1) {
     throw UsageError(fmt::format("--kernel {} matches {} kernels; replay runs one", in_quotes(spec), kernels.size()));
@@ -97,7 +112,7 @@ void print_elements(Kernel& kernel, const Case& c, bool by_itself) {
   if (c.operation != Operation::attention) return;
   const Reply reply = kernel.run(c);
   if (reply.status != CallStatus::ok) {
-    fmt::print("the kernel's call ended as {}: {}\n", name_of(reply.status), one_line(reply.message));
+    fmt::print("the kernel's call ended as {}\n", one_line(ending_text(reply.status, reply.message)));
     return;
   }
   const std::vector<ElementFacts> facts = exact_elements(c, kernel.manifest().arithmetic_for(c.dtype()));

@@ -103,6 +103,27 @@ TEST(IsolationProgram, ReplaysACrash) {
   expect_has(replay.output, "\nreproduced\n");
 }
 
+// The name of a kernel is a path, which may hold in one folder alone.
+TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {
+  const Folder folder;
+  const std::string check = "cp " + library("good") + " mine.so && mkdir away && $attest check --kernel ./mine.so " +
+                            "--property attention.oracle --dtype f64 --jobs 1 --cases 6 --quiet --out run ";
+  ASSERT_EQ(shell(folder, check).status, 0);
+  const std::string replay = "cd away && $attest replay ../run/cases/*--worst.safetensors ";
+  const ShellResult lost = shell(folder, replay);
+  EXPECT_EQ(lost.status, 3);
+  EXPECT_EQ(lost.output,
+            "attest: ./mine.so: there is no such file; build the library first or correct its path; the case names it "
+            "so, --kernel names it as it is found from here\n");
+  EXPECT_EQ(shell(folder, replay + "--kernel ../mine.so").status, 0);
+  // Who names it there knows that option.
+  const ShellResult named = shell(folder, replay + "--kernel ./absent.so");
+  EXPECT_EQ(named.status, 3);
+  EXPECT_EQ(named.output.find("--kernel"), std::string::npos) << named.output;
+  ASSERT_EQ(shell(folder, "rm -r away; " + check + "--overwrite --against ./mine.so").status, 0);
+  expect_has(shell(folder, replay + "--kernel ../mine.so").output, "so, --against names it as it is found from here");
+}
+
 #ifdef __x86_64__
 TEST(IsolationProgram, SaysOnceWhatALibraryDoesAsItIsLoaded) {
   const Folder folder;
