@@ -316,7 +316,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   if (!options.quiet) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), alarm_text(summary),
+    fmt::print("{}{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), skipped_text(summary), alarm_text(summary),
                closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());
   }
   if (comparison) print_comparison(options, *comparison);

@@ -8,6 +8,7 @@
 
 #include "attest/dtype.h"
 #include "attest/json_writer.h"
+#include "fuzz/campaign.h"
 #include "run_folder.h"
 
 namespace attest {
@@ -106,7 +107,7 @@ std::int64_t KernelSummary::bits_satisfied() const {
 const PropertySummary* KernelSummary::worst() const {
   const PropertySummary* found = nullptr;
   for (const PropertySummary& property : properties) {
-    if (property.tally.worst_k < 0) continue;
+    if (property.tally.worst_k < 0 || property.statistical) continue;
     if (found == nullptr || property.tally.worst_utilisation > found->tally.worst_utilisation) found = &property;
   }
   return found;
@@ -166,6 +167,9 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     const bool violated = finding.verdict.outcome == Outcome::violated;
     if ((violated ? property.tally.violated : property.tally.inconclusive) > 0) property.findings.push_back(finding);
   }
+  std::set<std::string, std::less<>> statistical;
+  for (const Property* property : catalogue())
+    if (is_statistical(*property)) statistical.emplace(property->name);
   for (auto& [key, properties] : by_kernel) {
     const auto& [id, rank, dtype] = key;
     const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
@@ -174,6 +178,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
         .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
+      property.statistical = statistical.contains(name);
       property.reason = reason_of(property);
       const std::string worst = case_file_name({name, id, dtype}, "worst");
       if (property.tally.worst_k >= 0 && !folder.empty() && std::filesystem::exists(folder / worst)) {

@@ -18,7 +18,8 @@ struct PropertySummary {
   std::string worst_case;  ///< file of the worst case, relative to the run's folder; empty where none is there
   std::string reason;      ///< why it is not held: the first finding's reason, or the commonest reason with its count
   std::vector<FindingRecord> findings;
-  std::string alarm_case;  ///< file of the case with the worst alarm, as worst_case
+  std::string alarm_case;    ///< file of the case with the worst alarm, as worst_case
+  bool statistical = false;  ///< is_statistical: its utilisation is that of a draw, which no rounding explains
 };
 
 struct KernelSummary {
@@ -36,7 +37,8 @@ struct KernelSummary {
   [[nodiscard]] std::int64_t bits_compared() const;
   /// Of those, how many found no bit that differs.
   [[nodiscard]] std::int64_t bits_satisfied() const;
-  /// The property whose worst utilisation is largest; null where no case was judged.
+  /// The property whose worst utilisation is largest, of those that are not statistical; null where no case of one was
+  /// judged.
   [[nodiscard]] const PropertySummary* worst() const;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "progress.h"
 #include "text.h"
@@ -21,6 +22,11 @@ std::string first_lines(const std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) text += lines[i];
   if (lines.size() > most) text += fmt::format("and {} more lines like these in the report\n", lines.size() - most);
   return text;
+}
+
+/// Why a property was skipped that has no case for such a kernel: it says nothing of what the kernel lacks.
+bool is_about_others(std::string_view reason) {
+  return reason.starts_with("is about the core") || (reason.starts_with("has no ") && reason.ends_with(" entry"));
 }
 
 }  // namespace
@@ -55,6 +61,29 @@ std::string table_of(const Summary& summary) {
   const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
   return title + columns(rows, {false, false, false, true, true, true, true, false}) + (notes.empty() ? "" : "\n") +
          first_lines(notes);
+}
+
+std::string skipped_text(const Summary& summary) {
+  std::vector<std::string> lines;
+  for (const KernelSummary& kernel : summary.kernels) {
+    constexpr std::string_view skipped = "skipped: ";
+    std::int64_t count = 0;
+    std::map<std::string_view, std::int64_t> reasons;
+    for (const PropertySummary& property : kernel.properties) {
+      for (const auto& [reason, cases] : property.tally.reasons) {
+        if (!reason.starts_with(skipped)) continue;
+        const std::string_view why = std::string_view(reason).substr(skipped.size());
+        if (is_about_others(why)) continue;
+        reasons[why] += cases;
+        count += cases;
+      }
+    }
+    if (reasons.empty()) continue;
+    const auto& [reason, cases] = *std::ranges::max_element(reasons, {}, [](const auto& one) { return one.second; });
+    lines.push_back(fmt::format("skipped: {} cases of {} in {}; {}: {}\n", count, one_line(kernel.name), kernel.dtype,
+                                cases == count ? "all" : fmt::format("most often ({})", cases), one_line(reason)));
+  }
+  return lines.empty() ? "" : '\n' + first_lines(lines);
 }
 
 std::string warning_text(const Summary& summary) {

@@ -13,6 +13,11 @@ namespace attest {
 /// property that was violated, inconclusive, or skipped whole, with the reason.
 [[nodiscard]] std::string table_of(const Summary& summary);
 
+/// A line for each kernel and dtype some of whose cases were skipped: how many, and the commonest reason with its
+/// count. Properties that are about something else than this kernel (another entry, the core) do not count. Empty where
+/// no case was skipped.
+[[nodiscard]] std::string skipped_text(const Summary& summary);
+
 /// A line for each property that means little because what it wants was drawn too rarely; empty where none does.
 [[nodiscard]] std::string warning_text(const Summary& summary);
 

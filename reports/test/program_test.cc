@@ -287,6 +287,8 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
             std::string::npos)
       << warned.output;
   EXPECT_EQ(warned.output.find("warning"), std::string::npos) << warned.output;
+  EXPECT_NE(warned.output.find("\n\nskipped: "), std::string::npos) << warned.output;
+  EXPECT_NE(warned.output.find(" mask; the manifest's masks do not list "), std::string::npos) << warned.output;
   const auto summary = summary_of(folder, "run");
   EXPECT_EQ(summary["verdict"], "held");
   EXPECT_EQ(summary["warnings"][0]["kernel"], "maskless");

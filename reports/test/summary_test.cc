@@ -139,6 +139,42 @@ TEST(Table, SaysWhatWasFoundInOneRowPerKernelAndDtype) {
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
 }
 
+TEST(Table, NamesTheWorstUtilisationOfRoundingAndNotOfADraw) {
+  Tally drawn;
+  drawn.add(0, {.utilisation = 0.75});
+  const Subject oracle{"attention.oracle", "builtin:a", "f32"},
+      sampling{"attention.expectation-sampling", "builtin:a", "f32"};
+  const Summary both = summarise(journal_of({{oracle, tally(3, 0, 0, 0, 0)}, {sampling, drawn}}), "");
+  ASSERT_NE(both.kernels[0].worst(), nullptr);
+  EXPECT_EQ(both.kernels[0].worst()->name, "attention.oracle");
+  EXPECT_EQ(table_of(both).find("sampling"), std::string::npos) << table_of(both);
+  const Summary alone = summarise(journal_of({{sampling, drawn}}), "");
+  EXPECT_EQ(alone.kernels[0].worst(), nullptr);
+  // Its own row keeps the figure.
+  EXPECT_EQ(nlohmann::json::parse(to_json(alone))["kernels"][0]["properties"][0]["worst"]["utilisation"], 0.75);
+}
+
+TEST(Table, SaysWhyCasesWereSkipped) {
+  Tally some = tally(2, 0, 0, 1, 0), other = tally(1, 0, 0, 0, 1);
+  some.skip(40, "unsupported: masks are not\x1b[2J written yet");
+  some.skip(30, "has 9 keys");
+  other.skip(20, "has 12 keys");
+  other.skip(5000, "has no multihead entry");
+  other.skip(600, "is about the core, not about other kernels");
+  const Journal journal = journal_of({{{"p", "builtin:a", "f32"}, some},
+                                      {{"q", "builtin:a", "f32"}, other},
+                                      {{"p", "builtin:a", "bf16"}, tally(1, 0, 3, 0, 0)},
+                                      {{"p", "builtin:b", "f32"}, tally(1, 0, 0, 2, 0)}});
+  EXPECT_EQ(skipped_text(summarise(journal, "")),
+            "\nskipped: 90 cases of builtin:a in f32; most often (50): has N keys\n"
+            "skipped: 3 cases of builtin:a in bf16; all: has N keys\n");
+  EXPECT_EQ(skipped_text(summarise(journal_of({{{"p", "builtin:b", "f32"}, tally(1, 0, 0, 2, 0)}}), "")), "");
+  const Journal one = journal_of({{{"p", "builtin:a", "f32"}, some}});
+  EXPECT_EQ(skipped_text(summarise(one, "")),
+            "\nskipped: 70 cases of builtin:a in f32; most often (40): unsupported: masks are not [N written "
+            "yet\n");
+}
+
 /// `judged` cases of which `hiding` have a mask that hides keys, and `skipped` ones.
 Tally masked(std::int64_t hiding, std::int64_t judged, std::int64_t skipped) {
   Tally result;
