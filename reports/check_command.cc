@@ -156,49 +156,72 @@ MetaRecord begin_record(const Options& options, int jobs, int argc, const char* 
   return record;
 }
 
+/// The last records of a run, as they are written and as whoever reads the journal finds them.
+class LastRecords {
+ public:
+  explicit LastRecords(JournalWriter& writer) : writer_(writer) {}
+  template <class Record>
+  void append(const Record& record) {
+    writer_.append(record);
+    lines_ += to_line(record);
+  }
+  [[nodiscard]] const std::string& lines() const { return lines_; }
+
+ private:
+  JournalWriter& writer_;
+  std::string lines_;
+};
+
 /// Subjects of the plan without a single batch get an empty one, so that the summary shows what was not reached.
-void note_unreached(const Plan& plan, const RunFolder& folder, JournalWriter& writer) {
+void note_unreached(const Plan& plan, const Journal& journal, LastRecords& last) {
   std::set<Subject> reached;
-  const Journal journal = read_journal(folder.path());
   for (const BatchRecord& batch : journal.batches) reached.insert(batch.subject);
   for (const Cell& cell : cells_of(plan)) {
     for (const std::size_t index : cell.kernels) {
       const Subject subject{std::string(cell.property->name), plan.kernels[index]->id(),
                             std::string(name_of(cell.dtype))};
-      if (!reached.contains(subject)) writer.append(BatchRecord{subject, 0, 0, {}, {}});
+      if (!reached.contains(subject)) last.append(BatchRecord{subject, 0, 0, {}, {}});
     }
   }
 }
 
 /// What came to be known of the kernels beside their cases. It depends on times and jobs, so it is no record of its
 /// own.
-void write_notes(const Plan& plan, JournalWriter& writer) {
+void write_notes(const Plan& plan, LastRecords& last) {
   for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
     for (const std::string& note : kernel->notes())
-      writer.append(MetaRecord{"note", {{"kernel", kernel->id()}, {"text", note}}});
+      last.append(MetaRecord{"note", {{"kernel", kernel->id()}, {"text", note}}});
   }
 }
 
-/// An interrupt leaves them out.
-void explain_findings(const Plan& plan, const RunFolder& folder, JournalWriter& writer) {
+/// An interrupt leaves them out. `journal` is canonical.
+void explain_findings(const Plan& plan, const Journal& journal, const RunFolder& folder, LastRecords& last) {
   try {
-    const Journal whole[] = {read_journal(folder.path())};
-    const std::string sources[] = {folder.path().string()};
-    for (const KernelExplanation& one : explanations_of(canonical(whole, sources), folder, plan.kernels))
-      writer.append(record_of(one));
+    for (const KernelExplanation& one : explanations_of(journal, folder, plan.kernels)) last.append(record_of(one));
   } catch (const Abandoned&) {
     return;  // what is explained so far stands
   }
 }
 
-/// `compared`: with another kernel, whose own arithmetic would have to be explained too.
-void finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared,
-                    std::chrono::steady_clock::time_point start) {
-  note_unreached(plan, folder, writer);
-  write_notes(plan, writer);
-  if (ending != Ending::interrupted && !compared) explain_findings(plan, folder, writer);
-  writer.append(end_record(start, ending == Ending::interrupted));
+/// Writes the last records and returns what read_results would read now. `compared`: with another kernel, whose own
+/// arithmetic would have to be explained too.
+Journal finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared,
+                       std::chrono::steady_clock::time_point start) {
+  // A journal has a line for every batch: reading it takes a share of the run's time, so it is read once.
+  Journal parts[] = {read_results(folder.path()), {}};
+  auto& [journal, end] = parts;
+  LastRecords last(writer);
+  note_unreached(plan, journal, last);
+  write_notes(plan, last);
+  if (ending != Ending::interrupted && !compared) explain_findings(plan, journal, folder, last);
+  last.append(end_record(start, ending == Ending::interrupted));
   writer.sync();
+  const std::string sources[] = {folder.path().string(), folder.path().string()};
+  end = parse_journal(to_line(*journal.run) + last.lines(), sources[1]);
+  Journal whole = canonical(parts, sources);
+  whole.meta = std::move(journal.meta);
+  whole.meta.insert(whole.meta.end(), end.meta.begin(), end.meta.end());
+  return whole;
 }
 
 void save_worst_cases(const Engine& engine, const Journal& journal) {
@@ -304,8 +327,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   progress.plan(engine.cases_planned(), earlier);
   const Ending ending = engine.run();
   progress.finish();
-  finish_journal(plan, folder, writer, ending, other != nullptr, start);
-  const Journal journal = read_results(folder.path());
+  const Journal journal = finish_journal(plan, folder, writer, ending, other != nullptr, start);
   save_worst_cases(engine, journal);
   std::optional<Comparison> comparison;
   if (baseline && ending == Ending::complete) {

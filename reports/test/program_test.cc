@@ -66,6 +66,37 @@ TEST(Program, SaysWhatItCanDo) {
   EXPECT_EQ(shell(folder, "$attest list > /dev/full").status, 2);
 }
 
+/// A check hands its journal on to what it writes without reading it again: a report, which reads it, says the same.
+TEST(Program, WritesWhatAReportOfItsRunSays) {
+  const Folder folder;
+  const std::string flash_in_f64 = "--kernel builtin:flash --property attention.oracle --dtype f64 ";
+  std::vector<std::string> runs{
+      flash + "--cases 100", flash + "--cases 100 --shard 1/3",
+      // Explained, and not reached.
+      "--kernel fault:scale-ignored --property attention.oracle --dtype f32 --cases 60",
+      "--kernel fault:scale-ignored --property 'attention.*' --dtype f32 --cases 60 --fail-fast --jobs 1",
+      flash_in_f64 + "--cases 50 --against builtin:online", flash_in_f64 + "--cases 50 --alarm"};
+  for (const std::string& run : runs) {
+    const ShellResult result = shell(folder, "$attest check " + run +
+                                                 " --quiet --overwrite --out run > /dev/null; "
+                                                 "cd run && mkdir -p was && cp *.json *.md *.html was && cd .. && "
+                                                 "$attest report run && $attest report run --summary run/summary.md && "
+                                                 "$attest report run --json -o run/tolerances.json && cd run && "
+                                                 "for file in report.html summary.md tolerances.json; do "
+                                                 "sed -i 's/[0-9a-f]\\{32\\}/nonce/g' $file was/$file; "
+                                                 "cmp $file was/$file; done");
+    EXPECT_EQ(result.output.find("differ"), std::string::npos) << run << '\n' << result.output;
+    EXPECT_NE(result.output.find("wrote run/report.html"), std::string::npos) << run << '\n' << result.output;
+  }
+  // Gone on with, after more of it.
+  EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 50 --quiet --out more; $attest check " + flash +
+                              "--cases 200 --quiet --out more --resume; cp more/report.html was.html; "
+                              "$attest report more && sed -i 's/[0-9a-f]\\{32\\}/nonce/g' was.html "
+                              "more/report.html && cmp more/report.html was.html")
+                .output,
+            "wrote more/report.html\n");
+}
+
 TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   const Folder folder;
   const ShellResult result = shell(folder, "$attest check " + flash + "--cases 100");
