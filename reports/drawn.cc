@@ -26,19 +26,6 @@ bool is_about_masks(const Want& want) {
   });
 }
 
-/// "a, b and c"; of more than four the first three and how many more there are.
-std::string some_of(const std::set<std::string>& names) {
-  const std::size_t shown = names.size() > 4 ? 3 : names.size();
-  std::string text;
-  std::size_t i = 0;
-  for (const std::string& name : names) {
-    if (i == shown) break;
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + one_line(name);
-    ++i;
-  }
-  return shown < names.size() ? fmt::format("{} and {} more in the report", text, names.size() - shown) : text;
-}
-
 }  // namespace
 
 bool rules_masks_out(const std::string& manifest) {
@@ -47,7 +34,7 @@ bool rules_masks_out(const std::string& manifest) {
     const auto found = json.find(list);
     return found != json.end() && found->is_array() && found->empty();
   };
-  return json.is_object() && empty("masks") && empty("causal");
+  return json.is_object() && empty("masks");
 }
 
 std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally, bool masks_ruled_out) {

@@ -32,8 +32,7 @@ struct Scarce {
 /// `masks_ruled_out`: as rules_masks_out says of the kernel's manifest.
 [[nodiscard]] std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally, bool masks_ruled_out = false);
 
-/// The manifest (JSON, as a journal has it) lists neither a kind of mask nor a causal form, so that no case that the
-/// kernel is sent has a mask. False where it does not say.
+/// The manifest (JSON, as a journal has it) lists no kind of mask, so that none is sent. False where it does not say.
 [[nodiscard]] bool rules_masks_out(const std::string& manifest);
 
 /// A line for each property, with its scarcest subject and how many more there are; then one for each kernel whose

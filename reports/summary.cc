@@ -9,6 +9,7 @@
 #include "attest/dtype.h"
 #include "attest/json_writer.h"
 #include "fuzz/campaign.h"
+#include "refusals.h"
 #include "run_folder.h"
 
 namespace attest {
@@ -194,6 +195,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }
+    if (std::string text = refusals_text(kernel); summary.against.empty() && !text.empty())
+      summary.notes.push_back({kernel.name, std::move(text)});
     if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
     summary.verdict = worse(summary.verdict, kernel.verdict);
     summary.kernels.push_back(std::move(kernel));

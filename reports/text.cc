@@ -42,6 +42,18 @@ std::string cut_short(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)).append(ellipsis);
 }
 
+std::string some_of(const std::set<std::string>& names) {
+  const std::size_t shown = names.size() > 4 ? 3 : names.size();
+  std::string text;
+  std::size_t i = 0;
+  for (const std::string& name : names) {
+    if (i == shown) break;
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + one_line(name);
+    ++i;
+  }
+  return shown < names.size() ? fmt::format("{} and {} more in the report", text, names.size() - shown) : text;
+}
+
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
   std::vector<std::size_t> width(right.size(), 0);
   for (const auto& row : rows) {

@@ -1,6 +1,7 @@
 // Text for a terminal: numbers for reading, words of others made harmless.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ namespace attest {
 
 /// At most `most` bytes, at a character's end, and "…" where something is cut. most >= 3.
 [[nodiscard]] std::string cut_short(std::string_view text, std::size_t most);
+
+/// "a, b and c", each as one_line; of more than four the first three and how many more there are.
+[[nodiscard]] std::string some_of(const std::set<std::string>& names);
 
 /// Rows as aligned columns, two spaces apart; the first row is the heading. Numbers (columns in `right`) flush right.
 [[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);

@@ -252,13 +252,48 @@ TEST(Warnings, AreOneLineForAKernelWhoseManifestRulesMasksOut) {
             std::string::npos);
   EXPECT_NE(to_markdown(summary, journal, "run").find("with a mask that hides keys; the manifest rules them out"),
             std::string::npos);
-  // A causal form or masks of one kind bring masks; so may a manifest that does not say.
-  for (const char* manifest : {R"({"masks":[],"causal":["top-left"]})", R"({"masks":["bool"],"causal":[]})",
-                               R"({"masks":[]})", R"({"masks":"none","causal":[]})", "[]", ""}) {
+  // A causal form is no mask that can be taken away or permuted.
+  EXPECT_NE(warning_text(summary_with(R"({"masks":[],"causal":["top-left"]})").first).find("rules masks out"),
+            std::string::npos);
+  // Masks of one kind bring masks; so may a manifest that does not say.
+  for (const char* manifest :
+       {R"({"masks":["bool"],"causal":[]})", R"({"causal":[]})", R"({"masks":"none","causal":[]})", "[]", ""}) {
     const std::string warned = warning_text(summary_with(manifest).first);
     EXPECT_NE(warned.find("warning: masked.query-deletion says little"), std::string::npos) << manifest << warned;
     EXPECT_EQ(warned.find("note on"), std::string::npos) << manifest << warned;
   }
+}
+
+TEST(Refusals, AreANoteWhereTheyLeaveAPropertyHardlyJudged) {
+  Tally refused;
+  refused.held = 9;
+  refused.skip(490, "unsupported: causal is not written");
+  refused.skip(1, "has N queries; the manifest's max_queries is 1");
+  Tally judged_well;
+  judged_well.held = 500;
+  Tally judged;
+  judged.held = 10;
+  judged.skip(490, "unsupported: causal is not written");
+  const auto notes_with = [&](const Tally& of_prefix, const std::string& against = "") {
+    Journal journal = journal_of({{{"attention.oracle", "builtin:a", "f32"}, judged_well},
+                                  {{"causal.no-leak", "builtin:a", "f32"}, of_prefix},
+                                  {{"causal.prefix", "builtin:a", "f32"}, of_prefix}});
+    journal.run = RunRecord{.seed = 1, .case_files = {}, .against = against};
+    return summarise(journal, "");
+  };
+  const Summary summary = notes_with(refused);
+  ASSERT_EQ(summary.notes.size(), 1U);
+  EXPECT_EQ(summary.notes[0].text,
+            "in f32 it refused 980 cases that its manifest offers, most often (980) as unsupported: causal is not "
+            "written; hardly judged for that: causal.no-leak and causal.prefix");
+  EXPECT_NE(note_text(summary).find("hardly judged"), std::string::npos);
+  EXPECT_EQ(summary.verdict, Outcome::held);
+  EXPECT_TRUE(notes_with(judged).notes.empty()) << "ten cases mean something";
+  EXPECT_TRUE(notes_with(refused, "builtin:b").notes.empty()) << "which of the two refused is not known";
+  // What the manifest rules out is no refusal.
+  Tally ruled_out;
+  ruled_out.skip(500, "has a bool mask; the manifest's masks do not list bool");
+  EXPECT_TRUE(notes_with(ruled_out).notes.empty());
 }
 
 TEST(Drawn, IsReportedByKindAndByPropertyWithWhatWasNeverDrawn) {
