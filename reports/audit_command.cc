@@ -24,10 +24,8 @@ void choose(const Options& options, AuditPlan& plan) {
   for (const ControlKernel& control : controls()) known.push_back("control:" + std::string(control.name));
   for (const std::string& glob : options.kernels) {
     if (std::ranges::any_of(known, [&](const std::string& id) { return glob_match(glob, id); })) continue;
-    throw UsageError(
-        fmt::format("--kernel is {}, which is no planted fault and no control{}; attest list --kernels "
-                    "shows them",
-                    in_quotes(glob), suggestion(glob, known, /*list_up_to=*/0)));
+    throw UsageError(fmt::format("--kernel is {}, no planted fault or control of attest list --kernels{}",
+                                 in_quotes(glob), suggestion(glob, known, /*list_up_to=*/0)));
   }
   const auto chosen = [&](const std::string& id) {
     return options.kernels.empty() ||

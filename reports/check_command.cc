@@ -287,6 +287,8 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   OpenKernels open;
   std::shared_ptr<OtherKernel> other;
   try {
+    // The run's folder may be theirs.
+    refuse_homeless_ci_files(options);
     const KernelOptions kernel_options = kernel_options_of(options, folder);
     open = open_chosen_kernels(options, kernel_options);
     if (!options.against.empty())

@@ -17,7 +17,7 @@ std::vector<const Property*> chosen_properties(const Options& options) {
     if (found.empty()) {
       std::vector<std::string_view> names;
       for (const Property* property : catalogue()) names.push_back(property->name);
-      throw UsageError(fmt::format("no property is named {}{}; attest list --properties shows all", in_quotes(glob),
+      throw UsageError(fmt::format("no property of attest list --properties is named {}{}", in_quotes(glob),
                                    suggestion(glob, names, /*list_up_to=*/0)));
     }
     matching.insert(matching.end(), found.begin(), found.end());

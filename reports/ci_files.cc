@@ -1,10 +1,26 @@
 #include "ci_files.h"
 
+#include <fmt/format.h>
+
+#include "attest/errors.h"
 #include "attest/files.h"
+#include "attest/names.h"
 #include "junit.h"
 #include "sarif.h"
 
 namespace attest {
+
+void refuse_homeless_ci_files(const Options& options) {
+  const auto refuse = [](const char* option, const std::filesystem::path& file) {
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+    std::error_code error;
+    if (file.empty() || std::filesystem::is_directory(folder, error)) return;
+    throw UsageError(fmt::format("{} {} has no folder to stand in: make {} first", option, in_quotes(file.string()),
+                                 in_quotes(folder.string())));
+  };
+  refuse("--junit", options.junit);
+  refuse("--sarif", options.sarif);
+}
 
 void write_ci_files(const Options& options, const Summary& summary, const Journal& journal, const std::string& folder,
                     const std::optional<KnownComparison>& known, const std::vector<std::string>& problems) {

@@ -12,6 +12,10 @@
 
 namespace attest {
 
+/// Before a run, so that none is lost to them: throws UsageError where a file of options.junit or options.sarif has no
+/// folder to stand in.
+void refuse_homeless_ci_files(const Options& options);
+
 /// Writes the files of options.junit and options.sarif, as far as they are named. `folder` is the run's, for the lines
 /// that replay its cases. `known`: what the file of known findings makes of the run; nothing where there is none.
 /// `problems`: what makes the exit status 1 beside verdicts and known findings, a line each.

@@ -225,6 +225,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   handle_signals();
   std::shared_ptr<OtherKernel> other;
   try {
+    refuse_homeless_ci_files(options);
     KernelOptions kernel_options = options.kernel_options();
     kernel_options.log_folder = folder.logs();
     plan.kernels = open_chosen(options, kernel_options);

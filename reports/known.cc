@@ -64,7 +64,7 @@ class Reader {
     for (const Property* property : catalogue()) names.push_back(property->name);
     if (std::ranges::find(names, finding.property) == names.end()) {
       refuse(source_, line_of(*entry.get("property")),
-             fmt::format("unknown property {}{}; attest list --properties shows them", in_quotes(finding.property),
+             fmt::format("no property of attest list --properties is named {}{}", in_quotes(finding.property),
                          suggestion(finding.property, names)));
     }
     return finding;

@@ -184,5 +184,21 @@ TEST(Formats, AreRefusedInALine) {
   expect_refused("report nowhere --junit x", "nowhere");
 }
 
+TEST(FormatsProgram, RefusesAFileThatHasNoFolderBeforeTheRun) {
+  const fake::Folder folder;
+  for (const char* command : {"check --cases 5", "fuzz --runs 50"}) {
+    const ShellResult refused =
+        shell(folder, joined({"$attest ", command, " --kernel builtin:flash --dtype f32 --junit no/where/j.xml"}));
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(refused.output,
+              "attest: --junit \"no/where/j.xml\" has no folder to stand in: make \"no/where\" first\n");
+    EXPECT_EQ(shell(folder, "ls").output, "") << "nothing was run";
+  }
+  EXPECT_EQ(
+      shell(folder, "$attest check --kernel builtin:flash --dtype f32 --cases 5 --quiet --out run --sarif run/s.sarif")
+          .status,
+      0);
+}
+
 }  // namespace
 }  // namespace attest

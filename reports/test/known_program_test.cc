@@ -81,7 +81,7 @@ TEST(Known, RefusesAWrongFileBeforeTheRun) {
   const ShellResult result = shell(folder, check + "; s=$?; test ! -e run && exit $s");
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(lines_in(result.output), 1) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("known.toml, line 4: unknown property"));
+  EXPECT_THAT(result.output, HasSubstr("known.toml, line 4: no property of attest list --properties is named"));
   expect_refused("check --known absent.toml", "absent.toml");
   expect_refused("check --known x --fail-fast", "--known and --fail-fast exclude each other");
 }
