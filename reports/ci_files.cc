@@ -29,7 +29,7 @@ void write_ci_files(const Options& options, const Summary& summary, const Journa
   judgement.problems.insert(judgement.problems.end(), problems.begin(), problems.end());
   if (!options.junit.empty()) write_file_atomically(options.junit, to_junit(summary, journal, folder, judgement));
   if (!options.sarif.empty())
-    write_file_atomically(options.sarif, to_sarif(summary, journal, folder, judgement.expected));
+    write_file_atomically(options.sarif, to_sarif(summary, journal, folder, judgement.expected, judgement.problems));
 }
 
 }  // namespace attest

@@ -196,12 +196,14 @@ class Comparing {
     const std::string& property = before.subject.property;
     if (const int bin = grown_beyond(before, now); bin >= 0) {
       add(Direction::worse, "errors", property,
-          fmt::format("errors grew: {} judged cases lie above {} of the bound; in the baseline {} above {}",
-                      share_of(above(now, bin), now.judged), edge_text(bin),
-                      share_of(above(before, bin - 1), before.judged), edge_text(bin - 1)));
+          fmt::format("errors grew by more than 19 %: {} judged cases lie above {} of the bound, 19 % more than the {} "
+                      "above which {} did in the baseline",
+                      share_of(above(now, bin), now.judged), edge_text(bin), edge_text(bin - 1),
+                      share_of(above(before, bin - 1), before.judged)));
     } else if (const int shrunk = grown_beyond(now, before); shrunk >= 0) {
       add(Direction::better, "errors", property,
-          fmt::format("errors shrank: {} judged cases lie above {} of the bound; in the baseline {} above {}",
+          fmt::format("errors shrank by more than 19 %: {} judged cases lie above {} of the bound; in the baseline {} "
+                      "above {}, which is 19 % more",
                       share_of(above(now, shrunk - 1), now.judged), edge_text(shrunk - 1),
                       share_of(above(before, shrunk), before.judged), edge_text(shrunk)));
     }

@@ -45,10 +45,10 @@ Json rule_of(const std::string& name) {
   return rule;
 }
 
-Json location_of(const FindingRecord& finding, bool in_a_run) {
-  Json artifact{{"uri", uri_of_path(finding.case_file)}};
+Json location_of(const std::string& file, bool in_a_run) {
+  Json artifact{{"uri", uri_of_path(file)}};
   if (in_a_run) artifact["uriBaseId"] = run_base;
-  // A case has no lines, but readers that show results beside code take none without a region.
+  // No line is meant, but readers that show results beside code take none without a region.
   return {{"physicalLocation", {{"artifactLocation", artifact}, {"region", {{"startLine", 1}}}}}};
 }
 
@@ -63,7 +63,7 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   result["message"] =
       message(fmt::format("{} {} {} in {}: {}\nreplay: {}", kernel.name, violated ? "violates" : "is undecided for",
                           property, kernel.dtype, finding.verdict.reason, replay_line(folder, finding.case_file)));
-  result["locations"] = Json::array({location_of(finding, !folder.empty())});
+  result["locations"] = Json::array({location_of(finding.case_file, !folder.empty())});
   result["partialFingerprints"] = {{"attestFinding/v1", fmt::format("{}/{}/{}/{}/{}", property, kernel.id, kernel.dtype,
                                                                     finding.kind(), finding.k)}};
   if (expected) {
@@ -75,6 +75,18 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   // JSON has no infinity.
   facts["utilisation"] = short_number(finding.verdict.utilisation);
   result["properties"] = std::move(facts);
+  return result;
+}
+
+constexpr const char* rule_of_runs = "run";
+
+/// What is wrong with the run as a whole: "WORSE attention.oracle by mine in f32: errors grew …". The words up to the
+/// colon are the same in the next run.
+Json result_of(const std::string& problem, std::size_t rule, bool in_a_run) {
+  Json result{{"ruleId", rule_of_runs}, {"ruleIndex", rule}, {"kind", "fail"}, {"level", "error"}};
+  result["message"] = message(valid_utf8(problem));
+  result["locations"] = Json::array({location_of("summary.md", in_a_run)});
+  result["partialFingerprints"] = {{"attestProblem/v1", valid_utf8(problem.substr(0, problem.find(": ")))}};
   return result;
 }
 
@@ -106,8 +118,8 @@ std::string uri_of_path(std::string_view path) {
   return uri;
 }
 
-std::string to_sarif(const Summary& summary, const Journal& journal, const std::string& folder,
-                     const Summary* expected) {
+std::string to_sarif(const Summary& summary, const Journal& journal, const std::string& folder, const Summary* expected,
+                     const std::vector<std::string>& problems) {
   Json rules = Json::array(), results = Json::array();
   std::map<std::string, std::size_t> rule_index;
   for (std::size_t i = 0; i < summary.kernels.size(); ++i) {
@@ -121,6 +133,13 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
       for (const FindingRecord& finding : property.findings)
         results.push_back(result_of(kernel, finding, rule->second, folder, known));
     }
+  }
+  if (!problems.empty()) {
+    for (const std::string& problem : problems) results.push_back(result_of(problem, rules.size(), !folder.empty()));
+    rules.push_back(
+        {{"id", rule_of_runs},
+         {"shortDescription", message("A run is no worse than its baseline and has the findings that are known.")},
+         {"defaultConfiguration", {{"level", "error"}}}});
   }
   Json run{
       {"tool",

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attest/journal.h"
 #include "summary.h"
@@ -14,10 +15,11 @@ namespace attest {
 /// undecided is "open". A result's message ends with the line that replays it; its location is the case's file,
 /// relative to the run's folder (uriBaseId RUN); its fingerprint is of what violates what, the same in every run.
 /// Kernels that did not start, notes, and an end before its time are notifications. `folder` is the run's, empty for
-/// several. `expected`: the summary with every expected violation counted as held, whose results are marked as
-/// suppressed; null: none is expected.
+/// several. `problems`: what makes the exit status 1 beside verdicts, a line each, as results of the rule "run", whose
+/// location is the summary. `expected`: the summary with every expected violation counted as held, whose results are
+/// marked as suppressed; null: none is expected.
 [[nodiscard]] std::string to_sarif(const Summary& summary, const Journal& journal, const std::string& folder,
-                                   const Summary* expected = nullptr);
+                                   const Summary* expected = nullptr, const std::vector<std::string>& problems = {});
 
 /// A relative path as a reference of RFC 3986: every byte that is not unreserved or '/' in percent.
 [[nodiscard]] std::string uri_of_path(std::string_view path);

@@ -52,6 +52,7 @@ void note(KernelTrial& trial, std::int64_t k, const std::string& kinds, const Fa
   trial.wrong += one.wrong, trial.wrong_refused += one.wrong_refused, trial.unsure += one.unsure;
   if (one.right == 0) return;
   trial.all.add(one);
+  trial.classes[{"inputs", is_ordinary(kinds) ? "ordinary" : "others"}].add(one);
   if (const ErrorSample* errors = one.verdict.errors.get()) {
     trial.classes[{"keys", std::string(key_class_name(key_class(errors->keys)))}].add(one);
     trial.classes[{"mask", std::string(name_of(errors->mask))}].add(one);

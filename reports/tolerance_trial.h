@@ -46,7 +46,8 @@ struct KernelTrial {
   DType dtype = DType::f32;
   std::int64_t drawn = 0;
   Refusals all;
-  /// By what a case is of: ("keys", "17..64 keys"), ("mask", "bias"), ("values", "huge"), ("scores", "offset").
+  /// By what a case is of: ("inputs", "ordinary" or "others": is_ordinary), ("keys", "17..64 keys"), ("mask", "bias"),
+  /// ("values", "huge"), ("scores", "offset").
   std::map<std::pair<std::string, std::string>, Refusals> classes;
   std::int64_t wrong = 0, wrong_refused = 0;  ///< elements beyond their bound
   std::int64_t unsure = 0;                    ///< elements

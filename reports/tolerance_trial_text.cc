@@ -47,6 +47,11 @@ std::string kernel_text(const KernelTrial& trial, std::uint64_t seed) {
   text += fmt::format("right answers refused in {} of {} cases ({}), {} of {} elements ({})\n", all.refused_cases,
                       all.cases, percent(all.refused_cases, all.cases), all.refused_elements, all.elements,
                       percent(all.refused_elements, all.elements));
+  if (const auto ordinary = trial.classes.find({"inputs", "ordinary"}); ordinary != trial.classes.end()) {
+    const Refusals& those = ordinary->second;
+    text += fmt::format("  of ordinary inputs, those of the report's tolerances: {} of {} cases ({})\n",
+                        those.refused_cases, those.cases, percent(those.refused_cases, those.cases));
+  }
   for (const std::string_view group : {"values", "scores", "mask", "keys"}) {
     const auto* worst = worst_class(trial, group);
     if (worst == nullptr) continue;

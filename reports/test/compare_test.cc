@@ -150,9 +150,10 @@ TEST(Compare, VerdictsBecomeWorseAwayFromHeld) {
 }
 
 TEST(Compare, ErrorsAndTheWorstCaseAreToldInWords) {
-  EXPECT_THAT(said(run_of({drawn(2, 500, 0.5)})), HasSubstr("WORSE attention.oracle by mine in f32: errors grew: "));
+  EXPECT_THAT(said(run_of({drawn(2, 500, 0.5)})),
+              HasSubstr("WORSE attention.oracle by mine in f32: errors grew by more than 19 %: "));
   EXPECT_THAT(said(run_of({drawn(2, 500, 0.005)})),
-              HasSubstr("BETTER attention.oracle by mine in f32: errors shrank: "));
+              HasSubstr("BETTER attention.oracle by mine in f32: errors shrank by more than 19 %: "));
   SubjectFigures far = drawn(2, 499, 0.05);
   count(far, 0.99);
   EXPECT_THAT(said(run_of({far})), HasSubstr("WORSE attention.oracle by mine in f32: worst utilisation 0.99, in the "

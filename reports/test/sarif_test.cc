@@ -63,8 +63,9 @@ void expect_valid(const Json& log) {
   }
 }
 
-Json sarif_of(const Journal& journal, const std::string& folder = "my run", const Summary* expected = nullptr) {
-  Json log = Json::parse(to_sarif(summarise(journal, ""), journal, folder, expected));
+Json sarif_of(const Journal& journal, const std::string& folder = "my run", const Summary* expected = nullptr,
+              const std::vector<std::string>& problems = {}) {
+  Json log = Json::parse(to_sarif(summarise(journal, ""), journal, folder, expected, problems));
   expect_valid(log);
   return log["runs"][0];
 }
@@ -106,6 +107,20 @@ TEST(Sarif, SuppressesWhatIsExpectedAndNothingElse) {
   ASSERT_EQ(expected.kernels[0].properties[1].name, "attention.oracle");
   expected.kernels[0].properties[1].verdict = Outcome::held;
   EXPECT_TRUE(sarif_of(journal, "run", &expected)["results"][0].contains("suppressions"));
+}
+
+TEST(Sarif, HasAResultForEachProblemOfTheRun) {
+  const std::vector<std::string> problems{"WORSE attention.oracle by mine in f32: errors grew", "WORSE \xff"};
+  for (const std::string folder : {"run", ""}) {
+    const Json run = sarif_of(fake::mixed_journal(), folder, nullptr, problems);
+    ASSERT_EQ(run["results"].size(), 4U);
+    const Json& result = run["results"][2];
+    EXPECT_EQ(result["level"], "error");
+    EXPECT_EQ(result["message"]["text"], problems[0]);
+    EXPECT_EQ(result["partialFingerprints"]["attestProblem/v1"], "WORSE attention.oracle by mine in f32");
+    EXPECT_EQ(run["tool"]["driver"]["rules"][result["ruleIndex"].get<std::size_t>()]["id"], result["ruleId"]);
+    EXPECT_EQ(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "summary.md");
+  }
 }
 
 TEST(Sarif, SaysWhereARunIsNotWhole) {

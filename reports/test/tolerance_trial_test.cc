@@ -167,6 +167,18 @@ TEST(Trial, RefusesRightAnswersLessOftenTheLargerItIs) {
   EXPECT_GT(loose.kernels.front().all.refused_elements, 0) << "huge and cancelling values need more";
 }
 
+TEST(Trial, TellsOrdinaryInputsFromOthers) {
+  // Several times what ordinary inputs need; huge values need more.
+  const TrialResult result = trial({5e-6, 0}, 300);
+  const auto& classes = result.kernels.front().classes;
+  const Refusals &ordinary = classes.at({"inputs", "ordinary"}), &others = classes.at({"inputs", "others"});
+  EXPECT_GT(ordinary.cases, 20);
+  EXPECT_EQ(ordinary.refused_cases, 0);
+  EXPECT_GT(others.refused_cases, 0);
+  const std::string text = trial_text(result, plan_of({5e-6, 0}, 300));
+  EXPECT_NE(text.find("of ordinary inputs, those of the report's tolerances: 0 of "), std::string::npos) << text;
+}
+
 TEST(Trial, IsTheSameForAnyJobs) {
   TrialPlan one = plan_of(torch_default, 25), four = one;
   one.jobs = 1, four.jobs = 4;
