@@ -23,7 +23,7 @@ fs::path home_of_the_program() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return {};
-  const fs::path prefix = program.parent_path().parent_path(), clone = prefix.parent_path().parent_path();
+  fs::path prefix = program.parent_path().parent_path(), clone = prefix.parent_path().parent_path();
   if (fs::exists(clone / "attest", error) && fs::exists(clone / "core/include/attest/kernel.h", error)) return clone;
   if (fs::exists(prefix / "include/attest/kernel.h", error)) return prefix;
   return {};
@@ -105,6 +105,7 @@ int init_command(const Options& options) {
 
   const std::string kernel = files.front().path.string();
   std::vector<std::string> names;
+  names.reserve(files.size());
   for (const StarterFile& file : files) names.push_back(file.path.string());
   fmt::print("wrote {} in {}\n\nnext:\n", fmt::join(names, ", "), folder.string());
   if (folder != ".") fmt::print("  cd {}\n", shell_quoted(folder.string()));
