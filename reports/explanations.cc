@@ -174,11 +174,10 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   if (found.empty()) {
     result.text = fmt::format("no arithmetic that a manifest can declare makes {} right; {}", cases, stages);
   } else if (found.front().coarser > far) {
-    // The wider the bounds, the more they let pass of what is a mistake.
+    // The wider the bounds, the more they let pass of what is a mistake, and the less it says which would do.
     result.text = fmt::format(
-        "{}; a mistake, or arithmetic far from what is declared (a unit {} times as large), by which {} would be "
-        "right: {}{}",
-        stages, short_number(found.front().coarser), cases, listed(found), useless);
+        "{}; a mistake, or arithmetic far from what is declared: {} would be right with a unit {} times as large{}",
+        stages, cases, short_number(found.front().coarser), useless);
   } else {
     result.text =
         fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}; {}", cases,

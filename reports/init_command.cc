@@ -113,8 +113,10 @@ int init_command(const Options& options) {
   fmt::print(
       "Put your own kernel into attention() there, and say in its manifest what is true of it. When you accept a "
       "run:\n");
-  fmt::print("  cp run/tolerances.json attest-baseline.json\n  git add {} attest-baseline.json\n",
-             fmt::join(names, " "));
+  fmt::print(
+      "  cp run/tolerances.json attest-baseline.json\n  git add {} attest-baseline.json    # and your kernel's own "
+      "files\n",
+      fmt::join(names, " "));
   if (options.ci_service == CiService::none) return 0;
   if (origin.repository.empty())
     fmt::print(

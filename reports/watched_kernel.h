@@ -1,6 +1,7 @@
 // A kernel whose calls are watched: whether the run is to end before the next, and what is sent to it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -25,18 +26,24 @@ class WatchedKernel final : public Kernel {
     note(c);
     Reply reply = kernel_.run(c, output, want_lse);
     if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
+    if (reply.status == CallStatus::ok) ++answered_;
     return reply;
   }
   [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
   [[nodiscard]] WideReply run_wide(const Case& c) override {
     if (stop_()) throw Abandoned();
     note(c);
-    return kernel_.run_wide(c);
+    WideReply reply = kernel_.run_wide(c);
+    if (reply.status == CallStatus::ok) ++answered_;
+    return reply;
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
 
   /// The classes of bits that occurred in q, k and v of the calls since the last call of this.
   [[nodiscard]] BitClasses take_sent() { return std::exchange(sent_, 0); }
+
+  /// Calls that the kernel answered since the last call of this.
+  [[nodiscard]] std::int64_t take_answered() { return std::exchange(answered_, 0); }
 
  private:
   void note(const Case& c) { sent_ |= bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v()); }
@@ -44,6 +51,7 @@ class WatchedKernel final : public Kernel {
   Kernel& kernel_;
   std::function<bool()> stop_;
   BitClasses sent_ = 0;
+  std::int64_t answered_ = 0;
 };
 
 }  // namespace attest

@@ -1,5 +1,6 @@
-/* A kernel under test: put yours into attention(), and say in the manifest what is true of it. Compiles as C99 and C++.
- * attest.sh builds and checks it. What a manifest may say: core/kernel-interface.md of Attest, section 3. */
+/* A kernel under test: put yours into attention(), or call it there and add its files to the line in attest.sh that
+ * builds. Say in the manifest what is true of it; what may be said: core/kernel-interface.md of Attest, section 3.
+ * Compiles as C99 and C++. */
 #include <attest/kernel.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,8 +37,8 @@ static void attention(const float* q, const float* k, const float* v, float* out
   }
 }
 
-/* Unsaid: as many heads in k and v as in q, dense tensors, and arithmetic as loose as a right kernel may have; the more is
- * declared, the sharper the check. */
+/* Unsaid: as many heads in k and v as in q, dense tensors, and arithmetic as loose as a right kernel may have; the more
+ * is declared, the sharper the check. */
 const char* attest_kernel_manifest(void) {
   return "{\"name\": \"mine\","
          " \"dtypes\": [\"f32\"],"           /* of q, k, v and out: f64, f32, f16, bf16; p->q.dtype is the one sent */
@@ -47,7 +48,7 @@ const char* attest_kernel_manifest(void) {
 }
 
 int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
-  /* Answer so for all that it cannot do: the case is skipped, not failed. */
+  /* Answer so for all that it cannot do: skipped, not failed. Any other status but ATTEST_OK is a failure. */
   if (p->mask.data != NULL || p->causal == ATTEST_CAUSAL_BOTTOM_RIGHT) {
     snprintf(message, message_size, "not written yet");
     return ATTEST_UNSUPPORTED;

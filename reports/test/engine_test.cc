@@ -60,6 +60,7 @@ constexpr std::int64_t cases = 64 * 6 + 11;
 Road deadly_road(std::int64_t alive, std::int64_t answered = -1) {
   Road road = fake::road();
   road.check = [alive, answered](const Property&, Kernel& kernel, const Case& c) {
+    (void)kernel.run(c);
     const std::int64_t k = std::stoll(c.metadata.at("k"));
     Verdict verdict = fake::verdict_at(k);
     const bool dies = kernel.id() == "fake:a" && ((k < alive && k != answered) || c.dtype() == DType::bf16);
@@ -69,6 +70,24 @@ Road deadly_road(std::int64_t alive, std::int64_t answered = -1) {
                    .reason = "it is gone"};
   };
   return road;
+}
+
+TEST(Engine, CountsNothingAsHeldThatTheKernelDidNotAnswer) {
+  const Folder folder;
+  Road road = fake::road();
+  road.check = [](const Property&, Kernel& kernel, const Case& c) {
+    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    if (k % 2 == 0) (void)kernel.run(c);
+    return k == 5 ? Verdict{.outcome = Outcome::excused, .reason = "overflows"} : Verdict{};
+  };
+  Plan plan = plan_of(10);
+  plan.kernels[0] = std::make_unique<FakeKernel>("fake:a", CallStatus::unsupported);
+  for (const BatchRecord& batch : run_in(folder.path(), plan, road).journal.batches) {
+    const bool refuses = batch.subject.kernel == "fake:a";
+    EXPECT_EQ(batch.tally.held, refuses ? 0 : 5);
+    EXPECT_EQ(batch.tally.skipped, refuses ? 9 : 4);
+    EXPECT_EQ(batch.tally.excused, 1);
+  }
 }
 
 TEST(Engine, GivesUpAKernelThatNeverAnswers) {
