@@ -110,6 +110,19 @@ TEST(Engine, GivesUpAKernelThatNeverAnswers) {
   EXPECT_EQ(given_up, 2);
 }
 
+TEST(Engine, DoesNotLookForeverForACaseThatAKernelTakes) {
+  const Folder folder;
+  Road road = fake::road();
+  std::int64_t asked = 0;
+  road.check = [&asked](const Property&, Kernel&, const Case&) {
+    ++asked;
+    return Verdict{.outcome = Outcome::skipped, .reason = "has too many keys"};
+  };
+  (void)run_in(folder.path(), plan_of(cases), road);
+  // 2 properties, 2 kernels and 2 dtypes; what is looked at before is of each kernel and dtype.
+  EXPECT_LE(asked, 8 * cases + 4 * 64);
+}
+
 TEST(Engine, GivesUpTheSameCasesInEveryShardAndJob) {
   const Folder whole, again, part_0, part_1, part_2;
   const Road road = deadly_road(7);
