@@ -1,4 +1,4 @@
-// kill -9 at a few random moments; kill_long_test.cc has a hundred of each.
+// Kills at a few moments; the attack has a thousand.
 #include <fstream>
 
 #include "kills.h"
@@ -7,18 +7,23 @@ namespace attest {
 namespace {
 
 TEST(KillProgram, AKilledCheckGoesOnToTheSameJournal) {
+  std::mt19937_64 random(1);
   (void)kill_checks(5,
                     "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
-                    "attention.oracle --cases 1000 --quiet");
+                    "attention.oracle --cases 1000 --quiet",
+                    random);
 }
 
 TEST(KillProgram, AKilledCampaignLosesNothingThatWasWritten) {
-  (void)kill_campaigns(3, "$attest fuzz --kernel builtin:flash --dtype f32 --jobs 1 --quiet", 1.0, /*slack=*/20);
+  std::mt19937_64 random(2);
+  (void)kill_campaigns(3, "$attest fuzz --kernel builtin:flash --dtype f32 --jobs 1 --quiet", 1.0, /*slack=*/20,
+                       random);
 }
 
 TEST(KillProgram, AKilledMergeLeavesNoHalfFile) {
+  std::mt19937_64 random(3);
   (void)kill_merges(
-      6, "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle --cases 1000 --quiet");
+      6, "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle --cases 1000 --quiet", random);
 }
 
 TEST(KillProgram, AJournalWithoutAWholeLineIsNoRun) {
