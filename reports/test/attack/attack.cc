@@ -68,7 +68,7 @@ Surroundings::Listing Surroundings::listing() const {
   for (const auto& entry : fs::recursive_directory_iterator(path_)) {
     struct stat status{};
     ::lstat(entry.path().c_str(), &status);
-    all[fs::relative(entry.path(), path_)] = fmt::format(
+    all[entry.path().lexically_relative(path_)] = fmt::format(
         "mode {:o} {}", status.st_mode,
         entry.is_directory()
             ? ""

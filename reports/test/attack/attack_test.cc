@@ -30,7 +30,7 @@ constexpr int part_of(int whole) {
 }
 
 const std::string check_few =
-    "$attest check --kernel builtin:flash --kernel fault:scale-missing --dtype f32 --property attention.oracle "
+    "$attest check --kernel builtin:flash --kernel fault:mask-scaled --dtype f32 --property attention.oracle "
     "--property masked.row-shift --cases 200 --quiet --jobs 2 ";
 
 // ---- kills ----
@@ -144,11 +144,10 @@ TEST(Attack, NoChangedJournalHasOtherFigures) {
   Dice dice("journal");
   const fake::Folder folder;
   ASSERT_EQ(shell(folder, check_few + "--out check").status, 1);
-  ASSERT_EQ(
-      shell(folder, "$attest fuzz --kernel fault:scale-missing --dtype f32 --runs 500 --quiet --jobs 1 --out fuzz")
-          .status,
-      1);
-  ASSERT_EQ(shell(folder, "$attest prove --property 'causal.*' --quiet --out prove").status, 0);
+  ASSERT_EQ(shell(folder, "$attest fuzz --kernel fault:mask-scaled --dtype f32 --runs 500 --quiet --jobs 1 --out fuzz")
+                .status,
+            1);
+  ASSERT_EQ(shell(folder, "$attest prove --property 'causal.*' --out prove").status, 0);
   ASSERT_EQ(shell(folder, "$attest merge check -o merged").status, 0);
   std::vector<std::string> journals;
   for (const char* file : {"check/run.jsonl", "fuzz/run.jsonl", "prove/run.jsonl", "merged"})

@@ -25,7 +25,7 @@ std::vector<std::string> names_in(const fs::path& run) {
       "logs/new.log", "archive/new.jsonl"};
   std::error_code ignored;
   for (const auto& entry : fs::recursive_directory_iterator(run, ignored))
-    names.push_back(fs::relative(entry.path(), run));
+    names.push_back(entry.path().lexically_relative(run));
   return names;
 }
 
@@ -62,7 +62,7 @@ std::string put_thing(const fs::path& place, const fs::path& outside, Dice& dice
     default: {
       const auto& [what, target] = dice.one_of(targets);
       std::error_code ignored;
-      fs::create_symlink(dice.one_in(2) ? target : fs::relative(target, place.parent_path()), place, ignored);
+      fs::create_symlink(dice.one_in(2) ? target : target.lexically_relative(place.parent_path()), place, ignored);
       return fmt::format("a link to {}", what);
     }
   }
