@@ -4,10 +4,12 @@
 #include <cmath>
 #include <condition_variable>
 #include <limits>
+#include <new>
 #include <thread>
 #include <utility>
 
 #include "attest/wide.h"
+#include "case_budget.h"
 #include "compared.h"
 #include "level.h"
 #include "libfuzzer.h"
@@ -279,7 +281,13 @@ class Campaign::Job final : public FuzzerLoop {
   bool run_one(State& state, Kernel& kernel, std::int64_t k, const Input& input, Tally& tally,
                double& finding_seconds) {
     const Target& target = state.search.target();
-    const Case c = campaign_.road_.project(case_of(input, *target.property), kernel.manifest());
+    Case c;
+    try {
+      c = campaign_.road_.project(case_of(input, *target.property), kernel.manifest());
+    } catch (const std::bad_alloc&) {
+      tally.skip(1, out_of_memory);
+      return true;
+    }
     const Verdict verdict = campaign_.road_.check(*target.property, kernel, c);
     // An interrupt cuts a wait for a process short: what came then is nothing that the kernel did.
     if (verdict.outcome != Outcome::held && campaign_.stopping()) return false;
@@ -315,12 +323,17 @@ class Campaign::Job final : public FuzzerLoop {
     const bool violated = verdict.outcome == Outcome::violated;
     if (const int budget = violated ? shrink_budget(verdict.violation) : 0; budget > 0) {
       const Property& property = *state.search.target().property;
-      Case smaller = campaign_.road_.shrink(property, kernel, c, budget);
-      const Verdict again = campaign_.road_.check(property, kernel, smaller);
-      // A kernel that answers differently each time may not fail again: then the case as it was found is what is known.
-      if (again.outcome == Outcome::violated && !campaign_.stopping()) {
-        saved = std::move(smaller);
-        record.verdict = again;
+      try {
+        Case smaller = campaign_.road_.shrink(property, kernel, c, budget);
+        const Verdict again = campaign_.road_.check(property, kernel, smaller);
+        // A kernel that answers differently each time may not fail again: then the case as it was found is what is
+        // known.
+        if (again.outcome == Outcome::violated && !campaign_.stopping()) {
+          saved = std::move(smaller);
+          record.verdict = again;
+        }
+      } catch (const std::bad_alloc&) {
+        record.verdict.reason += "; memory ran out as it was made smaller";
       }
     }
     record.compared = compared_elements(record.verdict, kernel.manifest());

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <new>
+
 #include "answer.h"
+#include "case_budget.h"
 #include "property.h"
 
 namespace attest {
@@ -19,6 +22,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, doub
             .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
                                   name_of(property.operation))};
   }
+  if (const auto over = c.metadata.find(over_budget_key); over != c.metadata.end())
+    return {.outcome = Outcome::skipped, .reason = over->second};
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {
     return {.outcome = Outcome::skipped, .reason = std::move(why)};
   }
@@ -29,6 +34,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, doub
     return alarmed ? property.check_with_alarm(kernel, c, alarm_probability) : property.check(kernel, c);
   } catch (NoAnswer& none) {
     return std::move(none.verdict);
+  } catch (const std::bad_alloc&) {
+    return {.outcome = Outcome::inconclusive, .reason = std::string(out_of_memory)};
   }
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include "attest/errors.h"
+#include "case_budget.h"
 #include "describe.h"
 #include "property.h"
 
@@ -62,7 +64,14 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
   }
   std::map<std::string, std::int64_t> reasons;
   for (std::int64_t k = 0; k < cases; ++k) {
-    const Case c = project(generate(property, dtype, seed, k), manifest);
+    Case c;
+    try {
+      c = project(generate(property, dtype, seed, k), manifest);
+    } catch (const std::bad_alloc&) {
+      ++report.skipped;
+      ++reasons[std::string(out_of_memory)];
+      continue;
+    }
     const Verdict verdict = check_case(property, kernel, c);
     switch (verdict.outcome) {
       case Outcome::violated:

@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "attest/errors.h"
 #include "attest/oracle.h"
+#include "case_budget.h"
 
 namespace attest {
 
@@ -37,6 +38,13 @@ Tensor ProbeQuestions::numbers(const Shape& shape) {
   Tensor tensor(dtype_, shape);
   for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, static_cast<double>(stream_.between(-8, 8)) / 8.0);
   return tensor;
+}
+
+std::string ProbeQuestions::over_budget(const ProbeSize& s) const {
+  Extents asked{.batch = s.batch, .heads = s.heads, .kv_heads = s.kv_heads, .queries = s.queries, .keys = s.keys};
+  asked.dk = s.dk, asked.dv = s.dv;
+  if (operation_ == Operation::multihead) asked.c_q = asked.c_k = asked.c_v = asked.d_o = s.heads * s.dk;
+  return why_over_budget(operation_, Extents(), asked);
 }
 
 Case ProbeQuestions::plain_multihead(const ProbeSize& s) {
@@ -147,6 +155,10 @@ void ProbeQuestions::find_footing() {
     size_.queries = std::min(size_.queries, m.max_queries.value_or(size_.queries));
     size_.keys = std::min(size_.keys, m.max_keys.value_or(size_.keys));
     if (is_self()) size_.queries = size_.keys = std::min(size_.queries, size_.keys);
+    if (std::string why = over_budget(size_); !why.empty()) {
+      last = std::move(why);
+      continue;
+    }
     const Case c = plain(size_);
     const Reply reply = kernel_.run(c);
     if (reply.status != CallStatus::ok) {

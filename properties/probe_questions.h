@@ -76,6 +76,8 @@ class ProbeQuestions {
 
  private:
   Case plain_multihead(const ProbeSize& size);
+  /// why_over_budget of such a problem.
+  [[nodiscard]] std::string over_budget(const ProbeSize& size) const;
   Tensor numbers(const Shape& shape);
   double bias();
   [[nodiscard]] Verdict judge(const Case& problem, const Tensor& out) const;

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "case_budget.h"
 #include "generators/recipe.h"
 #include "property.h"
 #include "selection.h"
@@ -26,6 +28,13 @@ Extents limited(const Manifest& m, const Extents& e, bool multihead) {
   limited.keys = allowed(e.keys, 1, m.max_keys);
   if (multihead && m.self_attention_only) limited.queries = limited.keys = std::min(limited.queries, limited.keys);
   return limited;
+}
+
+/// The widths of a model as keep_widths ties them.
+Extents with_widths(const Extents& from, Extents to) {
+  for (std::int64_t* const width : {&to.c_q, &to.c_k, &to.c_v, &to.d_o})
+    if (*width == from.heads * from.dk) *width = to.heads * to.dk;
+  return to;
 }
 
 Selection selected(const Case& c, const Extents& from, const Extents& to) {
@@ -68,7 +77,13 @@ Case project(Case c, const Manifest& m) {
   const Extents drawn = extents_of(c);
   if (multihead && m.self_attention_only && !is_self_attention(c)) c = as_self_attention(c);
   const Extents from = extents_of(c), to = limited(m, from, multihead);
-  if (from != to) c = select(c, selected(c, from, to));
+  if (from != to) {
+    if (std::string why = why_over_budget(c.operation, from, with_widths(from, to)); !why.empty()) {
+      c.metadata[over_budget_key] = std::move(why);
+      return c;
+    }
+    c = select(c, selected(c, from, to));
+  }
   if (drawn != to) {
     drop_kinds(c, "shape:");
     add_kind(c, "shape:", shape_name(to.queries, to.keys, to.dk, to.dv));

@@ -87,13 +87,15 @@ struct Property {
 /// Meets a manifest's limits of shape (head dimension, lengths, heads, grouped queries, scale, self-attention only) by
 /// a fixed projection: crops or repeats rows and columns of the case. Extents that were tied (c_q = heads·dk, a scale
 /// of 1/sqrt(dk), …) stay tied. A case within the limits comes back unchanged. Masks, causal forms and dtypes stay as
-/// they are: check_case skips what a manifest rules out there.
+/// they are: check_case skips what a manifest rules out there. A case that the limits would make larger than
+/// case_budget.h allows comes back as it was, marked, and check_case skips it too.
 [[nodiscard]] Case project(Case c, const Manifest& manifest);
 
 /// Checks one valid case: skipped with the reason where the manifest rules it out or a hypothesis is missed, else the
 /// property's verdict. A call that ends in anything but ok or unsupported is violated, with the status in `reason`;
 /// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row). Not 0:
-/// `alarm_probability` asks for the alarm where the property raises one.
+/// `alarm_probability` asks for the alarm where the property raises one. Where memory runs out (std::bad_alloc), the
+/// case is inconclusive with that reason.
 [[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability = 0);
 
 /// A smaller case that the kernel still violates by a margin (utilisation >= 2, or as far above 1 as the original):

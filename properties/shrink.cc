@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "attest/edge.h"
 #include "attest/strides.h"
 #include "property.h"
 #include "selection.h"
@@ -158,6 +159,7 @@ class Shrinker {
       changed |= take(std::move(candidate));
     };
     changed |= simplify_layouts();
+    if (edge_of(current_) != Edge::none) with([](Case& c) { set_edge(c, Edge::none); });
     if (current_.mask().present()) with([](Case& c) { c[Slot::mask] = Tensor(); });
     if (current_.causal != Causal::none) with([](Case& c) { c.causal = Causal::none; });
     if (current_.mask_convention != MaskConvention::post_scale) {

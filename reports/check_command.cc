@@ -11,6 +11,7 @@
 #include "attest/error_alarm.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "changed_kernel.h"
 #include "chosen_kernel.h"
 #include "chosen_properties.h"
 #include "ci_files.h"
@@ -286,6 +287,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   handle_signals();
   OpenKernels open;
   std::shared_ptr<OtherKernel> other;
+  std::vector<MetaRecord> notes;
   try {
     // The run's folder may be theirs.
     refuse_homeless_ci_files(options);
@@ -295,6 +297,8 @@ int check_command(const Options& options, int argc, const char* const* argv) {
       other = std::make_shared<OtherKernel>(open_other_kernel(options.against, kernel_options));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(earlier, open);
+    add_files(open.records, options.against);
+    notes = refuse_changed_files(earlier, open.records, options.accept_changed_kernel, folder.path().string());
     if (captured.empty()) require_a_dtype(open.kernels, options.dtypes);
   } catch (const KernelLoadError& error) {
     folder.discard_if_empty();
@@ -322,6 +326,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   folder.begin(writer, run);
   writer.append(begin_record(options, plan.jobs, argc, argv));
   for (const KernelRecord& record : open.records) writer.append(record);
+  for (const MetaRecord& note : notes) writer.append(note);
 
   const Road road = other ? road_against(other) : properties_road(run.alarm);
   Progress progress(folder, options.time, options.quiet);
@@ -329,6 +334,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   progress.plan(engine.cases_planned(), earlier);
   const Ending ending = engine.run();
   progress.finish();
+  for (const KernelRecord& record : changed_meanwhile(open.records, options.against)) writer.append(record);
   const Journal journal = finish_journal(plan, folder, writer, ending, other != nullptr, start);
   save_worst_cases(engine, journal);
   std::optional<Comparison> comparison;

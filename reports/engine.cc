@@ -6,9 +6,11 @@
 #include <cmath>
 #include <condition_variable>
 #include <limits>
+#include <new>
 #include <thread>
 
 #include "attest/core_functions.h"
+#include "case_budget.h"
 #include "compared.h"
 #include "watched_kernel.h"
 
@@ -163,8 +165,12 @@ class Engine::Job {
         continue;
       }
       std::optional<Case>& made = cases[static_cast<std::size_t>((k - unit.first_k) / shards)];
-      if (!made) made = engine_.case_of(cell, k);
-      const Case arranged = engine_.arranged(*made, kernel.manifest());
+      const std::optional<Case> own_case = engine_.case_for(cell, k, kernel.manifest(), made);
+      if (!own_case) {
+        batch.tally.skip(1, out_of_memory);
+        continue;
+      }
+      const Case& arranged = *own_case;
       (void)watched.take_sent();
       (void)watched.take_answered();
       Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
@@ -197,17 +203,27 @@ class Engine::Job {
     Case saved = c;
     if (at_load) saved.metadata[at_load_key] = "yes";
     const int budget = verdict.outcome == Outcome::violated && !at_load ? shrink_budget(verdict.violation) : 0;
-    if (budget > 0) {
-      Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
-      const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
-      // A kernel that answers differently each time may not fail again: then the case as it was found is what is known.
-      if (again.outcome == Outcome::violated) {
-        saved = std::move(smaller);
-        record.verdict = again;
+    // What memory does not suffice for leaves the finding as it is known so far.
+    try {
+      if (budget > 0) {
+        Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
+        const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
+        // A kernel that answers differently each time may not fail again: then the case as it was found is what is
+        // known.
+        if (again.outcome == Outcome::violated) {
+          saved = std::move(smaller);
+          record.verdict = again;
+        }
       }
+      record.compared = compared_elements(record.verdict, kernel.manifest());
+    } catch (const std::bad_alloc&) {
+      record.verdict.reason += "; memory ran out as it was made smaller";
     }
-    record.compared = compared_elements(record.verdict, kernel.manifest());
-    engine_.save(std::move(saved), subject, k, record.case_file, std::string(name_of(verdict.outcome)));
+    try {
+      engine_.save(std::move(saved), subject, k, record.case_file, std::string(name_of(verdict.outcome)));
+    } catch (const std::bad_alloc&) {
+      record.verdict.reason += "; memory ran out as its case was saved, which is not there";
+    }
     return record;
   }
 
@@ -266,7 +282,10 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& 
   const bool asks = plan_.captured.empty() && cell != cells_.end();
   const std::int64_t most = asks ? std::min<std::int64_t>(cases_per_cell_, 64) : 0;
   for (std::int64_t k = 0; k < most && deaths < deaths_until_given_up; ++k) {
-    const Verdict verdict = road_.check(*cell->property, kernel, arranged(case_of(*cell, k), kernel.manifest()));
+    std::optional<Case> made;
+    const std::optional<Case> own_case = case_for(*cell, k, kernel.manifest(), made);
+    if (!own_case) continue;
+    const Verdict verdict = road_.check(*cell->property, kernel, *own_case);
     if (verdict.outcome == Outcome::skipped) continue;
     if (!is_death(verdict)) break;
     given_up.behind = k;
@@ -361,6 +380,16 @@ Case Engine::arranged(const Case& c, const Manifest& manifest) const {
   return plan_.captured.empty() ? road_.project(c, manifest) : c;
 }
 
+std::optional<Case> Engine::case_for(const Cell& cell, std::int64_t k, const Manifest& manifest,
+                                     std::optional<Case>& made) const {
+  try {
+    if (!made) made = case_of(cell, k);
+    return arranged(*made, manifest);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
 void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::string& file,
                   const std::string& expected) const {
   c.metadata["property"] = subject.property;
@@ -422,8 +451,9 @@ void Engine::save_worst(const BatchRecord& whole) const {
       const Kernel& kernel = *plan_.kernels[index];
       if (subject_of(cell, kernel) != whole.subject) continue;
       const auto save_as = [&](std::int64_t k, const char* which, const char* expected) {
-        save(arranged(case_of(cell, k), kernel.manifest()), whole.subject, k, case_file_name(whole.subject, which),
-             expected);
+        std::optional<Case> made;
+        std::optional<Case> worst = case_for(cell, k, kernel.manifest(), made);
+        if (worst) save(*std::move(worst), whole.subject, k, case_file_name(whole.subject, which), expected);
       };
       if (tally.worst_k >= 0) save_as(tally.worst_k, "worst", tally.worst_utilisation > 1.0 ? "violated" : "held");
       if (alarmed) save_as(tally.alarm->worst_k, "alarm", "held");

@@ -125,6 +125,9 @@ class Engine {
   [[nodiscard]] bool stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const;
   [[nodiscard]] Case case_of(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] Case arranged(const Case& c, const Manifest& manifest) const;
+  /// Case k as a kernel gets it, from `made`, which is drawn where it is not there yet. Nothing: memory ran out.
+  [[nodiscard]] std::optional<Case> case_for(const Cell& cell, std::int64_t k, const Manifest& manifest,
+                                             std::optional<Case>& made) const;
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);

@@ -8,6 +8,7 @@
 #include "against.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "changed_kernel.h"
 #include "chosen_kernel.h"
 #include "ci_files.h"
 #include "commands.h"
@@ -224,6 +225,8 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   plan.done = earlier_journal(options, folder);
   handle_signals();
   std::shared_ptr<OtherKernel> other;
+  std::vector<KernelRecord> records;
+  std::vector<MetaRecord> notes;
   try {
     refuse_homeless_ci_files(options);
     KernelOptions kernel_options = options.kernel_options();
@@ -233,6 +236,10 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
       other = std::make_shared<OtherKernel>(open_other_kernel(options.against, kernel_options));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(plan);
+    for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
+      records.push_back({kernel->id(), manifest_line(*kernel), ""});
+    add_files(records, options.against);
+    notes = refuse_changed_files(plan.done, records, options.accept_changed_kernel, folder.path().string());
     require_a_dtype(plan.kernels, options.dtypes);
     if (subjects_of(plan).empty())
       throw KernelLoadError("no kernel has an entry and a dtype that the objective is about; nothing can be checked");
@@ -249,10 +256,6 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   }
 
   JournalWriter writer(folder.journal());
-  std::vector<KernelRecord> records;
-  records.reserve(plan.kernels.size());
-  for (const std::unique_ptr<Kernel>& kernel : plan.kernels)
-    records.push_back({kernel->id(), manifest_line(*kernel), ""});
   // After the journal's lock: of a campaign that is still going on that is what is to be said.
   refuse_other_kernels(plan.done, records, folder.path().string());
   if (options.runs) refuse_fewer_cases(plan.done, *options.runs, "--runs", folder.path().string());
@@ -260,6 +263,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
                RunRecord{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true});
   writer.append(begin_record(plan, argc, argv));
   for (const KernelRecord& record : records) writer.append(record);
+  for (const MetaRecord& note : notes) writer.append(note);
 
   CampaignRoad road;
   if (other) {
@@ -280,6 +284,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
     for (const std::string& note : kernel->notes())
       writer.append(MetaRecord{"note", {{"kernel", kernel->id()}, {"text", note}}});
   }
+  for (const KernelRecord& record : changed_meanwhile(records, options.against)) writer.append(record);
   writer.append(end_record(start, ending == CampaignEnding::stopped));
   writer.sync();
   const Journal journal = read_results(folder.path());

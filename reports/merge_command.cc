@@ -33,7 +33,7 @@ struct Merged {
 };
 
 Merged merge(const Options& options) {
-  MergedJournals journals = merge_journals(options.inputs);
+  MergedJournals journals = merge_journals(options.inputs, options.accept_changed_kernel);
   const bool whole = is_whole(journals);
   Merged merged{
       .journal = std::move(journals.journal), .folders = {}, .parts = std::move(journals.parts), .whole = whole};

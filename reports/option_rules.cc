@@ -11,6 +11,9 @@ void refuse_contradictions(const Options& options) {
   if (options.resume && options.overwrite) throw UsageError("--resume and --overwrite exclude each other; give one");
   if (options.resume && options.out.empty())
     throw UsageError("--resume needs --out, the folder of the run to go on with");
+  const bool begins = options.command == Command::check || options.command == Command::fuzz;
+  if (options.accept_changed_kernel && !options.resume && begins)
+    throw UsageError("--accept-changed-kernel is about a run that goes on; give it with --resume");
   if (!options.case_files.empty() && (options.cases || options.time)) {
     throw UsageError(
         fmt::format("--case judges the files given; {} is for generated cases", options.cases ? "--cases" : "--time"));

@@ -87,6 +87,14 @@ constexpr OptionRow rows[] = {
      }},
     {check | fuzz, "--resume", "", Takes::nothing, "go on with the run in --out: finished batches are not run again",
      [](Options& o, Text) { o.resume = true; }},
+    {check | fuzz, "--accept-changed-kernel", "", Takes::nothing,
+     "go on with --resume though a file of a kernel, or attest itself, is not what it was when the run began; the "
+     "verdicts are then of both, and the report says so",
+     [](Options& o, Text) { o.accept_changed_kernel = true; }},
+    {merge | report, "--accept-changed-kernel", "", Takes::nothing,
+     "join runs though a file of a kernel is not the same in all of them; the verdicts are then of all its builds, and "
+     "the report says so",
+     [](Options& o, Text) { o.accept_changed_kernel = true; }},
     {check | audit | prove | fuzz, "--overwrite", "", Takes::nothing, "remove the run in --out first",
      [](Options& o, Text) { o.overwrite = true; }},
     {check | fuzz, "--shard", "I/N", Takes::one,

@@ -63,6 +63,7 @@ struct Options {
   bool self_test = false;     ///< of a campaign: time to detection on the planted faults
   std::filesystem::path out;  ///< empty: the next free attest-run-NNN
   bool resume = false;
+  bool accept_changed_kernel = false;
   bool overwrite = false;
   Shard shard;
   std::optional<std::chrono::milliseconds> time;

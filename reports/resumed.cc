@@ -86,7 +86,8 @@ std::string resume_line(const Journal& earlier, const std::string& where) {
   for (const std::string& word : quoted_words(begin->facts.at("arguments"))) {
     const bool folder = folder_follows || word.starts_with("--out=") || word.starts_with("-o");
     folder_follows = !folder_follows && (word == "--out" || word == "-o");
-    if (!folder && !folder_follows && word != "--resume" && word != "--overwrite") line += " " + word;
+    if (!folder && !folder_follows && word != "--resume" && word != "--overwrite" && word != "--accept-changed-kernel")
+      line += " " + word;
   }
   return line + " --resume --out " + shell_quoted(where);
 }

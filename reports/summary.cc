@@ -8,6 +8,7 @@
 
 #include "attest/dtype.h"
 #include "attest/json_writer.h"
+#include "changed_kernel.h"
 #include "fuzz/campaign.h"
 #include "refusals.h"
 #include "run_folder.h"
@@ -151,6 +152,10 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     if (record.event == "note" && kernel != record.facts.end() && text != record.facts.end())
       notes.insert({kernel->second, text->second});
   }
+  for (const KernelRecord& kernel : journal.kernels)
+    if (std::string text = changed_text(kernel); !text.empty()) notes.insert({kernel.id, std::move(text)});
+  if (std::string text = changed_program_text(journal.meta); !text.empty())
+    notes.insert({std::string("attest"), std::move(text)});
   summary.notes.assign(notes.begin(), notes.end());
   std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
   for (const BatchRecord& batch : journal.batches) {

@@ -1,5 +1,6 @@
 // What the isolation of a kernel costs: a call of a kernel that does next to nothing, of shape 1 x 1 x 4 x 4 in f32, in
-// this process and in a process of its own, which is this program again.
+// this process and in a process of its own, which is this program again; and the same with each tensor against a
+// protected page.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "attest/edge.h"
 #include "attest/kernel_under_test.h"
 #include "attest/worker.h"
 
@@ -42,13 +44,20 @@ double round(Kernel& kernel, const Case& c) {
 void isolation_of_a_call(benchmark::State& state) {
   const auto in_process = open(true), worker = open(false);
   const Case c = smallest();
-  double within = std::numeric_limits<double>::infinity(), without = within;
+  Case at_edge = c;
+  set_edge(at_edge, Edge::behind);
+  double within = std::numeric_limits<double>::infinity(), without = within, within_at_edge = within,
+         without_at_edge = within;
   for ([[maybe_unused]] auto _ : state) {
     within = std::min(within, round(*in_process, c));
     without = std::min(without, round(*worker, c));
+    within_at_edge = std::min(within_at_edge, round(*in_process, at_edge));
+    without_at_edge = std::min(without_at_edge, round(*worker, at_edge));
   }
   state.counters["in_process_us"] = within;
   state.counters["worker_us"] = without;
+  state.counters["in_process_at_edge_us"] = within_at_edge;
+  state.counters["worker_at_edge_us"] = without_at_edge;
   state.counters["isolation_us"] = without - within;
 }
 BENCHMARK(isolation_of_a_call)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(2.0);

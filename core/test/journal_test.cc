@@ -453,6 +453,61 @@ TEST(Journal, MergesFilesAsItMergesWhatTheyHold) {
   }
 }
 
+const std::string hash_a(64, 'a'), hash_b(64, 'b');
+
+/// A run of one kernel that is made of these files.
+Journal run_of(std::map<std::string, std::set<std::string>> files) {
+  Journal journal;
+  journal.run = RunRecord{.seed = 7, .case_files = {}};
+  journal.kernels.push_back({"./mine.so", R"({"name":"mine"})", "", std::move(files)});
+  return journal;
+}
+
+TEST(Journal, KeepsTheFilesOfAKernel) {
+  const Journal journal = run_of({{"./mine.so", {hash_a}}, {"data \"file\"", {hash_a, hash_b}}});
+  const Journal read = parse_journal(to_text(journal), "it");
+  ASSERT_EQ(read.kernels.size(), 1U);
+  EXPECT_EQ(read.kernels[0], journal.kernels[0]);
+  EXPECT_EQ(to_text(read), to_text(journal));
+  // As journals of before are.
+  EXPECT_TRUE(parse_journal(to_text(run_of({})), "it").kernels[0].files.empty());
+  for (const char* wrong :
+       {R"("files":{"f":[]})", R"("files":{"f":["abc"]})", R"("files":{"f":"x"})", R"("files":[])"}) {
+    std::string text = to_text(run_of({{"f", {hash_a}}}));
+    const std::string right = R"("files":{"f":[")" + hash_a + R"("]})";
+    text.replace(text.find(right), right.size(), wrong);
+    EXPECT_NE(error_of([&] { (void)parse_journal(text, "it"); }).find("line 2"), std::string::npos) << wrong;
+  }
+}
+
+TEST(Journal, JoinsNoTwoBuildsOfAKernelUnlessOneSaysSo) {
+  const Journal a = run_of({{"f", {hash_a}}}), b = run_of({{"f", {hash_b}}}), both = run_of({{"f", {hash_a, hash_b}}}),
+                before = run_of({}), further = run_of({{"f", {hash_a}}, {"g", {hash_b}}});
+  EXPECT_EQ(canonical_text({a, a}), to_text(a));
+  EXPECT_EQ(canonical_text({a, before}), to_text(a));
+  EXPECT_EQ(canonical_text({before, a}), to_text(a));
+  // A run that somebody resumed with another build, in any order.
+  EXPECT_EQ(canonical_text({a, b, both}), to_text(both));
+  EXPECT_EQ(canonical_text({both, a}), to_text(both));
+  const std::vector<std::string> sources{"one", "two"};
+  const auto merged = [&](const Journal& first, const Journal& second) {
+    const std::vector<Journal> parts{first, second};
+    return error_of([&] { (void)canonical(parts, sources); });
+  };
+  EXPECT_EQ(merged(a, b),
+            "kernel ./mine.so: its file f is not the same in one and two; merge runs of one build, or accept it with "
+            "--accept-changed-kernel");
+  EXPECT_NE(merged(b, further).find("its file "), std::string::npos);
+  // The one that has everything is the union.
+  EXPECT_EQ(merged(a, further), "no error");
+  const Folder folder;
+  const std::vector<std::filesystem::path> files{folder / "a", folder / "b"};
+  std::ofstream(files[0]) << to_text(a);
+  std::ofstream(files[1]) << to_text(b);
+  EXPECT_NE(error_of([&] { (void)merge_journals(files); }).find(files[1].string()), std::string::npos);
+  EXPECT_EQ(to_text(merge_journals(files, /*accept_changed=*/true).journal), to_text(both));
+}
+
 TEST(Journal, NamesTheLineOfAFileThatIsWrongInATallyOrBeforeIt) {
   const Folder folder;
   const std::string text = to_text(run_in_order({0}, {}, 64));

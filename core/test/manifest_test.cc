@@ -181,6 +181,46 @@ TEST(ParseManifest, TakesScoresForStoredOnlyWhereTheyAreNarrower) {
             "mine: \"arithmetic\".\"scores\" is \"bf16\"; \"stored\".\"biased\" says the same; state one of the two");
 }
 
+TEST(ParseManifest, LimitsEveryNumber) {
+  const auto with = [](const std::string& key, const std::string& number) {
+    return fault_of(R"({"name": "it", "dtypes": ["f32"], )" + key + number + "}}");
+  };
+  struct Row {
+    std::string key;   // all that stands before the number
+    std::string most;  // the largest that is taken
+    std::string more, rule;
+  };
+  const std::string arithmetic = R"("arithmetic": {)", limits = R"("limits": {)";
+  for (const Row& row :
+       {Row{limits + R"("head_dim_multiple": )", "65536", "100000007", "a whole number from 1 to 65536"},
+        Row{limits + R"("head_dim_multiple": )", "65536", "65537", "a whole number from 1 to 65536"},
+        Row{limits + R"("heads_multiple": )", "65536", "65537", "a whole number from 1 to 65536"},
+        Row{limits + R"("max_head_dim": )", "4611686018427387904", "4611686018427387905", "1 to 4611686018427387904"},
+        Row{limits + R"("max_queries": )", "4611686018427387904", "1e30", "at least 1"},
+        Row{limits + R"("max_heads": )", "4611686018427387904", "1e30", "at least 1"},
+        Row{limits + R"("alignment": )", "4096", "8192", "a power of two, in bytes, of at most 4096"},
+        Row{arithmetic + R"("block": )", "2147483647", "2147483648", "a whole number from 0 to 2147483647"},
+        Row{arithmetic + R"("summation_depth": )", "2147483647", "2147483648", "from 1 to 2147483647"},
+        Row{arithmetic + R"("division_roundings": )", "64", "65", "a whole number from 1 to 64"},
+        // In f32, whose scores are summed in it: u is 2^-24, and the largest number 2^128.
+        Row{arithmetic + R"("exp_ulp": )", "8388608", "8388609",
+            "at most 8388608, where exp in f32 is wrong by as much as it is"},
+        Row{arithmetic + R"("max": "lazy", "lazy_nats": )", "88.7", "88.8",
+            "at most 88.72283905, whose exp is the largest number of f32"}}) {
+    EXPECT_EQ(with(row.key, row.most), "") << row.key;
+    const std::string refusal = with(row.key, row.more);
+    EXPECT_NE(refusal.find("it must be "), std::string::npos) << row.key << refusal;
+    EXPECT_NE(refusal.find(row.rule), std::string::npos) << refusal;
+  }
+  EXPECT_NE(arithmetic_fault(R"("summation_depth": {"block": 2147483648})").find("from 1 to 2147483647"),
+            std::string::npos);
+  EXPECT_NE(arithmetic_fault(R"("summation_depth": {"block": 2, "depth": 2147483648})").find("from 1 to 2147483647"),
+            std::string::npos);
+  // By the format that exp is counted in.
+  EXPECT_EQ(with(arithmetic + R"("score_sums": "f64", "exp_ulp": )", "1e15"), "");
+  EXPECT_NE(with(arithmetic + R"("score_sums": "f16", "exp_ulp": )", "1025"), "");
+}
+
 TEST(ParseManifest, ReadsTheDepthOfSums) {
   EXPECT_EQ(arithmetic_with(R"("summation_depth": "n")").summation_depth, std::nullopt);
   EXPECT_EQ(arithmetic_with(R"("summation_depth": 12)").summation_depth, 12);
@@ -192,7 +232,7 @@ TEST(ParseManifest, ReadsTheDepthOfSums) {
             "mine: \"arithmetic\".\"summation_depth\" is \"m\"; it must be \"n\", a whole number of at least 1, or an "
             "object with \"block\"");
   EXPECT_EQ(arithmetic_fault(R"("summation_depth": 0)"),
-            "mine: \"arithmetic\".\"summation_depth\" is 0; it must be a whole number of at least 1");
+            "mine: \"arithmetic\".\"summation_depth\" is 0; it must be a whole number from 1 to 2147483647");
   EXPECT_EQ(
       arithmetic_fault(R"("summation_depth": {"depth": 3})"),
       "mine: \"arithmetic\".\"summation_depth\".\"block\" is missing; blocked sums state how many keys a block has");
@@ -271,7 +311,7 @@ TEST(ParseManifest, NamesWhatIsWrong) {
       {with(R"("limits": {"max_keys": 2.5})"),
        "\"limits\".\"max_keys\" is 2.5; it must be a whole number of at least 1"},
       {with(R"("limits": {"max_keys": 9223372036854775808})"),
-       "\"limits\".\"max_keys\" is 9223372036854775808; it must be a whole number of at least 1"},
+       "\"limits\".\"max_keys\" is 9223372036854775808; it must be a whole number from 1 to 4611686018427387904"},
       {with(R"("limits": {"max_key": 5})"), "\"limits\": unknown key \"max_key\"; did you mean \"max_keys\"?"},
       {with(R"("limits": {"head_dim_multiple": 8, "max_head_dim": 7})"),
        "\"limits\".\"max_head_dim\" is 7; no multiple of 8 (head_dim_multiple) is so small"},

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <string>
 
+#include "attest/edge.h"
 #include "generators/fill.h"
 #include "generators/recipe.h"
+#include "generators/stream.h"
 
 namespace attest {
 namespace {
@@ -71,6 +73,13 @@ void apply(const Override& change, Case& c) {
   tensor.set(static_cast<std::int64_t>(change.index) % tensor.elements(), std::clamp(change.value, -largest, largest));
 }
 
+/// Half of all cases stand against protected pages, each end as often as the other. What a recipe is decoded to is all
+/// that decides, so that a case of a mutator has an edge too.
+Edge edge_of(const Recipe& r) {
+  constexpr Edge edges[] = {Edge::front, Edge::behind, Edge::none, Edge::none};
+  return edges[Stream(r.seed ^ 0x65646765U).below(4)];
+}
+
 std::string kinds_of(const Recipe& r) {
   std::string kinds;
   kinds.reserve(96);
@@ -126,6 +135,7 @@ Case decode(Recipe recipe) {
     make_repeatable(recipe, c);
     set_layouts(c, recipe.layouts);
   }
+  set_edge(c, edge_of(recipe));
   c.metadata.emplace("kinds", kinds_of(recipe));
   return c;
 }

@@ -140,8 +140,8 @@ inline constexpr std::int64_t most_tokens = 16384;
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 22;
 
 /// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.
-/// Every number is finite and representable in the dtype. Metadata: "kinds", and "strides" where a layout is not
-/// row-major.
+/// Every number is finite and representable in the dtype. Metadata: "kinds", "strides" where a layout is not row-major,
+/// and "edge" (edge.h) in one case of two, by the seed.
 [[nodiscard]] Case decode(Recipe recipe);
 
 }  // namespace attest

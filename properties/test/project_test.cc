@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+
+#include "case_budget.h"
 #include "selection.h"
 #include "toy_kernels.h"
 
@@ -126,6 +130,90 @@ TEST(Project, repeats_columns_in_turn_and_crops_the_last) {
   for (std::int64_t column = 0; column < 8; ++column) EXPECT_EQ(projected.q()[column], c.q()[column % 3]);
   for (std::int64_t column = 0; column < 16; ++column) EXPECT_EQ(projected.v()[column], c.v()[column]);
   EXPECT_EQ(projected.scale, inverse_root(8));
+}
+
+/// Skipped with a reason that begins so, and left as it was drawn: nothing was allocated for it.
+void expect_over_budget(const Property& property, const Manifest& manifest, std::string_view reason) {
+  const auto kernel = toy_kernel(Bug::none, manifest);
+  for (std::int64_t k = 0; k < 50; ++k) {
+    const Case c = generate(property, DType::f32, 1, k);
+    const Case marked = project(c, manifest);
+    ASSERT_EQ(hash_of(marked), hash_of(c));
+    Property checked = property;
+    checked.check = [](Kernel&, const Case&) -> Verdict { throw std::logic_error("checked"); };
+    const Verdict verdict = check_case(checked, *kernel, marked);
+    ASSERT_EQ(verdict.outcome, Outcome::skipped) << k;
+    ASSERT_TRUE(verdict.reason.starts_with(reason)) << verdict.reason;
+  }
+}
+
+TEST(Project, skips_what_limits_would_make_too_large) {
+  Manifest m = multihead_manifest();
+  m.head_dim_multiple = 100000007;
+  expect_over_budget(attention, m, "would have ");
+  expect_over_budget(torch_case, m, "would have ");
+  m.head_dim_multiple = 1;
+  m.heads_multiple = std::int64_t{1} << 40;
+  expect_over_budget(attention, m, "would have ");
+  expect_over_budget(torch_case, m, "would have ");
+}
+
+TEST(Project, has_a_budget_that_depends_on_nothing_but_the_case_and_the_limits) {
+  const Extents drawn{.batch = 1, .heads = 1, .kv_heads = 1, .queries = 8, .keys = 8, .dk = 8, .dv = 8};
+  Extents asked = drawn;
+  const auto why = [&](Operation operation = Operation::attention) { return why_over_budget(operation, drawn, asked); };
+  EXPECT_EQ(why(), "");
+  // 32 rows of dk, the scores, and no number more.
+  asked.dk = asked.dv = (most_numbers - 64) / 32;
+  EXPECT_EQ(why(), "");
+  asked.dk += 1;
+  EXPECT_EQ(why(), "would have 8388624 numbers within the manifest's limits; a case has at most 8388608");
+  // 512 x 512 scores of 1024 multiplications each are 2^28.
+  asked = drawn;
+  asked.queries = asked.keys = 512;
+  asked.dk = asked.dv = 512;
+  EXPECT_EQ(why(), "");
+  asked.keys = 513;
+  EXPECT_EQ(why(), "would take 268959744 multiplications within the manifest's limits; a case takes at most 268435456");
+  // What was drawn so large is run as it was drawn.
+  EXPECT_EQ(why_over_budget(Operation::attention, asked, asked), "");
+  asked.dk = asked.dv = 1024;
+  asked.keys = 512;
+  EXPECT_NE(why(), "");
+  // The weights of a model count.
+  Extents model = drawn;
+  model.c_q = model.c_k = model.c_v = model.d_o = model.dk = model.dv = 4096;
+  EXPECT_EQ(why_over_budget(Operation::attention, drawn, model), "");
+  EXPECT_NE(why_over_budget(Operation::multihead, drawn, model), "");
+}
+
+TEST(Project, runs_what_kernels_ask_for) {
+  int large = 0;
+  for (const std::int64_t multiple : {8, 16, 64, 128, 256, 576}) {
+    Manifest m = multihead_manifest();
+    m.head_dim_multiple = multiple;
+    m.heads_multiple = multiple == 576 ? 16 : multiple == 256 ? 1 : 8;
+    int skipped = 0;
+    for (std::int64_t k = 0; k < 300; ++k) {
+      const Case c = project(generate(attention, DType::f32, 1, k), m);
+      skipped += c.metadata.contains(over_budget_key);
+      large += extents_of(c).dk >= 256;
+    }
+    EXPECT_LE(skipped, 3) << multiple;
+  }
+  EXPECT_GT(large, 500);
+}
+
+TEST(Check, makes_a_case_inconclusive_that_memory_does_not_suffice_for) {
+  const auto kernel = toy_kernel(Bug::none);
+  const Property greedy{.name = "test.greedy", .given = attention.given, .check = [](Kernel&, const Case&) -> Verdict {
+                          throw std::bad_alloc();
+                        }};
+  const Case c = generate(greedy, DType::f32, 1, 0);
+  const Verdict verdict = check_case(greedy, *kernel, c);
+  EXPECT_EQ(verdict.outcome, Outcome::inconclusive);
+  EXPECT_EQ(verdict.reason, "was not judged: memory ran out; fewer --jobs need less");
+  EXPECT_EQ(shrink(greedy, *kernel, c), c);
 }
 
 }  // namespace

@@ -233,6 +233,52 @@ TEST(Engine, SavesTheFindingsOfSmallestKAndNoMore) {
   EXPECT_EQ(saved.metadata.at("kernel"), "fake:a");
 }
 
+/// What comes of cases for which memory runs out in one step of their road, at every k that `at` names.
+void expect_run_to_its_end(const Road& road, Outcome outcome, const std::string& reason, std::int64_t k) {
+  const Folder folder;
+  const Ran ran = run_in(folder.path(), plan_of(cases, 2), road);
+  EXPECT_EQ(ran.observer.cases, 8 * cases);
+  std::int64_t named = 0;
+  for (const BatchRecord& batch : ran.journal.batches)
+    for (const auto& [text, count] : batch.tally.reasons)
+      named += text.find(reason) != std::string::npos && text.starts_with(name_of(outcome)) ? count : 0;
+  EXPECT_EQ(named, 8) << "k = " << k;
+}
+
+TEST(Engine, EndsACaseAndNotTheRunWhereMemoryRunsOut) {
+  constexpr std::int64_t k = 66;
+  const auto is_it = [](const Case& c) { return c.metadata.at("k") == std::to_string(k); };
+  Road road = fake::road();
+  const auto make = road.generate;
+  road.generate = [make](const Property& property, DType dtype, std::uint64_t seed, std::int64_t number) {
+    if (number == k) throw std::bad_alloc();
+    return make(property, dtype, seed, number);
+  };
+  expect_run_to_its_end(road, Outcome::skipped, "memory ran out", k);
+  road = fake::road();
+  road.project = [&](Case c, const Manifest&) {
+    if (is_it(c)) throw std::bad_alloc();
+    return c;
+  };
+  expect_run_to_its_end(road, Outcome::skipped, "memory ran out", k);
+}
+
+TEST(Engine, KeepsAFindingThatMemoryDoesNotSufficeToShrink) {
+  const Folder folder;
+  Road road = fake::road();
+  road.shrink = [](const Property&, Kernel&, const Case&, int) -> Case { throw std::bad_alloc(); };
+  const Ran ran = run_in(folder.path(), plan_of(cases), road);
+  EXPECT_EQ(ran.observer.cases, 8 * cases);
+  int shown = 0;
+  for (const FindingRecord& finding : ran.journal.findings) {
+    if (finding.verdict.outcome != Outcome::violated) continue;
+    ++shown;
+    EXPECT_NE(finding.verdict.reason.find("memory ran out as it was made smaller"), std::string::npos);
+    EXPECT_EQ(load_case(folder / finding.case_file).metadata.count("shrunk"), 0U);
+  }
+  EXPECT_EQ(shown, 24);
+}
+
 TEST(Engine, SavesTheCaseOfTheWorstAlarm) {
   const Folder folder;
   Road road = fake::road();

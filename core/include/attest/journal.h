@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -129,6 +130,9 @@ struct KernelRecord {
   std::string id;           ///< as on the command line
   std::string manifest;     ///< JSON; empty where it did not start
   std::string not_started;  ///< why it was left out; empty where it started
+  /// SHA-256 of the files that it is of, by name (kernel_files.h). More than one of a file: it changed within the run,
+  /// and somebody accepted that. Empty for a kernel of Attest's own, and in journals of before these were kept.
+  std::map<std::string, std::set<std::string>> files{};
   [[nodiscard]] bool operator==(const KernelRecord&) const = default;
 };
 
@@ -212,7 +216,7 @@ void write_drawn(JsonWriter& json, const DrawnCounts& drawn);
 /// finished batch once, shards that complete each other joined, neighbouring ranges joined, and the findings_kept
 /// findings of smallest k per subject and outcome, violated ones first. Byte-equal for any jobs, shards, interruptions
 /// and order. Throws UsageError where the parts are not of one run (another seed, other case files, overlapping
-/// ranges); `sources` names them.
+/// ranges, a kernel with another manifest or of other files); `sources` names them.
 [[nodiscard]] Journal canonical(std::span<const Journal> parts, std::span<const std::string> sources);
 
 /// What one of several journals has that their canonical form has not.
@@ -229,8 +233,10 @@ struct MergedJournals {
 };
 
 /// canonical() of journal files, or run.jsonl of runs' folders, in the memory of the result and not of the parts: each
-/// is read twice, a line at a time. Throws UsageError as read_journal and canonical do.
-[[nodiscard]] MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders);
+/// is read twice, a line at a time. Throws UsageError as read_journal and canonical do; with `accept_changed` not where
+/// the parts are of different builds of a kernel.
+[[nodiscard]] MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders,
+                                            bool accept_changed = false);
 
 /// The text of a journal: run, kernels, findings, batches (no meta).
 [[nodiscard]] std::string to_text(const Journal& journal);

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "attest/case.h"
+#include "attest/edge.h"
+#include "attest/names.h"
 #include "attest/strides.h"
 #include "case/case_file.h"
 
@@ -257,6 +259,8 @@ void validate_metadata(const Case& c) {
     if (c.metadata.count(std::string(key)) != 0) refuse("metadata holds \"{}\", which the case itself states", key);
   }
   static_cast<void>(layouts_of(c));
+  if (const auto edge = c.metadata.find(edge_key); edge != c.metadata.end() && !edge_named(edge->second))
+    refuse("metadata \"edge\" is {}; it must be \"none\", \"front\" or \"behind\"", in_quotes(edge->second));
 }
 
 }  // namespace

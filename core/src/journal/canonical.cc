@@ -45,9 +45,10 @@ class Canonical {
     }
     if (run != *run_) refuse_other_run(run, *run_, source, source_);
   }
-  void take(const KernelRecord& kernel) {
+  void take(const KernelRecord& kernel, const std::string& source) {
+    if (!kernel.files.empty()) builds_[kernel.id].push_back({kernel.files, source});
     KernelRecord& kept = kernels_.try_emplace(kernel.id, kernel).first->second;
-    if (kept == kernel) return;
+    if (kept.manifest == kernel.manifest && kept.not_started == kernel.not_started) return;
     // A kernel that started in one part and not in another has started.
     if (kept.manifest.empty() || kernel.manifest.empty()) {
       if (kept.manifest.empty()) kept = kernel;
@@ -69,10 +70,15 @@ class Canonical {
   /// Second round.
   void take(const BatchRecord& batch) { batches_.add(batch); }
 
-  [[nodiscard]] Journal journal() {
+  /// `accept_changed`: kernels whose files differ from part to part are merged all the same.
+  [[nodiscard]] Journal journal(bool accept_changed) {
+    accept_changed_ = accept_changed;
     Journal merged;
     merged.run = run_;
-    for (const auto& [id, kernel] : kernels_) merged.kernels.push_back(kernel);
+    for (auto& [id, kernel] : kernels_) {
+      kernel.files = files_of(id);
+      merged.kernels.push_back(kernel);
+    }
     for (const auto& [subject, by_k] : findings_) {
       for (const auto& [k, finding] : by_k) merged.findings.push_back(finding);
     }
@@ -84,7 +90,47 @@ class Canonical {
  private:
   std::optional<RunRecord> run_;
   std::string source_;  ///< of run_
+  struct Build {
+    std::map<std::string, std::set<std::string>> files;
+    std::string source;
+  };
+  using Files = std::map<std::string, std::set<std::string>>;
+
+  /// The files of all parts. One of them has all of these, or somebody must accept it: a run that somebody resumed with
+  /// another build says so in its record, and two runs of two builds do not.
+  [[nodiscard]] Files files_of(const std::string& id) const {
+    Files all;
+    const auto builds = builds_.find(id);
+    if (builds == builds_.end()) return all;
+    for (const Build& build : builds->second)
+      for (const auto& [name, hashes] : build.files) all[name].insert(hashes.begin(), hashes.end());
+    const bool known = std::ranges::any_of(builds->second, [&](const Build& build) { return build.files == all; });
+    if (!known && !accept_changed_) refuse_other_build(id, builds->second);
+    return all;
+  }
+
+  [[noreturn]] static void refuse_other_build(const std::string& id, const std::vector<Build>& builds) {
+    const Build& first = builds.front();
+    for (const Build& other : builds) {
+      const auto file = std::ranges::find_if(other.files, [&](const auto& one) {
+        const auto same = first.files.find(one.first);
+        return same == first.files.end() || same->second != one.second;
+      });
+      if (file == other.files.end()) continue;
+      throw UsageError(
+          fmt::format("kernel {}: its file {} is not the same in {} and {}; merge runs of one build, or accept it with "
+                      "--accept-changed-kernel",
+                      id, file->first, first.source, other.source));
+    }
+    throw UsageError(
+        fmt::format("kernel {}: its files are not the same in {} and {}; merge runs of one build, or accept it with "
+                    "--accept-changed-kernel",
+                    id, first.source, builds.back().source));
+  }
+
   std::map<std::string, KernelRecord> kernels_;
+  std::map<std::string, std::vector<Build>> builds_;  ///< by kernel
+  bool accept_changed_ = false;
   std::map<std::pair<Subject, bool>, std::map<std::int64_t, FindingRecord>> findings_;
   std::set<ProofRecord> proofs_;
   BatchJoin batches_;
@@ -101,7 +147,7 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
   Canonical merged;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].run) merged.take(*parts[i].run, sources[i]);
-    for (const KernelRecord& kernel : parts[i].kernels) merged.take(kernel);
+    for (const KernelRecord& kernel : parts[i].kernels) merged.take(kernel, sources[i]);
     for (const FindingRecord& finding : parts[i].findings) merged.take(finding);
     for (const ProofRecord& proof : parts[i].proofs) merged.take(proof);
     for (const BatchRecord& batch : parts[i].batches)
@@ -111,10 +157,10 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
   for (const Journal& part : parts) {
     for (const BatchRecord& batch : part.batches) merged.take(batch);
   }
-  return merged.journal();
+  return merged.journal(/*accept_changed=*/false);
 }
 
-MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders) {
+MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders, bool accept_changed) {
   MergedJournals result;
   std::vector<std::unique_ptr<LineFile>> files;
   Canonical merged;
@@ -122,13 +168,15 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
     const std::filesystem::path name = journal_file(input);
     const LineFile& file = *files.emplace_back(std::make_unique<LineFile>(name));
     JournalPart& part = result.parts.emplace_back();
-    part.torn = read_records([&](const auto& use) { return file.for_each_line(use); }, name.string(), Reading::heads,
-                             [&](Record&& record) {
-                               std::visit(Overloaded{[&](const RunRecord& run) { merged.take(run, input.string()); },
-                                                     [&](MetaRecord& meta) { part.meta.push_back(std::move(meta)); },
-                                                     [&](const auto& other) { merged.take(other); }},
-                                          record);
-                             });
+    part.torn =
+        read_records([&](const auto& use) { return file.for_each_line(use); }, name.string(), Reading::heads,
+                     [&](Record&& record) {
+                       std::visit(Overloaded{[&](const RunRecord& run) { merged.take(run, input.string()); },
+                                             [&](MetaRecord& meta) { part.meta.push_back(std::move(meta)); },
+                                             [&](const KernelRecord& kernel) { merged.take(kernel, input.string()); },
+                                             [&](const auto& other) { merged.take(other); }},
+                                  record);
+                     });
   }
   merged.end_first_round();
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -143,7 +191,7 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
     worsts.for_each(
         [&](const Subject& subject, std::optional<double> worst) { result.parts[i].worst[subject] = worst; });
   }
-  result.journal = merged.journal();
+  result.journal = merged.journal(accept_changed);
   return result;
 }
 

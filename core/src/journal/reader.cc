@@ -62,8 +62,22 @@ MetaRecord meta_of(Members& members) {
   return record;
 }
 
+void take_hashes(std::set<std::string>& hashes, const dom::element& value) {
+  dom::array texts;
+  if (value.get(texts) != simdjson::SUCCESS || texts.size() == 0)
+    throw BadLine("\"files\" must hold arrays of hashes by name");
+  for (const dom::element one : texts) {
+    std::string_view text;
+    const bool is_hash = one.get(text) == simdjson::SUCCESS &&
+                         (text == "unreadable" ||
+                          (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos));
+    if (!is_hash) throw BadLine("\"files\" must hold SHA-256 in 64 hexadecimal digits");
+    hashes.emplace(text);
+  }
+}
+
 KernelRecord kernel_of(Members& members) {
-  KernelRecord record{.id = std::string(members.text("id")), .manifest = {}, .not_started = {}};
+  KernelRecord record{.id = std::string(members.text("id")), .manifest = {}, .not_started = {}, .files = {}};
   if (members.has("manifest")) {
     // As the library writes it that writes the kernels' own.
     const std::string text = simdjson::minify(members.object("manifest"));
@@ -72,6 +86,9 @@ KernelRecord kernel_of(Members& members) {
     record.manifest = manifest.dump();
   }
   if (members.has("not_started")) record.not_started = members.text("not_started");
+  if (members.has("files")) {
+    for (const auto& [name, value] : members.object("files")) take_hashes(record.files[std::string(name)], value);
+  }
   members.finish();
   return record;
 }

@@ -114,6 +114,15 @@ std::string to_line(const KernelRecord& record) {
   json.member("id", record.id);
   if (!record.manifest.empty()) json.key("manifest").raw(record.manifest);
   if (!record.not_started.empty()) json.member("not_started", record.not_started);
+  if (!record.files.empty()) {
+    json.key("files").begin_object();
+    for (const auto& [name, hashes] : record.files) {
+      json.key(name).begin_array();
+      for (const std::string& hash : hashes) json.value(hash);
+      json.end_array();
+    }
+    json.end_object();
+  }
   return finish(json);
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "attest/edge.h"
 #include "attest/kernel_under_test.h"
 #include "float_environment.h"
 #include "guarded_memory.h"
@@ -36,6 +37,18 @@ attest_tensor output_view(DType dtype, const Shape& shape) {
 Shape lse_shape(const Shape& out) {
   return {out[0], out[1], out[2]};
 }
+
+/// Tells a memory when the call is over, however it ends.
+class Returned {
+ public:
+  explicit Returned(GuardedMemory& memory) : memory_(memory) {}
+  Returned(const Returned&) = delete;
+  Returned& operator=(const Returned&) = delete;
+  ~Returned() { memory_.called(); }
+
+ private:
+  GuardedMemory& memory_;
+};
 
 /// The memory of the newest call of a kernel with faulting ends, for a signal handler.
 std::atomic<const GuardedMemory*> newest_memory = nullptr;
@@ -90,6 +103,7 @@ std::optional<int> FunctionKernel::invoke(const Function& function, const Proble
   memory_.output("out", result.out, layouts.out);
   if (result.lse.rank != 0) memory_.output("lse", result.lse, layouts.lse);
   memory_.lay_out();
+  const Returned returned(memory_);
   try {
     return function(problem, result, message);
   } catch (const std::exception& error) {
@@ -124,7 +138,7 @@ Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMe
     memory_.clear(manifest_.alignment, fill);
     return {CallStatus::failed, std::move(*late), {}, {}};
   }
-  memory_.clear(manifest_.alignment, fill);
+  memory_.clear(manifest_.alignment, fill, edge_of(c));
   if (ends_ == GuardedMemory::Ends::faulting) newest_memory = &memory_;
   const FloatEnvironment standard = FloatEnvironment::standard();
   if (FloatEnvironment::current() != standard) standard.install();

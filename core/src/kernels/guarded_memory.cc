@@ -1,15 +1,27 @@
 #include "guarded_memory.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "edge_faults.h"
 
 namespace attest {
 namespace {
 
 constexpr std::byte poison{0xff};
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 std::size_t rounded_up(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -126,9 +138,18 @@ std::uint64_t digest(const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-void GuardedMemory::clear(std::int64_t alignment, Fill fill) {
+GuardedMemory::~GuardedMemory() {
+  if (watched_) ignore_edges_of(*this);
+}
+
+void GuardedMemory::clear(std::int64_t alignment, Fill fill, Edge edge) {
+  armed_ = false;
+  protect_again();
   count_ = 0;
+  zone_count_ = 0;
   sealed_ = false;
+  if (edge != Edge::none && !watched_) watched_ = watch_edges_of(*this);
+  edge_ = watched_ ? edge : Edge::none;
   asked_alignment_ = static_cast<std::size_t>(alignment);
   alignment_ = std::max<std::size_t>(64, 2 * asked_alignment_);  // so that what is shifted is aligned no better
   assert((alignment_ & (alignment_ - 1)) == 0);
@@ -146,7 +167,8 @@ void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* 
               .dense = true,
               .offset = end_,
               .size = bytes_of(view),
-              .first = 0};
+              .first = 0,
+              .memory = nullptr};
   if (layout != MemoryLayout::row_major) {
     const std::size_t unit = std::max<std::size_t>(1, asked_alignment_ / element);
     const Placement placed = place(layout, view, static_cast<std::int64_t>(unit));
@@ -154,6 +176,8 @@ void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* 
     piece.dense = false;
     piece.size = element * static_cast<std::size_t>(placed.elements);
     piece.first = element * static_cast<std::size_t>(placed.start);
+    // What lies before the first element is nobody's; the page is to touch that element.
+    if (edge_ == Edge::front) piece.size -= std::exchange(piece.first, 0);
   }
   piece.layout = view;
   pieces_[count_++] = piece;
@@ -168,7 +192,33 @@ void GuardedMemory::output(const char* name, attest_tensor& view, MemoryLayout l
   add(name, view, nullptr, layout);
 }
 
-void GuardedMemory::lay_out() {
+void GuardedMemory::add_zone(std::byte* from, std::byte* to, int after, int before) {
+  std::fill(from, to, poison);
+  zones_[zone_count_++] = {from, to, after, before};
+}
+
+void GuardedMemory::fill_in(const Piece& piece) const {
+  const auto dtype = static_cast<DType>(piece.layout.dtype);
+  if (!piece.dense) {
+    std::fill_n(piece.memory, piece.size, poison);
+    const std::size_t element = element_size(piece.layout);
+    for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+      std::byte* const to = piece.memory + piece.first + at;
+      if (piece.original != nullptr) {
+        std::memcpy(to, piece.original + flat * element, element);
+      } else {
+        fill(to, element, dtype, fill_);
+      }
+    });
+  } else if (piece.original != nullptr) {
+    std::memcpy(piece.memory, piece.original, piece.size);
+  } else {
+    fill(piece.memory, piece.size, dtype, fill_);
+  }
+  piece.view->data = piece.memory + piece.first;
+}
+
+void GuardedMemory::lay_out_in_a_block() {
   if (ends_ == Ends::faulting) {
     pages_.resize(end_);
     floor_ = pages_.begin();
@@ -182,52 +232,72 @@ void GuardedMemory::lay_out() {
   }
   std::byte* next = floor_;
   for (std::size_t i = 0; i < count_; ++i) {
-    const Piece& piece = pieces_[i];
-    std::byte* const data = start_ + piece.offset;
-    std::fill(next, data, poison);
-    const auto dtype = static_cast<DType>(piece.layout.dtype);
-    if (!piece.dense) {
-      std::fill_n(data, piece.size, poison);
-      const std::size_t element = element_size(piece.layout);
-      for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
-        std::byte* const to = data + piece.first + at;
-        if (piece.original != nullptr) {
-          std::memcpy(to, piece.original + flat * element, element);
-        } else {
-          fill(to, element, dtype, fill_);
-        }
-      });
-    } else if (piece.original != nullptr) {
-      std::memcpy(data, piece.original, piece.size);
-    } else {
-      fill(data, piece.size, dtype, fill_);
-    }
-    piece.view->data = data + piece.first;
-    next = data + piece.size;
+    Piece& piece = pieces_[i];
+    piece.memory = start_ + piece.offset;
+    add_zone(next, piece.memory, static_cast<int>(i) - 1, static_cast<int>(i));
+    next = piece.memory + piece.size;
   }
-  std::fill(next, start_ + end_, poison);
+  add_zone(next, start_ + end_, static_cast<int>(count_) - 1, -1);
+}
+
+void GuardedMemory::lay_out_at_edges() {
+  constexpr std::size_t region = std::size_t{1} << 20U;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Piece& piece = pieces_[i];
+    std::unique_ptr<GuardedPages>& pages = own_pages_[i];
+    if (!pages) pages = std::make_unique<GuardedPages>(region);
+    const std::size_t room = rounded_up(piece.size, std::max(asked_alignment_, element_size(piece.layout)));
+    pages->resize(room + guard);
+    const int own = static_cast<int>(i);
+    if (edge_ == Edge::front) {
+      piece.memory = pages->begin();
+      add_zone(piece.memory + piece.size, piece.memory + room + guard, own, -1);
+    } else {
+      piece.memory = pages->end() - room;
+      add_zone(piece.memory - guard, piece.memory, -1, own);
+      add_zone(piece.memory + piece.size, pages->end(), own, -1);
+    }
+  }
+}
+
+void GuardedMemory::lay_out() {
+  if (edge_ == Edge::none) {
+    lay_out_in_a_block();
+  } else {
+    lay_out_at_edges();
+  }
+  for (std::size_t i = 0; i < count_; ++i) fill_in(pieces_[i]);
+  armed_ = edge_ != Edge::none;
+}
+
+std::optional<std::string> GuardedMemory::fault_in_words() const {
+  if (!fault_) return std::nullopt;
+  const char* const did = fault_->access == Access::read    ? "read"
+                          : fault_->access == Access::write ? "wrote"
+                                                            : "read or wrote";
+  const bool behind = fault_->place.side == FaultPlace::Side::behind;
+  return fmt::format("{} outside the tensors: byte {} {} of {}, where this call had a protected page", did,
+                     fault_->place.bytes, behind ? "after the end" : "before the start", fault_->place.name);
 }
 
 std::optional<std::string> GuardedMemory::trespass() const {
-  const std::byte* next = floor_;
-  for (std::size_t i = 0; i <= count_; ++i) {
-    const std::byte* const stop = start_ + (i < count_ ? pieces_[i].offset : end_);
-    if (const std::byte* const bad = first_changed(next, stop); bad != stop) {
-      // Blame the tensor whose end is nearer: kernels overrun more often than they underrun.
-      if (i > 0 && (i == count_ || bad - next <= stop - bad)) {
-        return fmt::format("wrote outside the tensors: byte {} after the end of {} changed", bad - next,
-                           pieces_[i - 1].name);
-      }
-      return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", stop - bad,
-                         pieces_[i].name);
+  if (std::optional<std::string> fault = fault_in_words()) return fault;
+  for (const Zone& zone : std::span(zones_).first(zone_count_)) {
+    const std::byte* const bad = first_changed(zone.from, zone.to);
+    if (bad == zone.to) continue;
+    // Blame the tensor whose end is nearer: kernels overrun more often than they underrun.
+    if (zone.after >= 0 && (zone.before < 0 || bad - zone.from <= zone.to - bad)) {
+      return fmt::format("wrote outside the tensors: byte {} after the end of {} changed", bad - zone.from,
+                         pieces_[static_cast<std::size_t>(zone.after)].name);
     }
-    if (i == count_) break;
-    const Piece& piece = pieces_[i];
-    next = start_ + piece.offset + piece.size;
+    return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", zone.to - bad,
+                       pieces_[static_cast<std::size_t>(zone.before)].name);
+  }
+  for (const Piece& piece : std::span(pieces_).first(count_)) {
     if (!piece.dense) {
       if (std::optional<std::string> found = trespass_between_elements(piece)) return found;
     } else if (piece.original != nullptr && piece.size != 0 &&
-               std::memcmp(start_ + piece.offset, piece.original, piece.size) != 0) {
+               std::memcmp(piece.memory, piece.original, piece.size) != 0) {
       return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
     }
   }
@@ -236,7 +306,7 @@ std::optional<std::string> GuardedMemory::trespass() const {
 
 std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece& piece) const {
   const std::size_t element = element_size(piece.layout);
-  const std::byte* const memory = start_ + piece.offset;
+  const std::byte* const memory = piece.memory;
   std::vector<bool> owned(piece.size);
   bool intact = true;
   for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
@@ -276,7 +346,7 @@ std::vector<std::int64_t> GuardedMemory::untouched(int which, std::size_t most) 
   const auto dtype = static_cast<DType>(piece.layout.dtype);
   const std::uint64_t pattern = pattern_of(dtype, fill_);
   const Tensor gathered = piece.dense ? Tensor() : copy_of(which);
-  const std::byte* const data = piece.dense ? start_ + piece.offset : gathered.bytes().data();
+  const std::byte* const data = piece.dense ? piece.memory : gathered.bytes().data();
   const std::size_t size = piece.dense ? piece.size : gathered.bytes().size();
   std::vector<std::int64_t> found;
   switch (size_of(dtype)) {
@@ -298,37 +368,67 @@ std::vector<std::int64_t> GuardedMemory::untouched(int which, std::size_t most) 
 Tensor GuardedMemory::copy_of(int which) const {
   const Piece& piece = output_piece(which);
   attest_tensor view = piece.layout;
-  view.data = start_ + piece.offset + piece.first;
+  view.data = piece.memory + piece.first;
   if (!piece.dense) return gather(view);
   Tensor tensor(static_cast<DType>(view.dtype), Shape(std::span(view.shape, static_cast<std::size_t>(view.rank))));
   if (piece.size != 0) std::memcpy(tensor.bytes().data(), view.data, piece.size);
   return tensor;
 }
 
-std::uint64_t GuardedMemory::digest_of(std::size_t segment) const {
-  const std::byte* const from = segment == 0 ? floor_ : start_ + pieces_[segment - 1].offset;
-  const std::byte* const to = start_ + (segment < count_ ? pieces_[segment].offset : end_);
-  return digest(from, static_cast<std::size_t>(to - from));
+std::uint64_t GuardedMemory::digest_of_piece(std::size_t piece) const {
+  return digest(pieces_[piece].memory, pieces_[piece].size);
+}
+
+std::uint64_t GuardedMemory::digest_of_zone(std::size_t zone) const {
+  return digest(zones_[zone].from, static_cast<std::size_t>(zones_[zone].to - zones_[zone].from));
 }
 
 void GuardedMemory::seal() {
-  for (std::size_t i = 0; i <= count_; ++i) digests_[i] = digest_of(i);
+  for (std::size_t i = 0; i < count_; ++i) piece_digests_[i] = digest_of_piece(i);
+  for (std::size_t i = 0; i < zone_count_; ++i) zone_digests_[i] = digest_of_zone(i);
   sealed_ = true;
 }
 
 std::optional<std::string> GuardedMemory::changed_since_sealed() const {
-  for (std::size_t i = 0; sealed_ && i <= count_; ++i) {
-    if (digest_of(i) == digests_[i]) continue;
+  if (!sealed_) return std::nullopt;
+  const auto words = [](std::string_view where, const char* name) {
     return fmt::format(
         "went on writing after a call had returned: the memory {} {} changed between two calls; a thread "
         "that it leaves behind must leave the tensors alone",
-        i == 0 ? "before" : "of", pieces_[i == 0 ? 0 : i - 1].name);
+        where, name);
+  };
+  for (std::size_t i = 0; i < count_; ++i)
+    if (digest_of_piece(i) != piece_digests_[i]) return words("of", pieces_[i].name);
+  for (std::size_t i = 0; i < zone_count_; ++i) {
+    if (digest_of_zone(i) == zone_digests_[i]) continue;
+    const Zone& zone = zones_[i];
+    return zone.after >= 0 ? words("behind", pieces_[static_cast<std::size_t>(zone.after)].name)
+                           : words("before", pieces_[static_cast<std::size_t>(zone.before)].name);
   }
   return std::nullopt;
 }
 
+bool GuardedMemory::inside(std::size_t piece, const std::byte* at) const noexcept {
+  return at >= own_pages_[piece]->begin() && at < own_pages_[piece]->end();
+}
+
 std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noexcept {
   const auto* const at = static_cast<const std::byte*>(address);
+  if (edge_ != Edge::none) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Piece& piece = pieces_[i];
+      if (!own_pages_[i] || !own_pages_[i]->covers(address)) continue;
+      if (inside(i, at)) return FaultPlace{FaultPlace::Side::within, piece.name, 0};
+      // From the first element and the last, whatever gaps a layout leaves before the first.
+      if (at < piece.memory) {
+        return FaultPlace{FaultPlace::Side::before, piece.name,
+                          static_cast<std::size_t>(piece.memory + piece.first - at)};
+      }
+      return FaultPlace{FaultPlace::Side::behind, piece.name,
+                        static_cast<std::size_t>(at - (piece.memory + piece.size))};
+    }
+    return std::nullopt;
+  }
   if (ends_ == Ends::open || count_ == 0 || !pages_.covers(address)) return std::nullopt;
   if (at >= pages_.end()) {
     const Piece& last = pieces_[count_ - 1];
@@ -343,6 +443,31 @@ std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noe
     if (at >= start_ + pieces_[i].offset) return FaultPlace{FaultPlace::Side::within, pieces_[i].name, 0};
   }
   return FaultPlace{FaultPlace::Side::within, pieces_[0].name, 0};
+}
+
+bool GuardedMemory::take_fault(const void* address, Access access) noexcept {
+  if (!armed_) return false;
+  const std::optional<FaultPlace> place = place_of(address);
+  const std::size_t page = page_bytes();
+  if (!place || place->side == FaultPlace::Side::within || place->bytes > most_faults * page) return false;
+  const std::size_t number = faults_.fetch_add(1);
+  if (number >= most_faults) return false;
+  auto* const from = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) / page * page);
+  if (::mprotect(from, page, PROT_READ | PROT_WRITE) != 0) return false;
+  // As guards are: what is read here and used shows in the result too.
+  std::memset(from, std::to_integer<int>(poison), page);
+  opened_[number] = from;
+  if (number == 0) fault_ = Fault{*place, access};
+  return true;
+}
+
+void GuardedMemory::protect_again() {
+  const std::size_t opened = std::min(faults_.exchange(0), most_faults);
+  for (std::size_t i = 0; i < opened; ++i) {
+    std::byte* const from = std::exchange(opened_[i], nullptr);
+    if (from != nullptr) ::mprotect(from, page_bytes(), PROT_NONE);
+  }
+  fault_.reset();
 }
 
 }  // namespace attest

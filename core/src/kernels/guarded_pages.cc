@@ -31,7 +31,7 @@ void GuardedPages::resize(std::size_t bytes) {
     // Room for as much again: mapping anew costs more than address space.
     const std::size_t capacity = rounded_up(2 * bytes, alignment);
     release();
-    mapped_ = capacity + 2 * guard_bytes + alignment;
+    mapped_ = capacity + 2 * region_ + alignment;
     void* const at = ::mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
       mapped_ = 0;
@@ -40,7 +40,7 @@ void GuardedPages::resize(std::size_t bytes) {
     mapping_ = static_cast<std::byte*>(at);
     capacity_ = capacity;
     const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
-    end_ = mapping_ + (rounded_up(address + guard_bytes, alignment) - address) + capacity;
+    end_ = mapping_ + (rounded_up(address + region_, alignment) - address) + capacity;
   }
   const bool grows = bytes > accessible_;
   std::byte* const from = end_ - std::max(bytes, accessible_);

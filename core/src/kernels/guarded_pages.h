@@ -5,15 +5,15 @@
 
 namespace attest {
 
-/// Accessible pages between two regions of 16 MiB that no access passes: what runs over either end raises SIGSEGV where
-/// it happens. Neither copied nor moved. Not thread-safe.
+/// Accessible pages between two regions, of 16 MiB unless another size is asked for, that no access passes: what runs
+/// over either end raises SIGSEGV where it happens. Neither copied nor moved. Not thread-safe.
 class GuardedPages {
  public:
   static constexpr std::size_t guard_bytes = std::size_t{16} << 20U;
   /// The end is a multiple of this.
   static constexpr std::size_t alignment = std::size_t{64} << 10U;
 
-  GuardedPages() = default;
+  explicit GuardedPages(std::size_t region_bytes = guard_bytes) : region_(region_bytes) {}
   GuardedPages(const GuardedPages&) = delete;
   GuardedPages& operator=(const GuardedPages&) = delete;
   ~GuardedPages() { release(); }
@@ -32,6 +32,7 @@ class GuardedPages {
  private:
   void release();
 
+  std::size_t region_;  ///< bytes before and behind
   std::byte* mapping_ = nullptr;
   std::size_t mapped_ = 0;    ///< bytes, both regions included
   std::size_t capacity_ = 0;  ///< bytes that may become accessible

@@ -94,28 +94,32 @@ void JsonObject::read(std::string_view key, std::string& value) const {
   value = found->get<std::string>();
 }
 
-void JsonObject::read(std::string_view key, std::int64_t least, std::optional<std::int64_t>& value) const {
-  constexpr auto most = std::int64_t{1} << 62;
+void JsonObject::read(std::string_view key, WholeNumbers range, std::optional<std::int64_t>& value) const {
   const json* found = find(key);
   if (found == nullptr) return;
-  const bool small = found->is_number_unsigned() && found->get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
-  if (!small || found->get<std::int64_t>() < least) {
-    refuse(key, fmt::format("it must be a whole number of at least {}", least));
+  const bool small =
+      found->is_number_unsigned() && found->get<std::uint64_t>() <= static_cast<std::uint64_t>(range.most);
+  if (!small || found->get<std::int64_t>() < range.least) {
+    const bool large = found->is_number_unsigned() && found->get<std::uint64_t>() > 1;
+    refuse(key, range.most == most_whole_number && !large
+                    ? fmt::format("it must be a whole number of at least {}", range.least)
+                    : fmt::format("it must be a whole number from {} to {}", range.least, range.most));
   }
   value = found->get<std::int64_t>();
 }
 
-void JsonObject::read(std::string_view key, std::int64_t least, std::int64_t& value) const {
+void JsonObject::read(std::string_view key, WholeNumbers range, std::int64_t& value) const {
   std::optional<std::int64_t> read_value;
-  read(key, least, read_value);
+  read(key, range, read_value);
   if (read_value) value = *read_value;
 }
 
-void JsonObject::read_positive(std::string_view key, double& value) const {
+void JsonObject::read_positive(std::string_view key, double most, std::string_view why, double& value) const {
   const json* found = find(key);
   if (found == nullptr) return;
   const bool positive = found->is_number() && std::isfinite(found->get<double>()) && found->get<double>() > 0;
   if (!positive) refuse(key, "it must be a finite number greater than 0");
+  if (found->get<double>() > most) refuse(key, fmt::format("it must be at most {:.10g}, {}", most, why));
   value = found->get<double>();
 }
 

@@ -16,6 +16,15 @@ namespace attest {
 /// is a NUL, which the parser takes for the end, and nesting beyond 16 levels. Throws UsageError.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text);
 
+/// No whole number of a manifest is larger; sums of two of them are numbers still.
+inline constexpr std::int64_t most_whole_number = std::int64_t{1} << 62;
+
+/// From `least` to `most`, both of them.
+struct WholeNumbers {
+  std::int64_t least;
+  std::int64_t most;
+};
+
 /// An object whose keys are all known. The JSON value must outlive it. Each reader does nothing when the key is absent,
 /// throws UsageError when its value is not of the kind or against the rule.
 class JsonObject {
@@ -33,11 +42,11 @@ class JsonObject {
 
   void read(std::string_view key, bool& value) const;
   void read(std::string_view key, std::string& value) const;
-  /// A whole number, `least` to 2^62.
-  void read(std::string_view key, std::int64_t least, std::int64_t& value) const;
-  void read(std::string_view key, std::int64_t least, std::optional<std::int64_t>& value) const;
-  /// A finite number greater than 0.
-  void read_positive(std::string_view key, double& value) const;
+  /// A whole number, of those in the range.
+  void read(std::string_view key, WholeNumbers range, std::int64_t& value) const;
+  void read(std::string_view key, WholeNumbers range, std::optional<std::int64_t>& value) const;
+  /// A number greater than 0 and at most `most`, of which `why` says what is more.
+  void read_positive(std::string_view key, double most, std::string_view why, double& value) const;
   /// The position of a word among the known ones; nothing when the key is absent.
   [[nodiscard]] std::optional<std::size_t> word(std::string_view key, std::span<const std::string_view> known) const;
   /// The positions of the words of an array, each once, in the order of the text.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,15 @@ namespace attest {
 namespace {
 
 using nlohmann::json;
+
+/// As long as an axis may be (case.h): no sum has more terms.
+constexpr WholeNumbers extents{1, (std::int64_t{1} << 31U) - 1};
+/// Of largest extents, which may be stated where there is none: they allocate nothing.
+constexpr WholeNumbers largest_limits{1, most_whole_number};
+/// Of numbers that extents must be multiples of. Kernels ask for 8 to 256; the least problem grows with them.
+constexpr WholeNumbers multiples{1, 65536};
+/// An approximate division takes a few; the bound grows with each.
+constexpr WholeNumbers roundings{1, 64};
 
 /// words::dtypes are those of DType in its order, bool left out.
 DType floating_dtype(std::size_t position) {
@@ -71,13 +81,13 @@ void read_summation_depth(const JsonObject& object, Arithmetic& a) {
     const JsonObject blocks(*found, object.path(key), words::blocked_sums);
     BlockedSums sums;
     if (blocks.find("block") == nullptr) blocks.refuse("block", "blocked sums state how many keys a block has");
-    blocks.read("block", 1, sums.block);
+    blocks.read("block", extents, sums.block);
     sums.depth = sums.block;
-    blocks.read("depth", 1, sums.depth);
+    blocks.read("depth", extents, sums.depth);
     sums.pairwise = blocks.word("merges", words::merges).value_or(0) == 1;
     a.blocked_sums = sums;
   } else if (found->is_number()) {
-    object.read(key, 1, a.summation_depth);
+    object.read(key, extents, a.summation_depth);
   } else if (*found != "n") {
     object.refuse(key, "it must be \"n\", a whole number of at least 1, or an object with \"block\"");
   }
@@ -113,9 +123,12 @@ Arithmetic read_arithmetic(const json& value, const std::string& where, DType dt
   read_stored(object, a);
   object.read("weights_in_denominator", a.weights_in_denominator);
   if (const auto word = object.word("rounding", words::roundings)) a.rounding = static_cast<Rounding>(*word);
-  object.read_positive("exp_ulp", a.exp_ulp);
+  // u is half an ulp of 1: more ulp than 1/(2u), and exp is wrong by more than itself. A bound of that allows anything.
+  object.read_positive("exp_ulp", 0.5 / format_of(a.score_sums).unit,
+                       fmt::format("where exp in {} is wrong by as much as it is", name_of(a.score_sums)), a.exp_ulp);
   if (const auto word = object.word("max", words::max_policies)) a.max = static_cast<MaxPolicy>(*word);
-  object.read_positive("lazy_nats", a.lazy_nats);
+  object.read_positive("lazy_nats", std::log(format_of(a.score_sums).largest),
+                       fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)), a.lazy_nats);
   if (a.max == MaxPolicy::lazy && object.find("lazy_nats") == nullptr) {
     object.refuse("max", "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
   }
@@ -131,9 +144,9 @@ Arithmetic read_arithmetic(const json& value, const std::string& where, DType dt
   object.read("flushes_subnormals", a.flushes_subnormals);
   object.read("flushes_inputs", a.flushes_inputs);
   read_summation_depth(object, a);
-  object.read("block", 0, a.block);
+  object.read("block", {0, extents.most}, a.block);
   object.read("bias_in_sum", a.bias_in_sum);
-  object.read("division_roundings", 1, a.division_roundings);
+  object.read("division_roundings", roundings, a.division_roundings);
   return a;
 }
 
@@ -212,14 +225,14 @@ void read_limits(const JsonObject& object, Manifest& m) {
   const json* found = object.find("limits");
   if (found == nullptr) return;
   const JsonObject limits(*found, object.path("limits"), words::limits);
-  limits.read("head_dim_multiple", 1, m.head_dim_multiple);
-  limits.read("max_head_dim", 1, m.max_head_dim);
-  limits.read("max_queries", 1, m.max_queries);
-  limits.read("max_keys", 1, m.max_keys);
-  limits.read("max_heads", 1, m.max_heads);
-  limits.read("heads_multiple", 1, m.heads_multiple);
+  limits.read("head_dim_multiple", multiples, m.head_dim_multiple);
+  limits.read("max_head_dim", largest_limits, m.max_head_dim);
+  limits.read("max_queries", largest_limits, m.max_queries);
+  limits.read("max_keys", largest_limits, m.max_keys);
+  limits.read("max_heads", largest_limits, m.max_heads);
+  limits.read("heads_multiple", multiples, m.heads_multiple);
   limits.read("self_attention_only", m.self_attention_only);
-  limits.read("alignment", 1, m.alignment);
+  limits.read("alignment", largest_limits, m.alignment);
   m.value_dim_equals_head_dim = limits.word("value_dim", words::value_dims).value_or(0) == 1;
   if (m.max_head_dim && *m.max_head_dim < m.head_dim_multiple) {
     limits.refuse("max_head_dim",

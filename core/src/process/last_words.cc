@@ -93,6 +93,12 @@ void add_fault(Line& line, const siginfo_t& info, const ucontext_t& context) {
     add_place(line, *place, access_of(context));
   } else if (info.si_code <= 0) {
     line.add(": it was sent the signal");
+  } else if (info.si_code == SI_KERNEL) {
+    // x86 gives no address of these.
+    line.add(
+        ": it went to an address that none can be, or asked of its data a better alignment than limits.alignment of "
+        "its "
+        "manifest does");
   } else if (address < near_null) {
     line.add(": it {} through a null pointer", access_of(context));
   } else if (stack != 0 && address + near_stack > stack && address < stack + near_stack) {

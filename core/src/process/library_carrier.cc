@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "attest/edge.h"
 #include "fmt/format.h"
 #include "process/shared_call.h"
 #include "process/shared_memory.h"
@@ -59,6 +60,7 @@ class LibraryCarrier final : public Carrier {
     request.mask_convention = static_cast<std::int32_t>(c.mask_convention);
     request.causal = static_cast<std::int32_t>(c.causal);
     request.layouts = layouts_of(c);
+    request.edge = static_cast<std::int32_t>(edge_of(c));
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < c.tensors.size(); ++i) {
       if (c.tensors[i].present()) request.inputs[i] = place(c.tensors[i].dtype(), c.tensors[i].shape(), end);

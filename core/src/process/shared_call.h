@@ -51,6 +51,8 @@ struct SharedRequest {
   std::array<SharedTensor, slot_count> inputs{};
   SharedTensor out{}, lse{};  ///< room for the answer; lse absent: not wanted
   Layouts layouts{};          ///< for the memory that the kernel is given
+  std::int32_t edge = 0;      ///< Edge, of the same memory
+  std::int32_t reserved = 0;
 };
 
 /// `text_bytes` of message or manifest follow it in the packet, then `finding_bytes`.

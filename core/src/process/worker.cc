@@ -1,5 +1,6 @@
 #include "process/worker.h"
 
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -166,7 +167,15 @@ Reply Worker::call(const Case& c, DType output, bool want_lse) {
   if (!carrier_) {
     if (auto trouble = restart()) return *std::move(trouble);
   }
-  Reply reply = carrier_->call(c, output, want_lse, Clock::now() + options_.reply);
+  Reply reply;
+  try {
+    reply = carrier_->call(c, output, want_lse, Clock::now() + options_.reply);
+  } catch (const std::bad_alloc&) {
+    // Our own memory ran out, perhaps in the middle of a reply: what the process would send next answers nothing.
+    static_cast<void>(carrier_->end(Clock::time_point::min()));
+    carrier_.reset();
+    throw;
+  }
   settle(reply.status, reply.message, options_.reply);
   if (reply.status != CallStatus::ok) name_memory_limit(reply.status, reply.message);
   if (log_) log_->trim();

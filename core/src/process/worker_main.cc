@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 
+#include "attest/edge.h"
 #include "attest/kernel_under_test.h"
 #include "attest/manifest.h"
 #include "attest/worker.h"
@@ -60,6 +61,7 @@ Case case_of(const SharedRequest& request, const std::byte* memory) {
   c.causal = static_cast<Causal>(request.causal);
   c.heads = request.heads;
   set_layouts(c, request.layouts);
+  set_edge(c, static_cast<Edge>(request.edge));
   for (std::size_t i = 0; i < c.tensors.size(); ++i) {
     const SharedTensor& from = request.inputs[i];
     if (from.dtype < 0) continue;

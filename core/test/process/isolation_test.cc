@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "attest/edge.h"
 #include "attest/kernel_under_test.h"
 #include "attest/worker.h"
 #include "kernel_problem.h"
@@ -87,6 +88,57 @@ TEST(Isolation, NamesWhereAKernelWentOutsideItsTensors) {
   expect_second("runs_over_message", CallStatus::died,
                 HasSubstr(wrote + " outside its tensors, 0 bytes behind the end of message"));
   expect_second("unmaps", CallStatus::died, AllOf(HasSubstr("signal 11"), HasSubstr("it took the memory of ")));
+}
+
+TEST(Isolation, CatchesADiscardedReadOutsideATensorAndGoesOn) {
+#ifdef __x86_64__
+  const std::string read = "read";
+#else
+  const std::string read = "read or wrote";
+#endif
+  for (const bool in_process : {false, true}) {
+    KernelOptions options = patient();
+    options.in_process = in_process;
+    const auto kernel = open("reads_past", options);
+    expect_good(*kernel);
+    const char* const names[] = {"q", "k", "v", "out"};
+    for (int which = 0; which < 8; ++which) {
+      const bool behind = which % 2 != 0;
+      Case c = small();
+      c.scale = which == 0 ? 0.5 : which;
+      set_edge(c, Edge::none);
+      EXPECT_EQ(kernel->run(c).status, CallStatus::ok) << which;
+      set_edge(c, behind ? Edge::behind : Edge::front);
+      const Reply reply = kernel->run(c);
+      // A finding of this call, and no process that died of it.
+      EXPECT_EQ(reply.status, CallStatus::failed) << which;
+      EXPECT_THAT(reply.message,
+                  HasSubstr(read + " outside the tensors: byte " +
+                            (behind ? "0 after the end of " : "8 before the start of ") + names[which / 2]));
+    }
+  }
+}
+
+#ifdef __SSE2__
+TEST(Isolation, NamesAnAlignmentThatTheManifestDoesNotAskFor) {
+  const auto kernel = open("needs_alignment");
+  Case c = attention_case(DType::f64, {.batch = 1, .heads = 1, .queries = 1, .keys = 3, .dk = 1, .dv = 1});
+  for (int call = 0; call < 3; ++call) EXPECT_EQ(kernel->run(c).status, CallStatus::ok);
+  set_edge(c, Edge::behind);
+  const Reply reply = kernel->run(c);
+  EXPECT_EQ(reply.status, CallStatus::died);
+  EXPECT_THAT(reply.message, HasSubstr("a better alignment than limits.alignment of its manifest does"));
+}
+#endif
+
+TEST(Isolation, NamesWhereAKernelWentFarOutsideATensorAtAnEdge) {
+  const auto kernel = open("writes_far");
+  expect_good(*kernel);
+  Case c = small();
+  set_edge(c, Edge::behind);
+  const Reply reply = kernel->run(c);
+  EXPECT_NE(reply.status, CallStatus::ok);
+  EXPECT_THAT(reply.message, HasSubstr("of out"));
 }
 
 TEST(Isolation, NamesOtherWaysToCrash) {

@@ -126,6 +126,16 @@ int attest_test_stub(void);
 int attest_test_defined_nowhere(void);
 #endif
 
+/* One element past tensor number scale / 2 of q, k, v and out, dense and of doubles: behind it where scale is odd. */
+static void read_past(const attest_problem* p, const attest_result* r) {
+  const attest_tensor* const tensors[4] = {&p->q, &p->k, &p->v, &r->out};
+  const int which = (int)p->scale;
+  const attest_tensor* const t = tensors[which / 2 % 4];
+  const int64_t size = t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3];
+  const volatile double seen = ((const volatile double*)t->data)[which % 2 != 0 ? size : -1];
+  (void)seen;
+}
+
 int misbehave_further(int call, const attest_problem* p, attest_result* r, char* message, size_t message_size) {
   static const struct rlimit none = {0, 0};
   volatile int zero = 0;
@@ -140,6 +150,14 @@ int misbehave_further(int call, const attest_problem* p, attest_result* r, char*
     case READS_FAR:
       seen = ((const volatile char*)p->q.data)[-(1 << 20)];
       (void)seen;
+      break;
+#ifdef __SSE2__
+    case NEEDS_ALIGNMENT:
+      __asm__ volatile("movapd (%0), %%xmm0" : : "r"(p->k.data) : "xmm0");
+      break;
+#endif
+    case READS_PAST:
+      read_past(p, r);
       break;
     case UNMAPS:
       munmap((void*)((uintptr_t)p->k.data & ~(uintptr_t)4095), 4096);

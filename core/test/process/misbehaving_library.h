@@ -32,6 +32,8 @@ enum {
   RUNS_OVER_MESSAGE,
   OVERFLOWS_STACK,
   EATS_MEMORY,
+  READS_PAST,
+  NEEDS_ALIGNMENT,
   /* the floating-point environment */
   ROUNDS_SSE,
   FLUSHES,

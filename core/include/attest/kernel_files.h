@@ -1,0 +1,34 @@
+// The files that a kernel from outside is made of, by their SHA-256: whether a run that goes on is still of the same
+// kernel.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attest {
+
+/// Hashes by name; as in KernelRecord::files.
+using FileHashes = std::map<std::string, std::set<std::string>>;
+
+/// Of a kernel as its id names it:
+///   a shared library    the file
+///   exec:COMMAND        every word that names a regular file, and the program on the PATH that a command begins with
+///   pytorch:…, ort:…    the adapter scripts
+/// Nothing for a kernel of Attest's own. What these load in turn (a library's libraries, a script's modules) is not
+/// looked at. A file that cannot be read has the hash "unreadable"; of one above 1 GiB the first GiB and the size are
+/// hashed.
+[[nodiscard]] FileHashes kernel_files(std::string_view id);
+
+/// The words of a shell's line that may name files, quotes taken off: those behind a redirection are left out, and so
+/// are assignments in front of a program.
+struct CommandWord {
+  std::string text;
+  bool program = false;  ///< begins a command, so that it is looked for on the PATH
+  [[nodiscard]] bool operator==(const CommandWord&) const = default;
+};
+[[nodiscard]] std::vector<CommandWord> command_words(std::string_view line);
+
+}  // namespace attest
