@@ -7,6 +7,7 @@
 #include <set>
 
 #include "attest/dtype.h"
+#include "attest/folder.h"
 #include "attest/json_writer.h"
 #include "fuzz/campaign.h"
 #include "refusals.h"
@@ -152,6 +153,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       notes.insert({kernel->second, text->second});
   }
   summary.notes.assign(notes.begin(), notes.end());
+  const std::optional<Folder> files = Folder::if_there(folder);
   std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
   for (const BatchRecord& batch : journal.batches) {
     const Subject& subject = batch.subject;
@@ -182,12 +184,12 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       property.statistical = statistical.contains(name);
       property.reason = reason_of(property);
       const std::string worst = case_file_name({name, id, dtype}, "worst");
-      if (property.tally.worst_k >= 0 && !folder.empty() && std::filesystem::exists(folder / worst)) {
+      if (property.tally.worst_k >= 0 && files && files->holds(worst)) {
         property.worst_case = worst;
       }
       const std::string alarm = case_file_name({name, id, dtype}, "alarm");
       const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
-      if (alarmed && !folder.empty() && std::filesystem::exists(folder / alarm)) property.alarm_case = alarm;
+      if (alarmed && files && files->holds(alarm)) property.alarm_case = alarm;
       // A property's name says there only whose cases they are.
       if (summary.against.empty())
         for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))
