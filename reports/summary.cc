@@ -9,6 +9,7 @@
 #include "attest/dtype.h"
 #include "attest/folder.h"
 #include "attest/json_writer.h"
+#include "attest/visible.h"
 #include "fuzz/campaign.h"
 #include "refusals.h"
 #include "run_folder.h"
@@ -295,7 +296,7 @@ std::string to_json(const Summary& summary) {
       json.key("explanations").begin_array();
       for (const KernelExplanation& one : kernel.explanations) {
         json.begin_object().member("text", one.text);
-        json.key("changes").raw(one.changes.empty() ? "[]" : one.changes);
+        json.key("changes").raw(one.changes.empty() ? "[]" : visible_json(one.changes));
         json.end_object();
       }
       json.end_array();
