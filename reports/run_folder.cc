@@ -48,7 +48,8 @@ constexpr std::array files_of_others{std::string_view("audit.json"), std::string
 struct Part {
   std::string_view name, extension;
 };
-constexpr std::array folders_of_run{Part{"cases", ".safetensors"}, Part{"logs", ".log"}, Part{"archive", ".jsonl"}};
+constexpr Part logs_of_run{"logs", ".log"};
+constexpr std::array folders_of_run{Part{"cases", ".safetensors"}, logs_of_run, Part{"archive", ".jsonl"}};
 
 /// Names in a folder of the run that are a run's.
 std::vector<std::string> names_in(const Folder& folder, const Part& part) {
@@ -138,10 +139,8 @@ void RunFolder::begin(JournalWriter& writer, const RunRecord& run) const {
 }
 
 void RunFolder::discard_if_empty() const {
-  for (const std::string& name : files_.names("logs")) {
-    const std::string log = "logs/" + name;
+  for (const std::string& log : names_in(files_, logs_of_run))
     if (files_.size(log).value_or(0) == 0) files_.remove(log);
-  }
   // A folder that is not empty stays, and a link to one too.
   for (const char* const folder : {"logs", "cases"}) files_.remove(folder);
   ::rmdir(path_.c_str());
@@ -149,8 +148,8 @@ void RunFolder::discard_if_empty() const {
 
 std::vector<fs::path> RunFolder::kept_logs() const {
   std::vector<fs::path> kept;
-  for (const std::string& name : files_.names("logs"))
-    if (files_.size("logs/" + name).value_or(0) > 0) kept.push_back(logs() / name);
+  for (const std::string& log : names_in(files_, logs_of_run))
+    if (files_.size(log).value_or(0) > 0) kept.push_back(path_ / log);
   return kept;
 }
 

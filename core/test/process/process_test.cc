@@ -323,7 +323,7 @@ TEST(Process, appends_to_no_log_that_somebody_else_put_there) {
   std::ofstream(outside) << "mine";
   const auto refused = [&](const std::string& words) {
     try {
-      static_cast<void>(open_kernels(command("correct"), options));
+      static_cast<void>(open_kernels(command("die-at-once"), options));
       ADD_FAILURE() << "opened, not refused: " << words;
     } catch (const UsageError& error) {
       EXPECT_THAT(error.what(), HasSubstr(words));
