@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/names.h"
 #include "audit.h"
 #include "audit_text.h"
@@ -75,8 +75,9 @@ int audit_command(const Options& options) {
         stderr, "{}: {}\n", kernel.name,
         needed ? fmt::format("flagged by case {}", *needed) : fmt::format("not flagged in {} cases", kernel.cases));
   });
-  write_file_atomically(folder / "audit.json", audit_json(result, plan));
-  write_file_atomically(folder / "audit.md", audit_markdown(result, plan));
+  const Folder files(folder);
+  files.write("audit.json", audit_json(result, plan));
+  files.write("audit.md", audit_markdown(result, plan));
   if (!options.quiet) fmt::print("{}\naudit: {}\n", audit_summary(result, plan), (folder / "audit.md").string());
   if (!result.passed()) return 1;
   return result.interrupted ? 130 : 0;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/errors.h"
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "html_elements.h"
 #include "json_counts.h"
 #include "run_folder.h"
@@ -34,14 +34,14 @@ AuditScore parse_audit_score(std::string_view text, std::string_view source) {
 
 std::string audit_html(const std::filesystem::path& folder) {
   if (folder.empty()) return {};
-  const std::filesystem::path file = folder / "audit.json";
-  if (!std::filesystem::exists(file)) {
+  const std::optional<Folder> files = Folder::if_there(folder);
+  if (!files || !files->holds("audit.json")) {
     return fmt::format(
         "<p class=\"note\">The suite's own score, of the faults planted in it, is not in this folder: <code>{}</code> "
         "puts it there.</p>",
         escaped(fmt::format("{} audit --out {}", command_name(), shell_quoted(folder.string()))));
   }
-  return audit_html(parse_audit_score(read_file(file), file.string()));
+  return audit_html(parse_audit_score(files->read("audit.json"), (folder / "audit.json").string()));
 }
 
 std::string audit_html(const AuditScore& score) {

@@ -25,6 +25,7 @@
 #include "progress.h"
 #include "results.h"
 #include "resumed.h"
+#include "run_folder.h"
 #include "summary.h"
 #include "table.h"
 #include "text.h"
@@ -46,7 +47,7 @@ constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
 std::vector<CapturedCase> captured_cases(const Options& options) {
   std::vector<CapturedCase> captured;
   for (const std::filesystem::path& file : options.case_files) {
-    CapturedCase one{.file = file.string(), .value = load_case(file), .property = {}};
+    CapturedCase one{.file = file.string(), .value = load_named_case(file), .property = {}};
     if (const auto property = one.value.metadata.find("property"); property != one.value.metadata.end()) {
       // A case that a run saved is for the property that it was drawn for; one of a later version is for all.
       const auto known = [&](const Property* p) { return p->name == property->second; };

@@ -70,7 +70,7 @@ std::vector<std::string> warning_lines(const std::vector<Scarce>& scarce) {
     const std::size_t more = subjects[property].size() - 1;
     lines.push_back(
         fmt::format("warning: {} says little about {} in {}: {} of its {} judged cases {} {}, fewer than {}{}\n",
-                    one_line(property), one_line(one->kernel), one->dtype, one->cases, one->judged,
+                    one_line(property), one_line(one->kernel), one_line(one->dtype), one->cases, one->judged,
                     one->cases == 1 ? "has" : "have", one->what, one->enough,
                     more == 0 ? "" : fmt::format("; the same for {} more in the report", more)));
   }

@@ -398,7 +398,7 @@ void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::str
   c.metadata["expected"] = expected;
   if (!plan_.against.empty()) c.metadata["against"] = plan_.against;
   if (!plan_.captured.empty()) c.metadata["source"] = plan_.captured[static_cast<std::size_t>(k)].file;
-  save_case(c, folder_.path() / file);
+  folder_.files().write(file, encode_case(c));
 }
 
 std::int64_t Engine::first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const {

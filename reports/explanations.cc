@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "attest/case.h"
 #include "attest/json_writer.h"
 #include "explain.h"
 #include "interrupt.h"
@@ -203,11 +204,10 @@ std::vector<KernelExplanation> explanations_of(const Journal& journal, const Run
     ++(bound ? findings.bounds : findings.others[finding.verdict.violation]);
     if (!bound && finding.verdict.violation != Violation::not_finite) continue;
     const auto property = std::ranges::find(catalogue(), std::string_view(finding.subject.property), &Property::name);
-    const std::filesystem::path file = folder.path() / finding.case_file;
-    if (property == catalogue().end() || !std::filesystem::exists(file)) continue;
+    if (property == catalogue().end() || !folder.files().holds(finding.case_file)) continue;
     const bool asked = (*property)->operation == Operation::attention && findings.wrong.size() < most_stages;
     if (!asked && (!bound || findings.beyond.size() == most_cases)) continue;
-    Case c = load_case(file);
+    Case c = decode_case(folder.files().read(finding.case_file), (folder.path() / finding.case_file).native());
     if (asked) findings.wrong.push_back(c);
     if (bound && findings.beyond.size() < most_cases) findings.beyond.push_back({*property, std::move(c)});
   }

@@ -12,6 +12,7 @@
 #include "attest/errors.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "attest/visible.h"
 #include "manifest/json_reader.h"
 #include "results.h"
 #include "run_folder.h"
@@ -210,7 +211,7 @@ void write_figures(JsonWriter& json, const Figures& figures) {
   json.key("kernels").begin_array();
   for (const KernelFigures& kernel : figures.kernels) {
     json.begin_object().member("id", kernel.id).member("name", kernel.name).member("dtype", kernel.dtype);
-    if (!kernel.arithmetic.empty()) json.key("arithmetic").raw(kernel.arithmetic);
+    if (!kernel.arithmetic.empty()) json.key("arithmetic").raw(visible_json(kernel.arithmetic));
     json.key("claims").begin_array();
     for (const std::string& claim : kernel.claims) json.value(claim);
     json.end_array();

@@ -9,6 +9,7 @@
 
 #include "attest/case.h"
 #include "attest/errors.h"
+#include "attest/folder.h"
 #include "attest/json_writer.h"
 #include "element_text.h"
 #include "html_elements.h"
@@ -64,7 +65,10 @@ std::string case_html(const Case& c) {
 std::optional<Case> case_of(const FindingRecord& finding, const std::string& folder) {
   if (folder.empty() || finding.case_file.empty()) return std::nullopt;
   try {
-    return load_case(std::filesystem::path(folder) / finding.case_file);
+    const std::filesystem::path path = folder;
+    return decode_case(Folder(path).read(finding.case_file), (path / finding.case_file).native());
+  } catch (const ForeignEntry&) {
+    throw;
   } catch (const UsageError&) {
     return std::nullopt;
   }

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "against.h"
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/names.h"
 #include "changed_kernel.h"
 #include "chosen_kernel.h"
@@ -86,16 +86,16 @@ void refuse_changed_kernels(const CampaignPlan& plan) {
 void load_state(CampaignPlan& plan, const RunFolder& folder) {
   for (const FindingRecord& record : plan.done.findings) {
     EarlierFinding known{record, std::nullopt};
-    const std::filesystem::path file = folder.path() / record.case_file;
-    if (std::filesystem::exists(file)) known.saved = load_case(file);
+    if (folder.files().holds(record.case_file))
+      known.saved = decode_case(folder.files().read(record.case_file), (folder.path() / record.case_file).native());
     plan.known.push_back(std::move(known));
   }
   for (const Subject& subject : subjects_of(plan)) {
-    const std::filesystem::path file = folder.path() / archive_file_name(subject);
-    if (!std::filesystem::exists(file)) continue;
+    const std::string file = archive_file_name(subject);
+    if (!folder.files().holds(file)) continue;
     plan.archives.emplace(subject,
-                          parse_archive(read_file(file), file.string(), *properties_matching(subject.property).at(0),
-                                        *dtype_named(subject.dtype)));
+                          parse_archive(folder.files().read(file), (folder.path() / file).string(),
+                                        *properties_matching(subject.property).at(0), *dtype_named(subject.dtype)));
   }
 }
 
@@ -161,9 +161,9 @@ std::string worst_text(const Summary& summary, const RunFolder& folder) {
   for (const KernelSummary& kernel : summary.kernels) {
     const PropertySummary* const worst = kernel.worst();
     if (worst == nullptr || worst->worst_case.empty()) continue;
-    text += fmt::format("worst of {} in {}: utilisation {} ({}): {} replay {}\n", one_line(kernel.name), kernel.dtype,
-                        short_number(worst->tally.worst_utilisation), worst->name, command_name(),
-                        shell_quoted((folder.path() / worst->worst_case).string()));
+    text += fmt::format("worst of {} in {}: utilisation {} ({}): {} replay {}\n", one_line(kernel.name),
+                        one_line(kernel.dtype), short_number(worst->tally.worst_utilisation), one_line(worst->name),
+                        command_name(), shell_quoted((folder.path() / worst->worst_case).string()));
   }
   return text;
 }
@@ -207,8 +207,9 @@ int run_self_test(const Options& options) {
   std::fputs(table.c_str(), stdout);
   if (!options.out.empty()) {
     std::filesystem::create_directories(options.out);
-    write_file_atomically(options.out / "self-test.md", table);
-    write_file_atomically(options.out / "self-test.json", self_test_json(result, plan));
+    const Folder files(options.out);
+    files.write("self-test.md", table);
+    files.write("self-test.json", self_test_json(result, plan));
   }
   return interrupt_requested() ? 130 : 0;
 }

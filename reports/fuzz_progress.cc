@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "attest/files.h"
+#include "attest/case.h"
 #include "progress.h"
 #include "text.h"
 
@@ -44,7 +44,7 @@ FuzzRecorder::FuzzRecorder(const RunFolder& folder, JournalWriter& journal, Look
       terminal_(::isatty(STDERR_FILENO) != 0),
       start_(Clock::now()),
       last_line_(start_) {
-  std::filesystem::create_directories(folder_.path() / "archive");
+  folder_.files().make_folder("archive");
 }
 
 FuzzRecorder::~FuzzRecorder() {
@@ -57,7 +57,7 @@ void FuzzRecorder::save(Case c, const Subject& subject, Outcome expected, const 
   c.metadata["dtype"] = subject.dtype;
   c.metadata["expected"] = name_of(expected);
   if (!look_.against.empty()) c.metadata["against"] = look_.against;
-  save_case(c, folder_.path() / file);
+  folder_.files().write(file, encode_case(c));
 }
 
 void FuzzRecorder::found(FindingRecord& finding, Case c) {
@@ -74,7 +74,7 @@ void FuzzRecorder::batch_done(const BatchRecord& batch) {
 }
 
 void FuzzRecorder::archive_grew(const Subject& subject, const Archive& archive) {
-  write_file_atomically(folder_.path() / archive_file_name(subject), to_text(archive));
+  folder_.files().write(archive_file_name(subject), to_text(archive));
 }
 
 void FuzzRecorder::new_worst(const Subject& subject, const Case& c, const Verdict& verdict) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <vector>
 
+#include "attest/folder.h"
 #include "drawn_html.h"
 #include "html_elements.h"
 #include "html_sections.h"
@@ -29,7 +31,8 @@ std::string fresh_nonce() {
 
 /// The ranges of a campaign's runs as they were finished; `journal`, which is canonical, has joined them.
 std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesystem::path& folder) {
-  if (!journal.run || !journal.run->fuzz || folder.empty() || !std::filesystem::exists(folder / "run.jsonl")) return {};
+  const std::optional<Folder> files = Folder::if_there(folder);
+  if (!journal.run || !journal.run->fuzz || !files || !files->holds("run.jsonl")) return {};
   Journal whole = read_journal(folder);
   // The folder of a journal under another name may hold a run that is another.
   return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();

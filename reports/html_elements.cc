@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "attest/visible.h"
 #include "text.h"
 
 namespace attest {
@@ -37,7 +38,7 @@ std::string with_dashes(std::string_view name) {
 
 std::string escaped(std::string_view text) {
   std::string html;
-  for (const char c : text) {
+  for (const char c : visible(text, "\uFFFD", "\n\t")) {
     switch (c) {
       case '&':
         html += "&amp;";
@@ -55,11 +56,7 @@ std::string escaped(std::string_view text) {
         html += "&#39;";
         break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') {
-          html += "\xEF\xBF\xBD";
-        } else {
-          html += c;
-        }
+        html += c;
     }
   }
   return html;

@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// The text with & < > " ' as entities and control characters as U+FFFD.
+/// The text with & < > " ' as entities, and U+FFFD for what is not seen (visible.h) but line breaks and tabs.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 /// The outcome as a coloured word with a sign.

@@ -157,9 +157,7 @@ Suite suite_of_the_run(const Summary& summary, const Journal& journal, const Jud
 
 std::string xml_escaped(std::string_view text) {
   std::string xml;
-  const std::string whole = valid_utf8(text);
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    const char c = whole[i];
+  for (const char c : visible(text, "\uFFFD", "\n\t\r")) {
     switch (c) {
       case '&':
         xml += "&amp;";
@@ -180,17 +178,8 @@ std::string xml_escaped(std::string_view text) {
       case '\r':
         xml += "&#13;";
         break;
-      default: {
-        const std::string_view rest = std::string_view(whole).substr(i);
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n') {
-          xml += "\xEF\xBF\xBD";
-        } else if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
-          xml += "\xEF\xBF\xBD";
-          i += 2;
-        } else {
-          xml += c;
-        }
-      }
+      default:
+        xml += c;
     }
   }
   return xml;

@@ -7,6 +7,7 @@
 
 #include "attest/errors.h"
 #include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/names.h"
 #include "ci_files.h"
 #include "commands.h"
@@ -48,16 +49,12 @@ Merged merge(const Options& options) {
   return merged;
 }
 
-void copy_if_there(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  if (!fs::exists(from, error)) return;
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (error)
-    throw UsageError(fmt::format("{}: cannot be copied to {}: {}", from.string(), to.string(), error.message()));
+void copy_if_there(const Folder& from, const Folder& to, const std::string& name) {
+  if (from.holds(name)) to.write(name, from.read(name));
 }
 
 /// The worst case of a subject is that of the part whose tally has it.
-void copy_worst_cases(const Merged& merged, const fs::path& to) {
+void copy_worst_cases(const Merged& merged, const Folder& to) {
   std::map<Subject, std::pair<double, std::size_t>> worst;
   for (std::size_t i = 0; i < merged.parts.size(); ++i) {
     for (const auto& [subject, utilisation] : merged.parts[i].worst) {
@@ -67,42 +64,43 @@ void copy_worst_cases(const Merged& merged, const fs::path& to) {
     }
   }
   for (const auto& [subject, where] : worst) {
-    const std::string file = case_file_name(subject, "worst");
-    copy_if_there(merged.folders[where.second] / file, to / file);
+    copy_if_there(Folder(merged.folders[where.second]), to, case_file_name(subject, "worst"));
   }
 }
 
 /// Of each cell the worst case that any part has.
-void join_archives(const Merged& merged, const fs::path& to) {
+void join_archives(const Merged& merged, const Folder& to) {
   std::map<Subject, Archive> archives;
   for (std::size_t i = 0; i < merged.parts.size(); ++i) {
+    const Folder from(merged.folders[i]);
     for (const auto& [subject, ignored] : merged.parts[i].worst) {
-      const fs::path file = merged.folders[i] / archive_file_name(subject);
-      if (!fs::exists(file)) continue;
+      const std::string file = archive_file_name(subject);
+      if (!from.holds(file)) continue;
       const std::vector<const Property*> properties = properties_matching(subject.property);
       const std::optional<DType> dtype = dtype_named(subject.dtype);
       // A property of another version: its cases are not drawn any more.
       if (properties.empty() || !dtype) continue;
-      const Archive part = parse_archive(read_file(file), file.string(), *properties.front(), *dtype);
+      const Archive part = parse_archive(from.read(file), (from.path() / file).string(), *properties.front(), *dtype);
       for (const Archive::Entry& entry : part.entries()) archives[subject].offer(entry);
     }
   }
-  if (!archives.empty()) fs::create_directories(to / "archive");
-  for (const auto& [subject, archive] : archives)
-    write_file_atomically(to / archive_file_name(subject), to_text(archive));
+  if (!archives.empty()) to.make_folder("archive");
+  for (const auto& [subject, archive] : archives) to.write(archive_file_name(subject), to_text(archive));
 }
 
 /// A run's folder of what all parts found, which can be reported, replayed from and, of a campaign, resumed.
 void write_folder(const Merged& merged, const fs::path& path) {
   const RunFolder folder(path, RunFolder::Mode::fresh);
-  for (const FindingRecord& finding : merged.journal.findings) {
-    for (const fs::path& from : merged.folders) copy_if_there(from / finding.case_file, path / finding.case_file);
+  remove_leftovers(folder.files());
+  for (const fs::path& part : merged.folders) {
+    const Folder from(part);
+    for (const FindingRecord& finding : merged.journal.findings) copy_if_there(from, folder.files(), finding.case_file);
   }
-  copy_worst_cases(merged, path);
-  join_archives(merged, path);
+  copy_worst_cases(merged, folder.files());
+  join_archives(merged, folder.files());
   write_results(path, merged.journal);
   // Last: a folder with a journal is whole, and one without is merged into again.
-  write_file_atomically(folder.journal(), to_text(merged.journal));
+  folder.files().write("run.jsonl", to_text(merged.journal));
 }
 
 /// "3 findings", "1 finding".
@@ -136,13 +134,14 @@ void say_what_was_written(const std::vector<fs::path>& files) {
   if (!names.empty()) fmt::print("wrote {}\n", names);
 }
 
-/// The page to write: -o, else the page of the one run's folder; nothing where other files are asked for alone. Throws
-/// UsageError where nobody can know.
+constexpr std::string_view page_name = "report.html";
+
+/// Without -o: the page of the one run's folder; nothing where other files are asked for alone. Throws UsageError where
+/// nobody can know.
 fs::path page_of(const Options& options) {
-  const bool others = !options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty();
-  if (!options.output.empty() || others) return options.output;
+  if (!options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty()) return {};
   const std::vector<fs::path>& runs = options.inputs;
-  if (runs.size() == 1 && fs::is_directory(runs.front())) return runs.front() / "report.html";
+  if (runs.size() == 1 && fs::is_directory(runs.front())) return runs.front() / page_name;
   // A run that is not there is what is to be said, by who reads it.
   if (!std::ranges::all_of(runs, [](const fs::path& run) { return fs::exists(run); })) return {};
   throw UsageError(fmt::format("attest report needs -o FILE, the page to write: {}",
@@ -177,7 +176,8 @@ int merge_command(const Options& options) {
 
 int report_command(const Options& options) {
   const bool table = options.json || options.csv || options.toml;
-  const fs::path output = table ? options.output : page_of(options);
+  const bool in_folder = !table && options.output.empty();
+  const fs::path output = in_folder ? page_of(options) : options.output;
   const Merged merged = merge(options);
   const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
@@ -207,7 +207,14 @@ int report_command(const Options& options) {
     }
     write_file_atomically(output, text);
   } else if (!output.empty()) {
-    write_file_atomically(output, html_page(summary, merged.journal, folder.string(), compared));
+    const std::string page = html_page(summary, merged.journal, folder.string(), compared);
+    if (in_folder) {
+      const Folder run(options.inputs.front());
+      remove_leftovers(run);
+      run.write(page_name, page);
+    } else {
+      write_file_atomically(output, page);
+    }
   }
   std::vector<fs::path> written;
   for (const fs::path& file : {output, options.junit, options.sarif, options.summary_file})

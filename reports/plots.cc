@@ -13,7 +13,9 @@
 #include <tuple>
 
 #include "attest/dtype.h"
+#include "attest/visible.h"
 #include "html_elements.h"
+#include "text.h"
 #include "vega_script.h"
 
 namespace attest {
@@ -38,8 +40,8 @@ std::vector<Measured> measured_in(const Summary& summary) {
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       if (!property.tally.errors.empty())
-        all.push_back(
-            {kernel.name + " " + kernel.dtype, kernel.dtype, &property.tally.errors, property.tally.worst_utilisation});
+        all.push_back({one_line(kernel.name + " " + kernel.dtype), kernel.dtype, &property.tally.errors,
+                       property.tally.worst_utilisation});
     }
   }
   return all;
@@ -368,7 +370,7 @@ std::vector<Progress> progress_of(std::vector<BatchRecord> batches) {
   for (const BatchRecord& batch : batches) {
     if (last == nullptr || *last != batch.subject) {
       const Subject& subject = batch.subject;
-      all.push_back({fmt::format("{} {} {}", subject.kernel, subject.dtype, subject.property), {}, 0});
+      all.push_back({one_line(fmt::format("{} {} {}", subject.kernel, subject.dtype, subject.property)), {}, 0});
     }
     last = &batch.subject;
     Progress& one = all.back();
@@ -434,17 +436,8 @@ std::string script_of(const std::vector<Plot>& plots, const std::string& nonce) 
 
 std::string json_for_script(std::string_view json) {
   std::string text;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (c == '<' || c == '>' || c == '&') {
-      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else if (json.substr(i, 3) == "\xE2\x80\xA8" || json.substr(i, 3) == "\xE2\x80\xA9") {
-      text += json[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else {
-      text += c;
-    }
-  }
+  for (const char c : visible_json(json))
+    text += c == '<' || c == '>' || c == '&' ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string(1, c);
   return text;
 }
 

@@ -39,8 +39,8 @@ std::string describe(const FindingRecord& finding, const std::string& folder) {
   const Subject& subject = finding.subject;
   const bool violated = finding.verdict.outcome == Outcome::violated;
   return fmt::format("{} {} by {} in {}, case {} ({}utilisation {})\n  {}\n  replay: {} replay {}\n",
-                     violated ? "VIOLATED" : "INCONCLUSIVE", subject.property, one_line(subject.kernel), subject.dtype,
-                     finding.k, violated ? fmt::format("{}, ", finding.kind()) : "",
+                     violated ? "VIOLATED" : "INCONCLUSIVE", one_line(subject.property), one_line(subject.kernel),
+                     one_line(subject.dtype), finding.k, violated ? fmt::format("{}, ", finding.kind()) : "",
                      short_number(finding.verdict.utilisation), one_line(finding.verdict.reason), command_name(),
                      shell_quoted((std::filesystem::path(folder) / finding.case_file).string()));
 }

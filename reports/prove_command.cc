@@ -118,7 +118,7 @@ class KeptProofs {
     const auto mode = options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh;
     folder_.emplace(options.out, mode);
     writer_.emplace(folder_->journal());
-    writer_->append(RunRecord{.seed = 1, .case_files = {}});
+    folder_->begin(*writer_, RunRecord{.seed = 1, .case_files = {}});
     MetaRecord begin{.event = "begin", .facts = environment_facts()};
     begin.facts["time"] = now_text();
     writer_->append(begin);

@@ -32,7 +32,7 @@ std::string refusals_text(const KernelSummary& kernel) {
   const auto most = std::ranges::max_element(reasons, {}, [](const auto& one) { return one.second; });
   return fmt::format(
       "in {} it refused {} cases that its manifest offers, most often ({}) as {}; hardly judged for that: {}",
-      kernel.dtype, all, most->second, one_line(most->first), some_of(hardly_judged));
+      one_line(kernel.dtype), all, most->second, one_line(most->first), some_of(hardly_judged));
 }
 
 }  // namespace attest

@@ -19,6 +19,7 @@
 #include "interrupt.h"
 #include "proofs/weakened.h"
 #include "property.h"
+#include "run_folder.h"
 #include "text.h"
 #include "watched_kernel.h"
 
@@ -159,7 +160,8 @@ int replay_without(const Options& options, const Case& c, const std::filesystem:
     throw UsageError(fmt::format("{}: {}", file.string(), wrong.what()));
   }
   const bool reproduced = verdict.outcome == Outcome::violated;
-  fmt::print("{}{} without {}: {}\n{}\n", describe(c), c.metadata.at("property"), c.metadata.at("without"),
+  fmt::print("{}{} without {}: {}\n{}\n", describe(c), one_line(c.metadata.at("property")),
+             one_line(c.metadata.at("without")),
              reproduced ? fmt::format("refuted, the enclosures are apart: {}", one_line(verdict.reason))
                         : fmt::format("not refuted by this case ({})", name_of(verdict.outcome)),
              reproduced ? "reproduced" : "not reproduced");
@@ -181,7 +183,7 @@ int replay_command(const Options& options) {
     throw UsageError(fmt::format("cannot read {}: there is no such case; those of a run are in its folder's cases/",
                                  in_quotes(file.native(), 300)));
   }
-  const Case c = load_case(file);
+  const Case c = load_named_case(file);
   if (c.metadata.contains("without")) return replay_without(options, c, file);
   const Property& property = property_of(c, file);
   handle_signals();

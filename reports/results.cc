@@ -1,6 +1,6 @@
 #include "results.h"
 
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "html.h"
 #include "summary_markdown.h"
 #include "tolerance.h"
@@ -18,11 +18,11 @@ Journal read_results(const std::filesystem::path& folder) {
 
 Summary write_results(const std::filesystem::path& folder, const Journal& journal, const Comparison* changes) {
   Summary summary = summarise(journal, folder);
-  write_file_atomically(folder / "summary.json", to_json(summary));
-  write_file_atomically(folder / "summary.md", to_markdown(summary, journal, folder.string(), changes));
-  write_file_atomically(folder / "tolerances.json",
-                        tolerances_json(tolerance_rows(summary, journal), summary, journal));
-  write_file_atomically(folder / "report.html", html_page(summary, journal, folder.string(), changes));
+  const Folder files(folder);
+  files.write("summary.json", to_json(summary));
+  files.write("summary.md", to_markdown(summary, journal, folder.string(), changes));
+  files.write("tolerances.json", tolerances_json(tolerance_rows(summary, journal), summary, journal));
+  files.write("report.html", html_page(summary, journal, folder.string(), changes));
   return summary;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "attest/case.h"
+#include "attest/folder.h"
 #include "attest/journal.h"
 
 namespace attest {
@@ -14,14 +16,15 @@ class RunFolder {
   enum class Mode { fresh, resume, overwrite };
 
   /// Opens `path` for a run, or the next free attest-run-NNN for an empty path. Throws UsageError where the folder
-  /// cannot be made or written, holds a run without resume or overwrite, or holds none to resume.
+  /// cannot be made or written, holds a run without resume or overwrite, or holds none to resume, and ForeignEntry
+  /// where something that no run puts there stands under a name that a run uses: before the run, not at its end.
   RunFolder(const std::filesystem::path& path, Mode mode);
 
   /// Goes on with a run: asked for, and there is one. Asked for in a folder whose run was killed before its first line
   /// was whole, there is none, and one begins.
   [[nodiscard]] bool resumes() const { return resumes_; }
-  /// Writes the first line, unless a run is resumed. `writer` holds the folder's lock. Throws UsageError where another
-  /// run has begun here since.
+  /// Writes the first line, unless a run is resumed, and removes what killed processes left half written. `writer`
+  /// holds the folder's lock. Throws UsageError where another run has begun here since.
   void begin(JournalWriter& writer, const RunRecord& run) const;
 
   /// Removes what the constructor made, where nothing but empty logs has been put into it.
@@ -30,6 +33,8 @@ class RunFolder {
   [[nodiscard]] std::vector<std::filesystem::path> kept_logs() const;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Where every file of the run is read and written.
+  [[nodiscard]] const Folder& files() const { return files_; }
   [[nodiscard]] std::filesystem::path journal() const { return path_ / "run.jsonl"; }
   [[nodiscard]] std::filesystem::path summary() const { return path_ / "summary.json"; }
   [[nodiscard]] std::filesystem::path report() const { return path_ / "report.html"; }
@@ -40,8 +45,16 @@ class RunFolder {
   [[noreturn]] void refuse_second() const;
 
   std::filesystem::path path_;
+  Folder files_;
   bool resumes_ = false;
 };
+
+/// Removes the temporaries of a run's files that killed processes left in its folder.
+void remove_leftovers(const Folder& folder);
+
+/// The case of a file that the user named. One in a run's cases/ is a file of that run's folder: a link, a pipe or a
+/// device there throws ForeignEntry.
+[[nodiscard]] Case load_named_case(const std::filesystem::path& file);
 
 /// "cases/PROPERTY--KERNEL--DTYPE--WHICH.safetensors", relative to the run's folder; distinct for distinct kernels,
 /// whatever characters their ids hold.
@@ -51,7 +64,7 @@ class RunFolder {
 /// have some.
 [[nodiscard]] std::filesystem::path folder_with_cases(const std::vector<std::filesystem::path>& folders);
 
-/// The word quoted for a POSIX shell where it needs it.
+/// The word quoted for a POSIX shell where it needs it; with characters that are not seen (visible.h) as $'\xNN'.
 [[nodiscard]] std::string shell_quoted(const std::string& word);
 
 /// The line that runs a saved case again; `folder` is the run's, empty for the current one.

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "attest/visible.h"
 #include "property.h"
 #include "run_folder.h"
 #include "text.h"
@@ -20,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* run_base = "RUN";
 
 Json message(const std::string& text) {
-  return {{"text", text.empty() ? "no words" : text}};
+  return {{"text", text.empty() ? "no words" : visible(text, " ", "\n")}};
 }
 
 /// A sentence, as the format wants it of a text.
@@ -84,7 +85,7 @@ constexpr const char* rule_of_runs = "run";
 /// colon are the same in the next run.
 Json result_of(const std::string& problem, std::size_t rule, bool in_a_run) {
   Json result{{"ruleId", rule_of_runs}, {"ruleIndex", rule}, {"kind", "fail"}, {"level", "error"}};
-  result["message"] = message(valid_utf8(problem));
+  result["message"] = message(problem);
   result["locations"] = Json::array({location_of("summary.md", in_a_run)});
   result["partialFingerprints"] = {{"attestProblem/v1", valid_utf8(problem.substr(0, problem.find(": ")))}};
   return result;
@@ -162,7 +163,7 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
   run["columnKind"] = "utf16CodeUnits";
   run["results"] = std::move(results);
   const Json log{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", {run}}};
-  return log.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + '\n';
+  return visible_json(log.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)) + '\n';
 }
 
 }  // namespace attest

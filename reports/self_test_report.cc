@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/errors.h"
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/json_writer.h"
 #include "html_elements.h"
 #include "json_counts.h"
@@ -130,9 +130,9 @@ SelfTestRead parse_self_test(std::string_view text, std::string_view source) {
 }
 
 std::string self_test_html(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "self-test.json";
-  if (folder.empty() || !std::filesystem::exists(file)) return {};
-  return self_test_html(parse_self_test(read_file(file), file.string()));
+  const std::optional<Folder> files = Folder::if_there(folder);
+  if (!files || !files->holds("self-test.json")) return {};
+  return self_test_html(parse_self_test(files->read("self-test.json"), (folder / "self-test.json").string()));
 }
 
 std::string self_test_html(const SelfTestRead& read) {

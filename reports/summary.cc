@@ -7,7 +7,9 @@
 #include <set>
 
 #include "attest/dtype.h"
+#include "attest/folder.h"
 #include "attest/json_writer.h"
+#include "attest/visible.h"
 #include "changed_kernel.h"
 #include "fuzz/campaign.h"
 #include "refusals.h"
@@ -157,6 +159,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   if (std::string text = changed_program_text(journal.meta); !text.empty())
     notes.insert({std::string("attest"), std::move(text)});
   summary.notes.assign(notes.begin(), notes.end());
+  const std::optional<Folder> files = Folder::if_there(folder);
   std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
   for (const BatchRecord& batch : journal.batches) {
     const Subject& subject = batch.subject;
@@ -187,12 +190,12 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       property.statistical = statistical.contains(name);
       property.reason = reason_of(property);
       const std::string worst = case_file_name({name, id, dtype}, "worst");
-      if (property.tally.worst_k >= 0 && !folder.empty() && std::filesystem::exists(folder / worst)) {
+      if (property.tally.worst_k >= 0 && files && files->holds(worst)) {
         property.worst_case = worst;
       }
       const std::string alarm = case_file_name({name, id, dtype}, "alarm");
       const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
-      if (alarmed && !folder.empty() && std::filesystem::exists(folder / alarm)) property.alarm_case = alarm;
+      if (alarmed && files && files->holds(alarm)) property.alarm_case = alarm;
       // A property's name says there only whose cases they are.
       if (summary.against.empty())
         for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))
@@ -298,7 +301,7 @@ std::string to_json(const Summary& summary) {
       json.key("explanations").begin_array();
       for (const KernelExplanation& one : kernel.explanations) {
         json.begin_object().member("text", one.text);
-        json.key("changes").raw(one.changes.empty() ? "[]" : one.changes);
+        json.key("changes").raw(one.changes.empty() ? "[]" : visible_json(one.changes));
         json.end_object();
       }
       json.end_array();

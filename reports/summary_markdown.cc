@@ -28,7 +28,7 @@ std::size_t longest_run_of_backticks(std::string_view text) {
 
 /// What a line of a code block may hold.
 std::string block_line(std::string_view text) {
-  return valid_utf8(one_line(cut_short(text, longest_text)));
+  return one_line(cut_short(text, longest_text));
 }
 
 std::string_view sign_of(Outcome outcome) {
@@ -191,7 +191,7 @@ std::string finding_entry(const KernelSummary& kernel, const PropertySummary& pr
                                   property.tally.cases(), code_span(property.reason));
   std::string lines;
   for (const FindingRecord& finding : property.findings)
-    lines += (lines.empty() ? "" : "\n") + valid_utf8(replay_line(folder, finding.case_file));
+    lines += (lines.empty() ? "" : "\n") + replay_line(folder, finding.case_file);
   if (!lines.empty()) entry += fenced(lines) + '\n';
   return entry;
 }
@@ -223,9 +223,9 @@ void add_worst(Page& page, const Summary& summary, const std::string& folder) {
     const PropertySummary* worst = kernel.worst();
     if (worst == nullptr || worst->worst_case.empty() || !(worst->tally.worst_utilisation > 0)) continue;
     const double utilisation = worst->tally.worst_utilisation;
-    const std::string entry = fmt::format("# {}, {}: {} of what is allowed, {}\n{}\n", block_line(kernel.name),
-                                          block_line(kernel.dtype), short_number(utilisation), block_line(worst->name),
-                                          valid_utf8(replay_line(folder, worst->worst_case)));
+    const std::string entry =
+        fmt::format("# {}, {}: {} of what is allowed, {}\n{}\n", block_line(kernel.name), block_line(kernel.dtype),
+                    short_number(utilisation), block_line(worst->name), replay_line(folder, worst->worst_case));
     all += entry;
     sorted.emplace(utilisation, entry);
   }

@@ -12,7 +12,11 @@ namespace attest {
 namespace {
 
 std::string shortened(const std::string& text, std::size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+  if (text.size() <= most) return text;
+  std::size_t end = most - 3;
+  // Bytes 10xxxxxx go on with a character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
 }
 
 /// The first lines, and how many more there are: a kernel that fails everywhere must not push the table off the screen.
@@ -40,20 +44,22 @@ std::string table_of(const Summary& summary) {
   for (const KernelSummary& kernel : summary.kernels) {
     const PropertySummary* worst = kernel.worst();
     rows.push_back(
-        {shortened(one_line(kernel.name), 44), kernel.dtype, std::string(name_of(kernel.verdict)),
+        {shortened(one_line(kernel.name), 44), one_line(kernel.dtype), std::string(name_of(kernel.verdict)),
          std::to_string(kernel.judged()), std::to_string(kernel.excused()),
          kernel.bits_compared() == 0 ? "-" : fmt::format("{} of {}", kernel.bits_satisfied(), kernel.bits_compared()),
-         worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation), worst == nullptr ? "" : worst->name});
+         worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation),
+         worst == nullptr ? "" : one_line(worst->name)});
     for (const KernelExplanation& one : kernel.explanations)
-      notes.push_back(fmt::format("explained {} in {}: {}\n", one_line(kernel.name), kernel.dtype, one_line(one.text)));
+      notes.push_back(
+          fmt::format("explained {} in {}: {}\n", one_line(kernel.name), one_line(kernel.dtype), one_line(one.text)));
     for (const PropertySummary& property : kernel.properties) {
       if (property.verdict != Outcome::violated && property.verdict != Outcome::inconclusive) continue;
       const std::string count =
           property.tally.violated == 0
               ? ""
               : fmt::format(" in {} of {} judged cases", property.tally.violated, property.tally.judged());
-      notes.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), property.name,
-                                  one_line(kernel.name), kernel.dtype, count, one_line(property.reason)));
+      notes.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), one_line(property.name),
+                                  one_line(kernel.name), one_line(kernel.dtype), count, one_line(property.reason)));
     }
   }
   for (const KernelRecord& kernel : summary.not_started)
@@ -82,8 +88,9 @@ std::string skipped_text(const Summary& summary) {
     }
     if (reasons.empty()) continue;
     const auto& [reason, cases] = *std::ranges::max_element(reasons, {}, [](const auto& one) { return one.second; });
-    lines.push_back(fmt::format("skipped: {} cases of {} in {}; {}: {}\n", count, one_line(kernel.name), kernel.dtype,
-                                cases == count ? "all" : fmt::format("most often ({})", cases), one_line(reason)));
+    lines.push_back(fmt::format("skipped: {} cases of {} in {}; {}: {}\n", count, one_line(kernel.name),
+                                one_line(kernel.dtype), cases == count ? "all" : fmt::format("most often ({})", cases),
+                                one_line(reason)));
   }
   return lines.empty() ? "" : '\n' + first_lines(lines);
 }
@@ -109,8 +116,8 @@ std::string alarm_text(const Summary& summary) {
       if (!property.tally.alarm || property.tally.alarm->all.beyond == 0) continue;
       const AlarmTally& alarm = *property.tally.alarm;
       lines.push_back(fmt::format("alarm {} by {} in {}: {} of {} elements in {} cases, worst {} times the bound\n",
-                                  property.name, one_line(kernel.name), kernel.dtype, alarm.all.beyond,
-                                  alarm.all.elements, alarm.cases, short_number(alarm.all.worst)));
+                                  one_line(property.name), one_line(kernel.name), one_line(kernel.dtype),
+                                  alarm.all.beyond, alarm.all.elements, alarm.cases, short_number(alarm.all.worst)));
     }
   }
   return fmt::format(

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/json_writer.h"
+#include "attest/visible.h"
 
 namespace attest {
 
@@ -20,11 +21,7 @@ std::string kernels_text(std::size_t count) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return line;
+  return visible(text);
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -14,7 +14,8 @@ namespace attest {
 /// "1 kernel × dtype", "12 kernels × dtypes".
 [[nodiscard]] std::string kernels_text(std::size_t count);
 
-/// Control characters as spaces: what a kernel says cannot move the cursor or fake a line.
+/// Every character seen (visible.h), control characters as spaces: what a kernel says cannot move the cursor, fake a
+/// line or turn its words around.
 [[nodiscard]] std::string one_line(std::string_view text);
 
 /// Every byte that is not UTF-8 as U+FFFD.

@@ -12,6 +12,7 @@
 #include "fault_margins.h"
 #include "figures.h"
 #include "run_folder.h"
+#include "text.h"
 #include "version.h"
 
 namespace attest {
@@ -104,7 +105,8 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   }
 }
 
-std::string csv_field(const std::string& text) {
+std::string csv_field(const std::string& words) {
+  const std::string text = one_line(words);
   // A field that begins like a formula would be one in a spreadsheet.
   const bool formula = !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos;
   std::string quoted = formula ? "\"'" : "\"";

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 
+#include "attest/visible.h"
 #include "run_folder.h"
 #include "text.h"
 #include "tolerance.h"
@@ -13,18 +15,17 @@
 namespace attest {
 namespace {
 
-/// A basic string of TOML.
+/// A basic string of TOML. What is not seen is escaped: the string is the same to who reads it.
 std::string quoted(const std::string& text) {
+  const std::string seen = with_hidden(text, [](char32_t character) {
+    const auto code = static_cast<std::uint32_t>(character);
+    return code < 0x10000 ? fmt::format("\x01u{:04X}", code) : fmt::format("\x01U{:08X}", code);
+  });
   std::string result = "\"";
-  for (const char c : valid_utf8(text)) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
+  for (const char c : seen) {
+    if (c == '"' || c == '\\') result += '\\';
+    // No character of the text is one any more.
+    result += c == '\x01' ? '\\' : c;
   }
   return result + '"';
 }
@@ -45,7 +46,7 @@ std::string float_of(double number) {
 }
 
 std::string comment(const std::string& text) {
-  return "# " + valid_utf8(one_line(text)) + '\n';
+  return "# " + one_line(text) + '\n';
 }
 
 bool is_whole(const ToleranceRow& row) {

@@ -166,7 +166,7 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
   Canonical merged;
   for (const std::filesystem::path& input : files_or_folders) {
     const std::filesystem::path name = journal_file(input);
-    const LineFile& file = *files.emplace_back(std::make_unique<LineFile>(name));
+    const LineFile& file = *files.emplace_back(std::make_unique<LineFile>(lines_of_journal(input)));
     JournalPart& part = result.parts.emplace_back();
     part.torn =
         read_records([&](const auto& use) { return file.for_each_line(use); }, name.string(), Reading::heads,

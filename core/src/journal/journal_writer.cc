@@ -1,19 +1,23 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "attest/case.h"
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/journal.h"
+#include "support/whole_file.h"
 
 namespace attest {
 
 JournalWriter::JournalWriter(const std::filesystem::path& file) : file_(file) {
-  descriptor_ = ::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  errno = ENOENT;
+  if (const std::optional<Folder> folder = Folder::if_there(file.has_parent_path() ? file.parent_path() : "."))
+    descriptor_ = folder->open_to_append(file.filename().native(), 0644).release();
   if (descriptor_ < 0) {
     throw UsageError(fmt::format("{}: cannot be written: {}; choose another folder with --out", file.string(),
                                  std::strerror(errno)));
@@ -24,7 +28,9 @@ JournalWriter::JournalWriter(const std::filesystem::path& file) : file_(file) {
   }
   const off_t size = ::lseek(descriptor_, 0, SEEK_END);
   if (size <= 0) return;
-  const std::string text = read_file(file);
+  // Of this very file, whatever stands under its name by now.
+  ::lseek(descriptor_, 0, SEEK_SET);
+  const std::string text = read_whole(descriptor_, file);
   const std::size_t whole = text.rfind('\n') + 1;  // npos + 1 == 0: not one whole line
   if (whole != text.size() && ::ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) {
     const int reason = errno;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attest/visible.h"
+
 namespace attest {
 
 std::string number_text(double value) {
@@ -49,7 +51,8 @@ JsonWriter& JsonWriter::key(std::string_view name) {
   return *this;
 }
 JsonWriter& JsonWriter::value(std::string_view text) {
-  return raw(nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace));
+  return raw(visible_json(
+      nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)));
 }
 JsonWriter& JsonWriter::value(double number) {
   return std::isfinite(number) ? raw(number_text(number)) : value(std::string_view(number_text(number)));

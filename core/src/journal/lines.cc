@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "attest/errors.h"
 #include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/names.h"
 
 namespace attest {
@@ -22,17 +24,6 @@ constexpr std::size_t buffer_size = std::size_t{1} << 20;
 [[noreturn]] void cannot_read(const std::filesystem::path& file, std::string_view why) {
   throw UsageError(fmt::format("cannot read {}: {}", in_quotes(file.native(), 300), why));
 }
-
-/// An open file.
-struct Descriptor {
-  explicit Descriptor(const std::filesystem::path& file) : number(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (number < 0) cannot_read(file, std::generic_category().message(errno));
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { ::close(number); }
-  const int number;
-};
 
 /// Hands over the whole lines and gives the number of bytes they take.
 std::size_t use_lines(std::string_view text, const std::function<void(std::string_view)>& use) {
@@ -51,24 +42,36 @@ bool for_each_line(std::string_view text, const std::function<void(std::string_v
   return use_lines(text, use) != text.size();
 }
 
-LineFile::LineFile(const std::filesystem::path& file) : file_(file) {
+LineFile::LineFile(std::filesystem::path file) : file_(std::move(file)) {
   struct stat status{};
-  if (::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+  if (::stat(file_.c_str(), &status) == 0 && S_ISREG(status.st_mode))
     size_ = status.st_size;
   else
-    held_ = read_file(file);
+    held_ = read_file(file_);
+}
+
+LineFile::LineFile(const std::filesystem::path& folder, std::string_view name)
+    : file_(folder / name), in_folder_(true), size_(Folder(folder).size(name).value_or(0)) {
+  (void)open();  // what cannot be read is said now
+}
+
+Descriptor LineFile::open() const {
+  if (in_folder_) return Folder(file_.parent_path()).open(file_.filename().native());
+  Descriptor opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened) cannot_read(file_, std::generic_category().message(errno));
+  return opened;
 }
 
 bool LineFile::for_each_line(const std::function<void(std::string_view)>& use) const {
   if (held_) return attest::for_each_line(*held_, use);
-  const Descriptor descriptor(file_);
+  const Descriptor descriptor = open();
   std::string buffer(static_cast<std::size_t>(std::min<std::int64_t>(size_, buffer_size)), '\0');
   std::size_t held = 0;
   for (std::int64_t place = 0; place < size_;) {
     if (held == buffer.size()) buffer.resize(2 * buffer.size());
     const auto wanted = static_cast<std::size_t>(
         std::min<std::int64_t>(size_ - place, static_cast<std::int64_t>(buffer.size() - held)));
-    const ssize_t got = ::pread(descriptor.number, buffer.data() + held, wanted, place);
+    const ssize_t got = ::pread(descriptor.number(), buffer.data() + held, wanted, place);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) cannot_read(file_, std::generic_category().message(errno));
     if (got == 0) cannot_read(file_, "it became shorter while it was read");

@@ -372,9 +372,14 @@ std::filesystem::path journal_file(const std::filesystem::path& file_or_folder) 
   return std::filesystem::is_directory(file_or_folder, ignored) ? file_or_folder / "run.jsonl" : file_or_folder;
 }
 
+LineFile lines_of_journal(const std::filesystem::path& file_or_folder) {
+  const std::filesystem::path name = journal_file(file_or_folder);
+  return name == file_or_folder ? LineFile(name) : LineFile(file_or_folder, name.filename().native());
+}
+
 Journal read_journal(const std::filesystem::path& file_or_folder) {
   const std::filesystem::path name = journal_file(file_or_folder);
-  const LineFile file(name);
+  const LineFile file = lines_of_journal(file_or_folder);
   return collected([&](const auto& use) { return file.for_each_line(use); }, name.string());
 }
 

@@ -33,5 +33,7 @@ bool read_records(const std::function<bool(const std::function<void(std::string_
 
 /// run.jsonl of a run's folder, else the file itself.
 [[nodiscard]] std::filesystem::path journal_file(const std::filesystem::path& file_or_folder);
+/// Its lines: of a file that the user named, or of a folder's, which somebody else may have made.
+[[nodiscard]] LineFile lines_of_journal(const std::filesystem::path& file_or_folder);
 
 }  // namespace attest

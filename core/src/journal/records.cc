@@ -2,6 +2,7 @@
 
 #include "attest/journal.h"
 #include "attest/json_writer.h"
+#include "attest/visible.h"
 
 namespace attest {
 namespace {
@@ -112,7 +113,7 @@ std::string to_line(const MetaRecord& record) {
 std::string to_line(const KernelRecord& record) {
   JsonWriter json = begin("kernel");
   json.member("id", record.id);
-  if (!record.manifest.empty()) json.key("manifest").raw(record.manifest);
+  if (!record.manifest.empty()) json.key("manifest").raw(visible_json(record.manifest));
   if (!record.not_started.empty()) json.member("not_started", record.not_started);
   if (!record.files.empty()) {
     json.key("files").begin_object();

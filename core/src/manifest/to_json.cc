@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attest/manifest.h"
+#include "attest/visible.h"
 #include "manifest/words.h"
 
 namespace attest {
@@ -104,7 +105,7 @@ std::string to_json(const Manifest& m) {
                     {"lse", m.lse},
                     {"thread_safe", m.thread_safe},
                     {"limits", limits(m)}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace);
+  return visible_json(object.dump(2, ' ', false, json::error_handler_t::replace));
 }
 
 }  // namespace attest

@@ -19,7 +19,9 @@
 
 #include "attest/adapters.h"
 #include "attest/case.h"
+#include "attest/folder.h"
 #include "attest/kernel_under_test.h"
+#include "attest/visible.h"
 #include "fmt/format.h"
 #include "process/memory_limit.h"
 
@@ -146,14 +148,17 @@ Log::Log(const std::filesystem::path& folder, std::string_view kernel) {
   }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  path_ = folder / file_name_of(kernel);
-  const int fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) {
+  const std::string name = file_name_of(kernel);
+  path_ = folder / name;
+  // The folder is a run's, in which somebody else may have put a link.
+  const Folder logs(folder, Folder::Last::is_no_link);
+  attest::Descriptor log = logs.open_to_append(name, 0666);
+  if (!log) {
     throw UsageError(fmt::format("{}: cannot be written ({}); name another output folder with --out", path_.string(),
                                  std::generic_category().message(errno)));
   }
-  fd_ = moved_up(fd, "open");
-  output_ = moved_up(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC), "open");
+  fd_ = moved_up(log.release(), "open");
+  output_ = moved_up(logs.open_to_append(name, 0666).release(), "open");
 }
 
 bool Log::printed() const {
@@ -179,10 +184,7 @@ std::string Log::last_line() const {
   text.resize(last + 1);
   if (const auto line = text.find_last_of('\n'); line != std::string::npos) text.erase(0, line + 1);
   if (text.size() > 200) text.resize(200);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return text;
+  return visible(text);
 }
 
 void Log::trim() {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -310,6 +311,42 @@ TEST(Process, keeps_standard_error_in_the_log_folder) {
 
   options.log_folder = "/proc/no-such-folder";
   EXPECT_THROW(static_cast<void>(open_kernels(command("correct"), options)), UsageError);
+}
+
+TEST(Process, appends_to_no_log_that_somebody_else_put_there) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("attest-foreign-" + std::to_string(::getpid()));
+  auto options = patient();
+  options.log_folder = folder / "logs";
+  static_cast<void>(load_error(command("die-at-once"), options));
+  const std::filesystem::path log = std::filesystem::directory_iterator(options.log_folder)->path();
+  const std::filesystem::path outside = folder / "outside";
+  std::ofstream(outside) << "mine";
+  const auto refused = [&](const std::string& words) {
+    try {
+      static_cast<void>(open_kernels(command("die-at-once"), options));
+      ADD_FAILURE() << "opened, not refused: " << words;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(words));
+    }
+    std::stringstream text;
+    text << std::ifstream(outside).rdbuf();
+    EXPECT_EQ(text.str(), "mine") << words;
+  };
+  std::filesystem::remove(log);
+  std::filesystem::create_symlink(outside, log);
+  refused("is a symbolic link");
+  std::filesystem::remove(log);
+  std::filesystem::create_hard_link(outside, log);
+  refused("has 2 names (hard links)");
+  std::filesystem::remove(log);
+  ASSERT_EQ(::mkfifo(log.c_str(), 0666), 0);
+  refused("is a named pipe");
+  std::filesystem::remove_all(options.log_folder);
+  std::filesystem::create_directory(folder / "elsewhere");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", options.log_folder);
+  refused("is a symbolic link");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "elsewhere"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Process, gives_each_clone_a_process_of_its_own) {
