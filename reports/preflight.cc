@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 /// A first call that takes longer may have loaded or compiled something.
 constexpr double long_call = 0.1;
+/// Of a kernel whose calls take longer no further dtype is waited for.
+constexpr double very_long_call = 1;
 /// A run that lasts longer is announced where its calls are long.
 constexpr double long_run = 60;
 
@@ -66,8 +68,8 @@ Case attention_problem(const Manifest& m, DType dtype) {
   c[Slot::q] = filled(dtype, {batch, heads, queries, dk}, 1);
   c[Slot::k] = filled(dtype, {batch, heads, keys, dk}, 2);
   c[Slot::v] = filled(dtype, {batch, heads, keys, dv}, 3);
-  // Twice the definition's, where that may be: whoever leaves it out is seen.
-  c.scale = (m.any_scale ? 2 : 1) * inverse_root(dk);
+  // Neither the definition's nor 1, where that may be: whoever takes one of these is seen.
+  c.scale = (m.any_scale ? 1.5 : 1) * inverse_root(dk);
   return c;
 }
 
@@ -326,14 +328,17 @@ void add(Seen& seen, DType dtype, const Preflight& result, const Amount& amount)
 Seen looked_at(Kernel& kernel, std::span<const DType> wanted, const Amount& amount) {
   Seen seen;
   WatchedKernel watched(kernel, interrupt_requested);
+  double known = 0;  // of a call, where one dtype is enough to know that calls are long
   for (const DType dtype : kernel.manifest().dtypes) {
     if (!wanted.empty() && std::ranges::count(wanted, dtype) == 0) continue;
     const std::optional<Case> problem = plain_problem(kernel.manifest(), dtype);
     if (!problem) continue;
-    const Preflight result = preflight(watched, *problem);
+    const Preflight result =
+        known > 0 ? Preflight{.trouble = {}, .status = CallStatus::ok, .seconds = known} : preflight(watched, *problem);
     add(seen, dtype, result, amount);
     // Every hang costs a whole time limit.
     if (result.status == CallStatus::timed_out) break;
+    if (result.status == CallStatus::ok && result.seconds > very_long_call) known = result.seconds;
   }
   return seen;
 }

@@ -180,7 +180,9 @@ TEST(Preflight, RecognisesMistakes) {
   EXPECT_THAT(likeness([](Kernel& right, const Case& c) {
                 return of_other(right, c, [](Case& o) { o.scale *= inverse_root(4); });
               }),
-              HasSubstr("it looks as if"));
+              HasSubstr("divided by sqrt(dk) besides the scale"));
+  EXPECT_THAT(likeness([](Kernel& right, const Case& c) { return of_other(right, c, [](Case& o) { o.scale = 1; }); }),
+              HasSubstr("not multiplied by the scale"));
   EXPECT_THAT(likeness([](Kernel& right, const Case& c) {
                 return of_other(right, c, [](Case& o) { o.causal = Causal::top_left; });
               }),
