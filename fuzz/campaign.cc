@@ -13,6 +13,7 @@
 #include "compared.h"
 #include "level.h"
 #include "libfuzzer.h"
+#include "shrink_budget.h"
 
 namespace attest {
 namespace {
@@ -30,19 +31,6 @@ double seconds_since(Clock::time_point start) {
 
 bool has_operation(const Manifest& manifest, Operation operation) {
   return operation == Operation::attention ? manifest.attention : manifest.multihead;
-}
-
-/// Runs that shrinking may cost. A hang costs a whole time limit each, a death the start of a process.
-int shrink_budget(Violation violation) {
-  switch (violation) {
-    case Violation::timed_out:
-      return 0;
-    case Violation::died:
-    case Violation::malformed:
-      return 24;
-    default:
-      return 1000;
-  }
 }
 
 /// Answers `unsupported` once the campaign is to end, so that shrinking ends at once.

@@ -22,6 +22,7 @@
 #include "interrupt.h"
 #include "known.h"
 #include "known_status.h"
+#include "preflight.h"
 #include "progress.h"
 #include "results.h"
 #include "resumed.h"
@@ -187,6 +188,16 @@ void note_unreached(const Plan& plan, const Journal& journal, LastRecords& last)
   }
 }
 
+/// How much the run asks of a kernel in a dtype; of a run whose time is limited that is not known.
+Amount amount_of(const Plan& plan, const Engine& engine) {
+  std::set<std::pair<std::size_t, DType>> asked;
+  for (const Cell& cell : cells_of(plan)) {
+    for (const std::size_t index : cell.kernels) asked.emplace(index, cell.dtype);
+  }
+  if (asked.empty() || plan.deadline) return {};
+  return {.cases = engine.cases_planned() / static_cast<std::int64_t>(asked.size()), .jobs = plan.jobs};
+}
+
 /// What came to be known of the kernels beside their cases. It depends on times and jobs, so it is no record of its
 /// own.
 void write_notes(const Plan& plan, LastRecords& last) {
@@ -333,6 +344,9 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   Progress progress(folder, options.time, options.quiet);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
+  for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, amount_of(plan, engine))) {
+    if (!folder.resumes()) writer.append(note);
+  }
   const Ending ending = engine.run();
   progress.finish();
   for (const KernelRecord& record : changed_meanwhile(open.records, options.against)) writer.append(record);

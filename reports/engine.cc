@@ -12,6 +12,7 @@
 #include "attest/core_functions.h"
 #include "case_budget.h"
 #include "compared.h"
+#include "shrink_budget.h"
 #include "watched_kernel.h"
 
 namespace attest {
@@ -37,26 +38,6 @@ bool lists(const Manifest& manifest, DType dtype) {
 bool is_for(const CapturedCase& captured, const Property& property, DType dtype) {
   if (captured.value.dtype() != dtype || captured.value.operation != property.operation) return false;
   return captured.property.empty() || captured.property == property.name;
-}
-
-/// Runs that shrinking may cost. A hang costs a whole time limit each, a death the start of a process.
-int shrink_budget(Violation violation) {
-  switch (violation) {
-    case Violation::timed_out:
-      return 0;
-    case Violation::died:
-    case Violation::malformed:
-      return 24;
-    default:
-      return 1000;
-  }
-}
-
-/// What costs a kernel its process.
-bool is_death(const Verdict& verdict) {
-  return verdict.outcome == Outcome::violated &&
-         (verdict.violation == Violation::died || verdict.violation == Violation::timed_out ||
-          verdict.violation == Violation::malformed);
 }
 
 std::string_view kinds_of(const Case& c) {
@@ -276,25 +257,27 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& 
            has_operation(kernel.manifest(), cell.property->operation);
   };
   const auto cell = std::ranges::find_if(cells_, is_asked);
-  int deaths = 0;
+  int failed = 0, without_answer = 0;
   // Captured cases are few, and each was asked for by name. Of a kernel that takes none of the first cases nothing is
   // known: a run without end has cases without end.
   const bool asks = plan_.captured.empty() && cell != cells_.end();
   const std::int64_t most = asks ? std::min<std::int64_t>(cases_per_cell_, 64) : 0;
-  for (std::int64_t k = 0; k < most && deaths < deaths_until_given_up; ++k) {
+  for (std::int64_t k = 0; k < most && failed < failures_until_given_up; ++k) {
     std::optional<Case> made;
     const std::optional<Case> own_case = case_for(*cell, k, kernel.manifest(), made);
     if (!own_case) continue;
     const Verdict verdict = road_.check(*cell->property, kernel, *own_case);
-    if (verdict.outcome == Outcome::skipped) continue;
-    if (!is_death(verdict)) break;
+    if (verdict.outcome == Outcome::held) break;
+    if (verdict.outcome != Outcome::violated) continue;
     given_up.behind = k;
-    ++deaths;
+    ++failed;
+    without_answer += is_without_answer(verdict.violation) ? 1 : 0;
   }
-  if (deaths == deaths_until_given_up) {
+  if (failed == failures_until_given_up && 2 * without_answer >= failed) {
     given_up.cell = &*cell;
-    given_up.reason = fmt::format("not asked: it crashed, hung or gave no answer in all of the first cases of {}",
-                                  cell->property->name);
+    given_up.reason =
+        fmt::format("not asked: it failed in all of the first cases of {}, mostly without an answer to judge",
+                    cell->property->name);
   }
   given_up.known = true;
   return given_up;

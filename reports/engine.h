@@ -68,10 +68,12 @@ void add_load_finding(Verdict& verdict, const std::string& finding);
 /// In the metadata of a saved case: its verdict is about the loading of the kernel.
 inline constexpr const char* at_load_key = "at_load";
 
-/// A kernel is not asked any more in a dtype where each of the first cases that it took, as many as this, cost it its
-/// process: it crashed, hung or answered with no reply that can be read. What follows is skipped with that reason. A
-/// crash costs the start of a process, and a hang a whole time limit, at every one of tens of thousands of cases.
-inline constexpr int deaths_until_given_up = 8;
+/// A kernel is not asked any more in a dtype where each of the first cases that were judged, as many as this, is
+/// violated, and at least half of them without an output to judge: the call crashed, hung, failed, or answered with
+/// another shape or dtype. (A kernel that returns q has the right shape where dk = dv.) What follows is skipped with
+/// that reason: it would say the same tens of thousands of times, at the cost of a process's start or a time limit
+/// each.
+inline constexpr int failures_until_given_up = 8;
 
 /// Told of what happens, one thread at a time.
 class Observer {

@@ -18,6 +18,7 @@
 #include "fuzz_objectives.h"
 #include "fuzz_progress.h"
 #include "interrupt.h"
+#include "preflight.h"
 #include "results.h"
 #include "resumed.h"
 #include "self_test_report.h"
@@ -274,6 +275,9 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   std::optional<std::chrono::milliseconds> time = options.time;
   if (!time && !options.runs) time = default_time;
   if (time) plan.deadline = start + *time;
+  for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, Amount())) {
+    if (!folder.resumes()) writer.append(note);
+  }
   CampaignEnding ending{};
   {
     FuzzRecorder recorder(folder, writer, {.time = time, .quiet = options.quiet, .against = options.against});

@@ -6,6 +6,7 @@
 #include "chosen_kernel.h"
 #include "commands.h"
 #include "interrupt.h"
+#include "preflight.h"
 #include "probe.h"
 #include "table.h"
 #include "text.h"
@@ -28,6 +29,7 @@ std::string table_of_answers(const Probed& probed) {
 int probe_command(const Options& options) {
   handle_signals();
   const std::unique_ptr<Kernel> kernel = open_chosen_kernel(options, "probe asks one");
+  (void)look_before_the_run(std::span(&kernel, 1), {}, Amount());
   WatchedKernel watched(*kernel, interrupt_requested);
   const Probed probed = probe(watched, options.seed);
   if (const std::string finding = kernel->load_finding(); !finding.empty())

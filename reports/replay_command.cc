@@ -17,6 +17,7 @@
 #include "element_text.h"
 #include "engine.h"
 #include "interrupt.h"
+#include "preflight.h"
 #include "proofs/weakened.h"
 #include "property.h"
 #include "run_folder.h"
@@ -217,7 +218,12 @@ int replay_command(const Options& options) {
       fmt::print("  {}\n", element_text(side));
   }
   const bool violated = verdict.outcome == Outcome::violated;
-  if (violated && at_load.empty()) print_elements(*kernel, c, verdict.compared.size() == 1);
+  if (violated && at_load.empty()) {
+    // What is wrong with a plain problem, too, is easier to see there.
+    const DType dtype = c.dtype();
+    (void)look_before_the_run(std::span(&opened, 1), std::span(&dtype, 1), Amount());
+    print_elements(*kernel, c, verdict.compared.size() == 1);
+  }
   // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
   if (verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0)
     print_worst_element(*kernel, c, verdict.element);

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+
 #include "selection.h"
 #include "simplify.h"
 #include "toy_kernels.h"
@@ -101,6 +104,42 @@ TEST(Shrink, spends_no_more_than_its_budget) {
     (void)shrink(toy_property, *kernel, found, budget);
     EXPECT_LE(calls, budget * calls_per_case) << budget;
   }
+}
+
+/// What shrinking makes of a kernel that fails where `fails` says so, and the calls that it took.
+std::pair<Case, int> shrunk_failure(const std::function<bool(const attest_problem&)>& fails, Manifest manifest) {
+  int calls = 0;
+  const auto kernel =
+      function_kernel("failing", std::move(manifest), [&](const attest_problem& p, attest_result& r, std::string& m) {
+        ++calls;
+        return fails(p) ? 7 : toy_attention(Bug::none, p, r, m);
+      });
+  std::int64_t k = 40;
+  Case found = first_violated(*kernel, DType::f64, k);
+  while (extents_of(found).queries < 4 || extents_of(found).keys < 4 || extents_of(found).dk < 4)
+    found = first_violated(*kernel, DType::f64, ++k);
+  calls = 0;
+  Case small = shrink(toy_property, *kernel, found, 100);
+  return {std::move(small), calls};
+}
+
+TEST(Shrink, goes_straight_to_the_smallest_case_that_no_answer_needs) {
+  const auto [small, calls] = shrunk_failure([](const attest_problem&) { return true; }, toy_manifest());
+  const Extents one{.batch = 1, .heads = 1, .kv_heads = 1, .queries = 1, .keys = 1, .dk = 1, .dv = 1};
+  EXPECT_EQ(extents_of(small), one);
+  EXPECT_FALSE(small.mask().present());
+  EXPECT_LE(calls, 20);
+  Manifest limited = toy_manifest();
+  limited.head_dim_multiple = 8;
+  const auto [wide, few] = shrunk_failure([](const attest_problem&) { return true; }, limited);
+  EXPECT_EQ(extents_of(wide).dk, 8);
+  EXPECT_EQ(extents_of(wide).queries, 1);
+  // What it does need is kept.
+  const auto [masked, more] =
+      shrunk_failure([](const attest_problem& p) { return p.mask.data != nullptr; }, toy_manifest());
+  EXPECT_TRUE(masked.mask().present());
+  EXPECT_EQ(extents_of(masked), one);
+  EXPECT_LE(more, 30);
 }
 
 TEST(Shrink, returns_a_case_that_holds_as_it_is) {

@@ -2,6 +2,7 @@
  * builds. Say in the manifest what is true of it; what may be said: core/kernel-interface.md of Attest, section 3.
  * Compiles as C99 and C++. */
 #include <attest/kernel.h>
+#include <attest/known_arguments.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -29,8 +30,7 @@ static void attention(const float* q, const float* k, const float* v, float* out
         const float shrunk = expf(largest - next), weight = expf(score - next);
         largest = next;
         sum = sum * shrunk + weight;
-        for (int64_t c = 0; c < value_dim; ++c)
-          row_out[c] = row_out[c] * shrunk + weight * head_v[j * value_dim + c];
+        for (int64_t c = 0; c < value_dim; ++c) row_out[c] = row_out[c] * shrunk + weight * head_v[j * value_dim + c];
       }
       for (int64_t c = 0; c < value_dim; ++c) row_out[c] /= sum;
     }
@@ -41,13 +41,16 @@ static void attention(const float* q, const float* k, const float* v, float* out
  * is declared, the sharper the check. */
 const char* attest_kernel_manifest(void) {
   return "{\"name\": \"mine\","
-         " \"dtypes\": [\"f32\"],"           /* of q, k, v and out: f64, f32, f16, bf16; p->q.dtype is the one sent */
-         " \"causal\": [\"top-left\"],"      /* that it takes: top-left, bottom-right; [] for none */
-         " \"masks\": [],"                   /* that it takes: bool, additive */
-         " \"fully_masked_row\": \"nan\"}";  /* where a query sees no key: nan, zero, uniform or error */
+         " \"dtypes\": [\"f32\"],"          /* of q, k, v and out: f64, f32, f16, bf16; p->q.dtype is the one sent */
+         " \"causal\": [\"top-left\"],"     /* that it takes: top-left, bottom-right; [] for none */
+         " \"masks\": [],"                  /* that it takes: bool, additive */
+         " \"fully_masked_row\": \"nan\"}"; /* where a query sees no key: nan, zero, uniform or error */
 }
 
 int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
+  /* A later Attest may ask for what this was not compiled for. */
+  const int known = attest_known_arguments(p, r, message, message_size);
+  if (known != ATTEST_OK) return known;
   /* Answer so for all that it cannot do: skipped, not failed. Any other status but ATTEST_OK is a failure. */
   if (p->mask.data != NULL || p->causal == ATTEST_CAUSAL_BOTTOM_RIGHT) {
     snprintf(message, message_size, "not written yet");

@@ -110,6 +110,41 @@ TEST(Engine, GivesUpAKernelThatNeverAnswers) {
   EXPECT_EQ(given_up, 2);
 }
 
+/// The road of fakes, but that fake:a is violated at every k below `last`: in the given way where `which` says so, and
+/// by a wrong number elsewhere.
+Road failing_road(Violation violation, std::int64_t last, std::function<bool(std::int64_t)> which) {
+  Road road = fake::road();
+  road.check = [=](const Property&, Kernel& kernel, const Case& c) {
+    (void)kernel.run(c);
+    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    if (kernel.id() != "fake:a" || k >= last) return fake::verdict_at(k);
+    return violated(which(k) ? violation : Violation::bound, "it failed");
+  };
+  return road;
+}
+
+std::int64_t judged_of_second(const Road& road) {
+  const Folder folder;
+  std::int64_t judged = 0;
+  for (const BatchRecord& batch : run_in(folder.path(), plan_of(cases), road).journal.batches) {
+    if (batch.subject == Subject{"fake.second", "fake:a", "f32"}) judged += batch.tally.judged();
+  }
+  return judged;
+}
+
+TEST(Engine, GivesUpAKernelThatFailsInAnyWay) {
+  const auto always = [](std::int64_t) { return true; };
+  for (const Violation violation : {Violation::failed, Violation::rejected, Violation::malformed, Violation::died})
+    EXPECT_EQ(judged_of_second(failing_road(violation, cases, always)), 0) << name_of(violation);
+  EXPECT_EQ(judged_of_second(failing_road(Violation::failed, 8, always)), 0);
+  EXPECT_GT(judged_of_second(failing_road(Violation::failed, 7, always)), cases / 2);
+  // Numbers that are wrong are answers, whose every property is worth knowing; but a kernel that mostly gives none, and
+  // wrong ones where it does, has nothing more to show.
+  EXPECT_EQ(judged_of_second(failing_road(Violation::bound, cases, always)), cases);
+  EXPECT_EQ(judged_of_second(failing_road(Violation::malformed, cases, [](auto k) { return k % 2 == 0; })), 0);
+  EXPECT_EQ(judged_of_second(failing_road(Violation::malformed, cases, [](auto k) { return k % 3 == 0; })), cases);
+}
+
 TEST(Engine, DoesNotLookForeverForACaseThatAKernelTakes) {
   const Folder folder;
   Road road = fake::road();

@@ -111,6 +111,20 @@ TEST_F(PythonModule, TakesWhatTheFunctionDoesForAFinding) {
   EXPECT_THAT(output, HasSubstr("AttestError nothing could be checked: "));
 }
 
+TEST_F(PythonModule, SaysBeforeTheRunWhatTheFirstAnswerIs) {
+  write_test(folder_, "1.0",
+             "try: attest.check(lambda q, k, v: q, cases=20)\n"
+             "except AssertionError as error: print(error)\n");
+  const ShellResult result = run("/usr/bin/python3 test_mine.py 2> errors; cat errors");
+  const std::string line =
+      "preflight of <lambda>: its first answer in f64, f32: malformed reply: out has the shape [2, 3, 5, 4]; it must "
+      "be "
+      "[2, 3, 5, 6]: it is q itself\n";
+  EXPECT_TRUE(result.output.starts_with("<lambda>: violated: ")) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("\n" + line + "VIOLATED "));
+  EXPECT_EQ(read_file(folder_ / "errors"), line);
+}
+
 TEST_F(PythonModule, RefusesMisuseInOneLine) {
   write_test(folder_, "1.0",
              "for wanted in {'cases': 0}, {'dtypes': ['f31']}, {'properties': 'nothing'}, {'program': '/nowhere'}:\n"

@@ -10,6 +10,7 @@
 // - Batching. Isolation and copies cost a call more than a small problem does. One launch covers every batch entry, head
 //   and row of the problem; nothing is copied a row at a time.
 #include <attest/kernel.h>
+#include <attest/known_arguments.h>
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -146,6 +147,7 @@ extern "C" const char* attest_kernel_manifest() {
 }
 
 extern "C" int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
+  if (const int known = attest_known_arguments(p, r, message, message_size)) return known;
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     snprintf(message, message_size, "there is no CUDA device: %s", cudaGetErrorString(cudaGetLastError()));

@@ -25,7 +25,7 @@ extern "C" const char* attest_kernel_manifest(void) {
 }
 
 extern "C" int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
-  return attest_torch::answer(*r, message, message_size, [&] {
+  return attest_torch::answer(*p, *r, message, message_size, [&] {
     const bool causal = p->causal != ATTEST_CAUSAL_NONE;
     if (causal && p->mask.data != nullptr) throw Unsupported("attn_mask and is_causal exclude each other");
     if (p->k.shape[2] == 0) throw Unsupported("N = 0: zeros there and NaN where every key is hidden");

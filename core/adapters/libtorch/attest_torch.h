@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 #include <attest/kernel.h>
+#include <attest/known_arguments.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Optional.h>
 
@@ -64,6 +65,21 @@ int answer(attest_result& r, char* message, size_t message_size, const Compute& 
     snprintf(message, message_size, "%s", error.what());
     return 3;
   }
+}
+
+inline int known_arguments(const attest_problem& p, const attest_result& r, char* message, size_t message_size) {
+  return attest_known_arguments(&p, &r, message, message_size);
+}
+inline int known_arguments(const attest_multihead_problem& p, const attest_result& r, char* message,
+                           size_t message_size) {
+  return attest_known_multihead_arguments(&p, &r, message, message_size);
+}
+
+/// The same, where the problem holds nothing that this was not compiled for; else `unsupported`.
+template <class Problem, class Compute>
+int answer(const Problem& p, attest_result& r, char* message, size_t message_size, const Compute& compute) {
+  const int known = known_arguments(p, r, message, message_size);
+  return known == ATTEST_OK ? answer(r, message, message_size, compute) : known;
 }
 
 }  // namespace attest_torch

@@ -26,7 +26,7 @@ extern "C" const char* attest_kernel_manifest(void) {
 
 extern "C" int attest_kernel_multihead(const attest_multihead_problem* p, attest_result* r, char* message,
                                        size_t message_size) {
-  return attest_torch::answer(*r, message, message_size, [&] {
+  return attest_torch::answer(*p, *r, message, message_size, [&] {
     const int64_t width = p->q.shape[2];
     if (p->w_q.shape[1] != width || p->w_v.shape[1] != width) throw Unsupported("has heads*dk = heads*dv = c_q");
     if (p->w_o.data == nullptr || p->w_o.shape[1] != width) throw Unsupported("has an output projection to c_q");

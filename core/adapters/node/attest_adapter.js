@@ -42,6 +42,14 @@ const ARRAYS = {
   BOOL: Uint8Array,
 };
 const MULTIHEAD_TENSORS = ['w_q', 'w_k', 'w_v', 'b_q', 'b_k', 'b_v', 'w_o', 'b_o', 'bias_k', 'bias_v'];
+// What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
+const KEYS = {
+  attest: ['1'], op: ['attention', 'multihead'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
+  causal: ['none', 'top-left', 'bottom-right'], heads: null, want: ['lse'],
+  out_dtype: Object.keys(ARRAYS).filter((name) => name !== 'BOOL').map((name) => name.toLowerCase()),
+};
+const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
+const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };
 
 /** The kernel cannot do this problem: it is skipped and counted. */
 class Unsupported extends Error {}
@@ -116,9 +124,24 @@ function request() {
   for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
     // A copy: a typed array wants its numbers aligned, and what the function writes to it harms nothing.
     const bytes = Uint8Array.prototype.slice.call(body, start + from, start + to);
-    tensors[name] = new Tensor(dtype.toLowerCase(), shape, new ARRAYS[dtype](bytes.buffer));
+    tensors[name] = new Tensor(dtype.toLowerCase(), shape, new (ARRAYS[dtype] ?? Uint8Array)(bytes.buffer));
   }
   return { metadata, tensors };
+}
+
+/** Throws Unsupported for an argument of a later Attest: left out, it would be judged as if it had been heeded. */
+function refuseUnknown({ metadata, tensors }) {
+  const { op } = metadata;
+  const refuse = (what) => { throw new Unsupported(`this attest_adapter.js does not know ${what}`); };
+  for (const [key, value] of Object.entries(metadata)) {
+    const known = Object.hasOwn(KEYS, key) && (key !== 'heads' || op === 'multihead');
+    if (!known) refuse(`the key "${key}" of a request`);
+    if (KEYS[key] !== null && !KEYS[key].includes(value)) refuse(`"${value}" as ${key}`);
+  }
+  for (const [name, { dtype }] of Object.entries(tensors)) {
+    if (!TENSORS[op].includes(name)) refuse(`a tensor "${name}" of ${op}`);
+    if (!Object.hasOwn(ARRAYS, dtype.toUpperCase())) refuse(`the dtype ${dtype.toUpperCase()} of ${name}`);
+  }
 }
 
 function problem(metadata, { q, k, v, mask = null, ...others }) {
@@ -152,6 +175,7 @@ function output(name, dtype, shape, data) {
 async function answer(functions, manifest, { metadata, tensors }) {
   const { op } = metadata;
   if (op === 'manifest') return reply({ manifest: JSON.stringify(manifest) });
+  refuseUnknown({ metadata, tensors });
   if (!functions[op]) throw new Unsupported(`there is no ${op} function`);
   const given = problem(metadata, tensors);
   const result = await functions[op](given);

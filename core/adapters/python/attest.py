@@ -25,11 +25,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 _SOCKET = "ATTEST_PYTHON_SOCKET"
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _FINDINGS_SHOWN = 3
+_PREFLIGHT = "preflight of "  # begins the lines that attest prints before a run begins
 
 
 class AttestError(Exception):
@@ -78,6 +80,9 @@ def check(
     def serve(channel):
         return adapter.make_server(adapter.Channel(*channel), function, manifest, multihead, framework, bf16)
 
+    def tell(line):
+        print(_named(line, kernel, name), file=sys.stderr, flush=True)
+
     replayed = os.environ.get("ATTEST_REPLAY")
     if replayed:
         if _kernel_of(replayed) != kernel:
@@ -99,7 +104,7 @@ def check(
             command += [option, str(value)]
     kept = out is not None
     try:
-        status, text = _run([*command, *arguments], serve)
+        status, text = _run([*command, *arguments], serve, tell)
         if status not in (0, 1, 4):
             raise AttestError(text.strip() or _why_nothing(folder) or f"{attest} ended with status {status}")
         summary = json.loads((folder / "summary.json").read_text())
@@ -172,8 +177,9 @@ def _kernel_of(case):
     return header.get("__metadata__", {}).get("kernel")
 
 
-def _run(command, serve):
-    """Runs attest and answers, in this thread, what its relays hand over. Returns its exit status and its output."""
+def _run(command, serve, tell=lambda line: None):
+    """Runs attest and answers, in this thread, what its relays hand over. Returns its exit status and its output. What it
+    says before it begins is told at once: a run of a slow function may take hours."""
     with tempfile.TemporaryDirectory(prefix="attest-") as folder, tempfile.TemporaryFile() as output:
         address = os.path.join(folder, "socket")
         with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
@@ -182,9 +188,14 @@ def _run(command, serve):
             selector.register(listener, selectors.EVENT_READ)
             environment = {**os.environ, _SOCKET: address, "ATTEST_COMMAND": "attest"}
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
-            connections = {}
+            connections, told, look_at = {}, 0, 0.0
             try:
                 while process.poll() is None:
+                    if time.monotonic() >= look_at:
+                        lines = _preflight_lines(output)
+                        for line in lines[told:]:
+                            tell(line)
+                        told, look_at = len(lines), time.monotonic() + 0.2
                     for key, _ in selector.select(timeout=0.05):
                         if key.fileobj is listener:
                             _accept(listener, selector, connections, serve)
@@ -198,6 +209,13 @@ def _run(command, serve):
                 process.wait()
         output.seek(0)
         return process.returncode, output.read().decode(errors="replace")
+
+
+def _preflight_lines(output):
+    """The whole lines of a preflight at the beginning of what was printed so far."""
+    # pread: the place from which attest goes on writing is this file's own.
+    text = os.pread(output.fileno(), 1 << 14, 0).decode(errors="replace")
+    return [line for line in text.split("\n")[:-1] if line.startswith(_PREFLIGHT)]
 
 
 def _accept(listener, selector, connections, serve):
@@ -244,6 +262,9 @@ def _message(summary, text, kernel, name, folder):
     """What was found, with the first findings as attest prints them and a command of this process's for each."""
     lines, findings = [], 0
     for line in _named(text, kernel, name).splitlines():
+        if line.startswith(_PREFLIGHT):
+            lines.append(line)
+            continue
         findings += not line.startswith(" ")
         if findings > _FINDINGS_SHOWN:
             continue

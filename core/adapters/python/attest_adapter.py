@@ -48,6 +48,22 @@ import traceback  # noqa: E402
 _MAX_FRAME = 1 << 30
 _SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1}
 _MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
+# What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
+_KEYS = {
+    "attest": ("1",),
+    "op": ("attention", "multihead"),
+    "scale": None,
+    "mask_convention": ("post-scale", "pre-scale"),
+    "causal": ("none", "top-left", "bottom-right"),
+    "heads": None,
+    "want": ("lse",),
+    "out_dtype": tuple(name.lower() for name in _SIZES if name != "BOOL"),
+    "strides": None,
+}
+_TENSORS = {
+    "attention": ("q", "k", "v", "mask"),
+    "multihead": ("q", "k", "v", "mask", "w_q", "w_k", "w_v", *_MULTIHEAD_OPTIONAL),
+}
 # What a problem has when nothing is said, so that a function without the parameter can serve it all the same.
 _ABSENT = {"mask": None, "causal": "none", "want_lse": False, "out_dtype": None, **dict.fromkeys(_MULTIHEAD_OPTIONAL)}
 
@@ -76,6 +92,21 @@ def f32_to_bf16(values):
     rounded = (bits + numpy.uint32(0x7FFF) + (high & numpy.uint32(1))) >> numpy.uint32(16)
     is_nan = (bits & numpy.uint32(0x7FFFFFFF)) > numpy.uint32(0x7F800000)
     return numpy.where(is_nan, high | numpy.uint32(0x40), rounded).astype(numpy.uint16)
+
+
+def _refuse_unknown(metadata, header):
+    """Raises Unsupported for an argument of a later Attest: left out, it would be judged as if it had been heeded."""
+    op = metadata["op"]
+    for key, value in metadata.items():
+        if key not in _KEYS or (key == "heads" and op != "multihead"):
+            raise Unsupported(f'this attest_adapter.py does not know the key "{key}" of a request')
+        if _KEYS[key] and value not in _KEYS[key]:
+            raise Unsupported(f'this attest_adapter.py does not know "{value}" as {key}')
+    for name, tensor in header.items():
+        if name not in _TENSORS[op]:
+            raise Unsupported(f'this attest_adapter.py does not know a tensor "{name}" of {op}')
+        if tensor["dtype"] not in _SIZES:
+            raise Unsupported(f'this attest_adapter.py does not know the dtype {tensor["dtype"]} of {name}')
 
 
 class Channel:
@@ -302,6 +333,7 @@ class Server:
         function = self.functions.get(op)
         if function is None:
             raise Unsupported(f"there is no {op} function")
+        _refuse_unknown(metadata, header)
         read = self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         memories = {}
@@ -320,6 +352,8 @@ class Server:
             if not self.framework.unchanged(memory):
                 raise RuntimeError(f"the function wrote to its input {name}, or between the elements of it")
         out, lse = result if isinstance(result, tuple) else (result, None)
+        if out is None:
+            raise TypeError("the function returned None; it must return out")
         dtype = self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"])
         replies = [("out", dtype, *self.framework.write(out, dtype))]
         if lse is not None and metadata.get("want") == "lse":

@@ -8,6 +8,7 @@
 #include "attest/safetensors.h"
 #include "attest/strides.h"
 #include "fmt/format.h"
+#include "process/unfit_output.h"
 #include "process/worker.h"
 
 namespace attest::process {
@@ -87,6 +88,7 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
     std::string wrong;
     if (name == "out") {
       wrong = why_wrong(name, tensor, output, shape);
+      if (tensor.shape() != shape) wrong += likeness(tensor, c);
       reply.out = std::move(tensor);
     } else if (name == "lse") {
       if (!want_lse) continue;
@@ -131,10 +133,13 @@ class ExecCarrier final : public Carrier {
               {},
               {}};
     }
+    in_step_ = false;
     Exchange exchange = channel_.exchange(request, until);
     if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
     try {
-      return read_reply(read_safetensors(exchange.body, "the reply"), c, output, want_lse);
+      TensorFile file = read_safetensors(exchange.body, "the reply");
+      in_step_ = true;
+      return read_reply(std::move(file), c, output, want_lse);
     } catch (const UsageError& error) {
       return malformed(error.what());
     }
@@ -144,12 +149,14 @@ class ExecCarrier final : public Carrier {
     channel_.close_input();
     return child_.end(until);
   }
+  [[nodiscard]] bool is_in_step() const override { return in_step_; }
   [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
   [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
   Child child_;
   FrameChannel channel_;
+  bool in_step_ = false;
 };
 
 }  // namespace

@@ -114,6 +114,8 @@ std::string Worker::first_manifest() {
 /// Completes a status and message that a carrier gave, and ends the process if it is of no more use.
 void Worker::settle(CallStatus& status, std::string& message, std::chrono::milliseconds limit) {
   if (status != CallStatus::died && status != CallStatus::timed_out && status != CallStatus::malformed) return;
+  // A process that answers wrongly is not started again: a kernel whose every answer has another shape costs seconds.
+  if (status == CallStatus::malformed && carrier_->is_in_step()) return;
   if (status == CallStatus::timed_out && carrier_->has_ended()) status = CallStatus::died;
   const auto detail = message.empty() ? std::string() : fmt::format(" ({})", message);
   if (status == CallStatus::died) {

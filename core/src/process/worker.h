@@ -16,7 +16,7 @@
 namespace attest::process {
 
 /// One started process and the way messages reach it: frames over its standard input and output, or shared memory.
-/// After a call that ended died, timed_out or malformed only end() may follow.
+/// After a call that ended died or timed_out, or malformed with is_in_step() false, only end() may follow.
 class Carrier {
  public:
   virtual ~Carrier() = default;
@@ -27,6 +27,9 @@ class Carrier {
   [[nodiscard]] virtual Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) = 0;
   /// Ends the process: asks it to, waits until `until`, kills its group. How it ended (see Child::end).
   [[nodiscard]] virtual std::string end(Clock::time_point until) = 0;
+  /// Of a call that ended malformed: whether the reply was one all the same, whole and readable, and only what it holds
+  /// is not what was asked for. The next call may follow then.
+  [[nodiscard]] virtual bool is_in_step() const { return false; }
   [[nodiscard]] virtual bool has_ended() const = 0;
   [[nodiscard]] virtual bool is_stopped() const = 0;
 };

@@ -266,6 +266,19 @@ TEST(Process, refuses_malformed_replies) {
   expect_malformed("no-lse", HasSubstr("no tensor named lse"), /*want_lse=*/true);
 }
 
+// A kernel whose every answer has another shape would else cost the start of a program for each.
+TEST(Process, is_started_again_only_after_a_reply_that_cannot_be_read) {
+  for (const auto& [mode, again] : {std::pair{"pid-or-wrong-shape", false}, {"pid-or-not-json", true}}) {
+    const auto kernel = open(mode);
+    const Reply first = kernel->run(small());
+    ASSERT_EQ(first.status, CallStatus::ok) << first.message;
+    EXPECT_EQ(kernel->run(small()).status, CallStatus::malformed) << mode;
+    const Reply third = kernel->run(small());
+    ASSERT_EQ(third.status, CallStatus::ok) << third.message;
+    EXPECT_EQ(third.out[0] != first.out[0], again) << mode;
+  }
+}
+
 TEST(Process, tells_an_output_that_ends_in_the_middle_of_a_reply) {
   const Reply cut = open("frame-truncated")->run(small());
   EXPECT_EQ(cut.status, CallStatus::died);
