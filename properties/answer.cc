@@ -101,11 +101,14 @@ Verdict worse_of(TwoVerdicts two) {
   std::optional<Alarm> alarm = a.alarm ? a.alarm : b.alarm;
   if (a.alarm && b.alarm) alarm->merge(*b.alarm);
   std::shared_ptr<const ErrorSample> errors = a.errors ? std::move(a.errors) : std::move(b.errors);
+  std::optional<Reach> reach = a.reach ? a.reach : b.reach;
+  if (a.reach && b.reach) reach->merge(*b.reach);
   const int rank_a = badness(a.outcome), rank_b = badness(b.outcome);
   Verdict& worse = rank_a != rank_b ? (rank_a > rank_b ? a : b) : (b.utilisation > a.utilisation ? b : a);
   worse.level = level;
   worse.alarm = alarm;
   worse.errors = std::move(errors);
+  worse.reach = reach;
   worse.bits_agreed = bits_agreed;
   worse.bits_compared = bits_compared;
   return std::move(worse);

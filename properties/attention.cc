@@ -131,7 +131,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .wants = wants_hard_scores,
-     .given = [](Draw& draw) -> Case { return draw.attention().sometimes_of_model_size(); },
+     .given = [](Draw& draw) -> Case { return draw.attention().sometimes_of_model_size().long_among_the_first(); },
      .check = oracle,
      .check_with_alarm = oracle_with_alarm},
 };

@@ -41,7 +41,7 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType
 }
 
 Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k) {
-  Draw draw(dtype, case_seed(run_seed, property.name, dtype, k));
+  Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k);
   Case c = property.given(draw);
   c.metadata.emplace("property", property.name);
   c.metadata.emplace("dtype", name_of(dtype));

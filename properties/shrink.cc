@@ -137,7 +137,7 @@ class Shrinker {
     return take(std::move(s));
   }
 
-  /// Fewer indices of an axis: 1, 2, 3 of them first, then without ever smaller chunks.
+  /// Fewer indices of an axis: 1, 2, 3 of them first, then a shorter axis, then without ever smaller chunks.
   bool reduce(const Axis& axis) {
     const auto extent = [&] { return static_cast<std::int64_t>((everything(current_).*axis.front()).size()); };
     const Selection all = everything(current_);
@@ -149,10 +149,10 @@ class Shrinker {
       for (const auto part : axis) s.*part = indices;
       return take(std::move(s));
     };
-    bool changed = false;
     for (std::int64_t few = 1; few <= 3 && few < extent(); ++few) {
       if (keep(all_of(few))) return true;
     }
+    bool changed = shorten(extent(), keep);
     int attempts = 48;  // so that a long axis leaves something of the budget to the others
     const std::int64_t start = extent();
     for (auto chunk = static_cast<std::int64_t>(
@@ -167,6 +167,23 @@ class Shrinker {
         } else {
           from += chunk;
         }
+      }
+    }
+    return changed;
+  }
+
+  /// The first indices of an axis, as few as will do: found by halving, since what goes wrong from some length on needs
+  /// that length whichever indices they are, and taking them away piece by piece would not end. More than 3.
+  template <class Keep>
+  static bool shorten(std::int64_t extent, const Keep& keep) {
+    bool changed = false;
+    for (std::int64_t too_few = 3; extent - too_few > 1;) {
+      const std::int64_t half = too_few + (extent - too_few) / 2;
+      if (keep(all_of(half))) {
+        extent = half;
+        changed = true;
+      } else {
+        too_few = half;
       }
     }
     return changed;

@@ -12,6 +12,7 @@
 #include "attest/errors.h"
 #include "attest/names.h"
 #include "noise.h"
+#include "reach_text.h"
 #include "text.h"
 
 namespace attest {
@@ -122,6 +123,7 @@ class Comparing {
     if (!now_.bred) compare_drawn(before, now);
     const auto& subjects = now_subjects_[{now.id, now.dtype}];
     fewer_ = 0;
+    Reach reach_before, reach_now;
     for (const SubjectFigures& one : before_.subjects) {
       if (one.subject.kernel != before.id || one.subject.dtype != before.dtype) continue;
       const auto other = subjects.find(one.subject.property);
@@ -131,7 +133,12 @@ class Comparing {
       }
       ++result_.subjects;
       compare_subject(one, *other->second);
+      // One of the two may be a run of before reaches were kept.
+      if (!one.reach || !other->second->reach) continue;
+      reach_before.merge(*one.reach);
+      reach_now.merge(*other->second->reach);
     }
+    if (!now_.bred) compare_reach(reach_before, reach_now);
     if (fewer_ > 0) {
       add(Direction::worse, "coverage", "",
           fmt::format("{} properties had fewer cases than in the baseline, as {}; run as many or more, or make the "
@@ -148,6 +155,20 @@ class Comparing {
       add(Direction::worse, "coverage", "",
           fmt::format("no judged case has {} any more; {} of the baseline had", in_quotes(kind), cases));
     }
+  }
+
+  /// The cases of one seed are the same ones, however many follow them; of another seed the longest are others by
+  /// chance.
+  void compare_reach(const Reach& before, const Reach& now) {
+    const bool same_cases = now_.seed == before_.seed && fewer_ == 0;
+    const bool smaller = std::ranges::any_of(reach_members, [&](const auto& member) {
+      const std::int64_t then = before.*member.second, largest = now.*member.second;
+      return same_cases ? largest < then : 2 * largest < then;
+    });
+    if (!smaller) return;
+    add(same_cases ? Direction::worse : Direction::neither, "coverage", "",
+        fmt::format("was judged against the exact answer up to {} only; in the baseline up to {}", reach_text(now),
+                    reach_text(before)));
   }
 
   void compare_subject(const SubjectFigures& before, const SubjectFigures& now) {

@@ -68,6 +68,21 @@ std::vector<std::int64_t> numbers_of(const Json& value, std::string_view where, 
   return numbers;
 }
 
+Reach reach_from(const Json& value, const std::string& where) {
+  constexpr auto keys = [] {
+    std::array<std::string_view, reach_members.size()> names;
+    std::ranges::transform(reach_members, names.begin(), [](const auto& member) { return member.first; });
+    return names;
+  }();
+  const JsonObject object(value, where, keys);
+  Reach reach;
+  for (const auto& [name, extent] : reach_members) {
+    if (object.find(name) == nullptr) refuse(where, fmt::format(" has no {}", in_quotes(name)));
+    object.read(name, 1, reach.*extent);
+  }
+  return reach;
+}
+
 KernelFigures kernel_from(const Json& value, const std::string& where) {
   static constexpr std::array<std::string_view, 6> keys{"id", "name", "dtype", "arithmetic", "claims", "drawn"};
   const JsonObject object(value, where, keys);
@@ -97,9 +112,9 @@ KernelFigures kernel_from(const Json& value, const std::string& where) {
 }
 
 SubjectFigures subject_from(const Json& value, const std::string& where) {
-  static constexpr std::array<std::string_view, 10> keys{"kernel",    "dtype",  "property",          "verdict",
-                                                         "cases",     "judged", "worst_utilisation", "worst_k",
-                                                         "histogram", "octaves"};
+  static constexpr std::array<std::string_view, 11> keys{
+      "kernel",  "dtype",     "property", "verdict", "cases", "judged", "worst_utilisation",
+      "worst_k", "histogram", "octaves",  "reach"};
   const JsonObject object(value, where, keys);
   SubjectFigures figures;
   object.read("kernel", figures.subject.kernel);
@@ -140,6 +155,7 @@ SubjectFigures subject_from(const Json& value, const std::string& where) {
     figures.octaves[static_cast<int>(numbers[0])] = {static_cast<LogCode>(numbers[1]),
                                                      static_cast<LogCode>(numbers[2])};
   });
+  if (const Json* reach = object.find("reach")) figures.reach = reach_from(*reach, object.path("reach"));
   if (figures.judged > figures.cases) refuse(where, ": more cases are judged than there are");
   return figures;
 }
@@ -198,7 +214,8 @@ Figures figures_of(const Summary& summary, const Journal& journal) {
                                   .worst_utilisation = tally.worst_utilisation,
                                   .worst_k = tally.worst_k,
                                   .histogram = tally.histogram,
-                                  .octaves = tally.errors.octaves});
+                                  .octaves = tally.errors.octaves,
+                                  .reach = tally.reach});
     }
   }
   std::ranges::sort(figures.subjects, {}, [](const SubjectFigures& one) -> const Subject& { return one.subject; });
@@ -236,6 +253,7 @@ void write_figures(JsonWriter& json, const Figures& figures) {
         json.begin_array().value(exponent).value(scaled.error).value(scaled.allowed).end_array();
       json.end_array();
     }
+    if (one.reach) write_reach(json.key("reach"), *one.reach);
     json.end_object();
   }
   json.end_array();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ struct SubjectFigures {
   std::int64_t worst_k = -1;
   std::array<std::int64_t, 64> histogram{};  ///< of judged cases, as Tally
   std::map<int, ScaledError> octaves{};      ///< as ErrorTable; empty where no errors were measured
+  std::optional<Reach> reach{};              ///< as Tally
 };
 
 struct Figures {

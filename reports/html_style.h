@@ -56,7 +56,7 @@ section, article, details { scroll-margin-top: 3.5rem; }
 .bits { margin-top: .8rem; }
 .tables { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start; margin: .6rem 0 1rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
-.figure { font-variant-numeric: tabular-nums; color: var(--soft); } .none { color: var(--soft); font-size: .85rem; }
+.figure, .reach { font-variant-numeric: tabular-nums; color: var(--soft); } .reach { font-size: .8rem; } .none { color: var(--soft); font-size: .85rem; }
 .badge { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .85rem; font-weight: 600; white-space: nowrap; }
 .badge.held { color: var(--held); background: var(--held-bg); } .badge.violated { color: var(--violated); background: var(--violated-bg); }
 .badge.inconclusive { color: var(--inconclusive); background: var(--inconclusive-bg); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 
+#include "reach_text.h"
 #include "run_folder.h"
 #include "text.h"
 #include "version.h"
@@ -26,7 +27,8 @@ struct Suite {
   std::string name;
   std::vector<std::pair<std::string, std::string>> properties;
   std::string cases;
-  std::string time;  ///< in seconds; empty: unknown
+  std::string time;      ///< in seconds; empty: unknown
+  std::string output{};  ///< of the tests that are added from here on; empty: they have none
   std::int64_t tests = 0, failures = 0, errors = 0, skipped = 0;
 
   /// `element`: "failure", "error", "skipped", or empty for what is as it should be.
@@ -36,8 +38,10 @@ struct Suite {
     // A suite's time is that of its first test: only of a whole run it is known.
     cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"{}", xml_escaped(class_name), xml_escaped(test),
                          tests == 1 ? time_attribute(time) : "");
+    const std::string said =
+        output.empty() ? "" : fmt::format("      <system-out>{}</system-out>\n", xml_escaped(output));
     if (element.empty()) {
-      cases += "/>\n";
+      cases += said.empty() ? "/>\n" : fmt::format(">\n{}    </testcase>\n", said);
       return;
     }
     (element == "failure" ? failures : element == "error" ? errors : skipped) += 1;
@@ -46,7 +50,7 @@ struct Suite {
     // Readers know no type of what is skipped.
     if (!type.empty()) cases += fmt::format(" type=\"{}\"", xml_escaped(type));
     cases += body.empty() ? "/>\n" : fmt::format(">{}</{}>\n", xml_escaped(body), element);
-    cases += "    </testcase>\n";
+    cases += said + "    </testcase>\n";
   }
 };
 
@@ -110,6 +114,8 @@ std::string body_of(const PropertySummary& property, const std::string& folder, 
 void add_property(Suite& suite, const std::string& class_name, const PropertySummary& property, Outcome counted,
                   const Summary& summary, const std::string& folder, const Judgement& judgement) {
   const Tally& tally = property.tally;
+  const std::string reach = reach_text(tally);
+  suite.output = reach.empty() ? "" : "judged against the exact answer up to " + reach;
   if (counted == Outcome::violated) {
     const bool saved = !property.findings.empty() && property.findings.front().verdict.outcome == Outcome::violated;
     suite.add(class_name, property.name, "failure", saved ? property.findings.front().kind() : "violated",
@@ -197,6 +203,7 @@ std::string to_junit(const Summary& summary, const Journal& journal, const std::
     const std::string& name = same_names[{kernel.name, kernel.dtype}] > 1 ? kernel.id : kernel.name;
     Suite suite{.name = name + " " + kernel.dtype, .properties = {}, .cases = {}, .time = {}};
     suite.properties = {{"kernel", kernel.id}, {"dtype", kernel.dtype}};
+    if (const std::string reach = reach_text(kernel); !reach.empty()) suite.properties.emplace_back("reach", reach);
     for (const KernelExplanation& one : kernel.explanations) suite.properties.emplace_back("explained", one.text);
     for (std::size_t j = 0; j < kernel.properties.size(); ++j)
       add_property(suite, name + "." + kernel.dtype, kernel.properties[j], counted.kernels[i].properties[j].verdict,

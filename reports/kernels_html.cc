@@ -6,6 +6,7 @@
 #include "drawn_html.h"
 #include "html_elements.h"
 #include "html_sections.h"
+#include "reach_text.h"
 #include "text.h"
 
 namespace attest {
@@ -74,6 +75,8 @@ std::string kernel_section(const KernelSummary& kernel, bool open) {
       anchor_of(kernel), tags(kernel_words(kernel), "", ""), open ? " open" : "", escaped(kernel.name),
       escaped(kernel.dtype), badge(kernel.verdict));
   if (kernel.name != kernel.id) html += fmt::format("<p class=\"note\"><code>{}</code></p>", escaped(kernel.id));
+  if (const std::string reach = reach_text(kernel); !reach.empty())
+    html += fmt::format("<p class=\"note\">Reach: {} ({}).</p>", reach, reach_explained);
   std::string rows;
   std::int64_t skipped = 0;
   for (const PropertySummary& property : kernel.properties) {
@@ -88,8 +91,9 @@ std::string kernel_section(const KernelSummary& kernel, bool open) {
     for (const std::int64_t count :
          {tally.cases(), tally.held, tally.violated, tally.skipped, tally.excused, tally.inconclusive})
       rows += number_cell(count);
+    const std::string reach = reach_text(tally);
     rows += number_cell(worst_text(tally)) + number_cell(quantile_text(tally, 0.99)) +
-            number_cell(quantile_text(tally, 0.5)) + "</tr>";
+            number_cell(quantile_text(tally, 0.5)) + fmt::format("<td>{}</td></tr>", reach.empty() ? "–" : reach);
   }
   html += table_html(fmt::format("Properties of {} in {}", kernel.name, kernel.dtype),
                      {{"property"},
@@ -102,7 +106,8 @@ std::string kernel_section(const KernelSummary& kernel, bool open) {
                       {"inconclusive", true},
                       {"worst", true},
                       {"p99", true},
-                      {"p50", true}},
+                      {"p50", true},
+                      {"reach"}},
                      rows, "plain");
   if (skipped > 0) {
     html += fmt::format(

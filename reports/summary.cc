@@ -98,6 +98,20 @@ std::int64_t KernelSummary::judged() const {
   return count;
 }
 
+std::optional<Reach> KernelSummary::reach() const {
+  std::optional<Reach> all;
+  for (const PropertySummary& property : properties) {
+    if (!property.tally.reach) continue;
+    if (!all) all.emplace();
+    all->merge(*property.tally.reach);
+  }
+  return all;
+}
+
+bool KernelSummary::reach_unknown() const {
+  return !reach() && std::ranges::any_of(properties, [](const PropertySummary& p) { return p.tally.reach_unknown(); });
+}
+
 std::int64_t KernelSummary::bits_compared() const {
   return std::ranges::count_if(properties, [](const PropertySummary& p) { return p.tally.bits_compared > 0; });
 }
@@ -214,6 +228,12 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
 
 namespace {
 
+/// Nothing where nothing was held against the exact answer.
+void add_reach(JsonWriter& json, const std::optional<Reach>& reach, bool unknown) {
+  if (reach) write_reach(json.key("reach"), *reach);
+  if (unknown) json.member("reach", "unknown");
+}
+
 void write_drawn_totals(JsonWriter& json, const Summary& summary) {
   const DrawnTotals totals = summary.drawn();
   if (totals.run.counts.empty()) return;
@@ -254,7 +274,9 @@ std::string to_json(const Summary& summary) {
   json.key("kernels").begin_array();
   for (const KernelSummary& kernel : summary.kernels) {
     json.begin_object().member("name", kernel.name).member("id", kernel.id).member("dtype", kernel.dtype);
-    json.member("verdict", name_of(kernel.verdict)).key("properties").begin_array();
+    json.member("verdict", name_of(kernel.verdict));
+    add_reach(json, kernel.reach(), kernel.reach_unknown());
+    json.key("properties").begin_array();
     for (const PropertySummary& property : kernel.properties) {
       const Tally& tally = property.tally;
       json.begin_object()
@@ -271,6 +293,7 @@ std::string to_json(const Summary& summary) {
           .member("utilisation", tally.worst_utilisation)
           .member("case", property.worst_case);
       json.end_object().member("reason", property.reason);
+      add_reach(json, tally.reach, tally.reach_unknown());
       if (tally.bits_compared > 0) {
         json.key("bits")
             .begin_object()

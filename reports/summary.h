@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct KernelSummary {
   [[nodiscard]] std::int64_t cases() const;
   [[nodiscard]] std::int64_t judged() const;
   [[nodiscard]] std::int64_t excused() const;
+  /// How far the kernel was held against the exact answer, over all properties: as Tally's.
+  [[nodiscard]] std::optional<Reach> reach() const;
+  [[nodiscard]] bool reach_unknown() const;
   /// Properties that compared bits without a claim.
   [[nodiscard]] std::int64_t bits_compared() const;
   /// Of those, how many found no bit that differs.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "reach_text.h"
 #include "run_folder.h"
 #include "text.h"
 #include "tolerance.h"
@@ -166,20 +167,24 @@ void add_kernels(Page& page, const Summary& summary, const Journal& journal) {
     const auto tolerance = tolerances.find({kernel->id, kernel->dtype});
     // Of a kernel that is wrong they would be what its mistakes leave.
     const bool measured = tolerance != tolerances.end() && kernel->verdict != Outcome::violated;
+    const std::string reach = reach_text(*kernel);
     const char* const few = measured && !tolerance->second.caution().empty() ? " ?" : "";
-    rows.push_back(fmt::format("| {} | {} {} | {} | {} | {} | {} | {} | {} |\n", name_in(*kernel, /*in_table=*/true),
-                               sign_of(kernel->verdict), name_of(kernel->verdict), kernel->judged(), kernel->excused(),
+    rows.push_back(fmt::format("| {} | {} {} | {} | {} | {} | {} | {} | {} | {} |\n",
+                               name_in(*kernel, /*in_table=*/true), sign_of(kernel->verdict), name_of(kernel->verdict),
+                               kernel->judged(), kernel->excused(),
                                worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation),
-                               worst == nullptr ? "" : code_span(worst->name, true),
+                               worst == nullptr ? "" : code_span(worst->name, true), reach.empty() ? "–" : reach,
                                measured ? short_number(tolerance->second.tolerance.atol) + few : "–",
                                measured ? short_number(tolerance->second.tolerance.rtol) + few : "–"));
   }
   page.section(
       "Kernels", share_of_kernels, "rows",
       "Worst: the largest error as a share of the proved bound; at most 1 is held. atol and rtol: twice what would "
-      "have accepted every right answer of this run to ordinary inputs; ? where these were too few to rely on.\n\n"
-      "| kernel | dtype | verdict | judged | excused | worst | of | atol | rtol |\n"
-      "|---|---|---|--:|--:|--:|---|--:|--:|\n",
+      "have accepted every right answer of this run to ordinary inputs; ? where these were too few to rely on. "
+      "Reach: " +
+          std::string(reach_explained) +
+          ".\n\n| kernel | dtype | verdict | judged | excused | worst | of | reach | atol | rtol |\n"
+          "|---|---|---|--:|--:|--:|---|---|--:|--:|\n",
       rows);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "progress.h"
+#include "reach_text.h"
 #include "text.h"
 
 namespace attest {
@@ -67,8 +68,8 @@ std::string table_of(const Summary& summary) {
   if (rows.size() == 1)
     return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
   const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
-  return title + columns(rows, {false, false, false, true, true, true, true, false}) + (notes.empty() ? "" : "\n") +
-         first_lines(notes);
+  return title + columns(rows, {false, false, false, true, true, true, true, false}) + reach_lines(summary) +
+         (notes.empty() ? "" : "\n") + first_lines(notes);
 }
 
 std::string skipped_text(const Summary& summary) {

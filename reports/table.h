@@ -9,8 +9,8 @@
 namespace attest {
 
 /// A row per kernel and dtype: verdict, judged and excused cases, of how many laws about bits that it does not claim it
-/// found every bit the same, worst utilisation and its property; then a line for each
-/// property that was violated, inconclusive, or skipped whole, with the reason.
+/// found every bit the same, worst utilisation and its property; how far they were held against the exact answer
+/// (reach_lines); then a line for each property that was violated, inconclusive, or skipped whole, with the reason.
 [[nodiscard]] std::string table_of(const Summary& summary);
 
 /// A line for each kernel and dtype some of whose cases were skipped: how many, and the commonest reason with its

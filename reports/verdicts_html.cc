@@ -11,6 +11,7 @@
 #include "html_elements.h"
 #include "html_sections.h"
 #include "property.h"
+#include "reach_text.h"
 #include "text.h"
 
 namespace attest {
@@ -78,7 +79,9 @@ std::string strip(const Summary& summary) {
   std::string html =
       "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict by kernel and dtype; beside it the worst "
       "utilisation, error over "
-      "the proved allowed error, which is held up to 1</caption>"
+      "the proved allowed error, which is held up to 1; below it " +
+      std::string(reach_explained) +
+      "</caption>"
       "<thead><tr><th scope=\"col\">kernel</th>";
   for (const std::string& dtype : dtypes) html += fmt::format("<th scope=\"col\">{}</th>", escaped(dtype));
   html += "</tr></thead><tbody>";
@@ -96,8 +99,11 @@ std::string strip(const Summary& summary) {
       }
       const KernelSummary& kernel = *cell->second;
       const PropertySummary* worst = kernel.worst();
-      html += fmt::format("<td><a href=\"#{}\">{}</a> <span class=\"figure\">{}</span></td>", anchor_of(kernel),
-                          badge(kernel.verdict), worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation));
+      const std::string reach = reach_text(kernel);
+      html += fmt::format(
+          "<td><a href=\"#{}\">{}</a> <span class=\"figure\">{}</span>{}</td>", anchor_of(kernel),
+          badge(kernel.verdict), worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation),
+          kernel.judged() == 0 ? "" : fmt::format("<br><span class=\"reach\">{}</span>", reach.empty() ? "–" : reach));
     }
     html += "</tr>";
   }

@@ -42,6 +42,8 @@ Verdict verdict_of(std::int64_t k) {
   verdict.level = static_cast<int>(k % 3) + 1;
   verdict.bits_compared = 2 + k % 7;
   verdict.bits_agreed = verdict.bits_compared - k % 2;
+  if (k % 3 != 1)
+    verdict.reach = Reach{k % 7 + 1, k * 37 % 101 + 1, k % 5 + 1, k % 11 + 1, k % 4 + 1, k % 2 + 1, k % 3 + 1};
   if (k % 11 == 0) verdict = {.outcome = Outcome::skipped, .reason = fmt::format("has {} keys; max_keys is 4", k)};
   if (k % 97 == 5) {
     verdict = {.outcome = Outcome::violated,
@@ -188,6 +190,56 @@ TEST(Tally, CountsWhatWasDrawnForJudgedCasesAlone) {
   EXPECT_EQ(tally.drawn_of("mask:padding mask:whole-row mask:none"), 2);
   EXPECT_EQ(tally.drawn_of("bits:largest"), 0);
   EXPECT_EQ(tally.drawn_of("bits:zero"), 2);
+}
+
+TEST(Tally, ReachesAsFarAsTheOracleJudgedEachExtentByItself) {
+  Tally tally;
+  tally.add(0, {.level = 1, .reach = Reach{1, 8192, 16, 8, 1, 1, 1}});
+  tally.add(1, {.outcome = Outcome::violated, .utilisation = 2, .level = 1, .reach = Reach{320, 64, 4, 4, 8, 2, 1}});
+  EXPECT_EQ(tally.reach, (Reach{320, 8192, 16, 8, 8, 2, 1}));
+  // Judged by a law alone, or not at all.
+  const Reach far{1000, 10000, 512, 512, 64, 64, 64};
+  tally.add(2, {});
+  for (const Outcome outcome : {Outcome::skipped, Outcome::excused, Outcome::inconclusive})
+    tally.add(3, {.outcome = outcome, .level = 3, .reason = "no", .reach = far});
+  EXPECT_EQ(tally.reach, (Reach{320, 8192, 16, 8, 8, 2, 1}));
+  EXPECT_FALSE(tally.reach_unknown());
+  Tally laws;
+  laws.add(0, {});
+  EXPECT_FALSE(laws.reach.has_value());
+  EXPECT_FALSE(laws.reach_unknown());
+}
+
+TEST(Journal, KeepsTheReachAndKnowsNoneFromBeforeItWasKept) {
+  const Journal journal = run_in_order({0, 1}, {}, 100);
+  const std::string text = to_text(journal);
+  const Journal read = parse_journal(text, "text");
+  ASSERT_TRUE(read.batches[0].tally.reach.has_value());
+  EXPECT_EQ(read.batches[0].tally, journal.batches[0].tally);
+  EXPECT_EQ(to_text(read), text);
+  const std::string_view member = "\"reach\":{\"M\":";
+  for (const std::string_view to : {"\"reach\":{\"M\":0,\"M\":", "\"reach\":{\"M\":-",
+                                    "\"reach\":{\"M\":1,\"K\":", "\"reach\":{\"K\":", "\"reach\":7,\"x\":{\"M\":"}) {
+    std::string broken = text;
+    ASSERT_NE(broken.find(member), std::string::npos);
+    broken.replace(broken.find(member), member.size(), to);
+    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line"), std::string::npos) << to;
+  }
+  const auto batch = [](const std::string& counts, const std::string& rest) {
+    return to_line(RunRecord{}) + R"({"kind":"batch","property":"p","kernel":"k","dtype":"f32","first":0,"last":64,)" +
+           counts + R"("violated":0,"excused":0,"inconclusive":0,"worst":0.5,"worst_k":3,)" + rest + "}\n";
+  };
+  const std::string oracle = R"("level":[0,63,0,0],"histogram":[[51,63]],"reasons":{"skipped: no":1})";
+  const Tally old = parse_journal(batch(R"("held":63,"skipped":1,)", oracle), "old").batches.at(0).tally;
+  EXPECT_FALSE(old.reach.has_value());
+  EXPECT_TRUE(old.reach_unknown());
+  // What judged nothing reached nothing.
+  const std::string none = R"("level":[0,0,0,0],"histogram":[],"reasons":{"skipped: no":64},"reach":)"
+                           R"({"M":1,"N":1,"dk":1,"dv":1,"heads":1,"kv_heads":1,"batch":1})";
+  EXPECT_NE(error_of([&] {
+              (void)parse_journal(batch(R"("held":0,"skipped":64,)", none), "j");
+            }).find("j, line 2: has a \"reach\", but judged no case"),
+            std::string::npos);
 }
 
 TEST(Journal, KeepsWhatWasDrawnAndTheBitsThatAgreed) {

@@ -66,6 +66,14 @@ TEST(judge, refuses_what_is_not_finite_at_every_level) {
   EXPECT_EQ(judge(c, 2.00001).outcome, Outcome::violated);
 }
 
+TEST(judge, says_of_what_extents_a_case_was_that_it_judged) {
+  const Reach reach{.queries = 1, .keys = 3, .dk = 1, .dv = 1, .heads = 1, .kv_heads = 1, .batch = 1};
+  EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 0, 0}, {1, 3, 5}), 3).reach, reach);
+  EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 0, 0}, {1, 3, 5}), 4).reach, reach);
+  // Nothing of it was: a row that sees no key.
+  EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 0}, {1, 3}, {-infinity, -infinity}), 3).reach, std::nullopt);
+}
+
 TEST(judge, takes_both_zeros_for_zero) {
   const Case c = row_of(DType::f32, 1, {0, 1}, {0, 0});
   EXPECT_EQ(judge(c, 0.0).outcome, Outcome::held);

@@ -112,6 +112,11 @@ enum class Slip : std::uint8_t {
   blocks_exchanged,
   // indices and layouts
   index_wraps,
+  // from some number of keys on
+  long_rows_half_again,
+  last_key_of_long_rows,
+  second_tile_skipped,
+  partial_tile_of_long_rows,
   strides_ignored,
   value_strides_of_keys,
   value_width_of_keys,

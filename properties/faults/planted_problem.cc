@@ -231,7 +231,13 @@ class Problem {
     attend(row_at(b, h, i, lse));
     if (is(Slip::phantom_key) && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
     if (is(Slip::page_past_the_end) && keys_ % 8 == 7) add_next_key(b, h, i, lse);
-    if (is(Slip::last_key_of_a_residue) && keys_ > 8 && keys_ % 8 == 1) leave_last_out(b, h, i, lse);
+    if (is(Slip::last_key_of_a_residue) && keys_ > 8 && keys_ % 8 == 1) leave_out(keys_ - 1, keys_, b, h, i, lse);
+    if (is(Slip::last_key_of_long_rows) && keys_ > 512) leave_out(keys_ - 1, keys_, b, h, i, lse);
+    if (is(Slip::partial_tile_of_long_rows) && keys_ > 512) leave_out(keys_ / 128 * 128, keys_, b, h, i, lse);
+    if (is(Slip::second_tile_skipped)) leave_out(256, 512, b, h, i, lse);
+    if (is(Slip::long_rows_half_again) && keys_ > 600) {
+      for (Real& x : w_.out) x *= Real{1.5F};
+    }
     if (is(Slip::future_key_leaks)) leak_future(b, h, i);
   }
 
@@ -272,9 +278,9 @@ class Problem {
     }
   }
 
-  /// Once more without the last key, unless it is the only one.
-  void leave_last_out(std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
-    w_.visible[static_cast<std::size_t>(keys_ - 1)] = 0;
+  /// Once more without keys [first, last), unless there is no other.
+  void leave_out(std::int64_t first, std::int64_t last, std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
+    for (std::int64_t j = first; j < std::min(last, keys_); ++j) w_.visible[static_cast<std::size_t>(j)] = 0;
     if (std::ranges::find(w_.visible, std::uint8_t{1}) != w_.visible.end()) attend(row_at(b, h, i, lse));
   }
 

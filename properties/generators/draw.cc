@@ -8,7 +8,7 @@ namespace attest {
 
 DrawnAttention Draw::attention() {
   const Recipe recipe = attention_recipes(dtype_)(random_.split()).value();
-  return {recipe, random_.split()};
+  return {recipe, random_.split(), k_};
 }
 
 DrawnMultihead Draw::multihead() {

@@ -19,6 +19,9 @@ class DrawnAttention {
   /// keys, 32 to 128 columns, few queries and heads, causal, masked or not. Short cases find more; these tell how large
   /// errors usually are.
   DrawnAttention& sometimes_of_model_size();
+  /// A dozen of the first 100 cases have up to 8192 keys, of scores that differ: they are written out in long_cases.cc.
+  /// What a kernel does from some length on shows in no other.
+  DrawnAttention& long_among_the_first();
   /// No mask, no causal form: Attention(Q, K, V) of the documents.
   DrawnAttention& unmasked();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four
@@ -40,9 +43,10 @@ class DrawnAttention {
 
  private:
   friend class Draw;
-  DrawnAttention(Recipe recipe, rc::Random random) : recipe_(recipe), random_(random) {}
+  DrawnAttention(Recipe recipe, rc::Random random, std::int64_t k) : recipe_(recipe), random_(random), k_(k) {}
   Recipe recipe_;
   rc::Random random_;
+  std::int64_t k_;
 };
 
 class DrawnMultihead {
@@ -69,10 +73,11 @@ class DrawnMultihead {
   Recipe recipe_;
 };
 
-/// Everything drawn from one Draw is a function of (dtype, seed) and the order of the calls.
+/// Everything drawn from one Draw is a function of (dtype, seed, k) and the order of the calls.
 class Draw {
  public:
-  Draw(DType dtype, std::uint64_t seed) : dtype_(dtype), random_(seed) {}
+  /// `k`: which case of its property it is; -1 where it is none of a sequence.
+  Draw(DType dtype, std::uint64_t seed, std::int64_t k = -1) : dtype_(dtype), random_(seed), k_(k) {}
   [[nodiscard]] DType dtype() const { return dtype_; }
   /// softmax(QKᵀ·scale + mask) V of any shape and kind.
   [[nodiscard]] DrawnAttention attention();
@@ -82,6 +87,7 @@ class Draw {
  private:
   DType dtype_;
   rc::Random random_;
+  std::int64_t k_;
 };
 
 }  // namespace attest

@@ -136,6 +136,45 @@ TEST(Compare, WhatIsMissingIsWorse) {
   EXPECT_EQ(said(now), "WORSE mine in f32: does not claim to be \"batch-invariant\" any more\n");
 }
 
+TEST(Compare, AReachThatShrinksIsWorseOnTheSameCasesAndToldOnOthers) {
+  const auto reaching = [](const std::optional<Reach>& reach, int cases = 1000) {
+    SubjectFigures one = drawn(1, cases, 0.1);
+    one.reach = reach;
+    return run_of({one});
+  };
+  const Reach far{320, 8192, 256, 64, 8, 2, 1};
+  const auto with = [&](std::int64_t Reach::* extent, std::int64_t value) {
+    Reach other = far;
+    other.*extent = value;
+    return other;
+  };
+  EXPECT_THAT(compare(reaching(far), reaching(far)).differences, IsEmpty());
+  for (const auto& [name, extent] : reach_members) {
+    if (far.*extent == 1) continue;
+    const Comparison smaller = compare(reaching(far), reaching(with(extent, far.*extent - 1)));
+    ASSERT_EQ(smaller.differences.size(), 1U) << name;
+    EXPECT_EQ(smaller.differences[0].direction, Direction::worse) << name;
+    EXPECT_EQ(smaller.differences[0].what, "coverage");
+    EXPECT_THAT(compare(reaching(with(extent, far.*extent - 1)), reaching(far)).differences, IsEmpty()) << name;
+  }
+  const Figures shorter = reaching(with(&Reach::keys, 512));
+  EXPECT_EQ(
+      compare(reaching(far), shorter).differences.at(0).words,
+      "was judged against the exact answer up to M 320, N 512, dk 256, 8 heads only; in the baseline up to M 320, "
+      "N 8192, dk 256, 8 heads");
+  // Other cases have other extents by chance.
+  Figures other = shorter;
+  other.seed = 2;
+  ASSERT_EQ(compare(reaching(far), other).differences.size(), 1U);
+  EXPECT_EQ(compare(reaching(far), other).differences[0].direction, Direction::neither);
+  other = reaching(with(&Reach::keys, 4096));
+  other.seed = 2;
+  EXPECT_THAT(compare(reaching(far), other).differences, IsEmpty());
+  // Of runs from before it was kept nothing is known.
+  EXPECT_THAT(compare(reaching(std::nullopt), reaching(far)).differences, IsEmpty());
+  EXPECT_THAT(compare(reaching(far), reaching(std::nullopt)).differences, IsEmpty());
+}
+
 TEST(Compare, VerdictsBecomeWorseAwayFromHeld) {
   const std::array order{Outcome::held, Outcome::skipped, Outcome::inconclusive, Outcome::violated};
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -29,6 +29,8 @@ Journal journal_of_a_run() {
       errors->keys = 20, errors->elements = 2, errors->scaled_error = 1.5, errors->scaled_allowed = 40;
       verdict.errors = errors;
     }
+    verdict.level = 1;
+    verdict.reach = Reach{2, 8192 >> k, 64, 32, 8, 4, 1};
     batch.tally.add(k, verdict, "mask:none values:ones");
   }
   batch.tally.skip(3, "why");
@@ -68,6 +70,8 @@ TEST(Figures, AreReadAsTheyWereWritten) {
   EXPECT_EQ(one.worst_k, 3);
   EXPECT_EQ(one.histogram, journal_of_a_run().batches[0].tally.histogram);
   EXPECT_EQ(one.octaves.at(4), (ScaledError{code_of(1.5), code_of(40)}));
+  EXPECT_EQ(one.reach, (Reach{2, 8192, 64, 32, 8, 4, 1}));
+  EXPECT_EQ(figures.subjects[1].reach, std::nullopt);
 }
 
 TEST(Figures, AreTheSameFromARunAndFromItsFile) {
@@ -118,6 +122,9 @@ TEST(Figures, AreRefusedInOneLineWithTheValueAndTheRule) {
               HasSubstr("worst_utilisation"));
   EXPECT_THAT(refusal("\"histogram\":[[0,", "\"histogram\":[[64,"), HasSubstr("begins with a bin, 0 to 63"));
   EXPECT_THAT(refusal("\"octaves\":[[4,", "\"octaves\":[[400,"), HasSubstr("exponent"));
+  EXPECT_THAT(refusal("\"reach\":{\"M\":2,", "\"reach\":{"), HasSubstr("has no \"M\""));
+  EXPECT_THAT(refusal("\"reach\":{\"M\":2,", "\"reach\":{\"M\":0,"), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal("\"reach\":{\"M\":2,", "\"reach\":{\"L\":2,\"M\":2,"), HasSubstr("unknown key \"L\""));
   EXPECT_THAT(refusal("\"mask\":{\"none\":4}", "\"mask\":{\"none\":-4}"), HasSubstr("drawn"));
   // Before there were figures in it.
   EXPECT_THAT(

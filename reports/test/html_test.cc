@@ -89,6 +89,20 @@ TEST(Verdicts, CountWhatWasAskedAndTheCasesBehindIt) {
   EXPECT_THAT(html, HasSubstr("a case was judged for 2 of 3 properties × kernels × dtypes, and 37.0 % of all cases"));
 }
 
+TEST(Verdicts, HaveBesideThemHowFarTheOracleJudged) {
+  Journal journal =
+      journal_of({{{"attention.oracle", "a", "f32"}, tally(3)}, {{"masked.row-shift", "b", "f32"}, tally(3)}});
+  journal.batches[0].tally.reach = Reach{320, 8192, 256, 64, 8, 2, 1};
+  const Summary summary = summarise(journal, "");
+  const std::string verdicts = verdicts_html(summary, ""), kernels = kernels_html(summary);
+  EXPECT_THAT(verdicts, HasSubstr("<span class=\"reach\">M 320, N 8192, dk 256, 8 heads</span>"));
+  EXPECT_THAT(verdicts, HasSubstr("<span class=\"reach\">–</span>"));
+  EXPECT_THAT(verdicts, HasSubstr("each by itself"));
+  EXPECT_THAT(kernels, HasSubstr("Reach: M 320, N 8192, dk 256, 8 heads (the largest M, N, dk"));
+  EXPECT_THAT(kernels, HasSubstr("<td>M 320, N 8192, dk 256, 8 heads</td></tr>"));
+  EXPECT_THAT(kernels, HasSubstr("<td>–</td></tr>"));
+}
+
 TEST(Verdicts, HaveTheSuitesOwnScoreWhereItWasMeasured) {
   const fake::Folder folder;
   EXPECT_EQ(audit_html(""), "");

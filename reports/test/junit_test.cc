@@ -21,9 +21,9 @@ import json, re, sys, xml.etree.ElementTree as tree
 known = {'testsuites': {'name', 'tests', 'failures', 'errors', 'time'},
          'testsuite': {'name', 'tests', 'failures', 'errors', 'skipped', 'timestamp', 'hostname', 'time'},
          'properties': set(), 'property': {'name', 'value'}, 'testcase': {'classname', 'name', 'time'},
-         'failure': {'message', 'type'}, 'error': {'message', 'type'}, 'skipped': {'message'}}
+         'failure': {'message', 'type'}, 'error': {'message', 'type'}, 'skipped': {'message'}, 'system-out': set()}
 inside = {'testsuites': {'testsuite'}, 'testsuite': {'properties', 'testcase'}, 'properties': {'property'},
-          'testcase': {'failure', 'error', 'skipped'}}
+          'testcase': {'failure', 'error', 'skipped', 'system-out'}}
 root = tree.parse(sys.argv[1]).getroot()
 assert root.tag == 'testsuites'
 for element in root.iter():
@@ -38,14 +38,17 @@ for suite in root:
         assert int(suite.get(count)) == sum(len(case.findall(tag)) for case in cases), (suite.get('name'), count)
     assert int(suite.get('tests')) == len(cases)
     for case in cases:
-        assert len(case) <= 1
-        bad = case[0] if len(case) else None
+        tags = [one.tag for one in case]
+        assert len(tags) <= 2 and (len(tags) < 2 or tags[1] == 'system-out'), tags
+        bad = case[0] if len(tags) and tags[0] != 'system-out' else None
         result.append({'suite': suite.get('name'), 'class': case.get('classname'), 'name': case.get('name'),
                        'times': [one.get('time', '') for one in (root, suite, case)],
                        'is': bad.tag if bad is not None else 'passed',
                        'type': bad.get('type', '') if bad is not None else '',
                        'message': bad.get('message') if bad is not None else '',
-                       'body': (bad.text or '') if bad is not None else ''})
+                       'body': (bad.text or '') if bad is not None else '',
+                       'said': case.findtext('system-out', ''),
+                       'properties': {one.get('name'): one.get('value') for one in suite.find('properties')}})
 for count in ('tests', 'failures', 'errors'):
     assert int(root.get(count)) == sum(int(suite.get(count)) for suite in root), count
 json.dump(result, sys.stdout)
@@ -92,6 +95,24 @@ TEST(JUnit, HasATestForEachPropertyOfEachKernelAndDtype) {
   EXPECT_EQ((*test_named(tests, "builtin:good bf16", "attention.oracle"))["is"], "passed");
   EXPECT_EQ((*test_named(tests, "attest", "pytorch:*"))["message"], "did not start: no torch");
   EXPECT_EQ((*test_named(tests, "attest", "run"))["is"], "passed");
+}
+
+TEST(JUnit, SaysBesideEachVerdictHowFarTheOracleJudged) {
+  Journal journal = fake::mixed_journal();
+  for (BatchRecord& batch : journal.batches)
+    if (batch.subject.property == "attention.oracle") batch.tally.reach = Reach{320, 8192, 256, 64, 8, 2, 1};
+  const auto tests = junit_of(journal);
+  const std::string reach = "M 320, N 8192, dk 256, 8 heads";
+  const auto& violated = *test_named(tests, "builtin:bad f32", "attention.oracle");
+  EXPECT_EQ(violated["is"], "failure");
+  EXPECT_EQ(violated["said"], "judged against the exact answer up to " + reach);
+  const auto& held = *test_named(tests, "builtin:good bf16", "attention.oracle");
+  EXPECT_EQ(held["is"], "passed");
+  EXPECT_EQ(held["said"], "judged against the exact answer up to " + reach);
+  EXPECT_EQ(held["properties"]["reach"], reach);
+  EXPECT_EQ((*test_named(tests, "builtin:bad f32", "attention.finite"))["said"], "");
+  const auto laws = junit_of(fake::mixed_journal());
+  EXPECT_FALSE((*test_named(laws, "builtin:bad f32", "attention.oracle"))["properties"].contains("reach"));
 }
 
 TEST(JUnit, HasAFailureOrAnErrorExactlyWhereTheExitStatusIsNotZero) {

@@ -46,13 +46,18 @@ TEST(Markdown, SaysWhatARunAmountsTo) {
   const fake::Folder folder;
   Journal journal = fake::mixed_journal();
   journal.meta.push_back({"note", {{"kernel", "builtin:bad"}, {"text", "prints a lot"}}});
+  ASSERT_EQ(journal.batches.back().subject.kernel, "builtin:good");
+  journal.batches.back().tally.reach = Reach{320, 8192, 256, 64, 8, 2, 1};
   std::filesystem::create_directories(folder / "cases");
   const std::string worst = case_file_name({"attention.oracle", "builtin:good", "bf16"}, "worst");
   std::ofstream(folder / worst) << "a case";
   const std::string text = markdown_of(journal, folder.path().string());
   EXPECT_THAT(text, StartsWith("## ❌ Attest: violated\n"));
-  EXPECT_THAT(text, HasSubstr("| `builtin:bad` | `f32` | ❌ violated | 12 | 0 | 3 | `attention.oracle` | – | – |\n"
-                              "| `builtin:good` | `bf16` | ✅ held | 9 | 0 | 0.25 | `attention.oracle` |"));
+  EXPECT_THAT(text,
+              HasSubstr("| `builtin:bad` | `f32` | ❌ violated | 12 | 0 | 3 | `attention.oracle` | – | – | – |\n"
+                        "| `builtin:good` | `bf16` | ✅ held | 9 | 0 | 0.25 | `attention.oracle` | M 320, N 8192, "
+                        "dk 256, 8 heads |"));
+  EXPECT_THAT(text, HasSubstr("Reach: the largest M, N, dk and number of heads"));
   EXPECT_THAT(text, HasSubstr("❌ `builtin:bad` in `f32` violates `attention.oracle`, 2 of 5 cases: "
                               "`out[0] = 2; accepted is [0, 1]`\n\n```sh\nattest replay " +
                               folder.path().string() + "/cases/k7.safetensors\n```\n"));

@@ -139,6 +139,48 @@ TEST(Table, SaysWhatWasFoundInOneRowPerKernelAndDtype) {
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
 }
 
+/// A batch of one case that the oracle judged.
+std::pair<Subject, Tally> judged_at(const std::string& kernel, const std::string& dtype, const Reach& reach) {
+  Tally one;
+  one.add(0, {.level = 1, .reach = reach});
+  return {{"attention.oracle", kernel, dtype}, one};
+}
+
+TEST(Reach, StandsBesideEveryVerdictOfTheTerminalAndTheJson) {
+  const Reach far{320, 8192, 256, 64, 8, 2, 1}, near{4, 128, 64, 64, 1, 1, 1};
+  const auto text = [](const Journal& journal) { return table_of(summarise(journal, "")); };
+  const auto has = [](const std::string& whole, const std::string& part) {
+    EXPECT_NE(whole.find(part), std::string::npos) << part << " is not in\n" << whole;
+  };
+  // One line where all are alike, of 80 columns at most.
+  const std::string line = "judged against the exact answer up to M 320, N 8192, dk 256, 8 heads\n";
+  EXPECT_LE(line.size(), 80U);
+  has(text(journal_of({judged_at("builtin:a", "f32", far), judged_at("builtin:a", "f16", far)})), "\n" + line);
+  // Of properties of one kernel each extent is the largest by itself.
+  Journal both = journal_of({judged_at("builtin:a", "f32", {4, 8192, 64, 64, 1, 1, 1}),
+                             judged_at("builtin:a", "f32", {320, 64, 256, 64, 8, 2, 1})});
+  both.batches[1].subject.property = "attention.repeatable";
+  has(text(both), "\n" + line);
+  const std::string two = text(journal_of({judged_at("builtin:a", "f32", far),
+                                           judged_at("builtin:b", "f32", near),
+                                           {{"masked.row-shift", "builtin:c", "f32"}, tally(3, 0, 0, 0, 0)}}));
+  has(two, "builtin:a f32: " + line);
+  has(two, "builtin:b f32: judged against the exact answer up to M 4, N 128, dk 64, 1 head\n");
+  has(two, "builtin:c f32: nothing was judged against the exact answer\n");
+  Journal old = journal_of({judged_at("builtin:a", "f32", far)});
+  old.batches[0].tally.reach.reset();
+  has(text(old), "\nhow far it was judged against the exact answer is unknown");
+
+  both.batches.push_back({{"masked.row-shift", "builtin:a", "f32"}, 0, 3, {}, tally(3, 0, 0, 0, 0)});
+  const auto json = nlohmann::json::parse(to_json(summarise(both, "")));
+  const auto& kernel = json["kernels"][0];
+  EXPECT_EQ(kernel["reach"].dump(), R"({"M":320,"N":8192,"batch":1,"dk":256,"dv":64,"heads":8,"kv_heads":2})");
+  EXPECT_EQ(kernel["properties"][0]["reach"]["N"], 8192);
+  EXPECT_EQ(kernel["properties"][1]["reach"]["N"], 64);
+  EXPECT_FALSE(kernel["properties"][2].contains("reach"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(summarise(old, "")))["kernels"][0]["reach"], "unknown");
+}
+
 TEST(Table, NamesTheWorstUtilisationOfRoundingAndNotOfADraw) {
   Tally drawn;
   drawn.add(0, {.utilisation = 0.75});

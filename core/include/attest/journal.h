@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attest/bit_classes.h"
@@ -82,6 +83,9 @@ struct Tally {
   DrawnCounts drawn;
   /// Of judged cases whose errors were measured; empty in journals of before they were.
   ErrorTable errors;
+  /// Of held and violated cases, as in Verdict: how far the kernel was held against the exact answer. Nothing where it
+  /// never was, and in journals of before it was kept (reach_unknown).
+  std::optional<Reach> reach;
 
   /// `kinds`: the generator's words for the case, a space between two.
   void add(std::int64_t k, const Verdict& verdict, std::string_view kinds = {}, BitClasses bits = 0);
@@ -94,6 +98,8 @@ struct Tally {
   [[nodiscard]] std::int64_t cases() const { return held + violated + skipped + excused + inconclusive; }
   /// Cases that were held or violated.
   [[nodiscard]] std::int64_t judged() const { return held + violated; }
+  /// The oracle judged cases, and the journal does not say of what extents: one of before.
+  [[nodiscard]] bool reach_unknown() const { return !reach && level[1] + level[2] + level[3] > 0; }
   /// An upper bound of the quantile (0 < fraction <= 1) of the judged cases' utilisation: the edge of its bin, or the
   /// worst where that is less. 0 without judged cases.
   [[nodiscard]] double quantile(double fraction) const;
@@ -195,6 +201,18 @@ struct Journal {
   /// The last "end" says it was interrupted.
   [[nodiscard]] bool interrupted() const;
 };
+
+/// The members of a Reach under the names that the contract gives them, in the order in which they are written.
+inline constexpr std::array<std::pair<std::string_view, std::int64_t Reach::*>, 7> reach_members{
+    {{"M", &Reach::queries},
+     {"N", &Reach::keys},
+     {"dk", &Reach::dk},
+     {"dv", &Reach::dv},
+     {"heads", &Reach::heads},
+     {"kv_heads", &Reach::kv_heads},
+     {"batch", &Reach::batch}}};
+/// Writes it as {"M": 320, "N": 8192, …}.
+void write_reach(JsonWriter& json, const Reach& reach);
 
 /// Writes the counts as {"group": {"kind": 3, …}, …}.
 void write_drawn(JsonWriter& json, const DrawnCounts& drawn);

@@ -38,6 +38,20 @@ struct Alarm {
   [[nodiscard]] bool operator==(const Alarm&) const = default;
 };
 
+/// The extents of a case that the oracle judged, or of several the largest of each by itself: no one case need have had
+/// them all. Merging is associative and commutative.
+struct Reach {
+  std::int64_t queries = 0, keys = 0, dk = 0, dv = 0, heads = 0, kv_heads = 0, batch = 0;
+
+  void merge(const Reach& other) {
+    queries = std::max(queries, other.queries), keys = std::max(keys, other.keys);
+    dk = std::max(dk, other.dk), dv = std::max(dv, other.dv);
+    heads = std::max(heads, other.heads), kv_heads = std::max(kv_heads, other.kv_heads);
+    batch = std::max(batch, other.batch);
+  }
+  [[nodiscard]] bool operator==(const Reach&) const = default;
+};
+
 /// How a kernel violated what was asked of it. Shrinking keeps it, and findings are sorted by it.
 enum class Violation {
   none,        ///< the verdict is another than violated
@@ -83,6 +97,9 @@ struct Verdict {
   /// The elements of outputs that a violated verdict is about: two that a law found too far apart, or one that is off
   /// by itself; a side that is more than one element (a sum over heads) is not among them.
   std::vector<ComparedElement> compared{};
+  /// Of what the oracle judged: an element of an output was held or violated against the certified exact answer.
+  /// Nothing where a law compared outputs with each other, or with less than the exact answer.
+  std::optional<Reach> reach{};
 };
 
 }  // namespace attest

@@ -120,6 +120,13 @@ void take_drawn(Tally& tally, const dom::object& groups) {
   }
 }
 
+Reach reach_of(Members members) {
+  Reach reach;
+  for (const auto& [name, extent] : reach_members) reach.*extent = members.integer(name, /*least=*/1);
+  members.finish();
+  return reach;
+}
+
 std::pair<dom::element, dom::element> pair_of(const dom::element& value, const char* rule) {
   dom::array pair;
   if (value.get(pair) != simdjson::SUCCESS || pair.size() != 2) throw BadLine(rule);
@@ -154,6 +161,10 @@ Tally take_tally(Members& members) {
   }
   if (members.has("drawn")) take_drawn(tally, members.object("drawn"));
   if (members.has("errors")) tally.errors = read_errors(Members(members.object("errors")));
+  if (members.has("reach")) {
+    tally.reach = reach_of(Members(members.object("reach")));
+    if (tally.judged() == 0) throw BadLine("has a \"reach\", but judged no case");
+  }
   if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;
 }

@@ -42,6 +42,7 @@ void write_tally(JsonWriter& json, const Tally& tally) {
     json.key("same_bits").begin_array().value(tally.bits_agreed).value(tally.bits_compared).end_array();
   if (!tally.drawn.empty()) write_drawn(json.key("drawn"), tally.drawn);
   if (!tally.errors.empty()) write_errors(json.key("errors"), tally.errors);
+  if (tally.reach) write_reach(json.key("reach"), *tally.reach);
   if (!tally.alarm) return;
   json.key("alarm")
       .begin_object()
@@ -82,6 +83,12 @@ void write_drawn(JsonWriter& json, const DrawnCounts& drawn) {
     json.member(std::string_view(word).substr(std::min(colon + 1, word.size())), cases);
   }
   if (!open.empty()) json.end_object();
+  json.end_object();
+}
+
+void write_reach(JsonWriter& json, const Reach& reach) {
+  json.begin_object();
+  for (const auto& [name, extent] : reach_members) json.member(name, reach.*extent);
   json.end_object();
 }
 

@@ -83,6 +83,12 @@ void count(DrawnCounts& counts, std::string_view word) {
   }
 }
 
+void take_reach(std::optional<Reach>& reach, const std::optional<Reach>& other) {
+  if (!other) return;
+  if (!reach) reach.emplace();
+  reach->merge(*other);
+}
+
 /// "bits:zero", … by class.
 const std::array<std::string, static_cast<std::size_t>(BitClass::count)>& bit_words() {
   static const auto words = [] {
@@ -142,6 +148,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
   ++histogram[bin_of(utilisation)];
   bits_agreed += verdict.bits_agreed;
   bits_compared += verdict.bits_compared;
+  take_reach(reach, verdict.reach);
   if (verdict.errors && verdict.errors->elements > 0) errors.add(k, *verdict.errors, kinds);
   for_each_word(kinds, [&](std::string_view word) {
     if (word.find(':') != std::string_view::npos) count(drawn, word);
@@ -184,6 +191,7 @@ void Tally::merge(const Tally& other) {
   bits_compared += other.bits_compared;
   add_counts(drawn, other.drawn);
   errors.merge(other.errors);
+  take_reach(reach, other.reach);
   if (!other.alarm) return;
   if (!alarm) alarm.emplace();
   alarm->merge(*other.alarm);

@@ -95,7 +95,7 @@ detail::Decision decide(RowOracle& oracle, double allowed_at_first, const Oracle
 
 Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
                         const OracleOptions& options) {
-  detail::CaseTally tally(c.out_shape());
+  detail::CaseTally tally(c);
   const bool alarmed = options.alarm_probability > 0;
   if (alarmed) tally.raise_alarms();
   std::optional<detail::ErrorMeter> meter;

@@ -11,7 +11,7 @@ namespace attest {
 
 Verdict judge_multihead(const Case& c, const Tensor& out, const Arithmetic& arithmetic, const OracleOptions& options) {
   detail::free_flint_caches_at_thread_end();
-  detail::CaseTally tally(c.out_shape());
+  detail::CaseTally tally(c);
   const std::int64_t batch = c.out_shape()[0], per_entry = c.out_shape()[1] * c.out_shape()[2];
   detail::MultiheadProblem problem(c, arithmetic, options.ignores_dead_values);
   for (std::int64_t b = 0; b < batch; ++b) {

@@ -18,7 +18,23 @@ double utilisation_of(double error, double allowed) {
   return ratio >= 0 ? ratio : std::numeric_limits<double>::infinity();
 }
 
+Reach reach_of(const Case& c) {
+  const Shape &q = c.q().shape(), &k = c.k().shape(), &v = c.v().shape();
+  if (c.operation == Operation::attention)
+    return {.queries = q[2], .keys = k[2], .dk = q[3], .dv = v[3], .heads = q[1], .kv_heads = k[1], .batch = q[0]};
+  const std::int64_t heads = c.heads;
+  return {.queries = q[1],
+          .keys = k[1],
+          .dk = c[Slot::w_q].shape()[1] / heads,
+          .dv = c[Slot::w_v].shape()[1] / heads,
+          .heads = heads,
+          .kv_heads = heads,
+          .batch = q[0]};
+}
+
 }  // namespace
+
+CaseTally::CaseTally(const Case& c) : shape_(c.out_shape()), reach_(reach_of(c)) {}
 
 void CaseTally::not_finite(std::int64_t element, double found, double exact, double allowed, int level) {
   Decision d;
@@ -77,6 +93,7 @@ Verdict CaseTally::verdict() const {
   Verdict v;
   v.level = level_;
   v.alarm = alarm_;
+  if (held_ + violated_ > 0) v.reach = reach_;
   const auto describe = [&](const Worst& worst) {
     v.utilisation = std::max(0.0, worst.utilisation);
     v.error = worst.decision.error;

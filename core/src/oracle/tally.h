@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "attest/case.h"
 #include "attest/error_alarm.h"
 #include "attest/error_bound.h"
 #include "attest/tensor.h"
@@ -23,7 +24,7 @@ struct Decision {
 /// Collects decisions; the worst one is described in the verdict. Elements are flat indices into out, -1 - row the lse.
 class CaseTally {
  public:
-  explicit CaseTally(const Shape& out) : shape_(out) {}
+  explicit CaseTally(const Case& c);
   void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
   void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
   void add(std::int64_t element, double found, double exact, const Decision& decision);
@@ -43,6 +44,7 @@ class CaseTally {
   [[nodiscard]] std::string place_of(std::int64_t element) const;
 
   Shape shape_;
+  Reach reach_;
   std::int64_t held_ = 0, violated_ = 0, inconclusive_ = 0;
   std::array<std::int64_t, 8> excused_{};
   int level_ = 0;

@@ -1,0 +1,86 @@
+// The long cases: a dozen that every run of a property of theirs begins with, of sizes that few drawn cases have. What
+// a kernel does from some number of keys on (a second tile, a split, a tail, an index) shows in these or in none.
+#include <algorithm>
+#include <iterator>
+
+#include "generators/draw.h"
+#include "generators/stream.h"
+
+namespace attest {
+namespace {
+
+struct Sizes {
+  std::int32_t batch, heads, kv_heads, queries, keys, dk, dv;
+};
+
+/// What is fixed of a case. Its numbers are drawn.
+struct LongCase {
+  Sizes sizes;
+  MaskKind mask = MaskKind::none;
+  bool boolean_mask = false;
+  Causal causal = Causal::none;
+  ScoreKind scores = ScoreKind::gaussian;
+  /// With 4 columns and a scale of 1 scores have a deviation of 2, so that some dozens of keys hold most of the weight
+  /// and none of them all of it; with 1/sqrt(dk) it is 1, and every key counts.
+  ScaleKind scale = ScaleKind::inverse_root;
+};
+
+/// Decoding (few queries, many keys) but for three that prefill. Lengths lie at, behind and between multiples of the
+/// usual tiles; 320 queries, 8192 keys, 256 columns and 8 heads are reached in every run.
+constexpr LongCase long_cases[] = {
+    {.sizes = {1, 1, 1, 1, 8192, 16, 8}},
+    {.sizes = {1, 1, 1, 320, 320, 4, 4}, .causal = Causal::top_left},
+    {.sizes = {1, 1, 1, 160, 600, 4, 4}, .causal = Causal::bottom_right},
+    {.sizes = {1, 1, 1, 64, 601, 4, 4}, .scale = ScaleKind::one},
+    {.sizes = {1, 8, 2, 1, 777, 16, 8}},
+    {.sizes = {1, 2, 2, 1, 1023, 128, 64}},
+    {.sizes = {1, 4, 2, 1, 2049, 32, 16}, .causal = Causal::bottom_right},
+    {.sizes = {2, 2, 1, 1, 4096, 8, 4}, .mask = MaskKind::padding, .boolean_mask = true},
+    {.sizes = {1, 1, 1, 2, 1537, 4, 4}, .mask = MaskKind::random, .scale = ScaleKind::one},
+    {.sizes = {1, 1, 1, 3, 1024, 8, 8}, .mask = MaskKind::bias, .scores = ScoreKind::gaussian_tenth},
+    {.sizes = {2, 2, 1, 5, 640, 8, 4},
+     .mask = MaskKind::middle_block,
+     .boolean_mask = true,
+     .scores = ScoreKind::duplicate_keys},
+    {.sizes = {1, 1, 1, 1, 300, 256, 256}}};
+
+/// They follow each other, so that each of n shards has its share of them. A kernel that fails everywhere has failed
+/// before them, in cases that cost nothing.
+constexpr std::int64_t first_long = 16;
+
+/// Four keys whose values are so large that what becomes of them shows within any bound, though they weigh no more than
+/// others: the last one, one of the second 256, one behind the first 600, and one anywhere. Each in a column of its own,
+/// so that no two cancel.
+void mark_keys(Recipe& r, Stream& stream) {
+  constexpr std::int64_t tile = 256, many = 600;
+  const std::int64_t last = r.keys - 1;
+  const std::int64_t marked[] = {last, stream.between(tile, std::min(2 * tile - 1, last)),
+                                 stream.between(std::min(many, last), last), stream.below(r.keys)};
+  for (const std::int64_t key : marked) {
+    const std::int64_t entry = stream.below(r.batch), head = stream.below(r.kv_heads), column = r.override_count;
+    const std::int64_t element = ((entry * r.kv_heads + head) * r.keys + key) * r.dv + column;
+    r.overrides[static_cast<std::size_t>(r.override_count++)] = {
+        .slot = Slot::v, .index = static_cast<std::uint32_t>(element), .value = stream.either(r.keys / 4.0)};
+  }
+}
+
+}  // namespace
+
+DrawnAttention& DrawnAttention::long_among_the_first() {
+  const std::int64_t which = k_ - first_long;
+  if (which < 0 || which >= std::ssize(long_cases)) return *this;
+  const LongCase& one = long_cases[which];
+  Recipe r;
+  r.dtype = recipe_.dtype, r.seed = recipe_.seed;
+  const Sizes& sizes = one.sizes;
+  r.batch = sizes.batch, r.heads = sizes.heads, r.kv_heads = sizes.kv_heads;
+  r.queries = sizes.queries, r.keys = sizes.keys, r.dk = sizes.dk, r.dv = sizes.dv;
+  r.scores = one.scores, r.scale = one.scale;
+  r.mask = one.mask, r.boolean_mask = one.boolean_mask, r.causal = one.causal;
+  Stream stream(r.seed ^ 0x1096ca5e);
+  mark_keys(r, stream);
+  recipe_ = r;
+  return *this;
+}
+
+}  // namespace attest
