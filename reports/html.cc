@@ -30,7 +30,8 @@ std::string fresh_nonce() {
 /// The ranges of a campaign's runs as they were finished; `journal`, which is canonical, has joined them.
 std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesystem::path& folder) {
   if (!journal.run || !journal.run->fuzz || folder.empty() || !std::filesystem::exists(folder / "run.jsonl")) return {};
-  Journal whole = read_journal(folder);
+  // Whoever asks for the page has read it, and said what is wrong with it.
+  Journal whole = read_journal(folder, {.salvage = true});
   // The folder of a journal under another name may hold a run that is another.
   return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();
 }

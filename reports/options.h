@@ -64,6 +64,7 @@ struct Options {
   std::filesystem::path out;  ///< empty: the next free attest-run-NNN
   bool resume = false;
   bool overwrite = false;
+  bool salvage = false;  ///< leave out what is damaged in journals
   Shard shard;
   std::optional<std::chrono::milliseconds> time;
   bool fail_fast = false;

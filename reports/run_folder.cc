@@ -49,6 +49,14 @@ bool holds_line(const fs::path& journal) {
   return std::getline(file, line) && !file.eof();
 }
 
+/// The folder of a run that was killed before it had a journal: what the constructor makes, or less of it.
+bool is_left_by_kill(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename() != "cases" && entry.path().filename() != "logs") return false;
+  return !error;
+}
+
 bool plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
@@ -59,7 +67,7 @@ RunFolder::RunFolder(const fs::path& path, Mode mode) : path_(path.empty() ? nex
   std::error_code error;
   const bool there = fs::exists(journal(), error), holds_run = there && holds_line(journal());
   resumes_ = mode == Mode::resume && holds_run;
-  if (mode == Mode::resume && !there) {
+  if (mode == Mode::resume && !there && !is_left_by_kill(path_)) {
     throw UsageError(fmt::format("{}: holds no run to resume; leave --resume out to start one", path_.string()));
   }
   if (mode == Mode::fresh && holds_run) refuse_second();
@@ -83,7 +91,11 @@ void RunFolder::refuse_second() const {
 }
 
 void RunFolder::begin(JournalWriter& writer, const RunRecord& run) const {
-  if (resumes_) return;
+  if (resumes_) {
+    // From here on its lines have checksums.
+    if (writer.wants_run()) writer.append(run);
+    return;
+  }
   // Another run may have come and gone while this one opened its kernels.
   std::error_code ignored;
   if (fs::file_size(journal(), ignored) > 0) refuse_second();
