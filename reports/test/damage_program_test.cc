@@ -1,6 +1,8 @@
 // Journals and run folders that were damaged, or that somebody else wrote, in the program.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
