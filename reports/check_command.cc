@@ -11,6 +11,7 @@
 #include "attest/error_alarm.h"
 #include "attest/files.h"
 #include "attest/names.h"
+#include "case_files.h"
 #include "changed_kernel.h"
 #include "chosen_kernel.h"
 #include "chosen_properties.h"
@@ -20,6 +21,7 @@
 #include "engine.h"
 #include "explanations.h"
 #include "interrupt.h"
+#include "journal_rules.h"
 #include "known.h"
 #include "known_status.h"
 #include "preflight.h"
@@ -95,7 +97,7 @@ OpenKernels open_chosen_kernels(const Options& options, const KernelOptions& ker
 /// The journal of the run to resume; empty for a fresh run. Throws UsageError where the two are not the same run.
 Journal earlier_journal(const Options& options, const RunFolder& folder, const RunRecord& run) {
   if (!folder.resumes()) return {};
-  Journal journal = read_journal(folder.path());
+  Journal journal = read_earlier(folder, options.salvage);
   const std::string where = folder.path().string();
   if (journal.run->fuzz) throw UsageError(fmt::format("{} holds a fuzz campaign; resume it with attest fuzz", where));
   if (journal.run->seed != run.seed) {
@@ -230,7 +232,7 @@ Journal finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter&
   last.append(end_record(start, ending == Ending::interrupted));
   writer.sync();
   const std::string sources[] = {folder.path().string(), folder.path().string()};
-  end = parse_journal(to_line(*journal.run) + last.lines(), sources[1]);
+  end = parse_journal(stamped(to_line(*journal.run) + last.lines()), sources[1]);
   Journal whole = canonical(parts, sources);
   whole.meta = std::move(journal.meta);
   whole.meta.insert(whole.meta.end(), end.meta.begin(), end.meta.end());
@@ -336,6 +338,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
                        folder.path().string());
   }
   folder.begin(writer, run);
+  if (folder.resumes()) look_after_cases(folder, earlier);
   writer.append(begin_record(options, plan.jobs, argc, argv));
   for (const KernelRecord& record : open.records) writer.append(record);
   for (const MetaRecord& note : notes) writer.append(note);

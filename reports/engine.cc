@@ -128,7 +128,7 @@ class Engine::Job {
     batch.first_k = engine_.first_open(batch.subject, unit.first_k, unit.last_k);
     if (batch.first_k >= batch.last_k) return;
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
-    std::vector<FindingRecord> findings;
+    std::vector<Found> findings;
     const bool reachable = has_operation(kernel.manifest(), cell.property->operation);
     const GivenUp* given_up = nullptr;
     const auto [index_of_shard, shards] = engine_.plan_.shard;
@@ -178,8 +178,8 @@ class Engine::Job {
     engine_.write(findings, batch);
   }
 
-  FindingRecord finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
-                        const Verdict& verdict, bool at_load) {
+  Found finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
+                const Verdict& verdict, bool at_load) {
     FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
     Case saved = c;
     if (at_load) saved.metadata[at_load_key] = "yes";
@@ -200,12 +200,7 @@ class Engine::Job {
     } catch (const std::bad_alloc&) {
       record.verdict.reason += "; memory ran out as it was made smaller";
     }
-    try {
-      engine_.save(std::move(saved), subject, k, record.case_file, std::string(name_of(verdict.outcome)));
-    } catch (const std::bad_alloc&) {
-      record.verdict.reason += "; memory ran out as its case was saved, which is not there";
-    }
-    return record;
+    return {std::move(record), std::move(saved), name_of(verdict.outcome)};
   }
 
   Engine& engine_;
@@ -405,11 +400,20 @@ bool Engine::wants_finding(const Subject& subject, Outcome outcome, std::int64_t
   return wanted;
 }
 
-void Engine::write(const std::vector<FindingRecord>& findings, const BatchRecord& batch) {
+void Engine::write(std::vector<Found>& findings, const BatchRecord& batch) {
+  // Not before their batch is finished, so that one that is given up leaves no file that nothing names, and before
+  // the lines that name them.
+  for (auto& [record, saved, expected] : findings) {
+    try {
+      save(std::move(saved), record.subject, record.k, record.case_file, std::string(expected));
+    } catch (const std::bad_alloc&) {
+      record.verdict.reason += "; memory ran out as its case was saved, which is not there";
+    }
+  }
   const std::lock_guard lock(mutex_);
-  for (const FindingRecord& finding : findings) {
-    journal_.append(finding);
-    observer_.found(finding);
+  for (const Found& finding : findings) {
+    journal_.append(finding.record);
+    observer_.found(finding.record);
   }
   journal_.append(batch);
   observer_.batch_done(batch);

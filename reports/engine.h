@@ -110,6 +110,12 @@ class Engine {
     const Cell* cell;
     std::int64_t first_k, last_k;
   };
+  /// A finding with the case that is saved of it, and what is expected of that one.
+  struct Found {
+    FindingRecord record;
+    Case saved;
+    std::string_view expected;
+  };
   /// Whether a kernel is given up in a dtype. It follows from the plan and the kernel alone, so that jobs, shards and
   /// resumed runs agree: whoever comes first asks, whatever cases are its own.
   struct GivenUp {
@@ -133,7 +139,7 @@ class Engine {
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
-  void write(const std::vector<FindingRecord>& findings, const BatchRecord& batch);
+  void write(std::vector<Found>& findings, const BatchRecord& batch);
   void fail(std::exception_ptr error);
 
   const Plan& plan_;

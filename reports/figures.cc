@@ -13,6 +13,7 @@
 #include "attest/files.h"
 #include "attest/names.h"
 #include "attest/visible.h"
+#include "journal_rules.h"
 #include "manifest/json_reader.h"
 #include "results.h"
 #include "run_folder.h"
@@ -278,6 +279,8 @@ Figures read_figures(const std::filesystem::path& path) {
     if (!text.starts_with("{\"kind\"")) return parse_figures(text, path.string());
   }
   const Journal journal = read_results(path);
+  const JournalNotes notes[] = {{path, journal.notes}};
+  say_notes(notes);
   return figures_of(summarise(journal, {}), journal);
 }
 

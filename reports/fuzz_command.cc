@@ -46,7 +46,7 @@ std::vector<std::unique_ptr<Kernel>> open_chosen(const Options& options, const K
 /// The journal of the campaign to resume; empty for a fresh one. Throws UsageError where the two are not the same.
 Journal earlier_journal(const Options& options, const RunFolder& folder) {
   if (!folder.resumes()) return {};
-  Journal journal = read_journal(folder.path());
+  Journal journal = read_earlier(folder, options.salvage);
   const std::string where = folder.path().string();
   if (!journal.run->fuzz)
     throw UsageError(fmt::format("{} holds no fuzz campaign; resume it with attest check", where));
@@ -263,6 +263,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   if (options.runs) refuse_fewer_cases(plan.done, *options.runs, "--runs", folder.path().string());
   folder.begin(writer,
                RunRecord{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true});
+  if (folder.resumes()) look_after_cases(folder, plan.done);
   writer.append(begin_record(plan, argc, argv));
   for (const KernelRecord& record : records) writer.append(record);
   for (const MetaRecord& note : notes) writer.append(note);

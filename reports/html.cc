@@ -33,7 +33,8 @@ std::string fresh_nonce() {
 std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesystem::path& folder) {
   const std::optional<Folder> files = Folder::if_there(folder);
   if (!journal.run || !journal.run->fuzz || !files || !files->holds("run.jsonl")) return {};
-  Journal whole = read_journal(folder);
+  // Whoever asks for the page has read it, and said what is wrong with it.
+  Journal whole = read_journal(folder, {.salvage = true});
   // The folder of a journal under another name may hold a run that is another.
   return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();
 }

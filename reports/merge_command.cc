@@ -9,11 +9,13 @@
 #include "attest/files.h"
 #include "attest/folder.h"
 #include "attest/names.h"
+#include "case_files.h"
 #include "ci_files.h"
 #include "commands.h"
 #include "compare.h"
 #include "fuzz_progress.h"
 #include "html.h"
+#include "journal_rules.h"
 #include "known_status.h"
 #include "results.h"
 #include "run_folder.h"
@@ -34,7 +36,10 @@ struct Merged {
 };
 
 Merged merge(const Options& options) {
-  MergedJournals journals = merge_journals(options.inputs, options.accept_changed_kernel);
+  MergedJournals journals = merge_journals(options.inputs, journal_rules(options.salvage), options.accept_changed_kernel);
+  std::vector<JournalNotes> notes;
+  for (std::size_t i = 0; i < journals.parts.size(); ++i) notes.push_back({options.inputs[i], journals.parts[i].notes});
+  say_notes(notes);
   const bool whole = is_whole(journals);
   Merged merged{
       .journal = std::move(journals.journal), .folders = {}, .parts = std::move(journals.parts), .whole = whole};
@@ -42,6 +47,9 @@ Merged merge(const Options& options) {
     const fs::path folder = fs::is_directory(input) ? input : input.parent_path();
     merged.folders.push_back(folder.empty() ? "." : folder);
   }
+  // What was merged into a file has its cases where its parts are.
+  if (std::ranges::all_of(options.inputs, [](const fs::path& input) { return fs::is_directory(input); }))
+    fmt::print(stderr, "{}", missing_cases_text(merged.journal.findings, merged.folders));
   for (JournalPart& part : merged.parts) {
     drop_overtaken_explanations(part.meta);
     merged.journal.meta.insert(merged.journal.meta.end(), part.meta.begin(), part.meta.end());

@@ -9,6 +9,9 @@ namespace attest {
 
 void refuse_contradictions(const Options& options) {
   if (options.resume && options.overwrite) throw UsageError("--resume and --overwrite exclude each other; give one");
+  const bool begins = options.command == Command::check || options.command == Command::fuzz;
+  if (options.salvage && begins && !options.resume)
+    throw UsageError("--salvage is for a run that goes on; give --resume with it");
   if (options.resume && options.out.empty())
     throw UsageError("--resume needs --out, the folder of the run to go on with");
   const bool begins = options.command == Command::check || options.command == Command::fuzz;

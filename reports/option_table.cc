@@ -95,6 +95,12 @@ constexpr OptionRow rows[] = {
      "join runs though a file of a kernel is not the same in all of them; the verdicts are then of all its builds, and "
      "the report says so",
      [](Options& o, Text) { o.accept_changed_kernel = true; }},
+    {check | fuzz, "--salvage", "", Takes::nothing,
+     "with --resume: take damaged lines out of the journal, and say which; what they held is run again",
+     [](Options& o, Text) { o.salvage = true; }},
+    {merge | report, "--salvage", "", Takes::nothing,
+     "read the sound lines of damaged journals, and say which are left out (default: a damaged line is an error)",
+     [](Options& o, Text) { o.salvage = true; }},
     {check | audit | prove | fuzz, "--overwrite", "", Takes::nothing, "remove the run in --out first",
      [](Options& o, Text) { o.overwrite = true; }},
     {check | fuzz, "--shard", "I/N", Takes::one,

@@ -65,6 +65,7 @@ struct Options {
   bool resume = false;
   bool accept_changed_kernel = false;
   bool overwrite = false;
+  bool salvage = false;  ///< leave out what is damaged in journals
   Shard shard;
   std::optional<std::chrono::milliseconds> time;
   bool fail_fast = false;

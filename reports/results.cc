@@ -2,6 +2,7 @@
 
 #include "attest/folder.h"
 #include "html.h"
+#include "journal_rules.h"
 #include "summary_markdown.h"
 #include "tolerance.h"
 
@@ -9,9 +10,10 @@ namespace attest {
 
 Journal read_results(const std::filesystem::path& folder) {
   const std::filesystem::path folders[] = {folder};
-  MergedJournals merged = merge_journals(folders);
+  MergedJournals merged = merge_journals(folders, journal_rules());
   Journal& journal = merged.journal;
   journal.meta = std::move(merged.parts[0].meta);
+  journal.notes = std::move(merged.parts[0].notes);
   drop_overtaken_explanations(journal.meta);
   return journal;
 }

@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// The journal of a run's folder as it stands on the disk, canonical but with its meta records.
+/// The journal of a run's folder as it stands on the disk, canonical but with its meta records and notes.
 [[nodiscard]] Journal read_results(const std::filesystem::path& folder);
 
 /// summary.json, summary.md, tolerances.json and report.html. `changes` as html_page's.

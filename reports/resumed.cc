@@ -9,6 +9,8 @@
 
 #include "attest/errors.h"
 #include "attest/names.h"
+#include "case_files.h"
+#include "journal_rules.h"
 #include "run_folder.h"
 #include "text.h"
 
@@ -61,6 +63,21 @@ std::string listed(std::span<const KernelRecord> kernels) {
 }
 
 }  // namespace
+
+Journal read_earlier(const RunFolder& folder, bool salvage) {
+  JournalNotes notes[] = {{folder.journal(), {}}};
+  if (salvage) notes[0].notes = salvage_journal(folder.journal(), journal_rules());
+  Journal journal = read_journal(folder.path(), journal_rules());
+  notes[0].notes.insert(notes[0].notes.end(), journal.notes.begin(), journal.notes.end());
+  say_notes(notes);
+  return journal;
+}
+
+void look_after_cases(const RunFolder& folder, const Journal& earlier) {
+  const std::filesystem::path folders[] = {folder.path()};
+  fmt::print(stderr, "{}", missing_cases_text(earlier.findings, folders));
+  remove_unnamed_cases(folder.path(), earlier);
+}
 
 void refuse_other_kernels(const Journal& earlier, std::span<const KernelRecord> asked, const std::string& where) {
   // A run that was killed before its first batch may not have named all of its kernels.

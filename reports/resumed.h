@@ -7,8 +7,17 @@
 #include <string_view>
 
 #include "attest/journal.h"
+#include "run_folder.h"
 
 namespace attest {
+
+/// The journal of the run in the folder; says on standard error what is to be said of it. `salvage`: what is damaged in
+/// it is taken out of the file first, and said. Throws UsageError.
+[[nodiscard]] Journal read_earlier(const RunFolder& folder, bool salvage);
+
+/// Says which case files are missing, and removes those of findings that were never written. To be called where the
+/// journal's lock is held.
+void look_after_cases(const RunFolder& folder, const Journal& earlier);
 
 /// Throws UsageError where the kernels asked for are not those that `earlier`, the journal in the folder `where`, has
 /// cases of. One that did not start, then or now, is no difference where its name matches the other's.

@@ -94,6 +94,14 @@ Folder made(const fs::path& path, RunFolder::Mode mode) {
   return Folder(path);
 }
 
+/// The folder of a run that was killed before it had a journal: what the constructor makes, or less of it.
+bool is_left_by_kill(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename() != "cases" && entry.path().filename() != "logs") return false;
+  return !error;
+}
+
 bool plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
@@ -105,7 +113,7 @@ RunFolder::RunFolder(const fs::path& path, Mode mode)
   refuse_foreign(files_);
   const bool there = files_.holds(journal_name), holds_run = there && holds_line(files_);
   resumes_ = mode == Mode::resume && holds_run;
-  if (mode == Mode::resume && !there) refuse_to_resume(path_);
+  if (mode == Mode::resume && !there && !is_left_by_kill(path_)) refuse_to_resume(path_);
   if (mode == Mode::fresh && holds_run) refuse_second();
   try {
     for (const char* const folder : {"cases", "logs"}) files_.make_folder(folder);
@@ -132,7 +140,11 @@ void RunFolder::refuse_second() const {
 void RunFolder::begin(JournalWriter& writer, const RunRecord& run) const {
   // Under the lock, so that nobody but a report writes here now.
   remove_leftovers(files_);
-  if (resumes_) return;
+  if (resumes_) {
+    // From here on its lines have checksums.
+    if (writer.wants_run()) writer.append(run);
+    return;
+  }
   // Another run may have come and gone while this one opened its kernels.
   if (files_.size(journal_name).value_or(0) > 0) refuse_second();
   writer.append(run);

@@ -21,10 +21,10 @@ class RunFolder {
   RunFolder(const std::filesystem::path& path, Mode mode);
 
   /// Goes on with a run: asked for, and there is one. Asked for in a folder whose run was killed before its first line
-  /// was whole, there is none, and one begins.
+  /// was whole, or before it had a journal, there is none, and one begins.
   [[nodiscard]] bool resumes() const { return resumes_; }
-  /// Writes the first line, unless a run is resumed, and removes what killed processes left half written. `writer`
-  /// holds the folder's lock. Throws UsageError where another run has begun here since.
+  /// Writes the first line, unless a run is resumed whose lines have checksums, and removes what killed processes left
+  /// half written. `writer` holds the folder's lock. Throws UsageError where another run has begun here since.
   void begin(JournalWriter& writer, const RunRecord& run) const;
 
   /// Removes what the constructor made, where nothing but empty logs has been put into it.

@@ -261,7 +261,7 @@ TEST(Journal, refuses_errors_that_were_changed) {
     std::string changed = text;
     changed.replace(at, count, by);
     try {
-      (void)parse_journal(changed, "j");
+      (void)parse_journal(stamped(changed), "j");
     } catch (const UsageError& error) {
       return std::string_view(error.what()).find("j, line 2: \"errors\"") != std::string_view::npos;
     }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <fstream>
@@ -79,13 +80,22 @@ Journal run_in_order(const std::vector<std::int64_t>& blocks, const Shard& shard
         batch.tally.add(k, verdict_of(k), kinds_of(k), bits_of(k));
         if (const Outcome outcome = verdict_of(k).outcome;
             outcome == Outcome::violated || outcome == Outcome::inconclusive) {
-          journal.findings.push_back({subject_of(i), k, fmt::format("cases/{}", k), verdict_of(k)});
+          journal.findings.push_back({subject_of(i), k, fmt::format("cases/k{}.safetensors", k), verdict_of(k)});
         }
       }
       journal.batches.push_back(batch);
     }
   }
   return journal;
+}
+
+/// Another worst utilisation of a tally, beyond every bin but the last.
+void set_worst(Tally& tally, double worst) {
+  tally.worst_utilisation = worst;
+  const auto last =
+      std::ranges::find_if(tally.histogram.rbegin(), tally.histogram.rend(), [](auto n) { return n > 0; });
+  --*last;
+  ++tally.histogram.back();
 }
 
 std::string canonical_text(const std::vector<Journal>& parts) {
@@ -257,14 +267,15 @@ TEST(Journal, KeepsWhatWasDrawnAndTheBitsThatAgreed) {
         std::pair{"\"same_bits\":[", "\"same_bits\":[9"}}) {
     std::string broken = text;
     broken.replace(broken.find(from), std::string_view(from).size(), to);
-    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line"), std::string::npos) << to;
+    EXPECT_NE(error_of([&] { (void)parse_journal(stamped(broken), "j"); }).find("j, line"), std::string::npos) << to;
   }
 }
 
 // A line as it was written before batches counted what was drawn.
 TEST(Journal, ReadsBatchesWithoutCountsOfWhatWasDrawn) {
   const std::string old =
-      to_line(RunRecord{}) +
+      R"({"kind":"run","schema":"attest-journal/1","seed":1})"
+      "\n"
       R"({"kind":"batch","property":"p","kernel":"k","dtype":"f32","first":0,"last":64,"held":63,"violated":0,)"
       R"("skipped":1,"excused":0,"inconclusive":0,"worst":0.5,"worst_k":3,"level":[0,63,0,0],"histogram":[[51,63]],)"
       R"("reasons":{"skipped: no":1}})"
@@ -273,13 +284,16 @@ TEST(Journal, ReadsBatchesWithoutCountsOfWhatWasDrawn) {
   ASSERT_EQ(read.batches.size(), 1U);
   EXPECT_TRUE(read.batches[0].tally.drawn.empty());
   EXPECT_EQ(read.batches[0].tally.bits_compared, 0);
-  EXPECT_EQ(to_text(read), old);
+  // Written again it has checksums.
+  std::string now = old;
+  now.replace(now.find("/1"), 2, "/2");
+  EXPECT_EQ(to_text(read), stamped(now));
 }
 
 /// Alarms of which every seventh case raises one.
 Verdict alarmed_verdict_of(std::int64_t k) {
   Verdict verdict = verdict_of(k);
-  if (k % 5 != 0) verdict.alarm = Alarm{k % 4, k % 7 == 3 ? 1 : 0, k % 3, static_cast<double>((k * 31) % 64) / 32};
+  if (k % 5 != 0) verdict.alarm = Alarm{1 + k % 4, k % 7 == 3 ? 1 : 0, k % 3, static_cast<double>((k * 31) % 64) / 32};
   return verdict;
 }
 
@@ -342,6 +356,7 @@ TEST(Journal, KeepsAlarmsWhereTheyWereAskedFor) {
   EXPECT_EQ(to_text(journal).find("alarm"), std::string::npos);
   const Journal silent = journal;
   journal.run->alarm = 1e-9;
+  journal.batches[0].tally = {};
   for (std::int64_t k = 0; k < 64; ++k) journal.batches[0].tally.add(k, alarmed_verdict_of(k));
   const std::string text = to_text(journal);
   const Journal read = parse_journal(text, "text");
@@ -357,7 +372,7 @@ TEST(Journal, KeepsAlarmsWhereTheyWereAskedFor) {
         std::pair{"\"beyond\":", "\"beyond\":-"}, std::pair{"\"uncovered\":", "\"covered\":"}}) {
     std::string broken = text;
     broken.replace(broken.find(from), std::string_view(from).size(), to);
-    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line"), std::string::npos) << to;
+    EXPECT_NE(error_of([&] { (void)parse_journal(stamped(broken), "j"); }).find("j, line"), std::string::npos) << to;
   }
 }
 
@@ -366,7 +381,7 @@ TEST(Journal, ReadsBackWhatItWrote) {
   journal.kernels = {{"builtin:flash", R"({"name":"flash","dtypes":["f32"]})", ""},
                      {"pytorch:*", "", "no module named torch"}};
   journal.findings[0].verdict.error = nan;
-  journal.batches[0].tally.worst_utilisation = inf;
+  set_worst(journal.batches[0].tally, inf);
   const std::string text = to_text(journal);
   const Journal read = parse_journal(text, "text");
   EXPECT_EQ(to_text(read), text);
@@ -383,16 +398,16 @@ TEST(Journal, ReadsBackWhatItWrote) {
   ASSERT_NE(other.find(known), std::string::npos);
   other.replace(other.find(known), known.size(), R"("class":"tired")");
   ASSERT_NE(other, text);
-  EXPECT_NE(error_of([&] { (void)parse_journal(other, "text"); }).find("no class of violation \"tired\""),
+  EXPECT_NE(error_of([&] { (void)parse_journal(stamped(other), "text"); }).find("no class of violation \"tired\""),
             std::string::npos);
   EXPECT_FALSE(read.torn);
 }
 
 TEST(Journal, KeepsTheSidesOfALawAndRefusesElementsThatAreNone) {
-  FindingRecord finding{subject_of(0), 3, "cases/3", verdict_of(5)};
+  FindingRecord finding{subject_of(0), 3, "cases/k3.safetensors", verdict_of(5)};
   finding.compared = {{.shape = {1, 2, 3, 4}, .element = 23, .keys = 5, .found = nan, .exact = Enclosure{-0.1, inf}},
                       {.shape = {2, 3, 4}, .element = 0, .keys = 0, .found = 0.1}};
-  const std::string text = to_line(RunRecord{}) + to_line(finding);
+  const std::string text = stamped(to_line(RunRecord{}) + to_line(finding));
   const Journal read = parse_journal(text, "text");
   ASSERT_EQ(read.findings.size(), 1U);
   ASSERT_EQ(read.findings[0].compared.size(), 2U);
@@ -412,7 +427,8 @@ TEST(Journal, KeepsTheSidesOfALawAndRefusesElementsThatAreNone) {
     std::string broken = text;
     ASSERT_NE(broken.find(from), std::string::npos) << from;
     broken.replace(broken.find(from), std::string_view(from).size(), to);
-    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line 2: "), std::string::npos) << to;
+    EXPECT_NE(error_of([&] { (void)parse_journal(stamped(broken), "j"); }).find("j, line 2: "), std::string::npos)
+        << to;
   }
 }
 
@@ -428,7 +444,7 @@ TEST(Journal, IgnoresATornLastLineAtEveryLength) {
 TEST(Journal, RefusesAWholeLineThatIsWrong) {
   const std::string run = to_line(RunRecord{});
   const auto error = [&](const std::string& line) {
-    return error_of([&] { (void)parse_journal(run + line + "\n", "j"); });
+    return error_of([&] { (void)parse_journal(stamped(run + line + "\n"), "j"); });
   };
   EXPECT_NE(error("{").find("j, line 2: is not JSON"), std::string::npos);
   EXPECT_NE(error("[]").find("is not a JSON object"), std::string::npos);
@@ -479,7 +495,7 @@ TEST(Journal, MergesFilesAsItMergesWhatTheyHold) {
   const auto write = [&] {
     for (std::size_t i = 0; i < files.size(); ++i) {
       std::ofstream file(files[i]);
-      file << to_text(parts[i]) << to_line(MetaRecord{"end", {{"host", fmt::format("h{}", i)}}});
+      file << stamped(to_text(parts[i]) + to_line(MetaRecord{"end", {{"host", fmt::format("h{}", i)}}}));
       if (i == 2) file << "{\"kind\":\"batch\"";
     }
   };
@@ -568,7 +584,7 @@ TEST(Journal, NamesTheLineOfAFileThatIsWrongInATallyOrBeforeIt) {
                                  std::pair{"{\"kind\":\"batch\"", "{\"kind\":\"batch\",\"colour\":1"}}) {
     std::string broken = text;
     broken.replace(broken.find(from), std::string_view(from).size(), to);
-    std::ofstream(files[0]) << broken;
+    std::ofstream(files[0]) << stamped(broken);
     const std::string error = error_of([&] { (void)merge_journals(files); });
     EXPECT_EQ(error, error_of([&] { (void)read_journal(files[0]); })) << to;
     EXPECT_NE(error.find(fmt::format("{}, line ", files[0].string())), std::string::npos) << error;
@@ -612,7 +628,7 @@ TEST(Journal, ReadsNumbersThatNeedMoreThan64Bits) {
   for (const double number : {0x1p63, 0x1p64, 0x1.2345678p66, 1e20, 1e21, 1.5e300}) {
     journal.findings[0].verdict.error = number;
     journal.findings[0].verdict.allowed = -number;
-    journal.batches[0].tally.worst_utilisation = number;
+    set_worst(journal.batches[0].tally, number);
     const std::string text = to_text(journal);
     const Journal read = parse_journal(text, "text");
     EXPECT_EQ(read.findings[0].verdict.error, number);
@@ -623,7 +639,7 @@ TEST(Journal, ReadsNumbersThatNeedMoreThan64Bits) {
   std::string text = to_text(journal);
   const std::string held = "\"held\":";
   text.insert(text.find(held) + held.size(), "100000000000000000000");
-  EXPECT_NE(error_of([&] { (void)parse_journal(text, "j"); }).find("\"held\" must be a whole number"),
+  EXPECT_NE(error_of([&] { (void)parse_journal(stamped(text), "j"); }).find("\"held\" must be a whole number"),
             std::string::npos);
 }
 
@@ -631,7 +647,7 @@ TEST(Journal, RefusesInOneLineWhateverStandsInIt) {
   for (const std::string line :
        {R"({"kind":"meta","event":"begin","a\nb":1})", R"({"kind":"a\nb"})",
         R"({"kind":"kernel","id":"k","m\nifest":{}})", R"({"kind":"run","schema":"a\nb","seed":1})"}) {
-    const std::string text = fmt::format("{}{}\n", to_line(RunRecord{}), line);
+    const std::string text = stamped(fmt::format("{}{}\n", to_line(RunRecord{}), line));
     const std::string said = error_of([&] { (void)parse_journal(text, "j"); });
     EXPECT_TRUE(said.starts_with("j, line 2: ")) << said;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
@@ -639,7 +655,7 @@ TEST(Journal, RefusesInOneLineWhateverStandsInIt) {
 }
 
 TEST(Journal, RefusesAMemberThatStandsTwice) {
-  const std::string text = to_line(RunRecord{}) + R"({"kind":"kernel","id":"a","id":"b"})" + "\n";
+  const std::string text = stamped(to_line(RunRecord{}) + R"({"kind":"kernel","id":"a","id":"b"})" + "\n");
   EXPECT_NE(error_of([&] { (void)parse_journal(text, "j"); }).find("j, line 2: has \"id\" twice"), std::string::npos);
 }
 

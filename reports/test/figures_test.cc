@@ -77,8 +77,8 @@ TEST(Figures, AreReadAsTheyWereWritten) {
 TEST(Figures, AreTheSameFromARunAndFromItsFile) {
   const fake::Folder folder;
   const Journal journal = journal_of_a_run();
-  std::string text =
-      to_line(*journal.run) + to_line(journal.kernels[0]) + to_line(journal.batches[0]) + to_line(journal.batches[1]);
+  const std::string text = stamped(to_line(*journal.run) + to_line(journal.kernels[0]) + to_line(journal.batches[0]) +
+                                   to_line(journal.batches[1]));
   write_file_atomically(folder / "run.jsonl", text);
   write_file_atomically(folder / "t.json", tolerances_of(journal));
   const auto written = [](const Figures& figures) {

@@ -271,7 +271,7 @@ void write_large_journal(const std::filesystem::path& file) {
   for (const Property* property : catalogue())
     if (properties.size() < 100) properties.emplace_back(property->name);
   for (int kernel = 0; kernel < 20; ++kernel) {
-    for (const char* dtype : {"f64", "f32", "tf32", "bf16", "f16"}) {
+    for (const char* dtype : {"f64", "f32", "f8_e4m3", "bf16", "f16"}) {
       for (const std::string& property : properties) {
         const Subject subject{property, fmt::format("exec:kernel {}", kernel), dtype};
         for (std::int64_t batch = 0; batch < 10; ++batch) {
@@ -288,7 +288,7 @@ void write_large_journal(const std::filesystem::path& file) {
       }
     }
   }
-  std::ofstream(file, std::ios::binary) << text;
+  std::ofstream(file, std::ios::binary) << stamped(text);
 }
 
 TEST(Page, OfAHundredThousandRecordsIsBoundedAndWhole) {

@@ -43,7 +43,7 @@ ended "$(submit --array=1)"
   const Journal killed = read_journal(folder / "killed.jsonl");
   EXPECT_TRUE(killed.unfinished());
   EXPECT_FALSE(killed.batches.empty());
-  EXPECT_TRUE(read_file(folder / "campaign/shard-1/run.jsonl").starts_with(to_line(*killed.run)));
+  EXPECT_TRUE(read_file(folder / "campaign/shard-1/run.jsonl").starts_with(LineStamper().stamp(to_line(*killed.run))));
   const ShellResult same = shell(folder, "$attest merge campaign/shard-* -o c.jsonl && cmp one.jsonl c.jsonl");
   EXPECT_EQ(same.status, 0) << same.output << shell(folder, "tail -n 3 *.log").output;
   // The check has teeth: without the second submission the journals differ.

@@ -8,14 +8,18 @@
 //   proof    what was established of a property over the real numbers, and of what
 //   batch    the tally of a finished range of cases
 // Findings of a batch stand before its batch line, so a batch that is there is there whole. A last line without its
-// newline is what a killed writer left: readers ignore it, and a writer that resumes cuts it off.
+// newline is what a killed writer left, and zero bytes are what a power cut left: readers end in front of them, and a
+// writer that resumes cuts them off. Each line has a number and a checksum (journal_lines.h); those of the schema
+// attest-journal/1 have neither.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -26,6 +30,7 @@
 
 #include "attest/bit_classes.h"
 #include "attest/error_statistics.h"
+#include "attest/journal_lines.h"
 #include "attest/oracle.h"
 #include "attest/tensor.h"
 #include "attest/verdict.h"
@@ -169,7 +174,7 @@ struct ComparedRecord {
 struct FindingRecord {
   Subject subject;
   std::int64_t k = 0;
-  std::string case_file;                   ///< relative to the run's folder
+  std::string case_file;                   ///< relative to the run's folder, is_case_file()
   Verdict verdict;                         ///< of the saved case
   std::vector<ComparedRecord> compared{};  ///< of Verdict::compared
 
@@ -194,7 +199,8 @@ struct Journal {
   std::vector<BatchRecord> batches;
   std::vector<FindingRecord> findings;
   std::vector<ProofRecord> proofs;
-  bool torn = false;  ///< a last line without its end was ignored
+  bool torn = false;  ///< its end was not read, a torn last line or zero bytes, or, in a salvage, some of its lines
+  std::vector<std::string> notes;  ///< what its reader is to be told of it, a line each, without the file's name
 
   /// The run was stopped before its end, or is under way, or was killed: no "end" follows the last "begin".
   [[nodiscard]] bool unfinished() const;
@@ -217,7 +223,7 @@ void write_reach(JsonWriter& json, const Reach& reach);
 /// Writes the counts as {"group": {"kind": 3, …}, …}.
 void write_drawn(JsonWriter& json, const DrawnCounts& drawn);
 
-/// One line with its newline.
+/// One line with its newline, without number and checksum.
 [[nodiscard]] std::string to_line(const RunRecord&);
 [[nodiscard]] std::string to_line(const MetaRecord&);
 [[nodiscard]] std::string to_line(const KernelRecord&);
@@ -225,10 +231,29 @@ void write_drawn(JsonWriter& json, const DrawnCounts& drawn);
 [[nodiscard]] std::string to_line(const FindingRecord&);
 [[nodiscard]] std::string to_line(const ProofRecord&);
 
-/// Parses journal text. Throws UsageError "SOURCE, line 12: …" for a line that is whole and wrong.
-[[nodiscard]] Journal parse_journal(std::string_view text, std::string_view source);
+/// What a property may be called, which becomes part of files' names: letters, digits, '.', '_' and '-', with no dot in
+/// front, 100 at most.
+[[nodiscard]] bool is_plain_name(std::string_view name);
+/// "cases/NAME.safetensors" with a plain name of at most 240 characters: no other folder, none above, no hidden file.
+[[nodiscard]] bool is_case_file(std::string_view path);
+
+/// How journals are read.
+struct JournalRules {
+  /// Whether that is a property's name; empty: every plain name is one.
+  std::function<bool(std::string_view)> is_property{};
+  /// Leave out what is damaged, and note it, where a journal would be refused. Its first line must be sound.
+  bool salvage = false;
+};
+
+/// Parses journal text. Throws UsageError "SOURCE, line 12: …" for a line that is whole and wrong: by its checksum, its
+/// number, or its contents, which must add up.
+[[nodiscard]] Journal parse_journal(std::string_view text, std::string_view source, const JournalRules& rules = {});
 /// Reads a journal file, or run.jsonl of a run's folder. Throws UsageError naming it.
-[[nodiscard]] Journal read_journal(const std::filesystem::path& file_or_folder);
+[[nodiscard]] Journal read_journal(const std::filesystem::path& file_or_folder, const JournalRules& rules = {});
+/// Rewrites a journal of which lines are damaged to hold its sound lines alone, whole or not at all; one without damage
+/// stays as it is. Gives the notes of what was dropped. Throws UsageError where nothing can be salvaged, and where a
+/// run is writing it.
+std::vector<std::string> salvage_journal(const std::filesystem::path& file, const JournalRules& rules);
 
 /// The canonical form of one run given by any number of journals of its parts: meta dropped, everything sorted, each
 /// finished batch once, shards that complete each other joined, neighbouring ranges joined, and the findings_kept
@@ -242,7 +267,8 @@ struct JournalPart {
   std::vector<MetaRecord> meta;  ///< in the order it was written
   /// Its subjects, each with its worst utilisation; nothing where none of its cases was held or violated.
   std::map<Subject, std::optional<double>> worst;
-  bool torn = false;  ///< as Journal::torn
+  bool torn = false;               ///< as Journal::torn
+  std::vector<std::string> notes;  ///< as Journal::notes
 };
 
 struct MergedJournals {
@@ -254,33 +280,49 @@ struct MergedJournals {
 /// is read twice, a line at a time. Throws UsageError as read_journal and canonical do; with `accept_changed` not where
 /// the parts are of different builds of a kernel.
 [[nodiscard]] MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders,
-                                            bool accept_changed = false);
+                                            const JournalRules& rules = {}, bool accept_changed = false);
 
 /// The text of a journal: run, kernels, findings, batches (no meta).
 [[nodiscard]] std::string to_text(const Journal& journal);
 
-/// Appends to run.jsonl, a write(2) per line on O_APPEND. One thread at a time.
+/// How what was written comes to the disk.
+struct JournalSync {
+  std::chrono::milliseconds every{1000};
+  /// fdatasync(2), or what stands for it in a test: 0 or -1 with errno.
+  std::function<int(int descriptor)> sync{};
+};
+
+/// Appends to run.jsonl, a write(2) per line on O_APPEND. One thread at a time. A thread of its own asks the system
+/// every second to put on the disk what is new, so that a power cut takes no line that was written two seconds before
+/// it, as far as the disk keeps its promises.
 class JournalWriter {
  public:
-  /// Opens or creates the file, locks it against a second run in the same folder, and cuts off a torn last line. Throws
-  /// UsageError.
-  explicit JournalWriter(const std::filesystem::path& file);
+  /// Opens or creates the file, locks it against a second run in the same folder, and cuts off a torn last line and
+  /// zero bytes. Throws UsageError, also where whole lines stand behind zero bytes.
+  explicit JournalWriter(const std::filesystem::path& file, JournalSync sync = {});
   ~JournalWriter();
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
-  /// Throws UsageError when the line could not be written whole; what stood before is left as it was.
+  /// Throws UsageError when the line could not be written whole, what stood before is left as it was, and when an
+  /// earlier line did not come to the disk.
   template <class Record>
   void append(const Record& record) {
     append_line(to_line(record));
   }
-  /// Asks the system to put everything on the disk.
+  /// Puts everything on the disk.
   void sync();
+  /// The file was empty or of attest-journal/1, without checksums: the line of the run comes next.
+  [[nodiscard]] bool wants_run() const { return wants_run_; }
 
  private:
+  class Syncer;
   void append_line(std::string_view line);
   std::filesystem::path file_;
   int descriptor_ = -1;
+  bool wants_run_ = true;
+  LineStamper stamper_;
+  std::unique_ptr<Syncer> syncer_;
 };
 
 }  // namespace attest

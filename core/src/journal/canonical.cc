@@ -160,29 +160,36 @@ Journal canonical(std::span<const Journal> parts, std::span<const std::string> s
   return merged.journal(/*accept_changed=*/false);
 }
 
-MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders, bool accept_changed) {
+MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_folders, const JournalRules& rules,
+                              bool accept_changed) {
   MergedJournals result;
   std::vector<std::unique_ptr<LineFile>> files;
   Canonical merged;
+  // A batch whose tally is damaged is none: to be left out, it has to be looked at before it is planned with.
+  const Reading first_round = rules.salvage ? Reading::whole : Reading::heads;
   for (const std::filesystem::path& input : files_or_folders) {
     const std::filesystem::path name = journal_file(input);
     const LineFile& file = *files.emplace_back(std::make_unique<LineFile>(lines_of_journal(input)));
     JournalPart& part = result.parts.emplace_back();
-    part.torn =
-        read_records([&](const auto& use) { return file.for_each_line(use); }, name.string(), Reading::heads,
-                     [&](Record&& record) {
-                       std::visit(Overloaded{[&](const RunRecord& run) { merged.take(run, input.string()); },
-                                             [&](MetaRecord& meta) { part.meta.push_back(std::move(meta)); },
-                                             [&](const KernelRecord& kernel) { merged.take(kernel, input.string()); },
-                                             [&](const auto& other) { merged.take(other); }},
-                                  record);
-                     });
+    const Lines lines = [&](const auto& use) { return file.for_each_line(use, rules.salvage); };
+    ReadEnd end = read_records(lines, name.string(), first_round, rules, [&](Record&& record) {
+      std::visit(Overloaded{[&](const RunRecord& run) { merged.take(run, input.string()); },
+                            [&](MetaRecord& meta) { part.meta.push_back(std::move(meta)); },
+                            [&](const KernelRecord& kernel) { merged.take(kernel, input.string()); },
+                            [&](const BatchRecord& batch) {
+                              merged.take(BatchHead{batch.subject, batch.first_k, batch.last_k, batch.shard});
+                            },
+                            [&](const auto& other) { merged.take(other); }},
+                 record);
+    });
+    part.torn = end.torn;
+    part.notes = std::move(end.notes);
   }
   merged.end_first_round();
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const auto lines = [&](const auto& use) { return files[i]->for_each_line(use); };
+    const Lines lines = [&](const auto& use) { return files[i]->for_each_line(use, rules.salvage); };
     SubjectMap<std::optional<double>> worsts;
-    read_records(lines, journal_file(files_or_folders[i]).string(), Reading::batches, [&](Record&& record) {
+    read_records(lines, journal_file(files_or_folders[i]).string(), Reading::batches, rules, [&](Record&& record) {
       const auto& batch = std::get<BatchRecord>(record);
       merged.take(batch);
       std::optional<double>& worst = worsts.at(batch.subject);

@@ -25,21 +25,43 @@ constexpr std::size_t buffer_size = std::size_t{1} << 20;
   throw UsageError(fmt::format("cannot read {}: {}", in_quotes(file.native(), 300), why));
 }
 
-/// Hands over the whole lines and gives the number of bytes they take.
-std::size_t use_lines(std::string_view text, const std::function<void(std::string_view)>& use) {
+bool holds_zeros(std::string_view line) {
+  // Nearly every line holds none at all.
+  const std::size_t first = line.find('\0');
+  return first != std::string_view::npos &&
+         line.find(std::string_view("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", zero_run), first) != std::string_view::npos;
+}
+
+struct Used {
+  std::size_t bytes;  ///< of the lines that were handed over
+  bool zeros;         ///< the next one is a whole line with zero bytes
+};
+
+Used use_lines(std::string_view text, const std::function<void(std::string_view)>& use, bool past_zeros) {
   std::size_t start = 0;
   for (;;) {
     const std::size_t end = text.find('\n', start);
-    if (end == std::string_view::npos) return start;
-    use(text.substr(start, end - start));
+    if (end == std::string_view::npos) return {start, false};
+    const std::string_view line = text.substr(start, end - start);
+    if (!past_zeros && holds_zeros(line)) return {start, true};
+    use(line);
     start = end + 1;
   }
 }
 
+LinesEnd end_of(std::string_view rest) {
+  if (rest.empty()) return LinesEnd::whole;
+  return holds_zeros(rest) ? LinesEnd::zeros : LinesEnd::torn;
+}
+
 }  // namespace
 
-bool for_each_line(std::string_view text, const std::function<void(std::string_view)>& use) {
-  return use_lines(text, use) != text.size();
+std::size_t readable_size(std::string_view text) {
+  return use_lines(text, [](std::string_view) {}, /*past_zeros=*/false).bytes;
+}
+
+LinesEnd for_each_line(std::string_view text, const std::function<void(std::string_view)>& use, bool past_zeros) {
+  return end_of(text.substr(use_lines(text, use, past_zeros).bytes));
 }
 
 LineFile::LineFile(std::filesystem::path file) : file_(std::move(file)) {
@@ -62,8 +84,8 @@ Descriptor LineFile::open() const {
   return opened;
 }
 
-bool LineFile::for_each_line(const std::function<void(std::string_view)>& use) const {
-  if (held_) return attest::for_each_line(*held_, use);
+LinesEnd LineFile::for_each_line(const std::function<void(std::string_view)>& use, bool past_zeros) const {
+  if (held_) return attest::for_each_line(*held_, use, past_zeros);
   const Descriptor descriptor = open();
   std::string buffer(static_cast<std::size_t>(std::min<std::int64_t>(size_, buffer_size)), '\0');
   std::size_t held = 0;
@@ -77,11 +99,12 @@ bool LineFile::for_each_line(const std::function<void(std::string_view)>& use) c
     if (got == 0) cannot_read(file_, "it became shorter while it was read");
     place += got;
     held += static_cast<std::size_t>(got);
-    const std::size_t used = use_lines(std::string_view(buffer).substr(0, held), use);
+    const auto [used, zeros] = use_lines(std::string_view(buffer).substr(0, held), use, past_zeros);
+    if (zeros) return LinesEnd::zeros;
     std::memmove(buffer.data(), buffer.data() + used, held - used);
     held -= used;
   }
-  return held > 0;
+  return end_of(std::string_view(buffer).substr(0, held));
 }
 
 }  // namespace attest

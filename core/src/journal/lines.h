@@ -12,9 +12,22 @@
 
 namespace attest {
 
-/// Hands every whole line of `text`, without its newline, to `use`. True where a last line lacks its newline; that one
-/// is left out.
-bool for_each_line(std::string_view text, const std::function<void(std::string_view)>& use);
+/// What stands behind the last line that was handed over.
+enum class LinesEnd : std::uint8_t {
+  whole,  ///< nothing
+  torn,   ///< a line without its newline, which a killed writer leaves
+  zeros   ///< a line with zero_run zero bytes, which a power cut leaves, and whatever follows it
+};
+/// So many zero bytes in a row are no accident of a byte. JSON holds none.
+inline constexpr std::size_t zero_run = 16;
+
+/// The bytes of the whole lines in front of the first one with zero_run zero bytes.
+[[nodiscard]] std::size_t readable_size(std::string_view text);
+
+/// Hands every whole line of `text`, without its newline, to `use`, and says why it ended. `past_zeros`: those with and
+/// behind zero bytes too.
+LinesEnd for_each_line(std::string_view text, const std::function<void(std::string_view)>& use,
+                       bool past_zeros = false);
 
 /// A file to be read line by line more than once, in the memory of its longest line.
 class LineFile {
@@ -27,7 +40,7 @@ class LineFile {
 
   /// As for_each_line of the text, of what stood in the file when the object was made: what a run appends meanwhile is
   /// not read. Throws UsageError where it cannot be read to there.
-  bool for_each_line(const std::function<void(std::string_view)>& use) const;
+  LinesEnd for_each_line(const std::function<void(std::string_view)>& use, bool past_zeros = false) const;
 
  private:
   [[nodiscard]] Descriptor open() const;

@@ -3,262 +3,20 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <algorithm>
-#include <array>
-#include <boost/container/small_vector.hpp>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
-#include "attest/case.h"
+#include "attest/errors.h"
 #include "attest/journal.h"
 #include "attest/names.h"
-#include "journal/error_table_reader.h"
 #include "journal/lines.h"
 #include "journal/members.h"
+#include "journal/record_reader.h"
 
 namespace attest {
 namespace {
 
 namespace dom = simdjson::dom;
-
-Subject take_subject(Members& members) {
-  return {std::string(members.text("property")), std::string(members.text("kernel")),
-          std::string(members.text("dtype"))};
-}
-
-RunRecord run_of(Members& members) {
-  if (const std::string_view schema = members.text("schema"); schema != "attest-journal/1") {
-    throw BadLine(fmt::format("has the schema {}; this program reads attest-journal/1", in_quotes(schema)));
-  }
-  RunRecord record{.seed = members.natural("seed"), .case_files = {}};
-  if (members.has("alarm")) {
-    record.alarm = members.number("alarm");
-    if (!(record.alarm > 0 && record.alarm < 1)) throw BadLine("\"alarm\" must be a probability between 0 and 1");
-  }
-  if (members.has("against")) record.against = members.text("against");
-  if (members.has("source")) {
-    record.fuzz = members.text("source") == "fuzz";
-    if (!record.fuzz) throw BadLine("\"source\" must be \"fuzz\" where it is stated");
-  }
-  if (members.has("case_files")) {
-    for (const dom::element file : members.array("case_files")) {
-      std::string_view text;
-      if (file.get(text) != simdjson::SUCCESS) throw BadLine("\"case_files\" must hold strings");
-      record.case_files.emplace_back(text);
-    }
-  }
-  members.finish();
-  return record;
-}
-
-MetaRecord meta_of(Members& members) {
-  MetaRecord record{.event = std::string(members.text("event")), .facts = {}};
-  members.for_each_of_the_rest([&](std::string_view name, const dom::element& fact) {
-    std::string_view text;
-    if (fact.get(text) != simdjson::SUCCESS) throw BadLine(fmt::format("{} must be a string", in_quotes(name)));
-    record.facts[std::string(name)] = text;
-  });
-  return record;
-}
-
-void take_hashes(std::set<std::string>& hashes, const dom::element& value) {
-  dom::array texts;
-  if (value.get(texts) != simdjson::SUCCESS || texts.size() == 0)
-    throw BadLine("\"files\" must hold arrays of hashes by name");
-  for (const dom::element one : texts) {
-    std::string_view text;
-    const bool is_hash = one.get(text) == simdjson::SUCCESS &&
-                         (text == "unreadable" ||
-                          (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos));
-    if (!is_hash) throw BadLine("\"files\" must hold SHA-256 in 64 hexadecimal digits");
-    hashes.emplace(text);
-  }
-}
-
-KernelRecord kernel_of(Members& members) {
-  KernelRecord record{.id = std::string(members.text("id")), .manifest = {}, .not_started = {}, .files = {}};
-  if (members.has("manifest")) {
-    // As the library writes it that writes the kernels' own.
-    const std::string text = simdjson::minify(members.object("manifest"));
-    const auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (manifest.is_discarded()) throw BadLine("is not JSON");
-    record.manifest = manifest.dump();
-  }
-  if (members.has("not_started")) record.not_started = members.text("not_started");
-  if (members.has("files")) {
-    for (const auto& [name, value] : members.object("files")) take_hashes(record.files[std::string(name)], value);
-  }
-  members.finish();
-  return record;
-}
-
-AlarmTally alarm_of(Members members) {
-  AlarmTally alarm;
-  alarm.all.elements = members.integer("elements");
-  alarm.all.beyond = members.integer("beyond");
-  alarm.all.uncovered = members.integer("uncovered");
-  alarm.cases = members.integer("cases");
-  alarm.all.worst = members.number("worst");
-  if (!(alarm.all.worst >= 0.0)) throw BadLine("\"worst\" must be at least 0");
-  alarm.worst_k = members.integer("worst_k", /*least=*/-1);
-  members.finish();
-  return alarm;
-}
-
-void take_drawn(Tally& tally, const dom::object& groups) {
-  std::string word;
-  for (const auto& [group, members] : groups) {
-    dom::object kinds;
-    if (group.empty() || group.find(':') != std::string_view::npos || members.get(kinds) != simdjson::SUCCESS)
-      throw BadLine("\"drawn\" must hold groups of kinds with their counts");
-    for (const auto& [kind, cases] : kinds) {
-      word.assign(group).append(1, ':').append(kind);
-      // Written in their order, mostly.
-      tally.drawn.insert_or_assign(tally.drawn.end(), word, integer_of(cases, "drawn", /*least=*/1));
-    }
-  }
-}
-
-Reach reach_of(Members members) {
-  Reach reach;
-  for (const auto& [name, extent] : reach_members) reach.*extent = members.integer(name, /*least=*/1);
-  members.finish();
-  return reach;
-}
-
-std::pair<dom::element, dom::element> pair_of(const dom::element& value, const char* rule) {
-  dom::array pair;
-  if (value.get(pair) != simdjson::SUCCESS || pair.size() != 2) throw BadLine(rule);
-  return {*pair.begin(), *std::next(pair.begin())};
-}
-
-Tally take_tally(Members& members) {
-  Tally tally;
-  tally.held = members.integer("held");
-  tally.violated = members.integer("violated");
-  tally.skipped = members.integer("skipped");
-  tally.excused = members.integer("excused");
-  tally.inconclusive = members.integer("inconclusive");
-  tally.worst_utilisation = members.number("worst");
-  if (!(tally.worst_utilisation >= 0.0)) throw BadLine("\"worst\" must be at least 0");
-  tally.worst_k = members.integer("worst_k", /*least=*/-1);
-  const dom::array level = members.array("level");
-  if (level.size() != tally.level.size()) throw BadLine("\"level\" must hold 4 counts");
-  std::ranges::transform(level, tally.level.begin(), [](const dom::element& one) { return integer_of(one, "level"); });
-  for (const dom::element pair : members.array("histogram")) {
-    const auto [bin, cases] = pair_of(pair, "\"histogram\" must hold pairs of bin and count");
-    const std::int64_t place = integer_of(bin, "histogram");
-    if (place >= static_cast<std::int64_t>(tally.histogram.size())) throw BadLine("\"histogram\" has 64 bins");
-    tally.histogram[static_cast<std::size_t>(place)] = integer_of(cases, "histogram");
-  }
-  for (const auto& [reason, cases] : members.object("reasons"))
-    tally.reasons[std::string(reason)] = integer_of(cases, "reasons");
-  if (members.has("same_bits")) {
-    const auto [agreed, compared] = pair_of(members.take("same_bits"), "\"same_bits\" must hold agreed and compared");
-    tally.bits_agreed = integer_of(agreed, "same_bits");
-    tally.bits_compared = integer_of(compared, "same_bits", std::max<std::int64_t>(tally.bits_agreed, 1));
-  }
-  if (members.has("drawn")) take_drawn(tally, members.object("drawn"));
-  if (members.has("errors")) tally.errors = read_errors(Members(members.object("errors")));
-  if (members.has("reach")) {
-    tally.reach = reach_of(Members(members.object("reach")));
-    if (tally.judged() == 0) throw BadLine("has a \"reach\", but judged no case");
-  }
-  if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
-  return tally;
-}
-
-BatchHead head_of(Members& members) {
-  BatchHead head;
-  head.subject = take_subject(members);
-  head.first_k = members.integer("first");
-  head.last_k = members.integer("last");
-  if (head.last_k < head.first_k) throw BadLine("\"last\" must be at least \"first\"");
-  if (members.has("shard")) {
-    const auto [index, count] = pair_of(members.take("shard"), "\"shard\" must hold index and count");
-    head.shard = {integer_of(index, "shard"), integer_of(count, "shard", /*least=*/1)};
-    if (head.shard.index >= head.shard.count) throw BadLine("\"shard\" must have its index below its count");
-  }
-  return head;
-}
-
-BatchRecord batch_of(Members& members) {
-  BatchHead head = head_of(members);
-  BatchRecord record{std::move(head.subject), head.first_k, head.last_k, head.shard, take_tally(members)};
-  members.finish();
-  return record;
-}
-
-Outcome outcome_named(std::string_view name) {
-  for (const Outcome outcome :
-       {Outcome::held, Outcome::violated, Outcome::skipped, Outcome::excused, Outcome::inconclusive}) {
-    if (name == name_of(outcome)) return outcome;
-  }
-  throw BadLine(fmt::format("has no outcome {}", in_quotes(name)));
-}
-
-ComparedRecord compared_of(const dom::element& value) {
-  dom::object object;
-  if (value.get(object) != simdjson::SUCCESS) throw BadLine("\"compared\" must hold objects");
-  Members members(object);
-  ComparedRecord side;
-  boost::container::small_vector<std::int64_t, 4> extents;
-  std::int64_t elements = 1;
-  for (const dom::element extent : members.array("shape")) {
-    extents.push_back(integer_of(extent, "shape", /*least=*/1));
-    if (extents.size() > 4 || extents.back() > std::numeric_limits<std::int64_t>::max() / elements)
-      throw BadLine("\"shape\" must be at most 4 extents with a product that a whole number holds");
-    elements *= extents.back();
-  }
-  side.shape = Shape(std::span<const std::int64_t>(extents.data(), extents.size()));
-  side.element = members.integer("element");
-  if (side.element >= elements) throw BadLine("\"element\" must be one of the shape's");
-  side.keys = members.integer("keys");
-  side.found = members.number("found");
-  if (members.has("exact")) {
-    const auto [lower, upper] = pair_of(members.take("exact"), "\"exact\" must hold two ends");
-    side.exact = {number_of(lower, "exact"), number_of(upper, "exact")};
-  }
-  members.finish();
-  return side;
-}
-
-FindingRecord finding_of(Members& members) {
-  FindingRecord record;
-  record.subject = take_subject(members);
-  record.k = members.integer("k");
-  const std::string_view kind = members.text("class");
-  record.case_file = members.text("case");
-  Members verdict(members.object("verdict"));
-  record.verdict.outcome = outcome_named(verdict.text("outcome"));
-  if (record.verdict.outcome == Outcome::violated) {
-    const std::optional<Violation> violation = violation_named(kind);
-    if (!violation) throw BadLine(fmt::format("has no class of violation {}", in_quotes(kind)));
-    record.verdict.violation = *violation;
-  }
-  record.verdict.utilisation = verdict.number("utilisation");
-  record.verdict.error = verdict.number("error");
-  record.verdict.allowed = verdict.number("allowed");
-  record.verdict.element = verdict.integer("element", /*least=*/-1);
-  record.verdict.level = static_cast<int>(std::min<std::int64_t>(verdict.integer("level"), 3));
-  record.verdict.reason = verdict.text("reason");
-  verdict.finish();
-  if (members.has("compared")) {
-    for (const dom::element side : members.array("compared")) record.compared.push_back(compared_of(side));
-  }
-  members.finish();
-  return record;
-}
-
-ProofRecord proof_of(Members& members) {
-  ProofRecord record{.property = std::string(members.text("property")),
-                     .level = std::string(members.text("level")),
-                     .subject = std::string(members.text("subject")),
-                     .words = std::string(members.text("words"))};
-  members.finish();
-  return record;
-}
 
 /// Whole numbers beyond 64 bits, which are numbers here and none to simdjson, with a point: 1 with 20 zeros behind it
 /// becomes as many with ".0".
@@ -285,29 +43,83 @@ std::string with_points(std::string_view line) {
   return text;
 }
 
-/// Lines as JSON, and records of them.
+/// Lines as JSON, records of them, and what must hold between lines.
 class LineReader {
  public:
-  explicit LineReader(Reading reading) : reading_(reading) {}
+  LineReader(Reading reading, const JournalRules& rules) : reading_(reading), rules_(rules) {}
 
-  /// Nothing for a line that is not asked for.
+  /// Nothing for a line that is not asked for. Throws BadLine.
   std::optional<Record> read(std::string_view line) {
+    misplaced_.clear();
+    const Checksum checksum = checksum_of(line);
+    if (checksum == Checksum::wrong) throw BadLine("does not match its checksum");
     Members members(parsed(line));
+    const bool stamped = checksum == Checksum::right;
+    const std::int64_t number = stamped ? members.integer("line", /*least=*/1) : 0;
+    if (stamped) (void)members.text("crc");
     const std::string_view kind = members.text("kind");
+    if (kind == "run") return begin(members, stamped, number);
+    if (!run_) throw BadLine("has no run in front of it: the journal holds no run, or its first line is missing");
+    if (stamped != stamped_) throw BadLine(stamped ? "has a checksum, and its run has none" : "has no checksum");
+    std::optional<Record> record = record_of(kind, members);
+    if (stamped) follow(number);
+    return record;
+  }
+
+  [[nodiscard]] bool has_run() const { return run_.has_value(); }
+  /// A run without checksums.
+  [[nodiscard]] bool unstamped() const { return unstamped_; }
+  /// Why the line is not the next of its run; empty where it is. Only where damage is salvaged: else it is refused.
+  [[nodiscard]] const std::string& misplaced() const { return misplaced_; }
+  /// Of the lines that may be missing, so many were there and are damaged.
+  void note_dropped() { ++dropped_; }
+
+ private:
+  std::optional<Record> record_of(std::string_view kind, Members& members) {
     if (kind == "batch") {
-      if (reading_ == Reading::heads) return head_of(members);
-      return batch_of(members);
+      if (reading_ == Reading::heads) return head_of(members, rules_);
+      return batch_of(members, rules_, *run_);
     }
     if (reading_ == Reading::batches) return std::nullopt;
-    if (kind == "run") return run_of(members);
     if (kind == "meta") return meta_of(members);
     if (kind == "kernel") return kernel_of(members);
-    if (kind == "finding") return finding_of(members);
-    if (kind == "proof") return proof_of(members);
+    if (kind == "finding") return finding_of(members, rules_);
+    if (kind == "proof") return proof_of(members, rules_);
     throw BadLine(fmt::format("has the unknown kind {}", in_quotes(kind)));
   }
 
- private:
+  /// The line of a run: the first of a journal, of each one in journals behind each other, and of what goes on with one
+  /// that had no checksums.
+  std::optional<Record> begin(Members& members, bool stamped, std::int64_t number) {
+    RunRecord run = run_of(members, stamped);
+    if (run_ && *run_ != run) throw BadLine("is of another run than the first line");
+    if (stamped && number != 1) throw BadLine(fmt::format("is line {} of a run, which begins with line 1", number));
+    run_ = run;
+    stamped_ = stamped;
+    unstamped_ = unstamped_ || !stamped;
+    last_ = number;
+    dropped_ = 0;
+    if (reading_ == Reading::batches) return std::nullopt;
+    return run;
+  }
+
+  void follow(std::int64_t number) {
+    const std::int64_t wanted = last_ + 1;
+    if (number != wanted) {
+      const std::int64_t missing = number - wanted - dropped_;
+      if (!rules_.salvage) {
+        throw BadLine(
+            fmt::format("is line {} of its run, and {} was to follow: a line is missing, stands twice or "
+                        "elsewhere",
+                        number, wanted));
+      }
+      if (missing > 0) misplaced_ = fmt::format("{} lines of its run are missing in front of it", missing);
+      if (number < wanted) misplaced_ = "it stands twice, or elsewhere than where it was written";
+    }
+    last_ = number;
+    dropped_ = 0;
+  }
+
   dom::object parsed(std::string_view line) {
     dom::element json;
     simdjson::error_code error = parser_.parse(line.data(), line.size()).get(json);
@@ -319,43 +131,80 @@ class LineReader {
     return object;
   }
 
-  Reading reading_;
+  const Reading reading_;
+  const JournalRules& rules_;
   dom::parser parser_;
+  std::optional<RunRecord> run_;
+  bool stamped_ = false, unstamped_ = false;
+  std::int64_t last_ = 0, dropped_ = 0;
+  std::string misplaced_;
 };
+
+/// Lines that were left out for one reason, one behind the other.
+struct Dropped {
+  std::int64_t first, last;
+  std::string why;
+};
+
+std::string lines_text(const Dropped& dropped) {
+  return dropped.first == dropped.last ? fmt::format("line {}", dropped.first)
+                                       : fmt::format("lines {} to {}", dropped.first, dropped.last);
+}
 
 }  // namespace
 
-bool read_records(const std::function<bool(const std::function<void(std::string_view)>&)>& lines,
-                  std::string_view source, Reading reading, const std::function<void(Record&&)>& use) {
-  LineReader reader(reading);
-  std::optional<RunRecord> run;
+ReadEnd read_records(const Lines& lines, std::string_view source, Reading reading, const JournalRules& rules,
+                     const std::function<void(Record&&)>& use) {
+  LineReader reader(reading, rules);
+  ReadEnd end;
+  std::vector<Dropped> dropped;
   std::int64_t number = 0;
-  const bool torn = lines([&](std::string_view line) {
+  const LinesEnd why = lines([&](std::string_view line) {
     ++number;
     try {
       std::optional<Record> record = reader.read(line);
-      if (!record) return;
-      if (const auto* const stated = std::get_if<RunRecord>(&*record)) {
-        if (run && *run != *stated) throw BadLine("is of another run than the first line");
-        run = *stated;
-      }
-      use(std::move(*record));
+      if (!reader.misplaced().empty()) end.notes.push_back(fmt::format("line {}: {}", number, reader.misplaced()));
+      if (record) use(std::move(*record));
     } catch (const BadLine& bad) {
-      throw UsageError(fmt::format("{}, line {}: {}; this journal was changed or is of another version", source, number,
-                                   bad.what()));
+      if (!rules.salvage) {
+        throw UsageError(fmt::format(
+            "{}, line {}: {}; this journal was changed or is of another version: attest merge --salvage reads the rest",
+            source, number, bad.what()));
+      }
+      reader.note_dropped();
+      if (!dropped.empty() && dropped.back().last == number - 1 && dropped.back().why == bad.what())
+        dropped.back().last = number;
+      else
+        dropped.push_back({number, number, bad.what()});
     }
   });
-  if (!run && reading != Reading::batches)
-    throw UsageError(fmt::format("{}: holds no run (its first line is missing)", source));
-  return torn;
+  if (!reader.has_run()) {
+    throw UsageError(fmt::format("{}: holds no run (its first line is missing{})", source,
+                                 dropped.empty() ? "" : " or damaged, without which there is nothing to salvage"));
+  }
+  for (const Dropped& one : dropped) end.notes.push_back(fmt::format("left out {}: {}", lines_text(one), one.why));
+  end.torn = why != LinesEnd::whole || !end.notes.empty();
+  if (why == LinesEnd::torn)
+    end.notes.push_back(fmt::format("the last line is torn, as a kill leaves it; {} are read", number));
+  if (why == LinesEnd::zeros) {
+    end.notes.push_back(
+        fmt::format("zero bytes stand behind line {}, as a power cut leaves them; what stands in front "
+                    "of them is read, and --salvage reads what is sound behind them",
+                    number));
+  }
+  if (reader.unstamped()) {
+    end.notes.emplace_back(
+        "of attest-journal/1, whose lines have no checksum: a changed figure may not be seen; attest merge -o FILE "
+        "writes it with checksums");
+  }
+  return end;
 }
 
 namespace {
 
-Journal collected(const std::function<bool(const std::function<void(std::string_view)>&)>& lines,
-                  std::string_view source) {
+Journal collected(const Lines& lines, std::string_view source, const JournalRules& rules) {
   Journal journal;
-  journal.torn = read_records(lines, source, Reading::whole, [&](Record&& record) {
+  ReadEnd end = read_records(lines, source, Reading::whole, rules, [&](Record&& record) {
     std::visit(
         [&](auto&& one) {
           using One = std::remove_cvref_t<decltype(one)>;
@@ -369,13 +218,15 @@ Journal collected(const std::function<bool(const std::function<void(std::string_
         },
         std::move(record));
   });
+  journal.torn = end.torn;
+  journal.notes = std::move(end.notes);
   return journal;
 }
 
 }  // namespace
 
-Journal parse_journal(std::string_view text, std::string_view source) {
-  return collected([&](const auto& use) { return for_each_line(text, use); }, source);
+Journal parse_journal(std::string_view text, std::string_view source, const JournalRules& rules) {
+  return collected([&](const auto& use) { return for_each_line(text, use, rules.salvage); }, source, rules);
 }
 
 std::filesystem::path journal_file(const std::filesystem::path& file_or_folder) {
@@ -388,10 +239,10 @@ LineFile lines_of_journal(const std::filesystem::path& file_or_folder) {
   return name == file_or_folder ? LineFile(name) : LineFile(file_or_folder, name.filename().native());
 }
 
-Journal read_journal(const std::filesystem::path& file_or_folder) {
+Journal read_journal(const std::filesystem::path& file_or_folder, const JournalRules& rules) {
   const std::filesystem::path name = journal_file(file_or_folder);
   const LineFile file = lines_of_journal(file_or_folder);
-  return collected([&](const auto& use) { return file.for_each_line(use); }, name.string());
+  return collected([&](const auto& use) { return file.for_each_line(use, rules.salvage); }, name.string(), rules);
 }
 
 bool Journal::unfinished() const {

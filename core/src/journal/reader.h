@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "attest/journal.h"
 #include "journal/lines.h"
@@ -26,10 +28,20 @@ enum class Reading : std::uint8_t {
   batches,  ///< batches alone; the other lines need to be JSON
 };
 
-/// Hands over the records of the lines that `lines` hands over, in their order. Gives what `lines` gives: whether a
-/// last line is torn. Throws UsageError "SOURCE, line 12: …" for a line that is wrong, and where no line is a run.
-bool read_records(const std::function<bool(const std::function<void(std::string_view)>&)>& lines,
-                  std::string_view source, Reading reading, const std::function<void(Record&&)>& use);
+/// Hands every whole line to the function it is given, and says why it ended; zero bytes are passed where damage is to
+/// be salvaged.
+using Lines = std::function<LinesEnd(const std::function<void(std::string_view)>&)>;
+
+/// What the reader is to be told of a journal that was read.
+struct ReadEnd {
+  bool torn = false;               ///< as Journal::torn
+  std::vector<std::string> notes;  ///< as Journal::notes
+};
+
+/// Hands over the records of the lines, in their order. Throws UsageError "SOURCE, line 12: …" for a line that is
+/// wrong, and where no line is a run; with rules.salvage the wrong lines are left out and noted.
+ReadEnd read_records(const Lines& lines, std::string_view source, Reading reading, const JournalRules& rules,
+                     const std::function<void(Record&&)>& use);
 
 /// run.jsonl of a run's folder, else the file itself.
 [[nodiscard]] std::filesystem::path journal_file(const std::filesystem::path& file_or_folder);

@@ -98,7 +98,7 @@ std::string_view FindingRecord::kind() const {
 
 std::string to_line(const RunRecord& record) {
   JsonWriter json = begin("run");
-  json.member("schema", "attest-journal/1").member("seed", record.seed);
+  json.member("schema", "attest-journal/2").member("seed", record.seed);
   if (!record.case_files.empty()) {
     json.key("case_files").begin_array();
     for (const std::string& file : record.case_files) json.value(file);
@@ -172,11 +172,12 @@ std::string to_line(const ProofRecord& record) {
 
 std::string to_text(const Journal& journal) {
   std::string text;
-  if (journal.run) text += to_line(*journal.run);
-  for (const KernelRecord& record : journal.kernels) text += to_line(record);
-  for (const FindingRecord& record : journal.findings) text += to_line(record);
-  for (const ProofRecord& record : journal.proofs) text += to_line(record);
-  for (const BatchRecord& record : journal.batches) text += to_line(record);
+  LineStamper stamper;
+  if (journal.run) text += stamper.stamp(to_line(*journal.run));
+  for (const KernelRecord& record : journal.kernels) text += stamper.stamp(to_line(record));
+  for (const FindingRecord& record : journal.findings) text += stamper.stamp(to_line(record));
+  for (const ProofRecord& record : journal.proofs) text += stamper.stamp(to_line(record));
+  for (const BatchRecord& record : journal.batches) text += stamper.stamp(to_line(record));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attest/journal.h"
+#include "journal/bins.h"
 
 namespace attest {
 namespace {
@@ -38,17 +39,6 @@ std::string reason_class(std::string_view reason) {
     text += 'N';
   }
   return text.append(reason.substr(own));
-}
-
-std::size_t bin_of(double utilisation) {
-  if (!(utilisation > 0.0)) return 0;
-  if (std::isinf(utilisation)) return 63;
-  // Comparisons with the edges and no logarithm: every machine puts the same number in the same bin.
-  int exponent = 0;
-  const double twice = 2.0 * std::frexp(utilisation, &exponent);  // in [1, 2), utilisation = twice * 2^(exponent - 1)
-  const int quarter = (twice > 0x1.306fe0a31b715p+0) + (twice > 0x1.6a09e667f3bcdp+0) + (twice > 0x1.ae89f995ad3adp+0);
-  const int below = twice == 1.0 ? 1 : 0;  // a power of two is the upper edge of the bin before it
-  return static_cast<std::size_t>(std::clamp(4 * (exponent - 1) + quarter - below - first_exponent_quarters, 0, 63));
 }
 
 template <class Use>
@@ -101,6 +91,17 @@ const std::array<std::string, static_cast<std::size_t>(BitClass::count)>& bit_wo
 
 }  // namespace
 
+std::size_t tally_bin(double utilisation) {
+  if (!(utilisation > 0.0)) return 0;
+  if (std::isinf(utilisation)) return 63;
+  // Comparisons with the edges and no logarithm: every machine puts the same number in the same bin.
+  int exponent = 0;
+  const double twice = 2.0 * std::frexp(utilisation, &exponent);  // in [1, 2), utilisation = twice * 2^(exponent - 1)
+  const int quarter = (twice > 0x1.306fe0a31b715p+0) + (twice > 0x1.6a09e667f3bcdp+0) + (twice > 0x1.ae89f995ad3adp+0);
+  const int below = twice == 1.0 ? 1 : 0;  // a power of two is the upper edge of the bin before it
+  return static_cast<std::size_t>(std::clamp(4 * (exponent - 1) + quarter - below - first_exponent_quarters, 0, 63));
+}
+
 void AlarmTally::add(std::int64_t k, const Alarm& alarm) {
   merge({alarm, alarm.beyond > 0 ? 1 : 0, alarm.elements > 0 ? k : -1});
 }
@@ -145,7 +146,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
     worst_k = k;
   }
   ++level[static_cast<std::size_t>(std::clamp(verdict.level, 0, 3))];
-  ++histogram[bin_of(utilisation)];
+  ++histogram[tally_bin(utilisation)];
   bits_agreed += verdict.bits_agreed;
   bits_compared += verdict.bits_compared;
   take_reach(reach, verdict.reach);
