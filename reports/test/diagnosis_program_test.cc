@@ -117,6 +117,48 @@ TEST(DiagnosisProgram, ComparesTwoKernels) {
       << "another question than the run began with";
 }
 
+TEST(DiagnosisProgram, ReplaysTheOutputThatTheVerdictIsAbout) {
+  const Folder folder;
+  const auto kernel = [&](const std::string& name, const std::string& factor) {
+    std::ofstream(folder / (name + ".py"))
+        << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
+           "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
+           "def attention(q, k, v, scale=1.0, out_dtype=None):\n"
+           "    q, k, v = (x.astype('f4') for x in (q, k, v))\n"
+           "    scores = (q @ k.swapaxes(-1, -2)) * numpy.float32(scale)\n"
+           "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+           "    out = weights @ v / weights.sum(axis=-1, keepdims=True)\n"
+           "    return out * numpy.float32("
+        << factor
+        << ") if out_dtype == 'f32' else out.astype('f2')\n"
+           "attest_adapter.serve(attention, {'name': 'wide', 'dtypes': ['f16'], 'out_dtypes': ['f32'],\n"
+           "    'masks': [], 'fully_masked_row': 'nan', 'arithmetic': {'weights': 'f32'}})\n";
+    return "--kernel 'exec:/usr/bin/python3 " + name + ".py' ";
+  };
+  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
+  const std::string few = "--property attention.oracle --cases 20 --out ";
+  // Right in f16; in f32 off by an error that f16 would allow.
+  EXPECT_EQ(shell(folder, "$attest check " + kernel("off", "1.0003") + few + "off").status, 1);
+  const std::string found = summary_of(folder, "off")["kernels"][0]["properties"][0]["findings"][0]["case"];
+  const std::string violated = shell(folder, "$attest replay off/" + found).output;
+  const std::size_t own = violated.find("\noutput in f16, utilisation 0."), wide = violated.find("\noutput in f32, ");
+  EXPECT_NE(violated.find(", of the output in f32\n"), std::string::npos) << violated;
+  EXPECT_LT(own, wide) << violated;
+  EXPECT_NE(wide, std::string::npos) << violated;
+  EXPECT_NE(violated.find("\n0 of "), std::string::npos) << "none of f16's\n" << violated;
+  EXPECT_GT(violated.find("    allowed  ± "), wide) << violated;
+  // Held, and nearest to the bound of the output in f32: the element beside that bound.
+  const std::string held = shell(folder, "$attest replay " + kernel("near", "1.0000012") + "off/" + found).output;
+  EXPECT_NE(held.find("\nheld\n"), std::string::npos) << held;
+  EXPECT_NE(held.find(", of the output in f32\n"), std::string::npos) << held;
+  const auto number_behind = [&](const std::string& words) {
+    const std::size_t at = held.find(words);
+    return at == std::string::npos ? -1.0 : std::stod(held.substr(at + words.size()));
+  };
+  EXPECT_GT(number_behind(", allowed "), 0) << held;
+  EXPECT_NEAR(number_behind(", allowed ") / number_behind("    allowed  ± "), 1, 0.01) << held;
+}
+
 TEST(DiagnosisProgram, ProbesWhatAManifestLeavesOpen) {
   const Folder folder;
   const ShellResult right = shell(folder, "$attest probe --kernel builtin:flash -o found.json");
