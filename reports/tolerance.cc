@@ -56,9 +56,9 @@ std::string values_name(const ErrorClass& key) {
   return key.values.empty() ? "not drawn" : key.values;
 }
 
-/// The rows of one table; `row` holds what they share.
+/// The rows of one table; `row` holds what they share. `files`: those that the run judged, if any.
 void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const ErrorTable& table,
-              const std::optional<Alarm>& alarm) {
+              const std::optional<Alarm>& alarm, const std::vector<std::string>& files) {
   ErrorCell all;
   std::map<std::size_t, ErrorCell> by_keys;
   std::map<MaskEffect, ErrorCell> by_mask;
@@ -73,10 +73,12 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   for (const auto& [keys, cell] : table.ordinary) ordinary.merge(cell);
   const Format* const format = format_named(row.dtype);
   const auto add = [&](const ErrorCell& cell) -> ToleranceRow& {
-    rows.push_back(row);
-    rows.back().cell = cell;
-    rows.back().tolerance = suggested(cell, format ? format->unit : 0, format ? format->min_normal : 0);
-    return rows.back();
+    ToleranceRow& one = rows.emplace_back(row);
+    one.cell = cell;
+    const auto worst = static_cast<std::size_t>(std::max<std::int64_t>(cell.worst_k, 0));
+    if (cell.worst_k >= 0 && worst < files.size()) one.case_file = files[worst];
+    if (!one.bred) one.tolerance = suggested(cell, format ? format->unit : 0, format ? format->min_normal : 0);
+    return one;
   };
   add(all).alarm = alarm;
   const auto add_ordinary = [&](const ErrorCell& cell) -> ToleranceRow& {
@@ -91,8 +93,9 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   };
   const auto longest = table.ordinary.find(key_classes - 1);
   const std::int64_t long_cases = longest == table.ordinary.end() ? 0 : longest->second.cases;
-  if (ordinary.cases > 0) add_ordinary(ordinary).long_cases = long_cases;
-  if (table.ordinary.size() > 1) {
+  // A bred case keeps the words of the drawn one that it descends from, and not its numbers.
+  if (ordinary.cases > 0 && !row.bred) add_ordinary(ordinary).long_cases = long_cases;
+  if (table.ordinary.size() > 1 && !row.bred) {
     for (const auto& [keys, cell] : table.ordinary) add_ordinary(cell).keys = key_class_name(keys);
   }
   for (const auto& [keys, cell] : by_keys) add(cell).keys = key_class_name(keys);
@@ -133,6 +136,7 @@ std::string ToleranceRow::caution() const {
 
 std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal) {
   std::vector<ToleranceRow> rows;
+  const std::vector<std::string> files = journal.run ? journal.run->case_files : std::vector<std::string>();
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       if (property.tally.errors.empty()) continue;
@@ -141,14 +145,20 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
       row.bred = journal.run && journal.run->fuzz;
       row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);
       const std::optional<AlarmTally>& alarm = property.tally.alarm;
-      add_rows(rows, row, property.tally.errors, alarm ? std::optional(alarm->all) : std::nullopt);
+      add_rows(rows, row, property.tally.errors, alarm ? std::optional(alarm->all) : std::nullopt, files);
     }
   }
   return rows;
 }
 
 std::string rerun_line(const ToleranceRow& row, const Summary& summary) {
-  if (row.cell.worst_k < 0 || row.bred || row.values == "not drawn") return {};
+  if (row.cell.worst_k < 0 || row.bred) return {};
+  if (!row.case_file.empty()) {
+    return fmt::format("{} check --kernel {} --dtype {} --property {} --case {}", command_name(),
+                       shell_quoted(row.kernel), shell_quoted(row.dtype), shell_quoted(row.property),
+                       shell_quoted(row.case_file));
+  }
+  if (row.values == "not drawn") return {};
   return rerun_line(row.kernel, row.dtype, row.property, summary.seed, row.cell.worst_k);
 }
 
@@ -189,14 +199,19 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
     for (std::size_t i = 0; i < stage_count; ++i)
       json.member(name_of(static_cast<Stage>(i)), static_cast<double>(cell.budget[i]) / 1000);
     json.end_object();
-    json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    if (row.bred) {
+      json.key("atol").raw("null").key("rtol").raw("null");
+    } else {
+      json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    }
     if (const std::string caution = row.caution(); !caution.empty()) json.member("caution", caution);
     if (row.is_ordinary()) {
       json.key("misses").begin_object().member("of", row.missed_of).key("faults").begin_array();
       for (const std::string_view fault : row.missed) json.value(fault);
       json.end_array().end_object();
     }
-    json.member("rerun", rerun_line(row, summary)).end_object();
+    // That of the worst error may be another; which one was not kept.
+    json.member("rerun", rerun_line(row, summary)).member("rerun_of", "worst_utilisation").end_object();
   }
   return json.end_array().end_object().text() + '\n';
 }
@@ -220,7 +235,7 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
     csv += fmt::format("{},{},{},{},", cell.worst_k, number_text(size_of_code(cell.condition)),
                        row.alarm ? number_text(row.alarm->worst) : "", number_text(size_of_code(cell.worst_scaled)));
     for (const std::uint16_t share : cell.budget) csv += number_text(share / 1000.0) + ',';
-    csv += fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
+    csv += row.bred ? ",," : fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
     csv += row.is_ordinary() ? fmt::format("{},{},", row.missed.size(), row.missed_of) : ",,";
     csv += csv_field(rerun_line(row, summary)) + '\n';
   }

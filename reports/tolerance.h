@@ -34,9 +34,12 @@ struct ToleranceRow {
   /// "all", or a class; "not drawn": values that came from a file; "ordinary" (is_ordinary): inputs such as most
   /// test-suites have, whose tolerance is the one to copy.
   std::string keys = "all", mask = "all", values = "all";
-  bool bred = false;  ///< by a campaign: what no check draws
+  bool bred = false;  ///< by a campaign, to be as hard as can be: none of them is ordinary, and none suggests anything
+  std::string case_file;  ///< where the run judged files, the one of the worst utilisation; else empty
   ErrorCell cell;
-  Tolerance tolerance;  ///< suggested(cell); of ordinary rows twice that, since other inputs have other errors
+  /// suggested(cell); of ordinary rows twice that, since other inputs have other errors. Of bred cases it means
+  /// nothing.
+  Tolerance tolerance;
   /// What the alarm said of all cases; nothing in a row of a class, or where none was asked for.
   std::optional<Alarm> alarm = {};
   /// Of ordinary rows: the planted faults that the tolerance misses on half of the ordinary cases that show them, or on
@@ -56,8 +59,8 @@ struct ToleranceRow {
 /// by itself, and last every combination of the three that occurred.
 [[nodiscard]] std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal);
 
-/// The line that runs the worst case of the row again, and no other; empty for cases that were not
-/// drawn by a check.
+/// The line that runs the case of the row's worst utilisation again, and no other; empty for cases that were neither
+/// drawn by a check nor given to it as files.
 [[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary);
 /// The line that runs case k of a property again, and no other.
 [[nodiscard]] std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
@@ -73,7 +76,7 @@ inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
 [[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);
 
 /// Of each kernel and dtype the row for a test-suite: the ordinary one; that of all cases where there is none, as of
-/// captured ones.
+/// captured ones. None of a campaign.
 [[nodiscard]] std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows);
 
 /// What a test-suite is to use, as TOML: a table [KERNEL.DTYPE] with the floats atol and rtol for each kernel and
