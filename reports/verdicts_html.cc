@@ -77,7 +77,7 @@ std::string strip(const Summary& summary) {
   std::ranges::sort(dtypes, {}, rank);
   std::string html =
       "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict by kernel and dtype; beside it the worst "
-      "utilisation, error over "
+      "utilisation of the cases as drawn, error over "
       "the proved allowed error, which is held up to 1</caption>"
       "<thead><tr><th scope=\"col\">kernel</th>";
   for (const std::string& dtype : dtypes) html += fmt::format("<th scope=\"col\">{}</th>", escaped(dtype));
