@@ -56,9 +56,9 @@ std::string values_name(const ErrorClass& key) {
   return key.values.empty() ? "not drawn" : key.values;
 }
 
-/// The rows of one table; `row` holds what they share. `files`: those that the run judged, if any.
+/// The rows of one table; `row` holds what they share.
 void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const ErrorTable& table,
-              const std::optional<Alarm>& alarm, const std::vector<std::string>& files) {
+              const std::optional<Alarm>& alarm) {
   ErrorCell all;
   std::map<std::size_t, ErrorCell> by_keys;
   std::map<MaskEffect, ErrorCell> by_mask;
@@ -75,8 +75,6 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   const auto add = [&](const ErrorCell& cell) -> ToleranceRow& {
     ToleranceRow& one = rows.emplace_back(row);
     one.cell = cell;
-    const auto worst = static_cast<std::size_t>(std::max<std::int64_t>(cell.worst_k, 0));
-    if (cell.worst_k >= 0 && worst < files.size()) one.case_file = files[worst];
     if (!one.bred) one.tolerance = suggested(cell, format ? format->unit : 0, format ? format->min_normal : 0);
     return one;
   };
@@ -136,30 +134,30 @@ std::string ToleranceRow::caution() const {
 
 std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal) {
   std::vector<ToleranceRow> rows;
-  const std::vector<std::string> files = journal.run ? journal.run->case_files : std::vector<std::string>();
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       if (property.tally.errors.empty()) continue;
       ToleranceRow row;
       row.kernel = kernel.id, row.name = kernel.name, row.dtype = kernel.dtype, row.property = property.name;
       row.bred = journal.run && journal.run->fuzz;
+      if (journal.run) row.case_files = journal.run->case_files;
       row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);
       const std::optional<AlarmTally>& alarm = property.tally.alarm;
-      add_rows(rows, row, property.tally.errors, alarm ? std::optional(alarm->all) : std::nullopt, files);
+      add_rows(rows, row, property.tally.errors, alarm ? std::optional(alarm->all) : std::nullopt);
     }
   }
   return rows;
 }
 
-std::string rerun_line(const ToleranceRow& row, const Summary& summary) {
-  if (row.cell.worst_k < 0 || row.bred) return {};
-  if (!row.case_file.empty()) {
+std::string rerun_line(const ToleranceRow& row, const Summary& summary, std::int64_t k) {
+  if (k < 0 || row.bred) return {};
+  if (static_cast<std::size_t>(k) < row.case_files.size()) {
     return fmt::format("{} check --kernel {} --dtype {} --property {} --case {}", command_name(),
                        shell_quoted(row.kernel), shell_quoted(row.dtype), shell_quoted(row.property),
-                       shell_quoted(row.case_file));
+                       shell_quoted(row.case_files[static_cast<std::size_t>(k)]));
   }
   if (row.values == "not drawn") return {};
-  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, row.cell.worst_k);
+  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, k);
 }
 
 std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
@@ -210,8 +208,8 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
       for (const std::string_view fault : row.missed) json.value(fault);
       json.end_array().end_object();
     }
-    // That of the worst error may be another; which one was not kept.
-    json.member("rerun", rerun_line(row, summary)).member("rerun_of", "worst_utilisation").end_object();
+    json.member("worst_error_k", cell.error_k).member("rerun", rerun_line(row, summary, row.rerun_k()));
+    json.member("rerun_of", row.rerun_of()).end_object();
   }
   return json.end_array().end_object().text() + '\n';
 }
@@ -237,7 +235,7 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
     for (const std::uint16_t share : cell.budget) csv += number_text(share / 1000.0) + ',';
     csv += row.bred ? ",," : fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
     csv += row.is_ordinary() ? fmt::format("{},{},", row.missed.size(), row.missed_of) : ",,";
-    csv += csv_field(rerun_line(row, summary)) + '\n';
+    csv += csv_field(rerun_line(row, summary, row.rerun_k())) + '\n';
   }
   return csv;
 }

@@ -35,7 +35,7 @@ struct ToleranceRow {
   /// test-suites have, whose tolerance is the one to copy.
   std::string keys = "all", mask = "all", values = "all";
   bool bred = false;  ///< by a campaign, to be as hard as can be: none of them is ordinary, and none suggests anything
-  std::string case_file;  ///< where the run judged files, the one of the worst utilisation; else empty
+  std::vector<std::string> case_files = {};  ///< those that the run judged, by k; empty where it drew its cases
   ErrorCell cell;
   /// suggested(cell); of ordinary rows twice that, since other inputs have other errors. Of bred cases it means
   /// nothing.
@@ -52,6 +52,10 @@ struct ToleranceRow {
   /// that are not ordinary. "from 66 ordinary cases, 2 of more than 64 keys: too few to rely on"
   [[nodiscard]] std::string caution() const;
   [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }
+  /// The case of the worst error, and what it is the worst of; of journals that do not name it, that of the worst
+  /// utilisation.
+  [[nodiscard]] std::int64_t rerun_k() const { return cell.error_k >= 0 ? cell.error_k : cell.worst_k; }
+  [[nodiscard]] std::string_view rerun_of() const { return cell.error_k >= 0 ? "worst_error" : "worst_utilisation"; }
 };
 
 /// For each kernel and dtype whose errors were measured: all cases; the ordinary ones, and those by number of keys
@@ -59,9 +63,9 @@ struct ToleranceRow {
 /// by itself, and last every combination of the three that occurred.
 [[nodiscard]] std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal);
 
-/// The line that runs the case of the row's worst utilisation again, and no other; empty for cases that were neither
-/// drawn by a check nor given to it as files.
-[[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary);
+/// The line that runs case k of the row again, its worst_k or error_k, and no other; empty for cases that were neither
+/// drawn by a check nor given to it as files, and for k < 0.
+[[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary, std::int64_t k);
 /// The line that runs case k of a property again, and no other.
 [[nodiscard]] std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
                                      std::uint64_t seed, std::int64_t k);

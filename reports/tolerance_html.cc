@@ -45,7 +45,7 @@ std::string tolerance_of(const ToleranceRow& row) {
 }
 
 std::string worst_case_of(const ToleranceRow& row, const Summary& summary) {
-  const std::string line = rerun_line(row, summary), label = fmt::format("case {}", row.cell.worst_k);
+  const std::string line = rerun_line(row, summary, row.cell.worst_k), label = fmt::format("case {}", row.cell.worst_k);
   return fmt::format("<td>{}</td>", line.empty() ? label : folded_line(label, line));
 }
 

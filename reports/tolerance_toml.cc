@@ -72,8 +72,9 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
   if (!row.missed.empty())
     text += comment(
         fmt::format("Lets {} of {} planted faults pass; the report names them.", row.missed.size(), row.missed_of));
-  if (const std::string again = rerun_line(row, summary); !again.empty())
-    text += comment("The case of the worst utilisation again: " + again);
+  if (const std::string again = rerun_line(row, summary, row.rerun_k()); !again.empty())
+    text += comment(fmt::format("The case of the {} again: {}",
+                                row.rerun_of() == "worst_error" ? "worst error" : "worst utilisation", again));
   // A test-suite that asks for them is to fail.
   return text + fmt::format("{0}atol = {1}\n{0}rtol = {2}\n", violated ? "# " : "", float_of(row.tolerance.atol),
                             float_of(row.tolerance.rtol));

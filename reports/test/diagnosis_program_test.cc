@@ -32,13 +32,12 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
       folder,
       "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases 200 --out run");
   EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(result.output.find("explained coarse in f32: what goes wrong first: the weights, in "), std::string::npos)
-      << result.output;
-  EXPECT_NE(result.output.find(
-                "; a mistake, or arithmetic far from what is declared: all 3 saved cases would be right with a unit "),
-            std::string::npos)
-      << result.output;
-  EXPECT_EQ(result.output.find("declare it"), std::string::npos) << "nobody means f16 where f32 is declared";
+  // One narrower format may be meant, as tensor cores have it, however far it is from what is declared.
+  for (const char* const part :
+       {"explained coarse in f32: all 3 saved cases are consistent with ",
+        "weights rounded to f16 before they multiply V", "declare it: \"arithmetic\": {\"f32\": {",
+        " times as large, so that a mistake may look the same", "; what goes wrong first: the weights, in "})
+    EXPECT_NE(result.output.find(part), std::string::npos) << part << "\n" << result.output;
   EXPECT_NE(result.output.find("violated attention.oracle by coarse"), std::string::npos) << "never instead of it";
   const auto kernel = summary_of(folder, "run")["kernels"][0];
   EXPECT_EQ(kernel["verdict"], "violated");
@@ -46,8 +45,7 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
   EXPECT_TRUE(std::ranges::any_of(changes, [](const auto& change) {
     return change["arithmetic"] == nlohmann::json{{"weights", "f16"}} && change["utilisation"] <= 1.0;
   })) << changes;
-  EXPECT_NE(read_file(folder / "run/report.html").find("all 3 saved cases would be right with a unit "),
-            std::string::npos);
+  EXPECT_NE(read_file(folder / "run/report.html").find("all 3 saved cases are consistent with "), std::string::npos);
   // Once, whatever is resumed; and in what is drawn from the journal later.
   EXPECT_EQ(shell(folder,
                   "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases "
@@ -56,7 +54,7 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
             1);
   EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["explanations"].size(), 1U);
   EXPECT_EQ(shell(folder, "$attest report run -o again.html").status, 0);
-  EXPECT_NE(read_file(folder / "again.html").find("all 3 saved cases would be right with a unit "), std::string::npos);
+  EXPECT_NE(read_file(folder / "again.html").find("all 3 saved cases are consistent with "), std::string::npos);
   // What no arithmetic excuses.
   const std::string wrong = python_kernel(folder, "wrong", "-1.0");
   const ShellResult mistake =

@@ -213,31 +213,31 @@ TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
   const Journal journal = journal_of("exec:my kernel", "values:ones");
   const Summary summary = summarise(journal, "");
   const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
-  EXPECT_NE(rerun_line(rows[2], summary)
+  EXPECT_NE(rerun_line(rows[2], summary, rows[2].cell.worst_k)
                 .find("check --kernel 'exec:my kernel' --dtype f32 --property attention.oracle --seed 7 --cases 2 "
                       "--shard 1/2"),
             std::string::npos)
-      << rerun_line(rows[2], summary);
+      << rerun_line(rows[2], summary, rows[2].cell.worst_k);
   const Journal captured = journal_of("builtin:mine", "");
   const Summary of_captured = summarise(captured, "");
   const ToleranceRow last = tolerance_rows(of_captured, captured).back();
   EXPECT_EQ(last.values, "not drawn");
-  EXPECT_EQ(rerun_line(last, of_captured), "");
+  EXPECT_EQ(rerun_line(last, of_captured, last.rerun_k()), "");
   // A file is named, whatever the row is of.
   Journal of_files = captured;
   of_files.run->case_files = {"a", "b c", "d"};
   for (const ToleranceRow& row : tolerance_rows(of_captured, of_files)) {
-    EXPECT_NE(rerun_line(row, of_captured)
+    EXPECT_NE(rerun_line(row, of_captured, row.rerun_k())
                   .find("check --kernel builtin:mine --dtype f32 --property attention.oracle --case "),
               std::string::npos)
-        << rerun_line(row, of_captured);
-    EXPECT_EQ(rerun_line(row, of_captured).find("--shard"), std::string::npos);
+        << rerun_line(row, of_captured, row.rerun_k());
+    EXPECT_EQ(rerun_line(row, of_captured, row.rerun_k()).find("--shard"), std::string::npos);
   }
-  EXPECT_TRUE(rerun_line(tolerance_rows(of_captured, of_files)[2], of_captured).ends_with(" --case 'b c'"));
+  EXPECT_TRUE(rerun_line(tolerance_rows(of_captured, of_files)[2], of_captured, 1).ends_with(" --case 'b c'"));
   // What a campaign bred, no check draws.
   Journal campaign = journal;
   campaign.run->fuzz = true;
-  EXPECT_EQ(rerun_line(tolerance_rows(summary, campaign)[2], summary), "");
+  EXPECT_EQ(rerun_line(tolerance_rows(summary, campaign)[2], summary, 1), "");
 }
 
 TEST(Tolerances, AreWrittenForProgramsAndPages) {
@@ -252,7 +252,9 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   EXPECT_EQ(json["rows"][0]["bound"], "proved");
   EXPECT_EQ(json["rows"][0]["worst_error"], 4.0);
   EXPECT_EQ(json["rows"][0]["worst_k"], 0) << "of equal utilisations the first; the worst error is of case 2";
-  EXPECT_EQ(json["rows"][0]["rerun_of"], "worst_utilisation");
+  EXPECT_EQ(json["rows"][0]["worst_error_k"], 2);
+  EXPECT_EQ(json["rows"][0]["rerun_of"], "worst_error");
+  EXPECT_NE(json["rows"][0]["rerun"].get<std::string>().find(" --cases 3 --shard 2/3"), std::string::npos);
   EXPECT_EQ(json["rows"][0]["atol"], 4.0);
   EXPECT_EQ(json["rows"][0]["bounds"].size(), 2U) << "no alarm was asked for";
   EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_error_over_u_sum"], 3.0);
