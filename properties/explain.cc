@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
+#include "probe_denominator.h"
 #include "redeclared_kernel.h"
 
 namespace attest {
@@ -23,6 +26,8 @@ Manifest with_arithmetic(Manifest manifest, DType dtype, const Arithmetic& arith
 struct Change {
   std::string words;
   std::function<void(Arithmetic&)> apply;
+  std::string_view place = {};  ///< of a narrower format: what is kept in it
+  bool sums_rounded = false;    ///< the denominator is said to sum rounded weights
 };
 
 bool narrower(DType a, DType b) {
@@ -40,7 +45,7 @@ std::vector<Change> rearrangements(const Arithmetic& declared) {
       {"parts merged through their log-sum-exp", [](Arithmetic& a) { a.split_merge = true; }},
       {"weights divided by their sum before they multiply V", [](Arithmetic& a) { a.normalise_first = true; }},
       {"a normalisation of three roundings", [](Arithmetic& a) { a.division_roundings = 3; }},
-      {"rounded weights in the denominator", [](Arithmetic& a) { a.weights_in_denominator = true; }},
+      {"rounded weights in the denominator", [](Arithmetic& a) { a.weights_in_denominator = true; }, {}, true},
       {"sums that round toward zero", [](Arithmetic& a) { a.rounding = Rounding::toward_zero; }},
       {"sums over keys in any order",
        [](Arithmetic& a) {
@@ -97,7 +102,8 @@ std::vector<Change> narrowings(const Arithmetic& declared) {
       const bool rounds_q = place.words.starts_with("q times") && !place.now;  // in the format of the sums too
       if (!narrower(format, now) && !(rounds_q && format == d.score_sums)) continue;
       changes.push_back({fmt::format(fmt::runtime(place.words), name_of(format)),
-                         [set = place.set, format](Arithmetic& a) { set(a, format); }});
+                         [set = place.set, format](Arithmetic& a) { set(a, format); }, place.words,
+                         place.words.ends_with("and summed so")});
     }
   }
   return changes;
@@ -162,25 +168,53 @@ double coarser_by(const Arithmetic& declared, const Arithmetic& changed) {
   return std::max(most, exp_ulp(changed) / exp_ulp(declared));
 }
 
+/// The most that an answer moves by where every number of the case below the smallest normal one becomes 0, a few
+/// times over; 0 where that is not known.
+double moved_by_flushing(const Case& c, const Arithmetic& a) {
+  if (c.operation != Operation::attention) return 0;
+  double least = 0, largest = 1;
+  for (const DType format : {a.input, a.score_sums, a.weights, a.accumulate, a.output})
+    least = std::max(least, format_of(format).min_normal);
+  for (std::int64_t e = 0; e < c.v().elements(); ++e) largest = std::max(largest, std::abs(c.v()[e]));
+  return 4 * static_cast<double>(c.k().shape()[2]) * least * largest;
+}
+
 class Search {
  public:
   Search(Kernel& kernel, DType dtype, std::span<const BeyondBound> cases)
       : kernel_(kernel), dtype_(dtype), declared_(kernel.manifest().arithmetic_for(dtype)) {
-    for (const BeyondBound& one : cases)
-      if (check_case(*one.property, kernel, one.value).violation == Violation::bound) cases_.push_back(&one);
+    for (const BeyondBound& one : cases) {
+      const Verdict verdict = check_case(*one.property, kernel, one.value);
+      if (verdict.violation == Violation::bound)
+        cases_.push_back({&one, verdict.error <= moved_by_flushing(one.value, declared_)});
+    }
   }
   [[nodiscard]] bool pointless() const { return cases_.empty(); }
   [[nodiscard]] const Arithmetic& declared() const { return declared_; }
 
+  /// Without those changes that say of the denominator what the kernel's own answers refute.
+  [[nodiscard]] std::vector<Change> unrefuted(std::vector<Change> changes) {
+    std::erase_if(changes, [&](const Change& change) {
+      if (!change.sums_rounded) return false;
+      Arithmetic changed = declared_;
+      change.apply(changed);
+      RedeclaredKernel kernel(kernel_, with_arithmetic(kernel_.manifest(), dtype_, changed));
+      return !denominator_of(kernel, dtype_).may_be_rounded;
+    });
+    return changes;
+  }
+
   /// Those under which every case holds, the one that leaves the least room first; of several that leave the same, in
-  /// the order given.
+  /// the order given. Of a place only the first format that does.
   std::vector<Explanation> sufficient(const std::vector<Change>& changes) {
     std::vector<Explanation> found;
+    std::set<std::string_view> places;
     for (const Change& change : changes) {
       Arithmetic changed = declared_;
       change.apply(changed);
-      Explanation explanation{.words = change.words, .declaration = {}};
-      if (!holds_under(changed, explanation)) continue;
+      Explanation explanation{.words = change.words, .declaration = {}, .one_place = !change.place.empty()};
+      if (places.contains(change.place) || !holds_under(changed, explanation)) continue;
+      if (explanation.one_place) places.insert(change.place);
       explanation.declaration = difference(kernel_.manifest(), dtype_, changed);
       explanation.coarser = coarser_by(declared_, changed);
       const auto place =
@@ -194,10 +228,12 @@ class Search {
   /// Whether it does, and then its utilisation and excused cases.
   bool holds_under(const Arithmetic& arithmetic, Explanation& explanation) {
     RedeclaredKernel kernel(kernel_, with_arithmetic(kernel_.manifest(), dtype_, arithmetic));
-    for (const BeyondBound*& one : cases_) {
-      const Verdict verdict = check_case(*one->property, kernel, one->value);
+    const bool flushes = arithmetic.flushes_subnormals && !declared_.flushes_subnormals;
+    for (Wrong& one : cases_) {
+      const Verdict verdict = check_case(*one.found->property, kernel, one.found->value);
       if (verdict.outcome == Outcome::excused) {
-        ++explanation.excused;
+        // Shrinking leaves numbers of which a flush leaves nothing: then the bound is as wide as they are.
+        ++(flushes && one.is_tiny ? explanation.flushed : explanation.excused);
       } else if (verdict.outcome == Outcome::held) {
         explanation.utilisation = std::max(explanation.utilisation, verdict.utilisation);
       } else {
@@ -208,10 +244,15 @@ class Search {
     return 2 * explanation.excused < cases_.size();
   }
 
+  struct Wrong {
+    const BeyondBound* found;
+    bool is_tiny;  ///< the error is one that flushing makes
+  };
+
   Kernel& kernel_;
   DType dtype_;
   Arithmetic declared_;
-  std::vector<const BeyondBound*> cases_;
+  std::vector<Wrong> cases_;
 };
 
 /// All at once; of maxima the one that is taken last, none.
@@ -250,8 +291,9 @@ std::vector<Change> pairs_of(const std::vector<Change>& changes) {
 std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases) {
   Search search(kernel, cases.front().value.dtype(), cases);
   if (search.pointless()) return {};
-  const std::vector<Change> narrower = narrowings(search.declared());
-  for (const std::vector<Change>& changes : {rearrangements(search.declared()), narrower}) {
+  const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared()));
+  const std::vector<Change> rearranged = search.unrefuted(rearrangements(search.declared()));
+  for (const std::vector<Change>& changes : {rearranged, narrower}) {
     if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;
   }
   if (std::vector<Explanation> found = search.sufficient(inaccurate_exps(search.declared())); !found.empty()) {
@@ -259,7 +301,7 @@ std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> ca
     return found;
   }
   if (std::vector<Explanation> found = search.sufficient(pairs_of(narrower)); !found.empty()) return found;
-  const Change open = all_of(rearrangements(search.declared()));
+  const Change open = all_of(rearranged);
   for (const std::vector<Change>& changes : {each_with(open, narrower), each_with(open, pairs_of(narrower)),
                                              each_with(open, everything_narrower(search.declared()))}) {
     if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;

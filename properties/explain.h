@@ -23,10 +23,16 @@ struct Explanation {
   std::string declaration;  ///< the keys that change, as JSON of "arithmetic": {"weights":"bf16"}
   double utilisation = 0;   ///< worst of the cases that hold then; at most 1
   double coarser = 1;       ///< the largest factor by which it makes a unit roundoff, or the error of exp, larger
+  bool one_place = false;   ///< one number is kept in one narrower format, and nothing else changes
   std::size_t excused = 0;  ///< cases that have no useful bound then; less than half of all
+  /// Further cases that have none because all their numbers are as small as what is flushed to 0 then, and whose error
+  /// is no larger than that.
+  std::size_t flushed = 0;
 };
 
-/// All changes of the least size that do so, the one that leaves the least room first. Sizes: another
+/// All changes of the least size that do so, the one that leaves the least room first; of formats for one place the
+/// widest that does. Sums of rounded weights are not among them where the kernel, asked (probe_denominator.h), gives
+/// what no such sum can. Sizes: another
 /// order or form of the same operations (base 2, splits, sums in any order, flushed or truncated results), one narrower
 /// format, a less accurate exp (the most accurate that does), two narrower formats, one or two of them and at last
 /// every step in one format with order and form left open altogether. Empty where nothing that a manifest

@@ -14,6 +14,7 @@
 #include "attest/printed.h"
 #include "attest/strides.h"
 #include "probe_claims.h"
+#include "probe_denominator.h"
 #include "probe_multihead.h"
 #include "probe_questions.h"
 #include "probe_sizes.h"
@@ -52,6 +53,7 @@ class Prober : public ProbeQuestions {
     ask_strides();
     ask_lengths(*this);
     ask_head_dimensions(*this);
+    if (operation() == Operation::attention) ask_denominators();
     ask_claims();
     return std::move(result());
   }
@@ -295,6 +297,21 @@ class Prober : public ProbeQuestions {
     const bool does = settled.is("as they are stated");
     note("strides", declared, settled, does);
     result().manifest.strides = does;
+  }
+
+  /// Of every dtype whose weights are rounded: where nothing is stated, 16-bit ones count as summed so.
+  void ask_denominators() {
+    for (const DType one : manifest().dtypes) {
+      const Arithmetic& stated = manifest().arithmetic_for(one);
+      if (!(format_of(stated.weights).unit > format_of(stated.score_sums).unit)) continue;
+      const Denominator found = denominator_of(kernel(), one);
+      const bool declared = stated.weights_in_denominator, yes = found.sums == Denominator::Sums::rounded;
+      const bool no = found.sums == Denominator::Sums::unrounded;
+      // Declared and not so, the bound is wider than it need be.
+      note(fmt::format("rounded weights in the denominator, {}", name_of(one)), yes_or_no(declared), found.words,
+           !declared && yes, declared && no);
+      if (yes || no) result().manifest.arithmetic[one].weights_in_denominator = yes;
+    }
   }
 
   void ask_claims() {

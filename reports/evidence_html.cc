@@ -165,6 +165,26 @@ std::string proofs_table(const std::vector<ProofRecord>& proofs) {
 
 }  // namespace
 
+bool holds_proofs_alone(const Summary& summary, const Journal& journal) {
+  return summary.kernels.empty() && summary.not_started.empty() && !journal.proofs.empty();
+}
+
+std::string proofs_text(const Journal& journal) {
+  std::map<std::string, const ProofRecord*> best;
+  for (const ProofRecord& proof : journal.proofs) {
+    const ProofRecord*& known = best.try_emplace(proof.property, &proof).first->second;
+    if (rank_of(proof) < rank_of(*known)) known = &proof;
+  }
+  std::map<std::pair<std::ptrdiff_t, std::string>, int> levels;
+  for (const auto& [property, proof] : best) ++levels[{rank_of(*proof), proof->level}];
+  std::string text = fmt::format("Proofs of {} propert{}: ", best.size(), best.size() == 1 ? "y" : "ies");
+  for (const auto& [level, count] : levels) {
+    if (!text.ends_with(": ")) text += ", ";
+    text += fmt::format("{} {}", count, level.second == "DIFFERENT" ? "contradicted" : level.second);
+  }
+  return text;
+}
+
 std::string evidence_html(const Summary& summary, const Journal& journal) {
   if (summary.kernels.empty() && journal.proofs.empty()) return {};
   std::vector<ProofRecord> proofs = journal.proofs;

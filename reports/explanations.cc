@@ -31,13 +31,16 @@ struct Findings {
 
 /// "A (utilisation 0.9), B (0.5) or C (0.1)", the first few.
 std::string listed(const std::vector<Explanation>& changes) {
-  constexpr std::size_t shown = 4;
+  // As many as there are places for a narrower format: each of them may be what is meant.
+  constexpr std::size_t shown = 10;
   std::string text;
   for (std::size_t i = 0; i < std::min(changes.size(), shown); ++i) {
     const bool last = i + 1 == changes.size();
     text += i == 0 ? "" : last ? " or " : ", ";
-    text +=
-        fmt::format("{} ({}{})", changes[i].words, i == 0 ? "utilisation " : "", short_number(changes[i].utilisation));
+    text += changes[i].utilisation == 0 && changes[i].flushed > 0
+                ? fmt::format("{} (the errors are no larger than what is flushed)", changes[i].words)
+                : fmt::format("{} ({}{})", changes[i].words, i == 0 ? "utilisation " : "",
+                              short_number(changes[i].utilisation));
   }
   if (changes.size() > shown) {
     const std::size_t others = changes.size() - shown;
@@ -174,16 +177,21 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
                    : fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
   if (found.empty()) {
     result.text = fmt::format("no arithmetic that a manifest can declare makes {} right; {}", cases, stages);
-  } else if (found.front().coarser > far) {
+  } else if (found.front().coarser > far && !found.front().one_place) {
     // The wider the bounds, the more they let pass of what is a mistake, and the less it says which would do.
     result.text = fmt::format(
         "{}; a mistake, or arithmetic far from what is declared: {} would be right with a unit {} times as large{}",
         stages, cases, short_number(found.front().coarser), useless);
   } else {
+    // One narrower format may well be meant, be it weights in bf16 under f32; but its bound is as wide as that.
+    const std::string wide = found.front().coarser > far
+                                 ? fmt::format(", with a unit {} times as large, so that a mistake may look the same",
+                                               short_number(found.front().coarser))
+                                 : "";
     result.text =
-        fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}; {}", cases,
-                    count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first", dtype,
-                    found.front().declaration, useless, stages);
+        fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}{}; {}",
+                    cases, count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first", dtype,
+                    found.front().declaration, wide, useless, stages);
   }
   if (others > 0) {
     result.text +=

@@ -97,10 +97,13 @@ std::string finding_card(const FindingRecord& finding, const std::string& folder
     facts += fact("error", exact_text(verdict.error));
     facts += fact("allowed", exact_text(verdict.allowed));
   }
+  // Not that of the case as it was drawn, of which the tables tell.
+  const bool shrunk = c && c->metadata.contains("shrunk");
   return fmt::format(
-      "<div class=\"finding\"><p><b>Case {}</b>, {}, utilisation {}</p><dl>{}</dl>{}<pre class=\"line\">{}</pre></div>",
-      finding.k, escaped(std::string(finding.kind())), short_number(verdict.utilisation), facts, c ? case_html(*c) : "",
-      escaped(replay_line(folder, finding.case_file)));
+      "<div class=\"finding\"><p><b>Case {}</b>, {}, utilisation {}{}</p><dl>{}</dl>{}<pre "
+      "class=\"line\">{}</pre></div>",
+      finding.k, escaped(std::string(finding.kind())), short_number(verdict.utilisation), shrunk ? " once shrunk" : "",
+      facts, c ? case_html(*c) : "", escaped(replay_line(folder, finding.case_file)));
 }
 
 }  // namespace attest

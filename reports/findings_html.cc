@@ -31,11 +31,15 @@ class Findings {
     if (cards_ >= most_cards) return add_lines(kernel, property);
     const std::string statement = statement_of(property.name);
     html_ += fmt::format(
-        "<article id=\"{}\"{}><h3>{} <span class=\"dtype\">{}</span> {} {}</h3>{}<p>{} of {} cases.</p>",
+        "<article id=\"{}\"{}><h3>{} <span class=\"dtype\">{}</span> {} {}</h3>{}<p>{} of {} cases{}.</p>",
         anchor_of(kernel, property), tags(kernel_words(kernel), property.name, name_of(property.verdict)),
         escaped(kernel.name), escaped(kernel.dtype), violated ? "violates" : "is undecided for", escaped(property.name),
         statement.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", escaped(statement)),
-        violated ? property.tally.violated : property.tally.inconclusive, property.tally.cases());
+        violated ? property.tally.violated : property.tally.inconclusive, property.tally.cases(),
+        property.tally.worst_k < 0
+            ? ""
+            : fmt::format("; worst utilisation of the cases as drawn {}, of the saved ones below",
+                          short_number(property.tally.worst_utilisation)));
     for (const FindingRecord& finding : property.findings) html_ += finding_card(finding, folder_);
     cards_ += property.findings.size();
     html_ += "</article>";
@@ -45,7 +49,8 @@ class Findings {
     std::string html = html_;
     if (!lines_.empty()) {
       html += table_html("Further findings",
-                         {{"kernel"}, {"dtype"}, {"property"}, {"class"}, {"utilisation", true}, {"replay"}}, lines_);
+                         {{"kernel"}, {"dtype"}, {"property"}, {"class"}, {"utilisation, as saved", true}, {"replay"}},
+                         lines_);
     }
     if (left_out_ > 0) html += fmt::format("<p>{} further findings are in summary.json and run.jsonl.</p>", left_out_);
     return html;

@@ -88,9 +88,15 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
        "inconclusive ones are not counted.",
        drawn_html(summary)},
       {"not-covered", "Not covered", "", uncovered_html(summary)}};
+  const bool proofs_alone = holds_proofs_alone(summary, journal);
+  const std::string headline =
+      proofs_alone ? fmt::format("<p class=\"headline\">{}. No kernel was run.</p>", escaped(proofs_text(journal)))
+                   : headline_html(summary);
   std::string body, links;
   for (const Section& section : sections) {
-    if (section.body.empty()) continue;
+    // What is about kernels would say that none was judged.
+    const bool about_kernels = section.id != "evidence" && section.id != "environment";
+    if (section.body.empty() || (proofs_alone && about_kernels)) continue;
     links += fmt::format("<a href=\"#{}\">{}</a> ", section.id, section.title);
     body +=
         fmt::format("<section id=\"{}\"><h2>{}</h2>{}{}</section>\n", section.id, section.title,
@@ -105,7 +111,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
       "<body><main>\n<header><h1>Attest report</h1>{}</header>\n<nav aria-label=\"Sections\">{}</nav>\n{}</main>\n"
       "<script nonce=\"{}\">{}</script>\n{}"
       "</body></html>\n",
-      nonce, may_compile, name_of(summary.verdict), html_style, headline_html(summary), links, body, nonce,
+      nonce, may_compile, proofs_alone ? "proofs" : name_of(summary.verdict), html_style, headline, links, body, nonce,
       page_script(), plots.script);
 }
 

@@ -37,6 +37,11 @@ namespace attest {
 /// there is for each. Below, every line of the proofs. Empty where there is neither a kernel nor a proof.
 [[nodiscard]] std::string evidence_html(const Summary& summary, const Journal& journal);
 
+/// Proofs and nothing that was run on a kernel: of these a verdict says nothing.
+[[nodiscard]] bool holds_proofs_alone(const Summary& summary, const Journal& journal);
+/// "Proofs of 12 properties: 5 coq-all-shapes, 7 symbolic", each by its strongest; what contradicts a theorem first.
+[[nodiscard]] std::string proofs_text(const Journal& journal);
+
 /// Seed, versions, machine, arguments and manifests.
 [[nodiscard]] std::string environment_html(const Summary& summary, const Journal& journal);
 

@@ -38,7 +38,7 @@ std::string duration_text(double seconds) {
 std::string describe(const FindingRecord& finding, const std::string& folder) {
   const Subject& subject = finding.subject;
   const bool violated = finding.verdict.outcome == Outcome::violated;
-  return fmt::format("{} {} by {} in {}, case {} ({}utilisation {})\n  {}\n  replay: {} replay {}\n",
+  return fmt::format("{} {} by {} in {}, case {} ({}utilisation {} as saved)\n  {}\n  replay: {} replay {}\n",
                      violated ? "VIOLATED" : "INCONCLUSIVE", one_line(subject.property), one_line(subject.kernel),
                      one_line(subject.dtype), finding.k, violated ? fmt::format("{}, ", finding.kind()) : "",
                      short_number(finding.verdict.utilisation), one_line(finding.verdict.reason), command_name(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "against.h"
 #include "answer.h"
@@ -87,10 +88,14 @@ std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
   return std::move(kernels.front());
 }
 
+/// From the far end of the enclosure; NaN where either is.
+double error_of(double found, const ElementFacts& facts) {
+  return std::max(std::abs(found - facts.exact.lower), std::abs(found - facts.exact.upper));
+}
+
 bool accepted(double found, const ElementFacts& facts) {
-  // Accept, never reject: NaN must fail. The whole enclosure must lie within the bound.
-  const double error = std::max(std::abs(found - facts.exact.lower), std::abs(found - facts.exact.upper));
-  return !facts.required || error <= facts.allowed;
+  // Accept, never reject: NaN must fail.
+  return !facts.required || error_of(found, facts) <= facts.allowed;
 }
 
 std::string element_lines(std::int64_t element, const Tensor& out, const ElementFacts& facts) {
@@ -101,38 +106,75 @@ std::string element_lines(std::int64_t element, const Tensor& out, const Element
                      number_text(facts.exact.lower - facts.allowed), number_text(facts.exact.upper + facts.allowed));
 }
 
-/// The element of the largest utilisation of a case that was held against what is exact.
-void print_worst_element(Kernel& kernel, const Case& c, std::int64_t element) {
-  const Reply reply = kernel.run(c);
-  if (reply.status != CallStatus::ok) return;
-  const std::vector<ElementFacts> facts = exact_elements(c, kernel.manifest().arithmetic_for(c.dtype()));
-  fmt::print("{}", element_lines(element, reply.out, facts.at(static_cast<std::size_t>(element))));
+/// An output of the case beside what is exact and what is allowed to that very output.
+struct JudgedOutput {
+  DType dtype;
+  Tensor out;
+  std::vector<ElementFacts> facts;
+  double utilisation = 0;  ///< worst of its elements; NaN found counts as infinite
+};
+
+double utilisation_of(double found, const ElementFacts& facts) {
+  const double error = error_of(found, facts);
+  if (!facts.required || error == 0) return 0;
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error / facts.allowed;
 }
 
-/// `by_itself`: the verdict is about an element of this call, so that none outside of what is allowed is worth saying.
-void print_elements(Kernel& kernel, const Case& c, bool by_itself) {
-  if (c.operation != Operation::attention) return;
-  const Reply reply = kernel.run(c);
-  if (reply.status != CallStatus::ok) {
-    fmt::print("the kernel's call ended as {}\n", one_line(ending_text(reply.status, reply.message)));
-    return;
+/// The outputs that the property judges: that in the case's own dtype, and of attention.oracle those in every further
+/// one that the kernel offers. `ended`: how the call ended that gave none.
+std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, const Case& c, std::string& ended) {
+  const Manifest& manifest = kernel.manifest();
+  std::vector<DType> dtypes{c.dtype()};
+  const auto further = manifest.out_dtypes.find(c.dtype());
+  if (further != manifest.out_dtypes.end() && property.name == "attention.oracle")
+    dtypes.insert(dtypes.end(), further->second.begin(), further->second.end());
+  std::vector<JudgedOutput> outputs;
+  for (const DType dtype : dtypes) {
+    Reply reply = kernel.run(c, dtype, /*want_lse=*/false);
+    if (reply.status != CallStatus::ok) {
+      ended = ending_text(reply.status, reply.message);
+      continue;
+    }
+    Arithmetic arithmetic = manifest.arithmetic_for(c.dtype());
+    arithmetic.output = dtype;
+    JudgedOutput& one = outputs.emplace_back(JudgedOutput{dtype, std::move(reply.out), exact_elements(c, arithmetic)});
+    for (std::size_t i = 0; i < one.facts.size(); ++i)
+      one.utilisation = std::max(one.utilisation, utilisation_of(one.out[static_cast<std::int64_t>(i)], one.facts[i]));
   }
-  const std::vector<ElementFacts> facts = exact_elements(c, kernel.manifest().arithmetic_for(c.dtype()));
-  const auto count = static_cast<std::int64_t>(facts.size());
+  return outputs;
+}
+
+/// The output that the verdict is about; null where there is none.
+const JudgedOutput* worst_of(const std::vector<JudgedOutput>& outputs) {
+  const auto worst = std::ranges::max_element(outputs, {}, &JudgedOutput::utilisation);
+  return worst == outputs.end() ? nullptr : &*worst;
+}
+
+/// The elements of one output that lie outside of what is allowed. `counts`: none is worth saying too.
+void print_elements(const JudgedOutput& output, bool counts) {
+  const auto count = static_cast<std::int64_t>(output.facts.size());
   std::int64_t offending = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (accepted(reply.out[i], facts[static_cast<std::size_t>(i)])) continue;
+    if (accepted(output.out[i], output.facts[static_cast<std::size_t>(i)])) continue;
     if (offending++ >= elements_shown) continue;
-    fmt::print("{}", element_lines(i, reply.out, facts[static_cast<std::size_t>(i)]));
+    fmt::print("{}", element_lines(i, output.out, output.facts[static_cast<std::size_t>(i)]));
     for (const std::int64_t neighbour : {i - 1, i + 1}) {
       if (neighbour < 0 || neighbour >= count) continue;
-      const ElementFacts& beside = facts[static_cast<std::size_t>(neighbour)];
-      fmt::print("    beside out{}: found {}, exact {}, allowed ± {}\n", index_text(neighbour, reply.out.shape()),
-                 number_text(reply.out[neighbour]), number_text(beside.exact.lower), short_number(beside.allowed));
+      const ElementFacts& beside = output.facts[static_cast<std::size_t>(neighbour)];
+      fmt::print("    beside out{}: found {}, exact {}, allowed ± {}\n", index_text(neighbour, output.out.shape()),
+                 number_text(output.out[neighbour]), number_text(beside.exact.lower), short_number(beside.allowed));
     }
   }
-  // A law may be violated between two calls of which each is within its bound, and a log-sum-exp is no element.
-  if (offending > 0 || by_itself) fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
+  if (offending > 0 || counts) fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
+}
+
+/// Each output under its own heading where there are several: what is allowed to one is not what is to another.
+void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts) {
+  for (const JudgedOutput& output : outputs) {
+    if (outputs.size() > 1)
+      fmt::print("output in {}, utilisation {}:\n", name_of(output.dtype), short_number(output.utilisation));
+    print_elements(output, counts || outputs.size() > 1);
+  }
 }
 
 /// The last line: the verdict beside the one that the case was saved with.
@@ -201,11 +243,21 @@ int replay_command(const Options& options) {
   if (!at_load.empty()) add_load_finding(verdict, at_load);
   fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
   const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
+  const bool violated = verdict.outcome == Outcome::violated;
+  // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
+  const bool shows_worst = verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0;
+  std::string ended;
+  std::vector<JudgedOutput> outputs;
+  if (c.operation == Operation::attention && ((violated && at_load.empty()) || shows_worst))
+    outputs = outputs_of(property, *kernel, c, ended);
+  const JudgedOutput* const about = worst_of(outputs);
   if (judged) {
-    fmt::print("utilisation {}{}\n", short_number(verdict.utilisation),
-               verdict.allowed > 0
-                   ? fmt::format(": error {}, allowed {}", short_number(verdict.error), short_number(verdict.allowed))
-                   : "");
+    fmt::print(
+        "utilisation {}{}{}\n", short_number(verdict.utilisation),
+        verdict.allowed > 0
+            ? fmt::format(": error {}, allowed {}", short_number(verdict.error), short_number(verdict.allowed))
+            : "",
+        outputs.size() > 1 && verdict.element >= 0 ? fmt::format(", of the output in {}", name_of(about->dtype)) : "");
   }
   if (verdict.alarm) {
     fmt::print("alarm: {} of {} elements beyond the probabilistic bound, worst {} times it; {} not covered\n",
@@ -217,16 +269,17 @@ int replay_command(const Options& options) {
     for (const ComparedRecord& side : compared_elements(verdict, kernel->manifest()))
       fmt::print("  {}\n", element_text(side));
   }
-  const bool violated = verdict.outcome == Outcome::violated;
+  if (!ended.empty()) fmt::print("the kernel's call ended as {}\n", one_line(ended));
+  // What is wrong with a plain problem, too, is easier to see there.
   if (violated && at_load.empty()) {
-    // What is wrong with a plain problem, too, is easier to see there.
     const DType dtype = c.dtype();
     (void)look_before_the_run(std::span(&opened, 1), std::span(&dtype, 1), Amount());
-    print_elements(*kernel, c, verdict.compared.size() == 1);
   }
-  // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
-  if (verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0)
-    print_worst_element(*kernel, c, verdict.element);
+  // A law may be violated between two calls of which each is within its bound, and a log-sum-exp is no element.
+  if (violated) print_outputs(outputs, /*counts=*/verdict.compared.size() == 1);
+  if (shows_worst && about != nullptr)
+    fmt::print("{}",
+               element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));
   fmt::print("{}\n", beside_saved(c, verdict.outcome));
   const auto expected = c.metadata.find("expected");
   const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);

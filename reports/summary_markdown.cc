@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "html_sections.h"
 #include "reach_text.h"
 #include "run_folder.h"
 #include "text.h"
@@ -307,6 +308,11 @@ std::string code_span(std::string_view text, bool in_table) {
 std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
                         const Comparison* changes) {
   Page page;
+  if (holds_proofs_alone(summary, journal)) {
+    page.section("", share_of_verdict, "lines", "",
+                 {"## Attest: proofs\n\n", fmt::format("{}. No kernel was run.\n", code_span(proofs_text(journal)))});
+    return page.text();
+  }
   add_verdict(page, summary, journal, changes != nullptr ? changes->count(Direction::worse) : 0);
   if (changes != nullptr) add_changes(page, *changes);
   add_kernels(page, summary, journal);

@@ -36,6 +36,27 @@ bool is_about_others(std::string_view reason) {
          (reason.starts_with("has no ") && reason.ends_with(" entry"));
 }
 
+/// Where a finding, which is shrunk, is farther from its bound than any case of its kernel as it was drawn: that the
+/// table's figure is another. Empty where there is none.
+std::string drawn_text(const Summary& summary) {
+  double table = 0, saved = 0;
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.worst() == nullptr) continue;
+    const double worst = kernel.worst()->tally.worst_utilisation;
+    for (const PropertySummary& property : kernel.properties) {
+      for (const FindingRecord& finding : property.findings) {
+        const double found = finding.verdict.utilisation;
+        if (!property.statistical && found > worst && found > saved) saved = found, table = worst;
+      }
+    }
+  }
+  if (saved == 0) return {};
+  return fmt::format(
+      "worst is of the cases as they were drawn; a finding is shrunk, and what is saved may be worse: {} where the "
+      "table has {}\n",
+      short_number(saved), short_number(table));
+}
+
 }  // namespace
 
 std::string table_of(const Summary& summary) {
@@ -69,7 +90,7 @@ std::string table_of(const Summary& summary) {
     return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
   const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
   return title + columns(rows, {false, false, false, true, true, true, true, false}) + reach_lines(summary) +
-         (notes.empty() ? "" : "\n") + first_lines(notes);
+         drawn_text(summary) + (notes.empty() ? "" : "\n") + first_lines(notes);
 }
 
 std::string skipped_text(const Summary& summary) {

@@ -74,10 +74,10 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   for (const auto& [keys, cell] : table.ordinary) ordinary.merge(cell);
   const Format* const format = format_named(row.dtype);
   const auto add = [&](const ErrorCell& cell) -> ToleranceRow& {
-    rows.push_back(row);
-    rows.back().cell = cell;
-    rows.back().tolerance = suggested(cell, format ? format->unit : 0, format ? format->min_normal : 0);
-    return rows.back();
+    ToleranceRow& one = rows.emplace_back(row);
+    one.cell = cell;
+    if (!one.bred) one.tolerance = suggested(cell, format ? format->unit : 0, format ? format->min_normal : 0);
+    return one;
   };
   add(all).alarm = alarm;
   const auto add_ordinary = [&](const ErrorCell& cell) -> ToleranceRow& {
@@ -92,8 +92,9 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
   };
   const auto longest = table.ordinary.find(key_classes - 1);
   const std::int64_t long_cases = longest == table.ordinary.end() ? 0 : longest->second.cases;
-  if (ordinary.cases > 0) add_ordinary(ordinary).long_cases = long_cases;
-  if (table.ordinary.size() > 1) {
+  // A bred case keeps the words of the drawn one that it descends from, and not its numbers.
+  if (ordinary.cases > 0 && !row.bred) add_ordinary(ordinary).long_cases = long_cases;
+  if (table.ordinary.size() > 1 && !row.bred) {
     for (const auto& [keys, cell] : table.ordinary) add_ordinary(cell).keys = key_class_name(keys);
   }
   for (const auto& [keys, cell] : by_keys) add(cell).keys = key_class_name(keys);
@@ -141,6 +142,7 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
       ToleranceRow row;
       row.kernel = kernel.id, row.name = kernel.name, row.dtype = kernel.dtype, row.property = property.name;
       row.bred = journal.run && journal.run->fuzz;
+      if (journal.run) row.case_files = journal.run->case_files;
       row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);
       const std::optional<AlarmTally>& alarm = property.tally.alarm;
       add_rows(rows, row, property.tally.errors, alarm ? std::optional(alarm->all) : std::nullopt);
@@ -149,9 +151,15 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
   return rows;
 }
 
-std::string rerun_line(const ToleranceRow& row, const Summary& summary) {
-  if (row.cell.worst_k < 0 || row.bred || row.values == "not drawn") return {};
-  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, row.cell.worst_k);
+std::string rerun_line(const ToleranceRow& row, const Summary& summary, std::int64_t k) {
+  if (k < 0 || row.bred) return {};
+  if (static_cast<std::size_t>(k) < row.case_files.size()) {
+    return fmt::format("{} check --kernel {} --dtype {} --property {} --case {}", command_name(),
+                       shell_quoted(row.kernel), shell_quoted(row.dtype), shell_quoted(row.property),
+                       shell_quoted(row.case_files[static_cast<std::size_t>(k)]));
+  }
+  if (row.values == "not drawn") return {};
+  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, k);
 }
 
 std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
@@ -191,14 +199,19 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
     for (std::size_t i = 0; i < stage_count; ++i)
       json.member(name_of(static_cast<Stage>(i)), static_cast<double>(cell.budget[i]) / 1000);
     json.end_object();
-    json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    if (row.bred) {
+      json.key("atol").raw("null").key("rtol").raw("null");
+    } else {
+      json.member("atol", row.tolerance.atol).member("rtol", row.tolerance.rtol);
+    }
     if (const std::string caution = row.caution(); !caution.empty()) json.member("caution", caution);
     if (row.is_ordinary()) {
       json.key("misses").begin_object().member("of", row.missed_of).key("faults").begin_array();
       for (const std::string_view fault : row.missed) json.value(fault);
       json.end_array().end_object();
     }
-    json.member("rerun", rerun_line(row, summary)).end_object();
+    json.member("worst_error_k", cell.error_k).member("rerun", rerun_line(row, summary, row.rerun_k()));
+    json.member("rerun_of", row.rerun_of()).end_object();
   }
   return json.end_array().end_object().text() + '\n';
 }
@@ -222,9 +235,9 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
     csv += fmt::format("{},{},{},{},", cell.worst_k, number_text(size_of_code(cell.condition)),
                        row.alarm ? number_text(row.alarm->worst) : "", number_text(size_of_code(cell.worst_scaled)));
     for (const std::uint16_t share : cell.budget) csv += number_text(share / 1000.0) + ',';
-    csv += fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
+    csv += row.bred ? ",," : fmt::format("{},{},", number_text(row.tolerance.atol), number_text(row.tolerance.rtol));
     csv += row.is_ordinary() ? fmt::format("{},{},", row.missed.size(), row.missed_of) : ",,";
-    csv += csv_field(rerun_line(row, summary)) + '\n';
+    csv += csv_field(rerun_line(row, summary, row.rerun_k())) + '\n';
   }
   return csv;
 }

@@ -34,9 +34,12 @@ struct ToleranceRow {
   /// "all", or a class; "not drawn": values that came from a file; "ordinary" (is_ordinary): inputs such as most
   /// test-suites have, whose tolerance is the one to copy.
   std::string keys = "all", mask = "all", values = "all";
-  bool bred = false;  ///< by a campaign: what no check draws
+  bool bred = false;  ///< by a campaign, to be as hard as can be: none of them is ordinary, and none suggests anything
+  std::vector<std::string> case_files = {};  ///< those that the run judged, by k; empty where it drew its cases
   ErrorCell cell;
-  Tolerance tolerance;  ///< suggested(cell); of ordinary rows twice that, since other inputs have other errors
+  /// suggested(cell); of ordinary rows twice that, since other inputs have other errors. Of bred cases it means
+  /// nothing.
+  Tolerance tolerance;
   /// What the alarm said of all cases; nothing in a row of a class, or where none was asked for.
   std::optional<Alarm> alarm = {};
   /// Of ordinary rows: the planted faults that the tolerance misses on half of the ordinary cases that show them, or on
@@ -49,6 +52,10 @@ struct ToleranceRow {
   /// that are not ordinary. "from 66 ordinary cases, 2 of more than 64 keys: too few to rely on"
   [[nodiscard]] std::string caution() const;
   [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }
+  /// The case of the worst error, and what it is the worst of; of journals that do not name it, that of the worst
+  /// utilisation.
+  [[nodiscard]] std::int64_t rerun_k() const { return cell.error_k >= 0 ? cell.error_k : cell.worst_k; }
+  [[nodiscard]] std::string_view rerun_of() const { return cell.error_k >= 0 ? "worst_error" : "worst_utilisation"; }
 };
 
 /// For each kernel and dtype whose errors were measured: all cases; the ordinary ones, and those by number of keys
@@ -56,9 +63,9 @@ struct ToleranceRow {
 /// by itself, and last every combination of the three that occurred.
 [[nodiscard]] std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& journal);
 
-/// The line that runs the worst case of the row again, and no other; empty for cases that were not
-/// drawn by a check.
-[[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary);
+/// The line that runs case k of the row again, its worst_k or error_k, and no other; empty for cases that were neither
+/// drawn by a check nor given to it as files, and for k < 0.
+[[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary, std::int64_t k);
 /// The line that runs case k of a property again, and no other.
 [[nodiscard]] std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
                                      std::uint64_t seed, std::int64_t k);
@@ -73,7 +80,7 @@ inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
 [[nodiscard]] std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary);
 
 /// Of each kernel and dtype the row for a test-suite: the ordinary one; that of all cases where there is none, as of
-/// captured ones.
+/// captured ones. None of a campaign.
 [[nodiscard]] std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows);
 
 /// What a test-suite is to use, as TOML: a table [KERNEL.DTYPE] with the floats atol and rtol for each kernel and

@@ -37,11 +37,15 @@ std::vector<Column> around_errors(std::vector<Column> columns, std::initializer_
 }
 
 std::string tolerance_of(const ToleranceRow& row) {
+  if (row.bred) {
+    const std::string none = number_cell("<abbr title=\"a campaign breeds its cases to be hard\">–</abbr>");
+    return none + none;
+  }
   return number_cell(short_number(row.tolerance.atol)) + number_cell(short_number(row.tolerance.rtol));
 }
 
 std::string worst_case_of(const ToleranceRow& row, const Summary& summary) {
-  const std::string line = rerun_line(row, summary), label = fmt::format("case {}", row.cell.worst_k);
+  const std::string line = rerun_line(row, summary, row.cell.worst_k), label = fmt::format("case {}", row.cell.worst_k);
   return fmt::format("<td>{}</td>", line.empty() ? label : folded_line(label, line));
 }
 
@@ -149,6 +153,7 @@ constexpr const char* reading =
     "exact value in the output's format (large where an answer nearly cancels). <b>Worst</b>, <b>p99.9</b>, <b>rms</b> "
     "and <b>bias</b> are shares of the bound that is proved for the element: the largest, a quantile from above, the "
     "root of the mean square, and the mean with its sign (positive: answers too large; shares beyond 4 count as 4). "
+    "<b>Worst case</b> is that of the worst share; the worst error may be of another. "
     "<b>Condition</b> is Σα|v| over |Σαv| at the worst element. Sizes are rounded up, by at most one part in 64.</p>"
     "<p><b>atol</b> and <b>rtol</b> are for |found − exact| ≤ atol + rtol·|exact|. By class they would have accepted "
     "every answer that lies within its bound; of ordinary inputs, whose scores and values are of order 1 as in most "

@@ -59,7 +59,7 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
   std::string text = fmt::format("\n[{}.{}]\n", key_of(name), key_of(row.dtype));
   if (violated) text += comment("VIOLATED: of wrong answers none is suggested. What the right ones needed:");
   text +=
-      comment(fmt::format("{} cases, {} elements{}: worst error {}, {} of the proved bound.", cell.cases, cell.elements,
+      comment(fmt::format("{} cases, {} elements{}: worst error {}, worst utilisation {}.", cell.cases, cell.elements,
                           row.is_ordinary() ? " of ordinary inputs" : "", short_number(size_of_code(cell.worst_error)),
                           short_number(size_of_code(cell.worst_utilisation))));
   if (whole.cell.cases > cell.cases) {
@@ -73,8 +73,9 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
   if (!row.missed.empty())
     text += comment(
         fmt::format("Lets {} of {} planted faults pass; the report names them.", row.missed.size(), row.missed_of));
-  if (const std::string again = rerun_line(row, summary); !again.empty())
-    text += comment("The worst case again: " + again);
+  if (const std::string again = rerun_line(row, summary, row.rerun_k()); !again.empty())
+    text += comment(fmt::format("The case of the {} again: {}",
+                                row.rerun_of() == "worst_error" ? "worst error" : "worst utilisation", again));
   // A test-suite that asks for them is to fail.
   return text + fmt::format("{0}atol = {1}\n{0}rtol = {2}\n", violated ? "# " : "", float_of(row.tolerance.atol),
                             float_of(row.tolerance.rtol));
@@ -85,7 +86,7 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
 std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows) {
   std::vector<ToleranceRow> chosen;
   for (const ToleranceRow& whole : rows) {
-    if (!is_whole(whole)) continue;
+    if (!is_whole(whole) || whole.bred) continue;
     const auto ordinary = std::ranges::find_if(rows, [&](const ToleranceRow& row) {
       return row.is_ordinary() && row.keys == "all" && row.kernel == whole.kernel && row.dtype == whole.dtype &&
              row.property == whole.property;
@@ -104,6 +105,9 @@ std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary
       comment("They are twice what would have accepted every right answer of the run to ordinary inputs:") +
       comment("scores and values of order 1. Values of another size need atol times their size.");
   const std::vector<ToleranceRow> chosen = rows_for_suites(rows);
+  if (!rows.empty() && rows.front().bred)
+    text +=
+        comment(fmt::format("None here: a campaign breeds its cases to be hard. {} check has some.", command_name()));
   for (const KernelSummary& kernel : summary.kernels) {
     const auto of_it = [&](const ToleranceRow& row) { return row.kernel == kernel.id && row.dtype == kernel.dtype; };
     // Several where several properties measure: a table has one name.

@@ -78,7 +78,7 @@ std::string strip(const Summary& summary) {
   std::ranges::sort(dtypes, {}, rank);
   std::string html =
       "<div class=\"scroll\"><table class=\"strip\"><caption>Verdict by kernel and dtype; beside it the worst "
-      "utilisation, error over "
+      "utilisation of the cases as drawn, error over "
       "the proved allowed error, which is held up to 1; below it " +
       std::string(reach_explained) +
       "</caption>"

@@ -19,6 +19,8 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" core/cmake
               core/cmake/AttestKernelTests.cmake core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake
         DESTINATION "${attest_package}")
 
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
 # Relative, so that the tree may be moved.
 set(attest_pkgconfig "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH attest_up_from_pkgconfig "/${attest_pkgconfig}" "/")

@@ -203,6 +203,38 @@ TEST(ErrorCell, names_the_smallest_k_of_the_worst_and_its_condition) {
   EXPECT_EQ(size_of_code(cell.worst_utilisation), 0.5);
 }
 
+TEST(ErrorCell, keeps_the_case_of_the_worst_error_beside_that_of_the_worst_utilisation) {
+  const auto sample = [](double error, double utilisation) {
+    ErrorSample one;
+    one.elements = 1, one.worst_error = error, one.worst_utilisation = utilisation;
+    return one;
+  };
+  ErrorCell first, second, unknown;
+  first.add(5, sample(1, 0.75));
+  first.add(9, sample(3, 0.5));
+  second.add(4, sample(3, 0.25));
+  second.add(1, sample(2, 0.125));
+  ErrorCell both = first, other_way = second;
+  both.merge(second), other_way.merge(first);
+  EXPECT_EQ(both, other_way);
+  EXPECT_EQ(both.worst_k, 5);
+  EXPECT_EQ(both.error_k, 4) << "the first of the two that attain it";
+  // A journal of before knows none: what is known of the same error stays, of a larger one there is nothing to name.
+  unknown.add(0, sample(3, 0));
+  unknown.error_k = -1;
+  both.merge(unknown), unknown.merge(other_way);
+  EXPECT_EQ(both.error_k, 4);
+  EXPECT_EQ(unknown.error_k, 4);
+  ErrorCell larger;
+  larger.add(0, sample(4, 0));
+  larger.error_k = -1;
+  both.merge(larger);
+  EXPECT_EQ(both.error_k, -1);
+  ErrorCell none;
+  none.add(7, sample(0, 0));
+  EXPECT_EQ(none.error_k, 7);
+}
+
 TEST(ErrorCell, bounds_quantiles_from_above) {
   ErrorSample sample;
   sample.elements = 1000;
@@ -281,6 +313,10 @@ TEST(Journal, refuses_errors_that_were_changed) {
   EXPECT_TRUE(broken(octaves, 0, "3 131009 1 ")) << "beyond the code of infinity";
   EXPECT_TRUE(broken(signs, 0, "65 1 1 "));
   EXPECT_TRUE(broken(signs, 0, "1 -1 1 "));
+  const std::size_t error_k = text.find("\"error_k\":\"") + 11;
+  EXPECT_TRUE(broken(error_k, 0, "-2 ")) << "-1 is the least: not known";
+  EXPECT_TRUE(broken(error_k, 0, "1 ")) << "more than there are lines";
+  EXPECT_TRUE(broken(error_k, text.find('"', error_k) - error_k, "1"));
   EXPECT_FALSE(broken(text.size() - 1, 1, "\n")) << "what was not changed is read";
 }
 

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "arrange.h"
 #include "faults/faults.h"
 #include "spoilt.h"
+#include "toy_kernels.h"
 
 namespace attest {
 namespace {
@@ -81,6 +83,120 @@ TEST(Explain, names_sums_that_truncate) {
       told_of("control:truncating", DType::f32, [](Arithmetic& a) { a.rounding = Rounding::nearest; });
   EXPECT_TRUE(names(found, {{"rounding", "toward-zero"}})) << all_of_them(found);
   EXPECT_FALSE(names(found, {{"accumulate", "bf16"}})) << "a larger change than is needed";
+}
+
+/// What a row of a kernel in f32 does with its weights and its mask, and where it sums.
+struct Habits {
+  std::function<double(double)> weight = [](double x) { return x; };
+  std::function<double(double)> mask = [](double x) { return x; };
+  std::function<double(double)> sum = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+  bool sums_rounded = false;  ///< the weights as they multiply V
+};
+
+/// Attention with those habits, exact but for the roundings named.
+std::unique_ptr<Kernel> habitual(Manifest manifest, const Habits& habits) {
+  manifest.thread_safe = true;
+  return function_kernel(
+      "habitual", std::move(manifest), [habits](const attest_problem& p, attest_result& r, std::string&) {
+        const std::int64_t heads = p.q.shape[1], group = heads / p.k.shape[1], keys = p.k.shape[2];
+        for (std::int64_t b = 0; b < p.q.shape[0]; ++b)
+          for (std::int64_t h = 0; h < heads; ++h)
+            for (std::int64_t i = 0; i < p.q.shape[2]; ++i) {
+              std::vector<double> s(static_cast<std::size_t>(keys));
+              double largest = -INFINITY, total = 0;
+              for (std::int64_t j = 0; j < keys; ++j) {
+                double& x = s[static_cast<std::size_t>(j)];
+                for (std::int64_t c = 0; c < p.q.shape[3]; ++c)
+                  x += element(p.q, b, h, i, c) * element(p.k, b, h / group, j, c);
+                x *= p.scale;
+                if (p.mask.data != nullptr)
+                  x += habits.mask(element(p.mask, p.mask.shape[0] == 1 ? 0 : b, p.mask.shape[1] == 1 ? 0 : h, i, j));
+                largest = std::max(largest, x);
+              }
+              for (double& x : s) {
+                x = x == -INFINITY ? 0 : std::exp(x - largest);
+                const double rounded = habits.weight(x);
+                total = habits.sum(total + (habits.sums_rounded ? rounded : x));
+                x = rounded;
+              }
+              for (std::int64_t c = 0; c < p.v.shape[3]; ++c) {
+                double o = 0;
+                for (std::int64_t j = 0; j < keys; ++j)
+                  o = habits.sum(o + s[static_cast<std::size_t>(j)] * element(p.v, b, h / group, j, c));
+                const auto dtype = static_cast<DType>(r.out.dtype);
+                store_element(r.out.data, dtype, offset_in(r.out, b, h, i, c), round_to(dtype, o / total));
+              }
+            }
+        return ATTEST_OK;
+      });
+}
+
+Manifest tight(DType dtype) {
+  const std::string name(name_of(dtype)), sums = dtype == DType::f64 ? "f64" : "f32";
+  return parse_manifest(R"({"name": "habitual", "dtypes": [")" + name + R"("], "masks": ["additive"], "arithmetic": {
+    "weights": ")" + sums + R"(", "weights_in_denominator": false, "exp_ulp": 1, "max": "running", "base2": false,
+    "split_merge": false, "normalise_first": false, "prescaled_q": null, "bias_in_sum": false, "block": 0,
+    "division_roundings": 1}})",
+                        "test");
+}
+
+std::function<double(double)> rounding(DType format) {
+  return [format](double x) { return round_to(format, x); };
+}
+
+/// The explanations of a kernel whose violations of attention.oracle are saved; each case is violated now.
+std::vector<Explanation> told_of_habits(const Manifest& manifest, DType dtype, const Habits& habits) {
+  const std::unique_ptr<Kernel> kernel = habitual(manifest, habits);
+  const std::vector<BeyondBound> cases = violations(*kernel, dtype, 4);
+  EXPECT_GE(cases.size(), 3U);
+  return cases.empty() ? std::vector<Explanation>() : explain(*kernel, cases);
+}
+
+TEST(Explain, names_each_place_that_alone_suffices) {
+  const auto weights = told_of_habits(tight(DType::f32), DType::f32, {.weight = rounding(DType::bf16)});
+  EXPECT_TRUE(names(weights, {{"weights", "bf16"}})) << all_of_them(weights);
+  const auto mask = told_of_habits(tight(DType::f32), DType::f32, {.mask = rounding(DType::bf16)});
+  EXPECT_TRUE(names(mask, {{"mask_format", "bf16"}})) << all_of_them(mask);
+  const auto sums = told_of_habits(tight(DType::bf16), DType::bf16, {.sum = rounding(DType::f16)});
+  EXPECT_TRUE(names(sums, {{"accumulate", "f16"}})) << all_of_them(sums);
+  for (const auto& found : {weights, mask, sums})
+    EXPECT_TRUE(std::ranges::all_of(found, &Explanation::one_place)) << all_of_them(found);
+}
+
+TEST(Explain, names_flushing_where_shrunk_cases_are_no_larger) {
+  Tampered flushing(
+      registered("builtin:two-pass"), [](Case&) {},
+      [](Reply& reply) {
+        for (std::int64_t e = 0; e < reply.out.elements(); ++e)
+          if (std::abs(reply.out[e]) < 0x1p-126) reply.out.set(e, 0);
+      });
+  std::vector<BeyondBound> cases = violations(flushing, DType::f32, 4);
+  ASSERT_GE(cases.size(), 3U);
+  const std::vector<Explanation> found = explain(flushing, cases);
+  EXPECT_TRUE(names(found, {{"flushes_subnormals", true}})) << all_of_them(found);
+  // An error that no flush makes is none of one, though the bound says nothing of its case either.
+  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0x1p-100); });
+  wrong.manifest().lse = false;
+  Case tiny;
+  for (const Slot slot : {Slot::q, Slot::k}) tiny[slot] = Tensor(DType::f32, {1, 1, 1, 1});
+  tiny[Slot::v] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0x1p-140});
+  const BeyondBound one[] = {{cases.front().property, tiny}};
+  ASSERT_EQ(check_case(*one[0].property, wrong, tiny).violation, Violation::bound);
+  EXPECT_FALSE(names(explain(wrong, one), {{"flushes_subnormals", true}})) << all_of_them(explain(wrong, one));
+}
+
+TEST(Explain, asks_before_it_speaks_of_the_denominator) {
+  Manifest manifest = tight(DType::bf16);
+  manifest.arithmetic.at(DType::bf16).weights = DType::bf16;
+  manifest.out_dtypes[DType::bf16] = {DType::f32};
+  const nlohmann::json summed{{"weights_in_denominator", true}};
+  const auto twice = told_of_habits(manifest, DType::bf16, {.weight = [](double x) {
+                                      const double once = round_to(DType::bf16, x * 1.3);
+                                      return round_to(DType::bf16, once / 1.3);
+                                    }});
+  EXPECT_FALSE(names(twice, summed)) << all_of_them(twice);
+  const auto once = told_of_habits(manifest, DType::bf16, {.weight = rounding(DType::bf16), .sums_rounded = true});
+  EXPECT_TRUE(names(once, summed)) << all_of_them(once);
 }
 
 TEST(Explain, does_not_excuse_a_mistake) {

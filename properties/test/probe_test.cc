@@ -8,6 +8,8 @@
 
 #include "arrange.h"
 #include "attest/errors.h"
+#include "faults/faults.h"
+#include "probe_denominator.h"
 #include "spoilt.h"
 
 namespace attest {
@@ -126,6 +128,63 @@ TEST(Probe, reads_rows_without_a_key_and_the_logarithm) {
                 for (std::int64_t e = 0; e < reply.lse.elements(); ++e) reply.lse.set(e, reply.lse[e] + 1);
               }),
               "log-sum-exp", "another number");
+}
+
+/// A control, which is right, under a manifest that says of its weights what the test is about.
+Tampered control(std::string_view name, DType dtype, DType weights, bool in_denominator) {
+  for (const KernelEntry& entry : control_kernels()) {
+    if (entry.id != "control:" + std::string(name)) continue;
+    Tampered kernel(entry.make(), [](Case&) {});
+    kernel.manifest().dtypes = {dtype};
+    kernel.manifest().arithmetic.at(dtype).weights = weights;
+    kernel.manifest().arithmetic.at(dtype).weights_in_denominator = in_denominator;
+    return kernel;
+  }
+  throw std::out_of_range(std::string(name));
+}
+
+TEST(Probe, asks_which_weights_the_denominator_sums) {
+  struct Row {
+    std::string_view name;
+    DType dtype;
+    DType weights;
+    std::string_view found;
+  };
+  for (const Row& row :
+       {Row{"large-blocks", DType::bf16, DType::bf16, "no"},  // unrounded
+        Row{"large-blocks", DType::f16, DType::f16, "no"}, Row{"three-splits", DType::bf16, DType::bf16, "no"},
+        Row{"exp2", DType::f16, DType::f16, "no"}, Row{"lazy", DType::bf16, DType::bf16, "yes"},  // summed as rounded
+        Row{"lazy", DType::f16, DType::f16, "yes"}, Row{"bf16-weights", DType::f32, DType::bf16, "yes"},
+        Row{"stored-scores", DType::bf16, DType::bf16, "no"},  // normalised first
+        Row{"backwards", DType::bf16, DType::bf16, "cannot tell: the weights are not rounded to bf16"},
+        Row{"small-blocks", DType::f32, DType::bf16, "cannot tell: the weights are not rounded to bf16"}}) {
+    for (const bool declared : {false, true}) {
+      Tampered kernel = control(row.name, row.dtype, row.weights, declared);
+      const Probed probed = probe(kernel, 1);
+      const ProbeAnswer& answer =
+          answer_to(probed, "rounded weights in the denominator, " + std::string(name_of(row.dtype)));
+      EXPECT_EQ(answer.found, row.found) << row.name << " in " << name_of(row.dtype);
+      EXPECT_EQ(answer.declared, declared ? "yes" : "no");
+      EXPECT_EQ(answer.contradicts, row.found == "yes" && !declared) << row.name;
+      EXPECT_EQ(answer.beyond, row.found == "no" && declared) << row.name;
+      const bool kept = probed.manifest.arithmetic_for(row.dtype).weights_in_denominator;
+      EXPECT_EQ(kept, row.found == "yes" || (row.found != "no" && declared)) << row.name;
+    }
+  }
+  // Weights as wide as the scores are not asked about.
+  Tampered wide = control("large-blocks", DType::f32, DType::f32, false);
+  EXPECT_THROW(static_cast<void>(answer_to(probe(wide, 1), "rounded weights in the denominator, f32")),
+               std::out_of_range);
+}
+
+TEST(Probe, excludes_every_reading_by_an_answer_that_is_none) {
+  for (const KernelEntry& entry : control_kernels()) {
+    if (entry.id != "control:lazy") continue;
+    Tampered kernel(entry.make(), [](Case&) {}, [](Reply& reply) { reply.out.set(0, std::nan("")); });
+    const Denominator found = denominator_of(kernel, DType::bf16);
+    EXPECT_EQ(found.words, "cannot tell: an answer that fits no reading");
+    EXPECT_FALSE(found.may_be_rounded);
+  }
 }
 
 TEST(Probe, tells_claims_that_fail) {

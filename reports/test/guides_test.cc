@@ -16,8 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path top = ATTEST_SOURCE_DIR;
-constexpr const char* documents[] = {"README.md",           ".github/CONTRIBUTING.md",    "reports/numbers.md",
-                                     "reports/findings.md", "reports/examples/README.md", "reports/examples/cost.md"};
+constexpr const char* documents[] = {
+    "README.md",          ".github/CONTRIBUTING.md", ".github/SECURITY.md",        "CHANGELOG.md",
+    "reports/numbers.md", "reports/findings.md",     "reports/examples/README.md", "reports/examples/cost.md"};
 
 std::vector<std::string> matches(const std::string& text, const char* pattern) {
   const std::regex expression(pattern);

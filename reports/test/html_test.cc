@@ -52,6 +52,48 @@ constexpr const char* audit_text =
     R"json({"schema":"attest-audit/1","passed":false,"interrupted":false,"seed":7,"cases_per_fault":500,"catchable":86,
     "caught":85,"control_cases_judged":1200,"control_cases_flagged":3,"not_caught":["fault:</td><script>"]})json";
 
+TEST(Page, OfProofsAloneSpeaksOfProofs) {
+  Journal journal = journal_of({});
+  journal.proofs = {{"attention.oracle", "tested", "core:double", ""},
+                    {"causal.no-leak", "symbolic", "the core's templates at 1 shape, 2,2,2,1,1: all real inputs", ""},
+                    {"causal.no-leak", "coq-all-shapes", "a model", ""},
+                    {"masked.zero-mask", "coq-all-shapes", "a model", ""}};
+  const std::string page = page_of(journal);
+  EXPECT_THAT(page, HasSubstr("<title>Attest: proofs</title>"));
+  EXPECT_THAT(page, HasSubstr("<p class=\"headline\">Proofs of 3 properties: 2 coq-all-shapes, 1 tested. No kernel was "
+                              "run.</p>"));
+  EXPECT_THAT(page, HasSubstr("<section id=\"evidence\">"));
+  for (const char* of_kernels : {"badge skipped", "0 cases", "id=\"verdicts\"", "id=\"findings\"", "id=\"kernels\""})
+    EXPECT_THAT(page, Not(HasSubstr(of_kernels)));
+  journal.proofs.push_back({"masked.zero-mask", "DIFFERENT", "the core's templates at 1 shape", ""});
+  EXPECT_THAT(page_of(journal), HasSubstr("Proofs of 3 properties: 1 contradicted, 1 coq-all-shapes, 1 tested."));
+  // Where a kernel was run its verdict leads.
+  journal.batches = journal_of({{{"attention.oracle", "builtin:flash", "f32"}, tally(3)}}).batches;
+  EXPECT_THAT(page_of(journal), HasSubstr("<title>Attest: held</title>"));
+}
+
+TEST(Page, SaysOfWhichCaseAUtilisationIs) {
+  const fake::Folder folder;
+  const Subject subject{"attention.oracle", "builtin:bad", "f32"};
+  Journal journal = journal_of({{subject, tally(1, 1)}});
+  Case c;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::f32, {1, 1, 1, 1});
+  for (const bool shrunk : {true, false}) {
+    if (shrunk) c.metadata["shrunk"] = "yes";
+    std::filesystem::create_directory(folder / "cases");
+    save_case(c, folder / "cases/k.safetensors");
+    journal.findings = {{subject,
+                         1,
+                         "cases/k.safetensors",
+                         {.outcome = Outcome::violated, .violation = Violation::bound, .utilisation = 226}}};
+    const std::string page = page_of(journal, folder.path().string());
+    EXPECT_THAT(page, HasSubstr(shrunk ? "utilisation 226 once shrunk</p>" : "utilisation 226</p>"));
+    EXPECT_THAT(page,
+                HasSubstr("1 of 2 cases; worst utilisation of the cases as drawn 3, of the saved ones below.</p>"));
+    c.metadata.erase("shrunk");
+  }
+}
+
 TEST(Page, HasItsSectionsInOrderAndALinkToEach) {
   Journal journal = journal_of({{{"attention.oracle", "builtin:flash", "f32"}, tally(3)}});
   journal.proofs.push_back({"attention.oracle", "tested", "core:double", ""});

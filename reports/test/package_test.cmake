@@ -25,7 +25,7 @@ foreach(text IN LISTS texts)
     message(FATAL_ERROR "${text} names ${BUILD}")
   endif()
 endforeach()
-foreach(file IN ITEMS bin/attest share/man/man1/attest.1 share/bash-completion/completions/attest share/doc/attest/numbers.md include/attest/kernel.h
+foreach(file IN ITEMS bin/attest share/man/man1/attest.1 share/bash-completion/completions/attest share/doc/attest/numbers.md share/doc/attest/LICENSE include/attest/kernel.h
                       share/attest/adapters/python/attest_adapter.py)
   if(NOT EXISTS "${FOLDER}/root/usr/${file}")
     message(FATAL_ERROR "the package lacks ${file}")

@@ -181,5 +181,12 @@ TEST(Markdown, TakesNothingFromAKernelForMarkdown) {
   }
 }
 
+TEST(SummaryMarkdown, OfProofsAloneSpeaksOfProofs) {
+  Journal journal = fake::ended_journal();
+  journal.proofs = {{"masked.zero-mask", "symbolic", "the core's templates", ""}, {"x", "*evil*", "y", "z"}};
+  const std::string text = to_markdown(summarise(journal, ""), journal, "");
+  EXPECT_EQ(text, "## Attest: proofs\n\n`Proofs of 2 properties: 1 symbolic, 1 *evil*`. No kernel was run.\n");
+}
+
 }  // namespace
 }  // namespace attest

@@ -181,6 +181,22 @@ TEST(Reach, StandsBesideEveryVerdictOfTheTerminalAndTheJson) {
   EXPECT_EQ(nlohmann::json::parse(to_json(summarise(old, "")))["kernels"][0]["reach"], "unknown");
 }
 
+TEST(Table, SaysWhereAShrunkFindingIsWorseThanItsWorst) {
+  const Subject subject{"p", "builtin:a", "f32"};
+  Tally drawn;
+  drawn.add(0, {.outcome = Outcome::violated, .violation = Violation::bound, .utilisation = 86.3});
+  Journal journal = journal_of({{subject, drawn}});
+  journal.findings = {{subject, 0, "", {.outcome = Outcome::violated, .utilisation = 226}}};
+  const std::string table = table_of(summarise(journal, ""));
+  EXPECT_NE(
+      table.find("\nworst is of the cases as they were drawn; a finding is shrunk, and what is saved may be worse: "
+                 "226 where the table has 86.3\n"),
+      std::string::npos)
+      << table;
+  journal.findings[0].verdict.utilisation = 86.3;
+  EXPECT_EQ(table_of(summarise(journal, "")).find("as they were drawn"), std::string::npos);
+}
+
 TEST(Table, NamesTheWorstUtilisationOfRoundingAndNotOfADraw) {
   Tally drawn;
   drawn.add(0, {.utilisation = 0.75});

@@ -137,6 +137,23 @@ TEST(ToleranceRows, HaveOneOfOrdinaryInputsToCopy) {
   EXPECT_EQ(json["rows"][1]["bounds"].size(), 2U) << "the alarm has no classes";
 }
 
+TEST(ToleranceRows, SuggestNothingOfWhatACampaignBred) {
+  Journal journal = journal_of("builtin:mine", "scores:gaussian values:gaussian mask:none scale:inverse-root");
+  journal.run->fuzz = true;
+  const Summary summary = summarise(journal, "");
+  const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
+  ASSERT_FALSE(rows.empty());
+  EXPECT_TRUE(std::ranges::none_of(rows, &ToleranceRow::is_ordinary)) << "their words are those of their ancestors";
+  EXPECT_TRUE(rows_for_suites(rows).empty());
+  EXPECT_EQ(size_of_code(rows[0].cell.worst_error), 4) << "what was found stays";
+  for (const auto& row : nlohmann::json::parse(tolerances_json(rows, summary, journal))["rows"]) {
+    EXPECT_TRUE(row["atol"].is_null()) << row;
+    EXPECT_TRUE(row["rtol"].is_null()) << row;
+  }
+  EXPECT_NE(tolerances_csv(rows, summary).find(",0,,,,,\"\"\n"), std::string::npos) << tolerances_csv(rows, summary);
+  EXPECT_NE(html_page(summary, journal, "").find("a campaign breeds its cases to be hard"), std::string::npos);
+}
+
 TEST(ToleranceRows, OfOrdinaryInputsHaveCasesInEveryRun) {
   const auto property = std::ranges::find(catalogue(), "attention.oracle", &Property::name);
   int ordinary = 0;
@@ -196,20 +213,31 @@ TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
   const Journal journal = journal_of("exec:my kernel", "values:ones");
   const Summary summary = summarise(journal, "");
   const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
-  EXPECT_NE(rerun_line(rows[2], summary)
+  EXPECT_NE(rerun_line(rows[2], summary, rows[2].cell.worst_k)
                 .find("check --kernel 'exec:my kernel' --dtype f32 --property attention.oracle --seed 7 --cases 2 "
                       "--shard 1/2"),
             std::string::npos)
-      << rerun_line(rows[2], summary);
+      << rerun_line(rows[2], summary, rows[2].cell.worst_k);
   const Journal captured = journal_of("builtin:mine", "");
   const Summary of_captured = summarise(captured, "");
   const ToleranceRow last = tolerance_rows(of_captured, captured).back();
   EXPECT_EQ(last.values, "not drawn");
-  EXPECT_EQ(rerun_line(last, of_captured), "");
+  EXPECT_EQ(rerun_line(last, of_captured, last.rerun_k()), "");
+  // A file is named, whatever the row is of.
+  Journal of_files = captured;
+  of_files.run->case_files = {"a", "b c", "d"};
+  for (const ToleranceRow& row : tolerance_rows(of_captured, of_files)) {
+    EXPECT_NE(rerun_line(row, of_captured, row.rerun_k())
+                  .find("check --kernel builtin:mine --dtype f32 --property attention.oracle --case "),
+              std::string::npos)
+        << rerun_line(row, of_captured, row.rerun_k());
+    EXPECT_EQ(rerun_line(row, of_captured, row.rerun_k()).find("--shard"), std::string::npos);
+  }
+  EXPECT_TRUE(rerun_line(tolerance_rows(of_captured, of_files)[2], of_captured, 1).ends_with(" --case 'b c'"));
   // What a campaign bred, no check draws.
   Journal campaign = journal;
   campaign.run->fuzz = true;
-  EXPECT_EQ(rerun_line(tolerance_rows(summary, campaign)[2], summary), "");
+  EXPECT_EQ(rerun_line(tolerance_rows(summary, campaign)[2], summary, 1), "");
 }
 
 TEST(Tolerances, AreWrittenForProgramsAndPages) {
@@ -223,6 +251,10 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   EXPECT_EQ(json["rows"][0]["kernel"], evil);
   EXPECT_EQ(json["rows"][0]["bound"], "proved");
   EXPECT_EQ(json["rows"][0]["worst_error"], 4.0);
+  EXPECT_EQ(json["rows"][0]["worst_k"], 0) << "of equal utilisations the first; the worst error is of case 2";
+  EXPECT_EQ(json["rows"][0]["worst_error_k"], 2);
+  EXPECT_EQ(json["rows"][0]["rerun_of"], "worst_error");
+  EXPECT_NE(json["rows"][0]["rerun"].get<std::string>().find(" --cases 3 --shard 2/3"), std::string::npos);
   EXPECT_EQ(json["rows"][0]["atol"], 4.0);
   EXPECT_EQ(json["rows"][0]["bounds"].size(), 2U) << "no alarm was asked for";
   EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_error_over_u_sum"], 3.0);

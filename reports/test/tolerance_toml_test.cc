@@ -75,7 +75,8 @@ TEST(TolerancesToml, AreOfOrdinaryInputsAndNameWhereTheyComeFrom) {
   EXPECT_GE(*atol, 2 * 0x1p-20);
   EXPECT_LE(*atol, 2 * 0x1.2p-20);
   EXPECT_EQ(tables["mine"]["f32"]["rtol"].value<double>(), 0.0);
-  EXPECT_THAT(text, HasSubstr("# 3 cases, 30 elements of ordinary inputs: worst error 9.54e-07, 0.5 of the"));
+  EXPECT_THAT(text,
+              HasSubstr("# 3 cases, 30 elements of ordinary inputs: worst error 9.54e-07, worst utilisation 0.5."));
   EXPECT_THAT(text, HasSubstr("# With every kind of inputs, huge ones too, 4 cases: atol = 1.3e+27, rtol = 0.0."));
   EXPECT_THAT(text, HasSubstr("--seed 1 --cases 1 --shard 0/1"));
   EXPECT_THAT(
@@ -98,6 +99,23 @@ TEST(TolerancesToml, SayWhereTheKernelIsViolated) {
 TEST(TolerancesToml, AreOfAllCasesWhereNoneIsOrdinary) {
   const toml::table tables = toml::parse(toml_of(journal_of({"exec:mine"}, "mine", /*gaussian=*/false)));
   EXPECT_GE(tables["mine"]["f32"]["atol"].value_or(0.0), 0x1p90);
+}
+
+TEST(TolerancesToml, AreNoneOfWhatACampaignBred) {
+  Journal journal = journal_of({"exec:mine"}, "mine");
+  journal.run->fuzz = true;
+  const std::string text = toml_of(journal);
+  EXPECT_THAT(text, HasSubstr("\n# None here: a campaign breeds its cases to be hard. attest check has some.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("atol = ")));
+  EXPECT_TRUE(toml::parse(text).empty());
+}
+
+TEST(TolerancesToml, NameTheFileOfTheWorstCase) {
+  Journal journal = journal_of({"exec:mine"}, "mine", /*gaussian=*/false);
+  journal.run->case_files = {"my case.safetensors", "b", "c", "d"};
+  EXPECT_THAT(
+      toml_of(journal),
+      HasSubstr("check --kernel exec:mine --dtype f32 --property attention.oracle --case 'my case.safetensors'\n"));
 }
 
 TEST(TolerancesToml, AreReadWhateverAKernelIsCalled) {

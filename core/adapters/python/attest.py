@@ -60,7 +60,7 @@ def check(
     properties  names, globs allowed (default: all)
     manifest    what the function supports and promises, a dict; the more it says the sharper the check
     multihead   a multi-head function, instead of the other or beside it
-    framework   "numpy" or "torch": what the function gets and returns; bf16 as attest_adapter.serve has it
+    framework   "numpy" or "torch": what the function gets and returns (of JAX: "numpy"); bf16 as attest_adapter.serve has it
     out         the run's folder, which is overwritten (default: a temporary one, removed when all held)
     arguments   further words for attest check
 
@@ -69,13 +69,17 @@ def check(
     could be checked. With ATTEST_REPLAY=CASE in the environment it judges that saved case alone, if it is of this function.
     """
     __tracebackhide__ = True
+    attest = _program(program)
+    adapter = _adapter(attest)
+    try:
+        adapter.refuse_misuse(function, multihead, framework, bf16)
+    except ValueError as error:
+        raise AttestError(f"attest.check: {error}") from None
     manifest = dict(manifest or {})
     if dtypes is not None:
         manifest["dtypes"] = [_dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
     name = manifest.setdefault("name", getattr(function or multihead, "__name__", "python function"))
     kernel = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(os.path.abspath(__file__))} {shlex.quote(name)}"
-    attest = _program(program)
-    adapter = _adapter(attest)
 
     def serve(channel):
         return adapter.make_server(adapter.Channel(*channel), function, manifest, multihead, framework, bf16)
@@ -226,7 +230,9 @@ def _accept(listener, selector, connections, serve):
         connection.close()
         return
     connections[channel[0]] = (connection, channel)
-    selector.register(channel[0], selectors.EVENT_READ, serve(channel))
+    # Registered first: whatever serve raises is what the caller is told, and _close finds what it is to take away.
+    key = selector.register(channel[0], selectors.EVENT_READ)
+    selector.modify(key.fileobj, key.events, serve(channel))
 
 
 def _close(requests, selector, connections):

@@ -386,12 +386,24 @@ class Server:
             self.channel.reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
 
 
+def refuse_misuse(function, multihead, framework, bf16):
+    """ValueError, one line, where what is to be served cannot be."""
+    if function is None and multihead is None:
+        raise ValueError("there is nothing to call; give an attention function, multihead=, or both")
+    for name, called in (("the function", function), ("multihead", multihead)):
+        if called is not None and not callable(called):
+            raise ValueError(f"{name} is {called!r}; it must be callable")
+    if framework not in ("numpy", "torch"):
+        raise ValueError(
+            f"framework is {framework!r}; it must be 'numpy' or 'torch' (a function of JAX takes NumPy's arrays: 'numpy')"
+        )
+    if bf16 not in ("f32", "bits"):
+        raise ValueError(f"bf16 is {bf16!r}; it must be 'f32' or 'bits'")
+
+
 def make_server(channel, function, manifest, multihead, framework, bf16):
     """The server that serve runs; ValueError where the arguments are wrong."""
-    if function is None and multihead is None:
-        raise ValueError("serve needs a function, multihead=, or both")
-    if framework not in ("numpy", "torch") or bf16 not in ("f32", "bits"):
-        raise ValueError(f"framework={framework!r}, bf16={bf16!r}: they must be 'numpy' or 'torch', 'f32' or 'bits'")
+    refuse_misuse(function, multihead, framework, bf16)
     manifest = _completed(manifest, function, multihead)
     return Server(channel, function, multihead, manifest, _Torch() if framework == "torch" else _Numpy(bf16))
 

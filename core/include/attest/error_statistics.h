@@ -123,6 +123,7 @@ struct ErrorCell {
   std::int64_t cases = 0, elements = 0;
   LogCode worst_error = 0, worst_ulp = 0, worst_utilisation = 0;
   std::int64_t worst_k = -1;  ///< the smallest k that attains worst_utilisation; -1: no case
+  std::int64_t error_k = -1;  ///< the smallest k that attains worst_error; -1: no case, or a journal of before
   LogCode condition = 0;      ///< of that case
   Budget budget{};            ///< of that case
   LogCode worst_scaled = 0;   ///< largest scaled_error

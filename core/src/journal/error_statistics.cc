@@ -59,6 +59,13 @@ void take_worst(ErrorCell& cell, LogCode utilisation, std::int64_t k, LogCode co
   cell.budget = budget;
 }
 
+void take_error(ErrorCell& cell, LogCode error, std::int64_t k) {
+  if (error < cell.worst_error) return;
+  const bool first = error > cell.worst_error || cell.error_k < 0;
+  cell.error_k = first ? k : k < 0 ? cell.error_k : std::min(cell.error_k, k);
+  cell.worst_error = error;
+}
+
 bool is_one_of(std::string_view word, std::string_view words) {
   for (const auto known : std::views::split(words, ' '))
     if (std::string_view(known.begin(), known.end()) == word) return true;
@@ -165,7 +172,7 @@ std::string_view key_class_name(std::size_t which) {
 void ErrorCell::add(std::int64_t k, const ErrorSample& sample) {
   ++cases;
   elements += sample.elements;
-  worst_error = std::max(worst_error, code_of(sample.worst_error));
+  take_error(*this, code_of(sample.worst_error), k);
   worst_ulp = std::max(worst_ulp, code_of(sample.worst_ulp));
   take_worst(*this, code_of(sample.worst_utilisation), k, code_of(sample.condition), sample.budget);
   worst_scaled = std::max(worst_scaled, code_of(sample.scaled_error));
@@ -179,7 +186,7 @@ void ErrorCell::add(std::int64_t k, const ErrorSample& sample) {
 void ErrorCell::merge(const ErrorCell& other) {
   cases += other.cases;
   elements += other.elements;
-  worst_error = std::max(worst_error, other.worst_error);
+  take_error(*this, other.worst_error, other.error_k);
   worst_ulp = std::max(worst_ulp, other.worst_ulp);
   take_worst(*this, other.worst_utilisation, other.worst_k, other.condition, other.budget);
   worst_scaled = std::max(worst_scaled, other.worst_scaled);
@@ -261,14 +268,18 @@ void write_errors(JsonWriter& json, const ErrorTable& table) {
     write_line(json, line.text());
   }
   json.end_array();
-  Line octaves, ranges, signs;
+  // Apart from the cells, whose lines journals of before have too.
+  Line octaves, ranges, signs, error_ks;
+  for (const auto& [key, cell] : table.cells) error_ks << cell.error_k;
+  for (const auto& [keys, cell] : table.ordinary) error_ks << cell.error_k;
   for (const auto& [exponent, one] : table.octaves) octaves << exponent << one.error << one.allowed;
   for (const auto& [exponent, one] : table.ranges) ranges << exponent << one.error << one.allowed;
   for (std::size_t bin = 0; bin < utilisation_bins; ++bin) {
     if (table.signs[0][bin] != 0 || table.signs[1][bin] != 0)
       signs << bin << table.signs[0][bin] << table.signs[1][bin];
   }
-  json.member("octaves", octaves.text()).member("ranges", ranges.text()).member("signs", signs.text()).end_object();
+  json.member("octaves", octaves.text()).member("ranges", ranges.text()).member("signs", signs.text());
+  json.member("error_k", error_ks.text()).end_object();
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -76,6 +77,7 @@ ErrorTable read_errors(Members members) {
   ErrorTable table;
   const bool earlier = !members.has("ordinary");
   const dom::array cells = members.array("cells"), scores = members.array("scores");
+  std::vector<ErrorCell*> read;  // as their lines come
   for (const dom::element text : cells) {
     Line line(text);
     ErrorClass key;
@@ -83,13 +85,13 @@ ErrorTable read_errors(Members members) {
     key.mask = static_cast<MaskEffect>(line.next(0, 3));
     key.values = line.word();
     if (key.values == "-") key.values.clear();
-    take_cell(line, table.cells[key], earlier);
+    take_cell(line, *read.emplace_back(&table.cells[key]), earlier);
   }
   if (!earlier) {
     for (const dom::element text : members.array("ordinary")) {
       Line line(text);
       const auto keys = static_cast<std::size_t>(line.next(0, key_classes - 1));
-      take_cell(line, table.ordinary[keys], earlier);
+      take_cell(line, *read.emplace_back(&table.ordinary[keys]), earlier);
     }
   }
   for (const dom::element text : scores) {
@@ -117,6 +119,11 @@ ErrorTable read_errors(Members members) {
     const auto bin = static_cast<std::size_t>(line.next(0, utilisation_bins - 1));
     table.signs[0][bin] = line.next(0);
     table.signs[1][bin] = line.next(0);
+  }
+  if (members.has("error_k")) {
+    Line line(members.take("error_k"));
+    for (ErrorCell* const cell : read) cell->error_k = line.next(-1);
+    line.finish();
   }
   members.finish();
   return table;

@@ -6,7 +6,8 @@
 
 namespace attest {
 
-/// What write_errors wrote; tables of before there were ordinary inputs and shares of the budget too. Throws BadLine.
+/// What write_errors wrote; tables of before there were ordinary inputs, shares of the budget or the worst errors' k
+/// too. Throws BadLine.
 [[nodiscard]] ErrorTable read_errors(Members members);
 
 }  // namespace attest
