@@ -52,8 +52,9 @@ Pair pair_of(const int (&fd)[2], const char* what) {
   Pair pair;
   pair.read = moved_up(fd[0], what);
   if (second.get() < first_descriptor) {
-    second = Descriptor(::fcntl(fd[1], F_DUPFD_CLOEXEC, first_descriptor));  // closes the low number
-    if (!second) refuse(errno == EINVAL ? EMFILE : errno, what);
+    const int high = ::fcntl(fd[1], F_DUPFD_CLOEXEC, first_descriptor);
+    if (high < 0) refuse(errno == EINVAL ? EMFILE : errno, what);
+    second = Descriptor(high);  // closes the low number
   }
   pair.write = std::move(second);
   return pair;
@@ -247,12 +248,13 @@ Child::Child(const Launch& launch) : mark_(new_mark()) {
   watch(pid_);
   limit_memory_of(pid_, launch.memory);
   // Not pidfd_open: the declaration of glibc 2.36 is none for C++.
-  ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  if (!ended_ && (errno == EMFILE || errno == ENFILE)) {
-    const std::string why = why_no_more(errno);
+  const auto ended = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  const int why = ended < 0 ? errno : 0;
+  if (why == EMFILE || why == ENFILE) {
     kill();
-    throw UsageError(why);
+    throw UsageError(why_no_more(why));
   }
+  ended_ = Descriptor(ended);
 }
 
 Child::Child(Child&& other) noexcept

@@ -79,7 +79,7 @@ class Watcher {
       }
       if (between > 0) connection_ = std::move(connection.write);
     } catch (const std::exception&) {
-      // The kernel itself is about to say that there are no descriptors left.
+      connection_.close();  // the kernel itself is about to say that there are no descriptors left
     }
   }
   void tell(Word word) const noexcept {

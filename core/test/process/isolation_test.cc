@@ -22,6 +22,12 @@
 #include "opening.h"
 #include "process/child.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ATTEST_THREAD_SANITIZED
+#endif
+#endif
+
 namespace attest {
 namespace {
 
@@ -366,6 +372,7 @@ TEST(Isolation, FindsAThreadThatCrashesLater) {
   expect_good(*kernel);
 }
 
+#ifndef ATTEST_THREAD_SANITIZED  // which blocks every signal in a handler of SIGALRM
 TEST(Isolation, SaysNothingOfThreadsWhereThereAreNone) {
   const auto in_our_code = [](const std::string& signal) {
     return AllOf(HasSubstr(signal), HasSubstr("between two calls, in attest's own code"), HasSubstr("heap overflow"),
@@ -380,6 +387,7 @@ TEST(Isolation, SaysNothingOfThreadsWhereThereAreNone) {
   EXPECT_THAT(reply.message, in_our_code("signal 11"));
   expect_good(*kernel);
 }
+#endif
 
 TEST(Isolation, LoadsALibraryIntoThisProcess) {
   KernelOptions options;
@@ -482,7 +490,9 @@ TEST(Isolation, SaysWhatALibraryLacksAndHowToMendIt) {
     EXPECT_THAT(error("exports_nothing"), HasSubstr("extern \"C\""));
   }
   EXPECT_THAT(load_error(library("crashes_at_load")), AllOf(HasSubstr("signal 11"), HasSubstr("as it was loaded: ")));
+#ifndef ATTEST_THREAD_SANITIZED  // which calls an exit in the middle of dlopen a mistake of its own
   EXPECT_THAT(load_error(library("exits_at_load")), HasSubstr("exited with status 0"));
+#endif
   EXPECT_THAT(load_error(library("crashes_in_manifest")),
               AllOf(HasSubstr("signal 6"), HasSubstr("in attest_kernel_manifest")));
 }
