@@ -3,19 +3,21 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
 namespace attest {
 namespace {
 
-volatile std::sig_atomic_t requested = 0;
+/// Set in a signal handler and read by every thread.
+std::atomic<bool> requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 /// Read and write end of the pipe that wakes whoever waits for a kernel. Never emptied: it wakes every waiter.
 int wake[2] = {-1, -1};
 
 extern "C" void on_signal(int) {
-  if (requested != 0) ::_exit(130);
-  requested = 1;
+  if (requested.exchange(true)) ::_exit(130);
   const int before = errno;
   [[maybe_unused]] const ssize_t sent = ::write(wake[1], "", 1);
   errno = before;
@@ -29,8 +31,10 @@ void handle_signals() {
   struct sigaction action{};
   action.sa_handler = on_signal;
   // No SA_RESTART: a wait for a kernel's reply ends early.
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGQUIT}) ::sigaction(number, &action, nullptr);
+  // nohup ignores it for us.
+  struct sigaction hangup{};
+  if (::sigaction(SIGHUP, nullptr, &hangup) != 0 || hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -39,7 +43,7 @@ int interrupt_descriptor() noexcept {
 }
 
 bool interrupt_requested() noexcept {
-  return requested != 0;
+  return requested;
 }
 
 }  // namespace attest

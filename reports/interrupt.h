@@ -5,7 +5,8 @@
 
 namespace attest {
 
-/// Handles SIGINT and SIGTERM from now on. A broken pipe and a file-size limit become errors of the write instead.
+/// Handles SIGINT, SIGTERM, SIGQUIT and, unless it is ignored (nohup), SIGHUP from now on. A broken pipe and a
+/// file-size limit become errors of the write instead.
 void handle_signals();
 /// Readable once a signal has asked the run to end (KernelOptions::interrupt); -1 before handle_signals().
 [[nodiscard]] int interrupt_descriptor() noexcept;

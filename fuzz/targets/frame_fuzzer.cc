@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ::close(from_child[1]);
   {
     FrameChannel channel{Descriptor(to_child[1]), Descriptor(from_child[0]), /*interrupt=*/-1};
-    const Exchange exchange = channel.exchange("", Clock::now() + std::chrono::seconds(1));
+    const Exchange exchange = channel.exchange("", Clock::now() + std::chrono::seconds(1), /*most=*/1 << 20);
     if (exchange.status == CallStatus::ok) {
       std::uint64_t said = 0;
       for (int i = 7; i >= 0; --i) said = said << 8 | data[i];

@@ -68,6 +68,16 @@ TEST(InterruptionProgram, IsInterruptedWhileAKernelStarts) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/run.jsonl"));
 }
 
+TEST(InterruptionProgram, GoesOnWithoutItsTerminalWhereAskedTo) {
+  const Folder folder;
+  const ShellResult result = shell(folder, "trap '' HUP; " + check_flash +
+                                               "--time 2s --quiet --out run & pid=$!; "
+                                               "until [ -s run/run.jsonl ]; do sleep 0.05; done; kill -HUP $pid; "
+                                               "wait $pid");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_FALSE(read_journal(folder / "run").interrupted());
+}
+
 TEST(InterruptionProgram, ResumesAfterAKill) {
   const Folder folder;
   const std::string check =

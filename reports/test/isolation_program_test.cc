@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
 
 #include "attest/journal.h"
 #include "shell.h"
@@ -122,6 +126,86 @@ TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {
   EXPECT_EQ(named.output.find("--kernel"), std::string::npos) << named.output;
   ASSERT_EQ(shell(folder, "rm -r away; " + check + "--overwrite --against ./mine.so").status, 0);
   expect_has(shell(folder, replay + "--kernel ../mine.so").output, "so, --against names it as it is found from here");
+}
+
+/// Whether a process ends within some seconds; a zombie has.
+bool ends(const std::string& process) {
+  for (int i = 0; i < 500; ++i) {
+    std::ifstream file("/proc/" + process + "/stat");
+    const std::string stat((std::istreambuf_iterator<char>(file)), {});
+    if (stat.empty() || stat.find(") Z ") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+/// A Python kernel of core/test/process.
+std::string program(const std::string& mode) {
+  return "'exec:python3 -I -S " ATTEST_SOURCE_DIR "/core/test/process/misbehave.py " + mode + "; true'";
+}
+
+// Both kernels are in a call that never ends, with a grandchild in a session of its own; the program is a child of a
+// shell besides.
+TEST(IsolationProgram, LeavesNothingRunningHoweverItEnds) {
+  const std::pair<const char*, int> signals[] = {
+      {"INT", 130}, {"TERM", 130}, {"HUP", 130}, {"QUIT", 130}, {"KILL", 137}};
+  for (const std::string& kernel : {library("spins"), program("spins")}) {
+    for (const auto& [signal, status] : signals) {
+      SCOPED_TRACE(kernel + " " + signal);
+      const Folder folder;
+      const ShellResult result =
+          shell(folder, fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 "
+                                    "--cases 6 --timeout 1h --quiet --out run & pid=$!; "
+                                    "for i in $(seq 600); do grep -qs daemon run/logs/* && break; sleep 0.05; done; "
+                                    "kill -{} $pid; wait $pid",
+                                    kernel, signal));
+      EXPECT_EQ(result.status, status) << result.output;
+      const std::string log = shell(folder, "cat run/logs/*").output;
+      for (const std::string word : {"worker ", "daemon "}) {
+        const auto at = log.find(word);
+        ASSERT_NE(at, std::string::npos) << log;
+        const auto from = at + word.size();
+        EXPECT_TRUE(ends(log.substr(from, log.find('\n', from) - from))) << word;
+      }
+      if (status == 130) {
+        EXPECT_TRUE(read_journal(folder / "run").interrupted());
+      }
+    }
+  }
+}
+
+TEST(IsolationProgram, IsInterruptedWhileAKernelHangsInAnotherGroup) {
+  const Folder folder;
+  for (const char* name : {"leaves_group", "leaves_group_in_manifest"}) {
+    const ShellResult result = shell(
+        folder, fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 --cases 6 "
+                            "--timeout 1h --quiet --overwrite --out run & pid=$!; sleep 2; kill -INT $pid; "
+                            "(sleep 20; kill -KILL $pid) >/dev/null 2>&1 & dog=$!; wait $pid; status=$?; "
+                            "kill $dog; (exit $status)",
+                            library(name)));
+    EXPECT_EQ(result.status, 130) << name << result.output;
+  }
+}
+
+TEST(IsolationProgram, SaysThatThereAreTooManyOpenFiles) {
+  const Folder folder;
+  bool refused = false, ran = false;
+  // What the program is linked with takes a few.
+  for (int most = 8; most < 60 && !ran; most += 3) {
+    const ShellResult result = shell(
+        folder, fmt::format("rm -rf run; (ulimit -n {}; exec $attest check --kernel {} --property attention.oracle "
+                            "--dtype f64 --jobs 4 --cases 300 --quiet --out run)",
+                            most, library("good")));
+    ran = result.status == 0;
+    if (ran) break;
+    EXPECT_EQ(result.status, 2) << most << result.output;
+    expect_has(result.output, "too many open files (EMFILE)");
+    expect_has(result.output, "ulimit -n");
+    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+    refused = true;
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(ran);
 }
 
 #ifdef __x86_64__

@@ -21,22 +21,30 @@
 #include "attest/case.h"
 #include "attest/folder.h"
 #include "attest/kernel_under_test.h"
-#include "attest/visible.h"
 #include "fmt/format.h"
+#include "process/descendants.h"
 #include "process/memory_limit.h"
+#include "process/output.h"
+#include "process/watcher.h"
 
 namespace attest::process {
 namespace {
 
 constexpr int first_descriptor = 10;  // above every number given out in a child
 
+[[noreturn]] void refuse(int error, const char* what) {
+  if (const std::string why = why_no_more(error); !why.empty()) throw UsageError(why);
+  throw std::system_error(error, std::generic_category(), what);
+}
+
 Descriptor moved_up(int fd, const char* what) {
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  if (fd < 0) refuse(errno, what);
   if (fd >= first_descriptor) return Descriptor(fd);
   const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, first_descriptor);
   const int error = errno;
   ::close(fd);
-  if (high < 0) throw std::system_error(error, std::generic_category(), what);
+  // It says EINVAL where the limit is lower still than the number asked for.
+  if (high < 0) refuse(error == EINVAL ? EMFILE : error, what);
   return Descriptor(high);
 }
 
@@ -45,8 +53,9 @@ Pair pair_of(const int (&fd)[2], const char* what) {
   Pair pair;
   pair.read = moved_up(fd[0], what);
   if (second.get() < first_descriptor) {
-    second = Descriptor(::fcntl(fd[1], F_DUPFD_CLOEXEC, first_descriptor));  // closes the low number
-    if (!second) throw std::system_error(errno, std::generic_category(), what);
+    const int high = ::fcntl(fd[1], F_DUPFD_CLOEXEC, first_descriptor);
+    if (high < 0) refuse(errno == EINVAL ? EMFILE : errno, what);
+    second = Descriptor(high);  // closes the low number
   }
   pair.write = std::move(second);
   return pair;
@@ -59,10 +68,11 @@ struct SearchPath {
 };
 constexpr std::array search_paths{SearchPath{"PYTHONPATH=", "python"}, SearchPath{"NODE_PATH=", "node"}};
 
-/// The environment of a child: ours, OMP_NUM_THREADS=1 unless set, and the adapters for Python and Node.js importable
-/// from anywhere.
-std::vector<std::string> child_environment() {
+/// The environment of a child: ours, OMP_NUM_THREADS=1 unless set, the adapters for Python and Node.js importable from
+/// anywhere, and its mark behind those that this program has itself, as the kernel of another run may run attest.
+std::vector<std::string> child_environment(std::string_view own_mark) {
   std::vector<std::string> environment;
+  std::string marks(mark_variable);
   bool has_threads = false;
   std::array<std::string, search_paths.size()> folders;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -70,6 +80,10 @@ std::vector<std::string> child_environment() {
     const auto path = std::ranges::find_if(search_paths, [&](const auto& p) { return text.starts_with(p.variable); });
     if (path != search_paths.end()) {
       folders[static_cast<std::size_t>(path - search_paths.begin())] = text.substr(path->variable.size());
+      continue;
+    }
+    if (text.starts_with(mark_variable)) {
+      marks = text;
       continue;
     }
     has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
@@ -84,6 +98,7 @@ std::vector<std::string> child_environment() {
     }
     if (!folders[i].empty()) environment.push_back(std::string(search_paths[i].variable) + folders[i]);
   }
+  environment.push_back(marks.append(own_mark));
   return environment;
 }
 
@@ -95,15 +110,17 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-/// A file name made of the kernel's id: what is not plain becomes '_', and long ids keep their first 80 characters.
+/// A file name made of the kernel's id: what is not plain becomes '_', long ids keep their first 80 characters, and no
+/// name begins with what hides a file or looks like an option.
 std::string file_name_of(std::string_view kernel) {
   std::string name;
-  for (const char c : kernel.substr(0, 80)) {
+  for (const char c : kernel.substr(std::min(kernel.find_first_not_of("./-"), kernel.size())).substr(0, 80)) {
     const bool plain =
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
     name += plain ? c : '_';
   }
-  return fmt::format("{}-{:08x}.log", name, static_cast<std::uint32_t>(std::hash<std::string_view>{}(kernel)));
+  return fmt::format("{}-{:08x}.log", name.empty() ? "kernel" : name,
+                     static_cast<std::uint32_t>(std::hash<std::string_view>{}(kernel)));
 }
 
 }  // namespace
@@ -122,15 +139,13 @@ void Descriptor::close() {
 
 Pair make_pipe() {
   int fd[2];
-  if (::pipe2(fd, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  if (::pipe2(fd, O_CLOEXEC) != 0) refuse(errno, "pipe");
   return pair_of(fd, "pipe");
 }
 
 Pair make_socket_pair() {
   int fd[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) != 0) {
-    throw std::system_error(errno, std::generic_category(), "socketpair");
-  }
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) != 0) refuse(errno, "socketpair");
   return pair_of(fd, "socketpair");
 }
 
@@ -139,13 +154,7 @@ Descriptor make_memory_file(const char* name) {
 }
 
 Log::Log(const std::filesystem::path& folder, std::string_view kernel) {
-  if (folder.empty()) {
-    fd_ = make_memory_file("attest-log");
-    ::fcntl(fd_.get(), F_SETFL, O_APPEND);
-    const std::string again = fmt::format("/proc/self/fd/{}", fd_.get());
-    output_ = moved_up(::open(again.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC), "open");
-    return;
-  }
+  if (folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::string name = file_name_of(kernel);
@@ -154,47 +163,51 @@ Log::Log(const std::filesystem::path& folder, std::string_view kernel) {
   const Folder logs(folder, Folder::Last::is_no_link);
   attest::Descriptor log = logs.open_to_append(name, 0666);
   if (!log) {
+    const int why = errno;
+    if (const std::string none = why_no_more(why); !none.empty()) throw UsageError(none);
     throw UsageError(fmt::format("{}: cannot be written ({}); name another output folder with --out", path_.string(),
-                                 std::generic_category().message(errno)));
+                                 std::generic_category().message(why)));
   }
   fd_ = moved_up(log.release(), "open");
-  output_ = moved_up(logs.open_to_append(name, 0666).release(), "open");
-}
-
-bool Log::printed() const {
-  return ::lseek(output_.get(), 0, SEEK_CUR) > 0;
-}
-
-void Log::mark() {
   struct stat status{};
-  mark_ = ::fstat(fd_.get(), &status) == 0 ? status.st_size : 0;
+  if (::fstat(fd_.get(), &status) == 0) held_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-std::string Log::last_line() const {
-  struct stat status{};
-  if (::fstat(fd_.get(), &status) != 0) return {};
-  constexpr off_t window = 4096;
-  const off_t from = std::max(mark_, status.st_size - window);
-  if (status.st_size <= from) return {};
-  std::string text(static_cast<std::size_t>(status.st_size - from), '\0');
-  const ssize_t got = ::pread(fd_.get(), text.data(), text.size(), from);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  const auto last = text.find_last_not_of(" \t\r\n");
-  if (last == std::string::npos) return {};
-  text.resize(last + 1);
-  if (const auto line = text.find_last_of('\n'); line != std::string::npos) text.erase(0, line + 1);
-  if (text.size() > 200) text.resize(200);
-  return visible(text);
+Log::~Log() {
+  if (cut_ == 0) return;
+  try {
+    write(fmt::format("\nattest: {} bytes were cut here; these were the last:\n", cut_ - end_.size()));
+  } catch (const std::exception&) {
+    return;
+  }
+  write(end_);
 }
 
-void Log::trim() {
-  constexpr off_t limit = 1 << 20;
-  struct stat status{};
-  if (!path_.empty() || ::fstat(fd_.get(), &status) != 0 || status.st_size < limit) return;
-  if (::ftruncate(fd_.get(), 0) == 0) mark_ = 0;
+void Log::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(fd_.get(), text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return;  // a full disk is the journal's to tell of
+    text.remove_prefix(static_cast<std::size_t>(put));
+  }
 }
 
-Child::Child(const Launch& launch) {
+void Log::add(std::string_view text) {
+  if (!fd_ || text.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const std::size_t room = static_cast<std::size_t>(most - std::min(held_, most));
+  write(text.substr(0, room));
+  held_ += std::min(room, text.size());
+  if (text.size() <= room) return;
+  text.remove_prefix(room);
+  if (cut_ == 0) write("\nattest: this log is full; of what follows only the end is kept\n");
+  cut_ += text.size();
+  end_.append(text.substr(text.size() - std::min(text.size(), end_bytes)));
+  if (end_.size() > end_bytes) end_.erase(0, end_.size() - end_bytes);
+}
+
+Child::Child(const Launch& launch) : mark_(new_mark()) {
+  start_watcher();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
@@ -225,27 +238,37 @@ Child::Child(const Launch& launch) {
   posix_spawnattr_setflags(&attributes,
                            static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   auto arguments = launch.argv;
-  auto environment = child_environment();
+  auto environment = child_environment(mark_);
   const int error = ::posix_spawnp(&pid_, launch.argv.front().c_str(), &actions, &attributes,
                                    pointers(arguments).data(), pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     pid_ = -1;
+    if (const std::string why = why_no_more(error); !why.empty()) throw UsageError(why);
     throw KernelLoadError(
         fmt::format("{}: cannot be started ({})", launch.argv.front(), std::generic_category().message(error)));
   }
+  watch(pid_);
   limit_memory_of(pid_, launch.memory);
   // Not pidfd_open: the declaration of glibc 2.36 is none for C++.
-  ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  const auto ended = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  const int why = ended < 0 ? errno : 0;
+  if (why == EMFILE || why == ENFILE) {
+    kill();
+    throw UsageError(why_no_more(why));
+  }
+  ended_ = Descriptor(ended);
 }
 
-Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)), ended_(std::move(other.ended_)) {}
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), mark_(std::move(other.mark_)), ended_(std::move(other.ended_)) {}
 
 Child& Child::operator=(Child&& other) noexcept {
   if (this != &other) {
     kill();
     pid_ = std::exchange(other.pid_, -1);
+    mark_ = std::move(other.mark_);
     ended_ = std::move(other.ended_);
   }
   return *this;
@@ -267,18 +290,58 @@ bool Child::is_stopped() const {
          info.si_pid != 0;
 }
 
-std::string Child::end(Clock::time_point until) {
+void Child::wait_until(Clock::time_point until, Output* output) const {
+  while (!has_ended()) {
+    const auto now = Clock::now();
+    if (until <= now) return;  // before the difference, which overflows where `until` is the first moment of all
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+    std::array<pollfd, 3> ready{{{ended_.get(), POLLIN, 0},
+                                 {output == nullptr ? -1 : output->error_source(), POLLIN, 0},
+                                 {output == nullptr ? -1 : output->output_source(), POLLIN, 0}}};
+    // Where nothing tells of the end it is looked for.
+    const std::int64_t most = ended_ ? 1000 : 1;
+    static_cast<void>(::poll(ready.data(), ready.size(), static_cast<int>(std::min<std::int64_t>(left, most))));
+    if (output != nullptr) output->drain();
+  }
+}
+
+std::string Child::end(Clock::time_point until, Output* output) {
   if (pid_ <= 0) return "was not running";
-  while (!has_ended() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until(until, output);
   const bool ended = has_ended();
-  // The unreaped child keeps the group's number from being used again, so this can hit nobody else.
+  // The unreaped child keeps its number, and the group's, from being used again, so this can hit nobody else. The child
+  // itself, too: it may have left the group.
   ::kill(-pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
+  unwatch(pid_);
+  // What waits for a device that does not answer outlives even that.
+  constexpr auto most = std::chrono::seconds(5);
+  if (!ended) wait_until(Clock::now() + most, nullptr);
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  pid_t reaped = 0;
+  while ((reaped = ::waitpid(pid_, &status, WNOHANG)) < 0 && errno == EINTR) {
   }
   pid_ = -1;
   ended_.close();
+  kill_marked(mark_);
+  if (reaped == 0) return "was still running, and a kill did not end it";
   return ended ? describe_exit(status) : "was still running";
+}
+
+std::string why_no_more(int error) {
+  switch (error) {
+    case EMFILE:
+      return "too many open files (EMFILE): a kernel's process takes eight of them; raise the limit with ulimit -n, or "
+             "run fewer --jobs";
+    case ENFILE:
+      return "the system has no more open files to give (ENFILE); raise the limit fs.file-max, or run fewer --jobs";
+    case EAGAIN:
+      return "the system gives no more processes (EAGAIN); raise the limit with ulimit -u, or run fewer --jobs";
+    case ENOMEM:
+      return "the system has no memory for another process (ENOMEM); run fewer --jobs";
+    default:
+      return {};
+  }
 }
 
 std::string describe_exit(int wait_status) {

@@ -1,4 +1,4 @@
-// A supervised child process: its own process group, its standard error kept, killed and reaped without fail.
+// A supervised child process: its own process group, killed with all that it started, and reaped.
 #pragma once
 
 #include <sys/types.h>
@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,33 +42,40 @@ struct Pair {
 /// An anonymous file in memory, close-on-exec, numbered from 10 up.
 [[nodiscard]] Descriptor make_memory_file(const char* name);
 
-/// Where a child's standard error goes, and the standard output of one that does not speak over it: a file of the run,
-/// shared by every process started for the kernel, or memory.
+/// What a kernel's processes write to standard error, and to standard output where they do not speak over it: a file of
+/// the run, shared by a kernel and its clones. Any thread.
 class Log {
  public:
-  /// `folder` empty: kept in memory, and only the newest part of it. The folder is created when it is missing; one that
-  /// cannot be written throws UsageError.
+  /// Bytes that a file holds of what is written; of the rest only the end is kept.
+  static constexpr std::uint64_t most = std::uint64_t{4} << 20U;
+  /// As much of the end.
+  static constexpr std::size_t end_bytes = 4096;
+
+  /// `folder` empty: nothing is kept. The folder is created when it is missing; one that cannot be written throws
+  /// UsageError.
   Log(const std::filesystem::path& folder, std::string_view kernel);
-  [[nodiscard]] int descriptor() const { return fd_.get(); }
-  /// The same for standard output.
-  [[nodiscard]] int output_descriptor() const { return output_.get(); }
-  /// Whether anything has been written to output_descriptor().
-  [[nodiscard]] bool printed() const;
-  /// What is appended from here on belongs to the process about to start.
-  void mark();
-  /// Last non-empty line appended since mark(), at most 200 bytes; empty: none.
-  [[nodiscard]] std::string last_line() const;
-  /// Keeps a log in memory small; nothing happens to one in a file.
-  void trim();
-  /// Empty for one in memory.
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  /// Says how much was cut, and writes the end.
+  ~Log();
+  void add(std::string_view text);
+  /// Empty where nothing is kept.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
+  void write(std::string_view text);
+
+  std::mutex mutex_;
   Descriptor fd_;
-  Descriptor output_;  // opened a second time, so that its offset is moved by what goes through it alone
   std::filesystem::path path_;
-  off_t mark_ = 0;
+  std::uint64_t held_ = 0;  ///< bytes, of earlier runs in this folder too
+  std::uint64_t cut_ = 0;   ///< bytes
+  std::string end_;         ///< of what was cut
 };
+
+/// What is wrong where the system gives out no more of something, with a remedy; empty for any other error number. It
+/// is never a kernel's doing.
+[[nodiscard]] std::string why_no_more(int error);
 
 /// What to start. The child has no descriptors but those named here, default signal handling, an empty signal mask, a
 /// process group of its own (a terminal's Ctrl-C does not reach it), and OMP_NUM_THREADS=1 unless it is set.
@@ -79,23 +88,27 @@ struct Launch {
   std::uint64_t memory = 0;       ///< bytes it may hold (memory_limit.h) from right after its start on; 0: no limit
 };
 
-/// One child; moved, never copied. The destructor kills the whole group and reaps the child.
+class Output;
+
+/// One child; moved, never copied. The destructor kills it with all that it started and reaps it. So does this
+/// program's end, whatever ends it (watcher.h).
 class Child {
  public:
   Child() = default;
-  /// Throws KernelLoadError when the program cannot be executed at all.
+  /// Throws KernelLoadError when the program cannot be executed at all, UsageError for want of descriptors or
+  /// processes.
   explicit Child(const Launch& launch);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
   ~Child() { kill(); }
   [[nodiscard]] bool running() const { return pid_ > 0; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Kills every process of the group and reaps the child; does nothing without one.
+  /// Kills the child, its group and what it started, and reaps it; does nothing without one.
   void kill();
-  /// Waits until `until` for the child to end by itself, then kills what is left of the group. Says how it ended, as in
+  /// Waits until `until` for the child to end by itself, then kills what is left of it. Says how it ended, as in
   /// "exited with status 3", "was killed by signal 11 (Segmentation fault)"; "was still running" when it had to be
-  /// killed.
-  [[nodiscard]] std::string end(Clock::time_point until);
+  /// killed. `output` is taken in meanwhile, or a child that writes would not come to its end.
+  [[nodiscard]] std::string end(Clock::time_point until, Output* output = nullptr);
   /// Readable, to poll, once the child has ended; -1 where the system has no such descriptors.
   [[nodiscard]] int ended_descriptor() const { return ended_.get(); }
   /// Whether the child has ended by itself (it is left to be reaped).
@@ -104,7 +117,10 @@ class Child {
   [[nodiscard]] bool is_stopped() const;
 
  private:
+  void wait_until(Clock::time_point until, Output* output) const;
+
   pid_t pid_ = -1;
+  std::string mark_;  ///< of what it starts (descendants.h)
   Descriptor ended_;
 };
 

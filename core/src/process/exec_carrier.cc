@@ -1,4 +1,5 @@
 // The frame protocol of kernel-interface.md, section 2, from our side.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -104,12 +105,25 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   return reply;
 }
 
+/// What a frame may hold beside tensors: header, manifest, message.
+constexpr std::uint64_t other_bytes = std::uint64_t{16} << 20U;
+
+/// Bytes of the largest reply worth reading: out and lse in the widest dtype, so that one in a wrong dtype is told as
+/// such, and as much again, so that one with a tensor too many is.
+std::uint64_t most_reply(const Case& c, bool want_lse) {
+  const Shape shape = c.out_shape();
+  const auto out = static_cast<std::uint64_t>(shape.elements());
+  const auto lse = want_lse ? static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]) : 0;
+  return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse));
+}
+
 class ExecCarrier final : public Carrier {
  public:
-  ExecCarrier(Child child, FrameChannel channel) : child_(std::move(child)), channel_(std::move(channel)) {}
+  ExecCarrier(Child child, FrameChannel channel, Output& output)
+      : child_(std::move(child)), channel_(std::move(channel)), output_(output) {}
 
   [[nodiscard]] Exchange manifest(Clock::time_point until) override {
-    Exchange exchange = channel_.exchange(manifest_request(), until);
+    Exchange exchange = channel_.exchange(manifest_request(), until, other_bytes);
     if (exchange.status != CallStatus::ok) return exchange;
     const auto refuse = [](std::string message) { return Exchange{CallStatus::malformed, {}, std::move(message)}; };
     try {
@@ -134,11 +148,12 @@ class ExecCarrier final : public Carrier {
               {}};
     }
     in_step_ = false;
-    Exchange exchange = channel_.exchange(request, until);
+    Exchange exchange = channel_.exchange(request, until, most_reply(c, want_lse));
     if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
     try {
       TensorFile file = read_safetensors(exchange.body, "the reply");
       in_step_ = true;
+      exchange.body = {};
       return read_reply(std::move(file), c, output, want_lse);
     } catch (const UsageError& error) {
       return malformed(error.what());
@@ -147,7 +162,7 @@ class ExecCarrier final : public Carrier {
 
   [[nodiscard]] std::string end(Clock::time_point until) override {
     channel_.close_input();
-    return child_.end(until);
+    return child_.end(until, &output_);
   }
   [[nodiscard]] bool is_in_step() const override { return in_step_; }
   [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
@@ -157,24 +172,25 @@ class ExecCarrier final : public Carrier {
   Child child_;
   FrameChannel channel_;
   bool in_step_ = false;
+  Output& output_;
 };
 
 }  // namespace
 
 Starter program_starter(std::vector<std::string> argv, const KernelOptions& options) {
   return [argv = std::move(argv), interrupt = options.interrupt,
-          memory = options.memory](const Log& log) -> std::unique_ptr<Carrier> {
-    Pair input = make_pipe();
-    Pair output = make_pipe();
+          memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
+    Pair requests = make_pipe();
+    Pair replies = make_pipe();
     Launch launch;
     launch.argv = argv;
-    launch.standard_input = input.read.get();
-    launch.standard_output = output.write.get();
-    launch.standard_error = log.descriptor();
+    launch.standard_input = requests.read.get();
+    launch.standard_output = replies.write.get();
+    launch.standard_error = output.error_descriptor();
     launch.memory = memory;
     Child child(launch);
-    return std::make_unique<ExecCarrier>(std::move(child),
-                                         FrameChannel(std::move(input.write), std::move(output.read), interrupt));
+    FrameChannel channel(std::move(requests.write), std::move(replies.read), interrupt, &output);
+    return std::make_unique<ExecCarrier>(std::move(child), std::move(channel), output);
   };
 }
 

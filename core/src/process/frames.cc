@@ -81,63 +81,84 @@ std::string not_a_frame(std::string_view what, std::string_view bytes) {
 
 }  // namespace
 
-FrameChannel::FrameChannel(Descriptor to_child, Descriptor from_child, int interrupt)
-    : to_child_(std::move(to_child)), from_child_(std::move(from_child)), interrupt_(interrupt) {
+FrameChannel::FrameChannel(Descriptor to_child, Descriptor from_child, int interrupt, Output* output)
+    : to_child_(std::move(to_child)), from_child_(std::move(from_child)), interrupt_(interrupt), output_(output) {
   for (const int fd : {to_child_.get(), from_child_.get()}) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until) {
+Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until, std::uint64_t most) {
+  prefix_received_ = 0;
   received_.clear();
   const auto prefix = prefix_of(body.size());
   const std::size_t total = prefix.size() + body.size();
   std::size_t sent = 0;
   for (;;) {
     // poll passes over a descriptor of -1.
-    std::array<pollfd, 3> ready{
-        {{from_child_.get(), POLLIN, 0}, {sent < total ? to_child_.get() : -1, POLLOUT, 0}, {interrupt_, POLLIN, 0}}};
-    const int count = ::poll(ready.data(), ready.size(), milliseconds_until(until));
+    std::array<pollfd, 5> ready{{{from_child_.get(), POLLIN, 0},
+                                 {sent < total ? to_child_.get() : -1, POLLOUT, 0},
+                                 {interrupt_, POLLIN, 0},
+                                 {output_ == nullptr ? -1 : output_->error_source(), POLLIN, 0},
+                                 {output_ == nullptr ? -1 : output_->output_source(), POLLIN, 0}}};
+    const int left = milliseconds_until(until);
+    const int count = ::poll(ready.data(), ready.size(), left);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0 || ready[2].revents != 0) {
-      if (received_.empty()) return {CallStatus::timed_out, {}, ""};
-      return {
-          CallStatus::timed_out,
-          {},
-          fmt::format("only {} bytes of a reply had come, beginning with {}", received_.size(), in_quotes(received_))};
+    if (output_ != nullptr && (ready[3].revents != 0 || ready[4].revents != 0)) output_->drain();
+    // One that prints without end is late like any other.
+    const bool silent = ready[0].revents == 0 && ready[1].revents == 0;
+    if (count <= 0 || ready[2].revents != 0 || (silent && left == 0)) {
+      if (received() == 0) return {CallStatus::timed_out, {}, ""};
+      return {CallStatus::timed_out,
+              {},
+              fmt::format("only {} bytes of a reply had come, beginning with {}", received(), in_quotes(beginning()))};
     }
     if (ready[0].revents != 0) {
+      const Progress progress = read_some(most);
       if (sent == 0) {
-        static_cast<void>(read_some());
-        if (received_.empty()) return {CallStatus::died, {}, {}};
-        return {CallStatus::malformed, {}, not_a_frame("bytes came before anything was asked", received_)};
+        if (received() == 0) return {CallStatus::died, {}, {}};
+        return {CallStatus::malformed, {}, not_a_frame("bytes came before anything was asked", beginning())};
       }
-      const Progress progress = read_some();
       std::string message;
-      const Progress state = inspect(message);
+      const Progress state = inspect(message, most);
       if (state == Progress::malformed) return {CallStatus::malformed, {}, std::move(message)};
       if (state == Progress::complete) {
         if (sent < total) {
           return {CallStatus::malformed, {}, "the reply came before the request had been read to its end"};
         }
-        return {CallStatus::ok, std::move(received_).substr(prefix_bytes), {}};
+        return {CallStatus::ok, std::exchange(received_, {}), {}};
       }
       if (progress == Progress::closed) {
-        if (received_.empty()) return {CallStatus::died, {}, {}};
+        if (received() == 0) return {CallStatus::died, {}, {}};
         return {CallStatus::died,
                 {},
-                fmt::format("its output ended after {} bytes of a reply, beginning with {}", received_.size(),
-                            in_quotes(received_))};
+                fmt::format("its output ended after {} bytes of a reply, beginning with {}", received(),
+                            in_quotes(beginning()))};
       }
     }
     if (ready[1].revents != 0) write_some({prefix.data(), prefix.size()}, body, sent);
   }
 }
 
-/// Takes what has arrived. A reply's size is not believed before its bytes are there, so memory follows the bytes.
-FrameChannel::Progress FrameChannel::read_some() {
+std::string FrameChannel::beginning() const {
+  constexpr std::size_t shown = 200;
+  return std::string(prefix_.data(), prefix_received_) + received_.substr(0, shown);
+}
+
+/// Takes what has arrived. Room for a body is made once, when its length has come and is one that the call allows: a
+/// string that grew with its bytes would take as much again. Memory that nothing is written to costs nothing.
+FrameChannel::Progress FrameChannel::read_some(std::uint64_t most) {
   for (;;) {
     const ssize_t got = ::read(from_child_.get(), chunk_.data(), chunk_.size());
     if (got > 0) {
-      received_.append(chunk_.data(), static_cast<std::size_t>(got));
+      std::string_view bytes(chunk_.data(), static_cast<std::size_t>(got));
+      if (prefix_received_ < prefix_bytes) {
+        const std::string_view part = bytes.substr(0, prefix_bytes - prefix_received_);
+        std::ranges::copy(part, prefix_.begin() + static_cast<std::ptrdiff_t>(prefix_received_));
+        prefix_received_ += part.size();
+        bytes.remove_prefix(part.size());
+        const std::uint64_t length = little_endian({prefix_.data(), prefix_bytes});
+        if (prefix_received_ == prefix_bytes && length <= most) received_.reserve(static_cast<std::size_t>(length));
+      }
+      received_.append(bytes);
       return Progress::more;
     }
     if (got < 0 && errno == EINTR) continue;
@@ -145,25 +166,30 @@ FrameChannel::Progress FrameChannel::read_some() {
   }
 }
 
-FrameChannel::Progress FrameChannel::inspect(std::string& message) const {
-  if (received_.size() < prefix_bytes) return Progress::more;
-  const std::uint64_t length = little_endian(received_);
-  const std::string_view body = std::string_view(received_).substr(prefix_bytes);
+FrameChannel::Progress FrameChannel::inspect(std::string& message, std::uint64_t most) const {
+  if (prefix_received_ < prefix_bytes) return Progress::more;
+  const std::uint64_t length = little_endian({prefix_.data(), prefix_bytes});
+  const std::string_view body = received_;
   if (length > max_frame) {
-    message = not_a_frame(fmt::format("read as a length it is {} bytes, and 1 GiB is the most", length), received_);
+    message = not_a_frame(fmt::format("read as a length it is {} bytes, and 1 GiB is the most", length), beginning());
     return Progress::malformed;
   }
   if (length < header_length_bytes + 2) {
-    message = not_a_frame(fmt::format("a frame of {} bytes has no room for a header", length), received_);
+    message = not_a_frame(fmt::format("a frame of {} bytes has no room for a header", length), beginning());
     return Progress::malformed;
   }
   if (body.size() >= header_length_bytes) {
     const std::uint64_t header = little_endian(body);
     const bool brace = body.size() == header_length_bytes || body[header_length_bytes] == '{';
     if (header > length - header_length_bytes || !brace) {
-      message = not_a_frame("the frame's body does not begin with a safetensors header", received_);
+      message = not_a_frame("the frame's body does not begin with a safetensors header", beginning());
       return Progress::malformed;
     }
+  }
+  if (length > most) {
+    message =
+        fmt::format("a reply of {} bytes, where {} are the most that an answer to this request can take", length, most);
+    return Progress::malformed;
   }
   if (body.size() < length) return Progress::more;
   if (body.size() > length) {

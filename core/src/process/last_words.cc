@@ -2,7 +2,9 @@
 
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -48,7 +50,11 @@ std::string_view words_of(Stage stage) {
     case Stage::manifest:
       return "in attest_kernel_manifest";
     case Stage::between_calls:
-      return "between two calls, in a thread that it left behind";
+      // The thread that makes the calls is the process's first.
+      return ::syscall(SYS_gettid) != ::getpid()
+                 ? "between two calls, in a thread that it left behind"
+                 : "between two calls, in attest's own code, so over memory that a call before had changed; a heap "
+                   "overflow is the commonest cause, and valgrind or -fsanitize=address names its place";
     case Stage::starting:
     case Stage::call:
       break;

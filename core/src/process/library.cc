@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "fmt/format.h"
 #include "kernels/float_environment.h"
 #include "kernels/function_kernel.h"
+#include "process/child.h"
 #include "process/last_words.h"
 #include "process/shared_call.h"
 
@@ -21,10 +23,19 @@ namespace {
 
 constexpr std::size_t message_bytes = 4096;
 
+/// What message_pages() gave this thread. A pointer of its own, as a signal handler may not be the first to ask for
+/// what is made, and registered to be destroyed, when it is first used.
+constinit thread_local const GuardedPages* own_message_pages = nullptr;
+
 /// The buffer ends where the accessible pages do, so that a kernel that runs over it is stopped there.
 GuardedPages& message_pages() {
-  thread_local GuardedPages pages;
-  return pages;
+  struct Published {
+    Published() { own_message_pages = &pages; }
+    ~Published() { own_message_pages = nullptr; }
+    GuardedPages pages;
+  };
+  thread_local Published one;
+  return one.pages;
 }
 
 /// An entry of the library as the function that a kernel over functions takes.
@@ -46,6 +57,7 @@ auto adapted(int (*entry)(const Problem*, attest_result*, char*, size_t)) {
 /// The loader's words with a remedy.
 std::string explained(const std::string& error, const std::filesystem::path& file) {
   const auto has = [&](std::string_view words) { return error.find(words) != std::string::npos; };
+  if (has("Too many open files")) return why_no_more(EMFILE);
   if (has("cannot open shared object file") && !error.starts_with(file.string())) {
     return fmt::format("it needs {}, which is not found; install it, or add its folder to LD_LIBRARY_PATH",
                        error.substr(0, error.find(':')));
@@ -183,8 +195,8 @@ std::unique_ptr<Kernel> library_in_process(const std::string& id, const std::fil
 }
 
 std::optional<FaultPlace> place_in_message(const void* address) noexcept {
-  const GuardedPages& pages = message_pages();
-  if (!pages.covers(address)) return std::nullopt;
+  if (own_message_pages == nullptr || !own_message_pages->covers(address)) return std::nullopt;
+  const GuardedPages& pages = *own_message_pages;
   const auto* const at = static_cast<const std::byte*>(address);
   const std::byte* const start = pages.end() - message_bytes;
   if (at >= pages.end())

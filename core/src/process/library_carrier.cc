@@ -36,11 +36,12 @@ SharedTensor place(DType dtype, const Shape& shape, std::uint64_t& end) {
 
 class LibraryCarrier final : public Carrier {
  public:
-  LibraryCarrier(Child child, Descriptor control, Descriptor memory_file, int interrupt)
+  LibraryCarrier(Child child, Descriptor control, Descriptor memory_file, int interrupt, Output& output)
       : child_(std::move(child)),
         control_(std::move(control)),
         memory_file_(std::move(memory_file)),
-        interrupt_(interrupt) {}
+        interrupt_(interrupt),
+        output_(output) {}
 
   [[nodiscard]] Exchange manifest(Clock::time_point until) override {
     SharedRequest request;
@@ -84,7 +85,7 @@ class LibraryCarrier final : public Carrier {
 
   [[nodiscard]] std::string end(Clock::time_point until) override {
     control_.close();
-    std::string how = child_.end(until);
+    std::string how = child_.end(until, &output_);
     if (how == fmt::format("exited with status {}", status_connection_closed)) {
       how = "had its connection closed by the kernel, which closes descriptors that are not its own";
     } else if (how == fmt::format("exited with status {}", status_late_change)) {
@@ -113,13 +114,22 @@ class LibraryCarrier final : public Carrier {
     }
     for (;;) {
       // poll passes over a descriptor of -1.
-      std::array<pollfd, 3> ready{
-          {{control_.get(), POLLIN, 0}, {interrupt_, POLLIN, 0}, {child_.ended_descriptor(), POLLIN, 0}}};
+      std::array<pollfd, 5> ready{{{control_.get(), POLLIN, 0},
+                                   {interrupt_, POLLIN, 0},
+                                   {child_.ended_descriptor(), POLLIN, 0},
+                                   {output_.error_source(), POLLIN, 0},
+                                   {output_.output_source(), POLLIN, 0}}};
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
       const int count =
           ::poll(ready.data(), ready.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000)));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0 || ready[1].revents != 0) return {CallStatus::timed_out, {}};
+      if (ready[3].revents != 0 || ready[4].revents != 0) output_.drain();
+      if (ready[0].revents == 0 && ready[2].revents == 0) {
+        // One that prints without end is late like any other.
+        if (left <= 0) return {CallStatus::timed_out, {}};
+        continue;
+      }
       // A child that a dead kernel left behind holds the other end open: then there is nothing to be had.
       const ssize_t got = receive();
       if (got <= 0) return {CallStatus::died, {}};
@@ -188,6 +198,7 @@ class LibraryCarrier final : public Carrier {
   Child child_;
   Descriptor control_, memory_file_;
   int interrupt_;
+  Output& output_;
   std::uint32_t sequence_ = 0;
   SharedMemory memory_;
   std::vector<char> packet_ = std::vector<char>(sizeof(SharedReply) + 2 * max_text + 1024);
@@ -203,7 +214,7 @@ std::filesystem::path running_program() {
 Starter library_starter(std::filesystem::path library, const KernelOptions& options) {
   return [program = options.worker_program.empty() ? running_program() : options.worker_program,
           library = std::move(library), interrupt = options.interrupt,
-          memory = options.memory](const Log& log) -> std::unique_ptr<Carrier> {
+          memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
     Pair control = make_socket_pair();
     Descriptor memory_file = make_memory_file("attest-tensors");
     // A kernel that cuts the file off must not take us with it.
@@ -211,12 +222,12 @@ Starter library_starter(std::filesystem::path library, const KernelOptions& opti
     Launch launch;
     // It limits itself: what this program holds before it loads the library is no concern of the kernel.
     launch.argv = {program.string(), "worker", library.string(), std::to_string(memory)};
-    launch.standard_output = log.output_descriptor();
-    launch.standard_error = log.descriptor();
+    launch.standard_output = output.output_descriptor();
+    launch.standard_error = output.error_descriptor();
     launch.further = {control.write.get(), memory_file.get()};
     Child child(launch);
     return std::make_unique<LibraryCarrier>(std::move(child), std::move(control.read), std::move(memory_file),
-                                            interrupt);
+                                            interrupt, output);
   };
 }
 

@@ -82,7 +82,11 @@ std::string why_unloadable(const std::filesystem::path& file) {
   if (!S_ISREG(status.st_mode)) return "is no regular file; name a shared library";
   std::array<unsigned char, 64> bytes{};
   const ssize_t got = read_start(file, bytes);
-  if (got < 0) return fmt::format("cannot be read ({}); chmod +r it", std::strerror(errno));
+  if (got < 0) {
+    const int why = errno;
+    if (std::string none = why_no_more(why); !none.empty()) return none;
+    return fmt::format("cannot be read ({}); chmod +r it", std::strerror(why));
+  }
   if (got == 0) return "is empty; its build did not come to its end: build it again";
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(got));
   if (text.starts_with("!<arch>")) return "is a static library; link one with cc -shared -fPIC";

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "attest/errors.h"
 #include "fmt/format.h"
 #include "process/memory_limit.h"
 
@@ -64,6 +65,7 @@ std::unique_ptr<Worker> Worker::twin() const {
   twin->manifest_ = manifest_;
   twin->load_finding_ = load_finding_;
   twin->notes_ = notes_;
+  twin->log_ = log_;
   return twin;
 }
 
@@ -77,7 +79,7 @@ Worker::~Worker() {
 }
 
 void Worker::note_what_was_printed() const {
-  if (!log_ || !log_->printed()) return;
+  if (!output_ || !output_->printed()) return;
   notes_->add(log_->path().empty() ? std::string("it writes to standard output")
                                    : fmt::format("it writes to standard output; see {}", log_->path().string()));
 }
@@ -90,9 +92,10 @@ std::vector<std::string> Worker::notes() const {
 void Worker::launch() {
   if (carrier_) return;
   try {
-    if (!log_) log_ = std::make_unique<Log>(options_.log_folder, id_);
-    log_->mark();
-    carrier_ = starter_(*log_);
+    if (!log_) log_ = std::make_shared<Log>(options_.log_folder, id_);
+    if (!output_) output_ = std::make_unique<Output>(*log_);
+    output_->mark();
+    carrier_ = starter_(*output_);
   } catch (const std::system_error& error) {
     throw KernelLoadError(fmt::format("{}: cannot be started: {}", id_, error.what()));
   }
@@ -106,7 +109,7 @@ std::string Worker::first_manifest() {
     return manifest_ = std::move(first.body);
   }
   settle(first.status, first.message, options_.first_reply);
-  std::string last = log_->last_line();
+  std::string last = output_->last_line();
   if (!last.empty()) last = fmt::format("; its standard error ends with: {}", last);
   throw KernelLoadError(fmt::format("{}: cannot be loaded: {}{}", id_, first.message, last));
 }
@@ -137,7 +140,7 @@ void Worker::settle(CallStatus& status, std::string& message, std::chrono::milli
 void Worker::name_memory_limit(CallStatus status, std::string& message) const {
   if (options_.memory == 0 || (status != CallStatus::died && status != CallStatus::failed)) return;
   if (!tells_of_memory(message)) {
-    const std::string last = status == CallStatus::died && log_ ? log_->last_line() : std::string();
+    const std::string last = status == CallStatus::died && output_ ? output_->last_line() : std::string();
     if (!tells_of_memory(last)) return;
     message += fmt::format("; its standard error ends with: {}", last);
   }
@@ -148,6 +151,8 @@ void Worker::name_memory_limit(CallStatus status, std::string& message) const {
 std::optional<Reply> Worker::restart() {
   try {
     launch();
+  } catch (const UsageError&) {
+    throw;  // no fault of the kernel's
   } catch (const std::exception& error) {
     return Reply{CallStatus::died, fmt::format("it could not be started again: {}", error.what()), {}, {}};
   }
@@ -180,7 +185,7 @@ Reply Worker::call(const Case& c, DType output, bool want_lse) {
   }
   settle(reply.status, reply.message, options_.reply);
   if (reply.status != CallStatus::ok) name_memory_limit(reply.status, reply.message);
-  if (log_) log_->trim();
+  output_->drain();
   return reply;
 }
 

@@ -12,6 +12,7 @@
 #include "attest/kernel_under_test.h"
 #include "process/child.h"
 #include "process/frames.h"
+#include "process/output.h"
 
 namespace attest::process {
 
@@ -46,8 +47,8 @@ class Notes {
   std::set<std::string> notes_;
 };
 
-/// Starts a process whose standard error is `log`.
-using Starter = std::function<std::unique_ptr<Carrier>(const Log& log)>;
+/// Starts a process that prints into `output`, which outlives it.
+using Starter = std::function<std::unique_ptr<Carrier>(Output& output)>;
 
 /// Supervision of one process at a time. The time limits are KernelOptions'.
 class Worker {
@@ -60,12 +61,13 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Starts the process without waiting for it, so that several can start side by side. Throws KernelLoadError.
+  /// Starts the process without waiting for it, so that several can start side by side. Throws KernelLoadError, and
+  /// UsageError where the system has no descriptors or processes left, or the log cannot be written.
   void launch();
   /// Waits for the manifest of a process just launched (launches it if need be). Throws KernelLoadError: one line with
   /// how it failed and the last line of its standard error.
   [[nodiscard]] std::string first_manifest();
-  /// One call. Starts the process if there is none; never throws for what the kernel does.
+  /// One call. Starts the process if there is none; never throws for what the kernel does. UsageError as launch().
   [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse);
 
   [[nodiscard]] const std::string& id() const { return id_; }
@@ -81,7 +83,8 @@ class Worker {
   std::string id_;
   Starter starter_;
   KernelOptions options_;
-  std::unique_ptr<Log> log_;
+  std::shared_ptr<Log> log_;  ///< its twins', too
+  std::unique_ptr<Output> output_;
   std::unique_ptr<Carrier> carrier_;
   std::string manifest_, load_finding_;
   std::shared_ptr<Notes> notes_ = std::make_shared<Notes>();

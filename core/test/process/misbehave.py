@@ -82,6 +82,32 @@ def attention(metadata, tensors):
     return [b, h, m, e], out, lse
 
 
+def leave_group():
+    """Into the group of whoever started us: who kills ours finds nobody there."""
+    os.setpgid(0, os.getpgid(os.getppid()))
+    print("worker", os.getpid(), file=sys.stderr, flush=True)
+
+
+def start_daemon():
+    """A grandchild in a session of its own, whose parent is gone."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        grandchild = os.fork()
+        if grandchild == 0:
+            time.sleep(600)
+        else:
+            print("daemon", grandchild, file=sys.stderr, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def print_much():
+    for _ in range(16):
+        sys.stderr.write(("x" * 127 + "\n") * (1 << 13))
+    print("the last line", file=sys.stderr, flush=True)
+
+
 def answer(metadata, tensors):
     shape, out, lse = attention(metadata, tensors)
     good = ("out", "F64", shape, f64(out))
@@ -98,6 +124,27 @@ def answer(metadata, tensors):
 
         helper = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         print("helper", helper.pid, file=sys.stderr, flush=True)
+        time.sleep(600)
+    elif mode == "leaves-group" and calls == 2:
+        leave_group()
+        time.sleep(600)
+    elif mode == "spins" and calls == 2:
+        print("worker", os.getpid(), file=sys.stderr, flush=True)
+        start_daemon()
+        while True:
+            pass
+    elif mode == "daemon" and calls == 2:
+        start_daemon()
+        time.sleep(600)
+    elif mode == "prints-much" and calls == 2:
+        print_much()
+        write(tensor_frame(good))
+    elif mode == "frame-large":
+        # As long a frame as any may be, with nothing wrong at its start.
+        header = json.dumps({"out": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}}).encode()
+        write(struct.pack("<QQ", 1 << 30, len(header)) + header)
+        for _ in range((1 << 10) - 1):
+            write(b"\1" * (1 << 20))
         time.sleep(600)
     elif mode == "print-line" and calls == 2:
         write(b"Loading the model, please wait: 10 % done\n")
@@ -182,6 +229,12 @@ elif mode == "print-at-once":
     write(b"Welcome to the kernel\nversion 1\n")
 elif mode == "hang-at-once":
     time.sleep(600)
+elif mode == "leaves-group-at-once":
+    leave_group()
+    time.sleep(600)
+elif mode == "prints-much-and-dies":
+    print_much()
+    sys.exit(7)
 elif mode == "close-input":
     os.close(0)
     time.sleep(600)

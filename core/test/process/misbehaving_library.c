@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #ifdef __SSE2__
 #include <xmmintrin.h>
@@ -60,6 +61,38 @@ static void change_environment(void) {
 static void change_environment(void) {}
 #endif
 
+/* Into the group of whoever started us: who kills ours finds nobody there. */
+static void leave_group(void) {
+  if (setpgid(0, getpgid(getppid())) != 0) abort();
+}
+
+/* A grandchild in a session of its own, whose parent is gone. */
+static void start_daemon(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    const pid_t grandchild = fork();
+    if (grandchild == 0) sleep(600);
+    if (grandchild != 0) fprintf(stderr, "daemon %ld\n", (long)grandchild);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+}
+
+static void print_much(void) {
+  static char line[1 << 12];
+  memset(line, 'x', sizeof line);
+  line[sizeof line - 1] = '\n';
+  for (int i = 0; i < 16 << 8; ++i)
+    if (write(2, line, sizeof line) < 0) abort();
+  fprintf(stderr, "the last line\n");
+}
+
+static void crash(int signal) {
+  (void)signal;
+  *nowhere = 1;
+}
+
 __attribute__((constructor)) static void at_load(void) {
   if (VARIANT == FLUSHES_AT_LOAD) change_environment();
   if (VARIANT == CRASHES_AT_LOAD) *nowhere = 1;
@@ -74,6 +107,9 @@ const char* manifest_of_variant(void) {
       return NULL;
     case CRASHES_IN_MANIFEST:
       abort();
+    case LEAVES_GROUP_IN_MANIFEST:
+      leave_group();
+      for (;;) sleep(60);
     case JUMPS_OUT:
       if (setjmp(gone) != 0) abort();
       return NULL;
@@ -200,6 +236,20 @@ int misbehave_further(int call, const attest_problem* p, attest_result* r, char*
       if (VARIANT == DIES_WITH_CHILD) _exit(3);
       break;
     }
+    case LEAVES_GROUP:
+      leave_group();
+      fprintf(stderr, "worker %ld\n", (long)getpid());
+      for (;;) sleep(60);
+    case LEAVES_DAEMON:
+      start_daemon();
+      break;
+    case SPINS:
+      fprintf(stderr, "worker %ld\n", (long)getpid());
+      start_daemon();
+      for (;;) zero = 0;
+    case PRINTS_MUCH:
+      print_much();
+      break;
     case WRITES_TO_CONNECTION:
       return write(3, "hello", 5) == 5 ? 0 : 7;
     case WRITES_TO_MEMORY_FILE:
@@ -216,6 +266,10 @@ int misbehave_further(int call, const attest_problem* p, attest_result* r, char*
     case WRITES_LATE:
     case CRASHES_LATE:
       if (call == 2) start_thread(r);
+      break;
+    case CRASHES_IN_FIRST_THREAD:
+      signal(SIGALRM, crash);
+      alarm(1);
       break;
     case CRASHES_EVERY_TENTH:
       if (call % 10 == 0) abort();

@@ -3,10 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "attest/errors.h"
@@ -32,6 +38,40 @@ inline std::string load_error(const std::string& spec, const KernelOptions& opti
     return error.what();
   }
   return "(loaded)";
+}
+
+/// A folder for logs that no other test has.
+inline std::filesystem::path log_folder(const std::string& name) {
+  return std::filesystem::path(testing::TempDir()) / ("attest-" + name + "-" + std::to_string(::getpid()));
+}
+
+/// The text of all logs in a folder, which is removed.
+inline std::string taken_logs(const std::filesystem::path& folder) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    text.append(std::istreambuf_iterator<char>(file), {});
+  }
+  std::filesystem::remove_all(folder);
+  return text;
+}
+
+/// The number behind `word` in a log; 0: it is not there.
+inline pid_t process_in(const std::string& log, const std::string& word) {
+  const auto at = log.find(word + " ");
+  return at == std::string::npos ? 0 : static_cast<pid_t>(std::stol(log.substr(at + word.size() + 1)));
+}
+
+/// Whether a process ends within some seconds. Orphans are reaped by the system's first process, which a container may
+/// lack: a zombie is gone enough.
+inline bool ends(pid_t process) {
+  for (int i = 0; i < 500; ++i) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    const std::string stat((std::istreambuf_iterator<char>(file)), {});
+    if (stat.empty() || stat.find(") Z ") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 #ifdef ATTEST_TEST_LIBRARIES

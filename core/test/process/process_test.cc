@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,10 +30,14 @@ using testing::HasSubstr;
 using testing::Not;
 using testing_process::attention_answer;
 using testing_process::attention_case;
+using testing_process::ends;
 using testing_process::largest_difference;
 using testing_process::load_error;
+using testing_process::log_folder;
 using testing_process::open_kernel;
 using testing_process::patient;
+using testing_process::process_in;
+using testing_process::taken_logs;
 
 /// -I -S: the programs use the standard library only, and most of a test's time is Python's start.
 std::string command(const std::string& mode) {
@@ -185,33 +190,59 @@ TEST(Process, reports_every_death_of_a_program_that_always_dies) {
 }
 
 TEST(Process, kills_a_late_program_and_all_it_started) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("attest-late-" + std::to_string(::getpid()));
-  auto options = impatient();
-  options.log_folder = folder;
-  const auto kernel = open("late", options);
-  // The first call may itself be late on a loaded machine; the mode hangs at the second of each process.
-  Reply reply = kernel->run(small());
-  if (reply.status == CallStatus::ok) reply = kernel->run(small());
-  EXPECT_EQ(reply.status, CallStatus::timed_out) << reply.message;
-  EXPECT_THAT(reply.message, HasSubstr("no reply within 0.3 s"));
-  std::stringstream log;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) log << std::ifstream(entry.path()).rdbuf();
-  std::string word;
-  pid_t helper = 0;
-  while (log >> word >> helper) {
-    bool gone = false;
-    for (int i = 0; i < 500 && !gone; ++i) {
-      gone = ::kill(helper, 0) != 0 && errno == ESRCH;
-      // Orphans are reaped by the system's first process, which a container may lack: a zombie is dead enough.
-      std::ifstream stat("/proc/" + std::to_string(helper) + "/stat");
-      std::string line;
-      gone = gone || (std::getline(stat, line) && line.find(") Z") != std::string::npos);
-      std::this_thread::sleep_for(10ms);
-    }
-    EXPECT_TRUE(gone) << helper;
+  for (const auto& [mode, word] : {std::pair{"late", "helper"}, {"daemon", "daemon"}, {"leaves-group", "worker"}}) {
+    SCOPED_TRACE(mode);
+    auto options = impatient();
+    options.log_folder = log_folder(mode);
+    const auto kernel = open(mode, options);
+    // The first call may itself be late on a loaded machine; the mode hangs at the second of each process.
+    Reply reply = kernel->run(small());
+    if (reply.status == CallStatus::ok) reply = kernel->run(small());
+    EXPECT_EQ(reply.status, CallStatus::timed_out) << reply.message;
+    EXPECT_THAT(reply.message, HasSubstr("no reply within 0.3 s"));
+    const pid_t started = process_in(taken_logs(options.log_folder), word);
+    ASSERT_GT(started, 0) << "the program did not get as far as starting it";
+    EXPECT_TRUE(ends(started));
   }
-  EXPECT_GT(helper, 0) << "the program did not get as far as starting its helper";
-  std::filesystem::remove_all(folder);
+}
+
+TEST(Process, keeps_what_a_program_started_out_of_a_shell_from_staying) {
+  KernelOptions options = impatient();
+  options.first_reply = 500ms;
+  options.log_folder = log_folder("shell");
+  // The shell is what is started here; what it starts leaves its group, and its session.
+  EXPECT_THAT(load_error("exec:setsid sh -c 'echo worker $$ >&2; sleep 600; true'; true", options),
+              HasSubstr("no reply within 0.5 s"));
+  const pid_t started = process_in(taken_logs(options.log_folder), "worker");
+  ASSERT_GT(started, 0);
+  EXPECT_TRUE(ends(started));
+}
+
+TEST(Process, cuts_a_log_that_grows_too_long) {
+  auto options = patient();
+  options.log_folder = log_folder("much");
+  {
+    const auto kernel = open("prints-much", options);
+    expect_good(*kernel);
+    expect_good(*kernel);
+  }
+  const std::string text = taken_logs(options.log_folder);
+  EXPECT_LT(text.size(), (std::size_t{4} << 20U) + 10'000);
+  EXPECT_THAT(text.substr(text.size() - 5'000),
+              AllOf(HasSubstr("this log is full"), HasSubstr("bytes were cut here"), HasSubstr("the last line")));
+  EXPECT_THAT(load_error(command("prints-much-and-dies")),
+              AllOf(HasSubstr("exited with status 7"), HasSubstr("its standard error ends with: the last line")));
+}
+
+TEST(Process, does_not_take_in_a_reply_that_no_answer_can_be) {
+  const auto resident = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+  };
+  const auto before = resident();
+  expect_malformed("frame-large", AllOf(HasSubstr("a reply of 1073741824 bytes"), HasSubstr("are the most")));
+  EXPECT_LT(resident(), before + 100);
 }
 
 TEST(Process, is_not_blocked_by_a_program_that_does_not_read) {
@@ -389,6 +420,7 @@ TEST(Process, leaves_descriptors_as_they_were) {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return std::distance(begin(all), end(all));
   };
+  static_cast<void>(open("correct"));  // the first one starts the watcher, which stays
   const auto before = count();
   for (int i = 0; i < 3; ++i) {
     const auto kernel = open("die-always");
