@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <deque>
 #include <limits>
 #include <thread>
 
 #include "attest/core_functions.h"
 #include "compared.h"
+#include "repeat.h"
+#include "repetition.h"
 #include "watched_kernel.h"
 
 namespace attest {
@@ -49,6 +52,26 @@ int shrink_budget(Violation violation) {
       return 1000;
   }
 }
+
+/// Checks of a violated case once more before it is reported. A hang costs a whole time limit each, a death the start
+/// of a process.
+std::int64_t repetitions(Violation violation) {
+  switch (violation) {
+    case Violation::timed_out:
+      return 1;
+    case Violation::died:
+    case Violation::malformed:
+      return 2;
+    default:
+      return 8;
+  }
+}
+
+/// Checks before a finding that are tried for what brings it back, starts of a kernel that this may cost a job, and how
+/// long they may take in all: a process may take seconds to start.
+constexpr std::size_t history_kept = 1024;
+constexpr int fresh_starts = 2000;
+constexpr std::chrono::seconds fresh_time{60};
 
 /// What costs a kernel its process.
 bool is_death(const Verdict& verdict) {
@@ -120,6 +143,8 @@ class Engine::Job {
   struct Own {
     std::unique_ptr<Kernel> clone;
     Kernel* kernel = nullptr;
+    std::deque<std::pair<const Cell*, std::int64_t>> asked;  ///< the last cases that it was given, the newest last
+    std::optional<FreshKernels> fresh;                       ///< made at its first finding
   };
 
   Kernel& kernel(std::size_t index) {
@@ -157,7 +182,11 @@ class Engine::Job {
         batch.tally.skip(1, fmt::format("has no {} entry", name_of(cell.property->operation)));
         continue;
       }
-      if (given_up == nullptr) given_up = &engine_.given_up(index, cell.dtype, watched);
+      if (given_up == nullptr) {
+        given_up = &engine_.given_up(index, cell.dtype, watched, [&](const Cell& of, std::int64_t first) {
+          note_asked(kernels_[index], of, first);
+        });
+      }
       if (given_up->cell != nullptr && (given_up->cell != &cell || k > given_up->behind)) {
         batch.tally.skip(1, given_up->reason);
         continue;
@@ -168,6 +197,7 @@ class Engine::Job {
       (void)watched.take_sent();
       (void)watched.take_answered();
       Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
+      note_asked(kernels_[index], cell, k);
       // Of no row at all everything is true, and without keys a kernel may refuse: neither says anything of its
       // answers. The core is also looked into by itself.
       const bool answered = watched.take_answered() > 0 || core_functions(kernel.id()) != nullptr;
@@ -182,7 +212,7 @@ class Engine::Job {
       const bool violated = verdict.outcome == Outcome::violated;
       if (!violated && verdict.outcome != Outcome::inconclusive) continue;
       if (engine_.wants_finding(batch.subject, verdict.outcome, k)) {
-        findings.push_back(finding(cell, watched, batch.subject, k, arranged, verdict, at_load));
+        findings.push_back(finding(cell, index, watched, batch.subject, k, arranged, verdict, at_load));
       }
       if (!violated || !engine_.plan_.fail_fast) continue;
       batch.last_k = k + 1;
@@ -191,24 +221,78 @@ class Engine::Job {
     engine_.write(findings, batch);
   }
 
-  FindingRecord finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
-                        const Verdict& verdict, bool at_load) {
+  static void note_asked(Own& own, const Cell& cell, std::int64_t k) {
+    own.asked.emplace_back(&cell, k);
+    if (own.asked.size() > history_kept) own.asked.pop_front();
+  }
+
+  FindingRecord finding(const Cell& cell, std::size_t index, WatchedKernel& kernel, const Subject& subject,
+                        std::int64_t k, const Case& c, const Verdict& verdict, bool at_load) {
     FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
     Case saved = c;
     if (at_load) saved.metadata[at_load_key] = "yes";
-    const int budget = verdict.outcome == Outcome::violated && !at_load ? shrink_budget(verdict.violation) : 0;
-    if (budget > 0) {
-      Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
-      const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
-      // A kernel that answers differently each time may not fail again: then the case as it was found is what is known.
-      if (again.outcome == Outcome::violated) {
-        saved = std::move(smaller);
-        record.verdict = again;
+    if (verdict.outcome == Outcome::violated && !at_load) {
+      const auto check = [&](const Case& of) {
+        return [&](Kernel& asked) {
+          WatchedKernel watched(asked, [this] { return engine_.stopping(); });
+          return engine_.road_.check(*cell.property, watched, of);
+        };
+      };
+      // What a kernel keeps between calls is not in the case: one started afresh tells. A death started it afresh.
+      FreshKernels& fresh = fresh_of(index);
+      const std::int64_t times = repetitions(verdict.violation);
+      const std::int64_t again = violated_again(check(c), kernel, times);
+      std::optional<bool> afresh;
+      if (again == times && !is_death(verdict)) afresh = fresh.violates(check(c), {});
+      // Only what comes back is shrunk: a kernel that keeps something would be led astray, and kept from what it takes.
+      const bool comes_back = again == times && afresh != false;
+      if (const int budget = shrink_budget(verdict.violation); comes_back && budget > 0) {
+        Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
+        const Verdict then = engine_.road_.check(*cell.property, kernel, smaller);
+        if (then.outcome == Outcome::violated) {
+          saved = std::move(smaller);
+          record.verdict = then;
+        }
+      }
+      if (!comes_back) {
+        record.repetition = {.again = again, .of = times};
+        keep_calls_before(record, saved, calls_it_takes(check(saved), history_of(index, kernel), fresh));
       }
     }
     record.compared = compared_elements(record.verdict, kernel.manifest());
     engine_.save(std::move(saved), subject, k, record.case_file, std::string(name_of(verdict.outcome)));
     return record;
+  }
+
+  FreshKernels& fresh_of(std::size_t index) {
+    Own& own = kernels_[index];
+    const auto start = [this, index] { return engine_.plan_.kernels[index]->clone(); };
+    if (!own.fresh) own.fresh.emplace(start, fresh_starts, fresh_time);
+    return *own.fresh;
+  }
+
+  /// The cases that the kernel was given before the newest one, each as a step that checks it again.
+  std::vector<std::function<void(Kernel&)>> history_of(std::size_t index, const Kernel& kernel) {
+    std::vector<std::function<void(Kernel&)>> steps;
+    const auto& asked = kernels_[index].asked;
+    for (std::size_t i = 0; i + 1 < asked.size(); ++i) {
+      steps.emplace_back([this, at = asked[i], &kernel](Kernel& fresh) {
+        if (engine_.stopping()) throw Abandoned();
+        const Case c = engine_.arranged(engine_.case_of(*at.first, at.second), kernel.manifest());
+        static_cast<void>(engine_.road_.check(*at.first->property, fresh, c));
+      });
+    }
+    return steps;
+  }
+
+  /// Saves the calls beside the case, which names them, and says so.
+  void keep_calls_before(FindingRecord& record, Case& saved, const std::vector<Call>& calls) const {
+    for (std::size_t n = 0; n < calls.size(); ++n) {
+      const std::string file = case_file_name(record.subject, fmt::format("k{}-before{}", record.k, n + 1));
+      record.repetition->before.push_back(file);
+      save_case(call_file(calls[n]), engine_.folder_.path() / file);
+    }
+    note_repetition(record, saved);
   }
 
   Engine& engine_;
@@ -251,7 +335,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
   return std::nullopt;
 }
 
-const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& kernel) {
+const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& kernel, const Asked& asked) {
   GivenUp& given_up = given_up_.at({index, dtype});
   const std::lock_guard lock(given_up.mutex);
   if (given_up.known) return given_up;
@@ -267,6 +351,7 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& 
   const std::int64_t most = asks ? std::min<std::int64_t>(cases_per_cell_, 64) : 0;
   for (std::int64_t k = 0; k < most && deaths < deaths_until_given_up; ++k) {
     const Verdict verdict = road_.check(*cell->property, kernel, arranged(case_of(*cell, k), kernel.manifest()));
+    asked(*cell, k);
     if (verdict.outcome == Outcome::skipped) continue;
     if (!is_death(verdict)) break;
     given_up.behind = k;

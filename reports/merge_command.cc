@@ -96,7 +96,11 @@ void join_archives(const Merged& merged, const fs::path& to) {
 void write_folder(const Merged& merged, const fs::path& path) {
   const RunFolder folder(path, RunFolder::Mode::fresh);
   for (const FindingRecord& finding : merged.journal.findings) {
-    for (const fs::path& from : merged.folders) copy_if_there(from / finding.case_file, path / finding.case_file);
+    for (const fs::path& from : merged.folders) {
+      copy_if_there(from / finding.case_file, path / finding.case_file);
+      if (!finding.repetition) continue;
+      for (const std::string& file : finding.repetition->before) copy_if_there(from / file, path / file);
+    }
   }
   copy_worst_cases(merged, path);
   join_archives(merged, path);
