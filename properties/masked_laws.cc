@@ -162,7 +162,9 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
     return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
   }
   const Result o = run_with_lse(kernel, masked);
-  Verdict policy = worse_of({row_policy(kernel, masked, o, i), row_lse(kernel, o, i)});
+  Verdict policy = row_policy(kernel, masked, o, i);
+  // A log-sum-exp that obeys, or is not there, makes nothing held of a row outside the domain.
+  if (const Verdict lse = row_lse(kernel, o, i); lse.outcome == Outcome::violated) policy = worse_of({policy, lse});
   if (queries_of(c) == 1) {
     if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
     return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};

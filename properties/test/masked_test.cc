@@ -212,7 +212,7 @@ TEST(Masked, a_fully_masked_row_with_scores_beyond_the_range_is_excused) {
   EXPECT_EQ(check_case(property, *additive, c).outcome, Outcome::excused);
   const auto claiming = additive_kernel({Claim::deterministic, Claim::ignores_dead_values});
   EXPECT_EQ(check_case(property, *claiming, c).outcome, Outcome::violated) << "it claims that they do not matter";
-  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{0.25});
   EXPECT_EQ(check_case(property, *additive, c).outcome, Outcome::held);
 }
 
