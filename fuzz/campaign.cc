@@ -13,6 +13,7 @@
 #include "compared.h"
 #include "level.h"
 #include "libfuzzer.h"
+#include "repeat.h"
 #include "shrink_budget.h"
 
 namespace attest {
@@ -31,6 +32,11 @@ double seconds_since(Clock::time_point start) {
 
 bool has_operation(const Manifest& manifest, Operation operation) {
   return operation == Operation::attention ? manifest.attention : manifest.multihead;
+}
+
+/// Is it violated by a kernel that was started afresh?
+std::optional<bool> violated_afresh(const Kernel& kernel, const CheckOfKernel& check) {
+  return FreshKernels([&] { return kernel.clone(); }, /*most=*/1, std::chrono::seconds(10)).violates(check, {});
 }
 
 /// Answers `unsupported` once the campaign is to end, so that shrinking ends at once.
@@ -309,20 +315,28 @@ class Campaign::Job final : public FuzzerLoop {
     }
     Case saved = c;
     const bool violated = verdict.outcome == Outcome::violated;
-    if (const int budget = violated ? shrink_budget(verdict.violation) : 0; budget > 0) {
+    if (violated) {
       const Property& property = *state.search.target().property;
-      try {
-        Case smaller = campaign_.road_.shrink(property, kernel, c, budget);
-        const Verdict again = campaign_.road_.check(property, kernel, smaller);
-        // A kernel that answers differently each time may not fail again: then the case as it was found is what is
-        // known.
-        if (again.outcome == Outcome::violated && !campaign_.stopping()) {
-          saved = std::move(smaller);
-          record.verdict = again;
+      const auto check = [&](const Case& of) {
+        return [&](Kernel& asked) { return campaign_.road_.check(property, asked, of); };
+      };
+      const int budget = shrink_budget(verdict.violation);
+      const std::int64_t times = budget >= 1000 ? 8 : 1, again = violated_again(check(c), kernel, times);
+      const bool comes_back = again == times && (budget < 1000 || violated_afresh(kernel, check(c)) != false);
+      if (comes_back && budget > 0) {
+        try {
+          Case smaller = campaign_.road_.shrink(property, kernel, c, budget);
+          const Verdict then = campaign_.road_.check(property, kernel, smaller);
+          if (then.outcome == Outcome::violated && !campaign_.stopping()) {
+            saved = std::move(smaller);
+            record.verdict = then;
+          }
+        } catch (const std::bad_alloc&) {
+          record.verdict.reason += "; memory ran out as it was made smaller";
         }
-      } catch (const std::bad_alloc&) {
-        record.verdict.reason += "; memory ran out as it was made smaller";
       }
+      // Bred cases follow from what came before: the calls that one takes are not looked for.
+      if (!comes_back && !campaign_.stopping()) record.repetition = {.again = again, .of = times};
     }
     record.compared = compared_elements(record.verdict, kernel.manifest());
     {

@@ -67,7 +67,7 @@ Verdict no_leak(Kernel& kernel, const Case& c) {
       return std::binary_search(rows.begin(), rows.end(), e / dk % M) ? old : any_number(-old);
     });
   }
-  Match match = bits_if(kernel, {Claim::deterministic});
+  Match match = match_of_dead_values(kernel);
   if (queries_too && bits_if(kernel, {Claim::batch_invariant}) == Match::bound) match = Match::bound;
   if (dead && bits_if(kernel, {Claim::ignores_dead_values}) == Match::bound) match = Match::bound;
   return agree_in_domain({run(kernel, changed).queries(rows), run(kernel, c).queries(rows)}, match);
@@ -172,7 +172,7 @@ const Property family[] = {
      .statement = "with the causal mask o_i is independent of k_j, v_j (and x_j) for j > i",
      .source = "001 003",
      .needs = "attention",
-     .floating_point = "bitwise independence",
+     .floating_point = "as in masked.suppression; with x_j as well, bound unless batch-invariant",
      .hypotheses = no_leaks,
      .given = [](Draw& draw) -> Case { return draw.attention().at_least(0, 2).where(causal_somehow); },
      .check = no_leak},

@@ -10,17 +10,26 @@
 #include "case_budget.h"
 #include "describe.h"
 #include "property.h"
+#include "repeat.h"
 
 namespace attest {
 namespace {
 
-std::string violation_text(const Property& property, Kernel& kernel, const Case& violating, std::int64_t k,
-                           std::uint64_t seed, std::string_view kernel_option) {
-  const Case smallest = shrink(property, kernel, violating);
-  const Verdict verdict = check_case(property, kernel, smallest);
-  std::string text =
-      fmt::format("{} is violated by {} in {}, case {} of seed {}\n  {}\nthe shrunk case:\n{}", property.name,
-                  kernel.id(), name_of(violating.dtype()), k, seed, verdict.reason, describe(smallest));
+std::string violation_text(const Property& property, Kernel& kernel, const Case& violating, const Verdict& found,
+                           std::int64_t k, std::uint64_t seed, std::string_view kernel_option) {
+  constexpr std::int64_t times = 8;
+  const std::int64_t again =
+      violated_again([&](Kernel& asked) { return check_case(property, asked, violating); }, kernel, times);
+  Case smallest = again == times ? shrink(property, kernel, violating) : violating;
+  Verdict verdict = check_case(property, kernel, smallest);
+  // What a kernel keeps between calls, or a race, may have changed it: then what was found is what is known.
+  if (again < times || verdict.outcome != Outcome::violated) {
+    smallest = violating, verdict = found;
+    verdict.reason += fmt::format("; not repeatable: checked again at once it was violated in {} of {}", again, times);
+  }
+  std::string text = fmt::format("{} is violated by {} in {}, case {} of seed {}\n  {}\nthe {}case:\n{}", property.name,
+                                 kernel.id(), name_of(violating.dtype()), k, seed, verdict.reason,
+                                 smallest.metadata.contains("shrunk") ? "shrunk " : "", describe(smallest));
   if (text.back() != '\n') text += '\n';
   if (!kernel_option.empty()) {
     text += fmt::format("again: attest check --kernel '{}' --property {} --dtype {} --seed {} --cases {}\n",
@@ -76,7 +85,7 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
     switch (verdict.outcome) {
       case Outcome::violated:
         report.outcome = Outcome::violated;
-        report.text = violation_text(property, kernel, c, k, seed, kernel_option);
+        report.text = violation_text(property, kernel, c, verdict, k, seed, kernel_option);
         return report;
       case Outcome::held:
         ++report.held;

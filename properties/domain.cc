@@ -11,6 +11,11 @@ bool in_domain(const Result& result, std::int64_t e) {
 
 }  // namespace
 
+Match match_of_dead_values(const Kernel& kernel) {
+  if (!kernel.manifest().claims_to(Claim::deterministic)) return Match::bound;
+  return kernel.manifest().claims_to(Claim::ignores_dead_values) ? Match::bits : Match::values;
+}
+
 Verdict agree_in_domain(Sides sides, Match match) {
   const auto& [left, right] = sides;
   Verdict all = agree({left, right}, match, /*about_bits=*/true);

@@ -63,8 +63,8 @@ Verdict suppression(Kernel& kernel, const Case& c) {
     return any_number(replaced ? (slot == Slot::v ? most / 4 : 0.0) : -old);
   });
   if (!finite) changed.metadata["non_finite"] = "yes";
-  const Match match = finite ? bits_if(kernel, {Claim::deterministic})
-                             : bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values});
+  const Match match =
+      finite ? match_of_dead_values(kernel) : bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values});
   const Result o = run(kernel, hidden_key).queries({i});
   return worse_of({agree_in_domain({run(kernel, changed).queries({i}), o}, match),
                    agree({o, run(kernel, without_key(hidden_key, s)).queries({i})}, Match::bound)});
@@ -241,8 +241,10 @@ const Property family[] = {
      .statement = "b_is = −∞ ⇒ o_i is independent of k_s and v_s, and equals the closed formula over l ≠ s",
      .source = "000",
      .needs = "attention",
-     .floating_point = "bitwise if deterministic, for finite k_s, v_s whose score stays inside the domain; for NaN/Inf "
-                       "in k_s, v_s only if it claims ignores-dead-values (reported in any case)",
+     .floating_point =
+         "for finite k_s, v_s whose score stays inside the domain: bitwise if deterministic and "
+         "ignores-dead-values, equal values (+0 equals −0) if only deterministic, else bound; for NaN/Inf "
+         "in k_s, v_s only if it claims ignores-dead-values (reported in any case)",
      .hypotheses = suppressed,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
      .check = suppression},

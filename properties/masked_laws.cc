@@ -73,7 +73,13 @@ Verdict row_shift(Kernel& kernel, const Case& c) {
   return agree({run(kernel, shifted), run(kernel, grid)}, Match::bound);
 }
 
-/// What the declared policy makes of row i, which sees no key.
+/// The policy is owed by a row that sees no key inside the domain: where its hidden scores are finite, or the kernel
+/// claims that what hidden keys hold does not matter. inf - inf is NaN under every policy.
+bool is_judged(Excuse of_a_fully_masked_row) {
+  return of_a_fully_masked_row == Excuse::fully_masked;
+}
+
+/// What the declared policy makes of row i, which sees no key. Excused outside the domain.
 Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int64_t i) {
   const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
   const Result row = o.queries({i});
@@ -94,8 +100,13 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
     }
     uniform = Numbers(mean.shape(), exact).loosened(allowed);
   }
+  std::int64_t outside = 0;
   for (std::int64_t e = 0; e < row.elements(); ++e) {
     const auto at = row.origin(e);
+    if (!is_judged(o.run().bound(at).excuse)) {
+      ++outside;
+      continue;
+    }
     const double x = o.run().is_wide() ? static_cast<double>(o.run().wide_out()[static_cast<std::size_t>(at)].lower)
                                        : o.run().out()[at];
     const bool obeys = policy == FullyMaskedRow::nan    ? std::isnan(x)
@@ -111,11 +122,13 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
       return v;
     }
   }
+  if (outside > 0 && outside == row.elements())
+    return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::not_finite))};
   return {};
 }
 
 /// lse of row i, which sees no key, by the contract: -inf, or NaN under the policy `nan`. Nothing where no lse is
-/// offered or no policy declared.
+/// offered or no policy declared; rows outside the domain are not judged.
 Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
   const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
   const Tensor& lse = o.run().lse();
@@ -124,6 +137,7 @@ Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
   for (std::int64_t plane = 0; plane < lse.elements() / M; ++plane) {
     const double x = lse[plane * M + i];
     if (policy == FullyMaskedRow::nan ? std::isnan(x) : x == -infinity) continue;
+    if (!is_judged(o.run().row_bound(plane * M + i).excuse)) continue;
     return violated(Violation::lse, fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
                                                 "declares {}",
                                                 plane * M + i, printed(x),
@@ -148,7 +162,9 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
     return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
   }
   const Result o = run_with_lse(kernel, masked);
-  Verdict policy = worse_of({row_policy(kernel, masked, o, i), row_lse(kernel, o, i)});
+  Verdict policy = row_policy(kernel, masked, o, i);
+  // A log-sum-exp that obeys, or is not there, makes nothing held of a row outside the domain.
+  if (const Verdict lse = row_lse(kernel, o, i); lse.outcome == Outcome::violated) policy = worse_of({policy, lse});
   if (queries_of(c) == 1) {
     if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
     return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};
@@ -233,7 +249,8 @@ const Property family[] = {
                   "`uniform`, `error`) is checked, and other rows must be unaffected",
      .source = "+",
      .needs = "attention",
-     .floating_point = "`nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
+     .floating_point =
+         "inside the domain: `nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
      .hypotheses = hiding,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().where(some_by_form); },
      .check = fully_masked_row},

@@ -7,6 +7,7 @@
 #include "any_number.h"
 #include "arguments.h"
 #include "arrange.h"
+#include "domain.h"
 #include "generators/stream.h"
 #include "multihead_cases.h"
 #include "result.h"
@@ -24,12 +25,11 @@ bool inside_domain(const Result& result) {
   return true;
 }
 
-/// What must not depend on a hidden token: bits where the kernel is deterministic. Without the promise to ignore dead
-/// values a kernel may add 0 times the token, which makes -0 of +0, and rows outside the domain are excused.
+/// What must not depend on a hidden token: what match_of_dead_values says. Without the promise to ignore dead values
+/// rows outside the domain are excused.
 Verdict untouched(Kernel& kernel, const Result& left, const Result& right) {
-  const Manifest& manifest = kernel.manifest();
-  if (!manifest.claims_to(Claim::deterministic)) return agree({left, right}, Match::bound, /*about_bits=*/true);
-  if (manifest.claims_to(Claim::ignores_dead_values)) return agree({left, right}, Match::bits);
+  const Match match = match_of_dead_values(kernel);
+  if (match != Match::values) return agree({left, right}, match, /*about_bits=*/true);
   Verdict all = agree({left, right}, Match::values);
   if (all.outcome == Outcome::held) return all;
   Verdict worst{.outcome = Outcome::skipped};

@@ -16,7 +16,10 @@ struct Attempt {
 };
 
 /// Tries attempt(0), attempt(1), … attempt(budget - 1), the smallest first. Held with the first one whose sides differ
-/// by certainly more than both bounds, which `reason` shows; violated when there is none.
+/// by certainly more than both bounds, which `reason` shows. Violated where there is none and the sides agree in one
+/// whose exact values are so far apart that those of a right kernel cannot, or where NaN or Inf stands for a number
+/// that must be finite. Excused otherwise: attempts outside the domain, and bounds that leave room for both sides, say
+/// nothing of the statement.
 [[nodiscard]] Verdict refuted(int budget, const std::function<Attempt(int)>& attempt);
 
 }  // namespace attest

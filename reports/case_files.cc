@@ -14,19 +14,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// …--k12.safetensors
+/// …--k12.safetensors, …--k12-before3.safetensors
 bool is_of_finding(std::string_view name) {
   constexpr std::string_view extension = ".safetensors";
   if (!name.ends_with(extension)) return false;
   name.remove_suffix(extension.size());
   const std::size_t k = name.rfind("--k");
   if (k == std::string_view::npos || k + 3 == name.size()) return false;
-  return std::ranges::all_of(name.substr(k + 3), [](char c) { return c >= '0' && c <= '9'; });
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  const std::string_view which = name.substr(k + 3);
+  constexpr std::string_view before = "-before";
+  const std::size_t end = which.find(before);
+  return is_number(which.substr(0, end)) &&
+         (end == std::string_view::npos || is_number(which.substr(end + before.size())));
 }
 
 std::vector<fs::path> unnamed_cases(const fs::path& folder, const Journal& journal) {
   std::set<std::string> named;
-  for (const FindingRecord& finding : journal.findings) named.insert(finding.case_file);
+  for (const FindingRecord& finding : journal.findings) {
+    named.insert(finding.case_file);
+    if (finding.repetition) named.insert(finding.repetition->before.begin(), finding.repetition->before.end());
+  }
   std::vector<fs::path> unnamed;
   std::error_code ignored;
   if (!fs::is_directory(fs::symlink_status(folder / "cases", ignored))) return unnamed;

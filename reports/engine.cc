@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <deque>
 #include <limits>
 #include <new>
 #include <thread>
@@ -12,6 +13,8 @@
 #include "attest/core_functions.h"
 #include "case_budget.h"
 #include "compared.h"
+#include "repeat.h"
+#include "repetition.h"
 #include "shrink_budget.h"
 #include "watched_kernel.h"
 
@@ -38,6 +41,33 @@ bool lists(const Manifest& manifest, DType dtype) {
 bool is_for(const CapturedCase& captured, const Property& property, DType dtype) {
   if (captured.value.dtype() != dtype || captured.value.operation != property.operation) return false;
   return captured.property.empty() || captured.property == property.name;
+}
+
+/// Checks of a violated case once more before it is reported. A hang costs a whole time limit each, a death the start
+/// of a process.
+std::int64_t repetitions(Violation violation) {
+  switch (violation) {
+    case Violation::timed_out:
+      return 1;
+    case Violation::died:
+    case Violation::malformed:
+      return 2;
+    default:
+      return 8;
+  }
+}
+
+/// Checks before a finding that are tried for what brings it back, starts of a kernel that this may cost a job, and how
+/// long they may take in all: a process may take seconds to start.
+constexpr std::size_t history_kept = 1024;
+constexpr int fresh_starts = 2000;
+constexpr std::chrono::seconds fresh_time{60};
+
+/// What costs a kernel its process.
+bool is_death(const Verdict& verdict) {
+  return verdict.outcome == Outcome::violated &&
+         (verdict.violation == Violation::died || verdict.violation == Violation::timed_out ||
+          verdict.violation == Violation::malformed);
 }
 
 std::string_view kinds_of(const Case& c) {
@@ -103,6 +133,8 @@ class Engine::Job {
   struct Own {
     std::unique_ptr<Kernel> clone;
     Kernel* kernel = nullptr;
+    std::deque<std::pair<const Cell*, std::int64_t>> asked;  ///< the last cases that it was given, the newest last
+    std::optional<FreshKernels> fresh;                       ///< made at its first finding
   };
 
   Kernel& kernel(std::size_t index) {
@@ -140,7 +172,11 @@ class Engine::Job {
         batch.tally.skip(1, fmt::format("has no {} entry", name_of(cell.property->operation)));
         continue;
       }
-      if (given_up == nullptr) given_up = &engine_.given_up(index, cell.dtype, watched);
+      if (given_up == nullptr) {
+        given_up = &engine_.given_up(index, cell.dtype, watched, [&](const Cell& of, std::int64_t first) {
+          note_asked(kernels_[index], of, first);
+        });
+      }
       if (given_up->cell != nullptr && (given_up->cell != &cell || k > given_up->behind)) {
         batch.tally.skip(1, given_up->reason);
         continue;
@@ -155,6 +191,7 @@ class Engine::Job {
       (void)watched.take_sent();
       (void)watched.take_answered();
       Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
+      note_asked(kernels_[index], cell, k);
       // Of no row at all everything is true, and without keys a kernel may refuse: neither says anything of its
       // answers. The core is also looked into by itself.
       const bool answered = watched.take_answered() > 0 || core_functions(kernel.id()) != nullptr;
@@ -169,7 +206,7 @@ class Engine::Job {
       const bool violated = verdict.outcome == Outcome::violated;
       if (!violated && verdict.outcome != Outcome::inconclusive) continue;
       if (engine_.wants_finding(batch.subject, verdict.outcome, k)) {
-        findings.push_back(finding(cell, watched, batch.subject, k, arranged, verdict, at_load));
+        findings.push_back(finding(cell, index, watched, batch.subject, k, arranged, verdict, at_load));
       }
       if (!violated || !engine_.plan_.fail_fast) continue;
       batch.last_k = k + 1;
@@ -178,29 +215,92 @@ class Engine::Job {
     engine_.write(findings, batch);
   }
 
-  Found finding(const Cell& cell, WatchedKernel& kernel, const Subject& subject, std::int64_t k, const Case& c,
-                const Verdict& verdict, bool at_load) {
+  static void note_asked(Own& own, const Cell& cell, std::int64_t k) {
+    own.asked.emplace_back(&cell, k);
+    if (own.asked.size() > history_kept) own.asked.pop_front();
+  }
+
+  Found finding(const Cell& cell, std::size_t index, WatchedKernel& kernel, const Subject& subject, std::int64_t k,
+                const Case& c, const Verdict& verdict, bool at_load) {
     FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
     Case saved = c;
+    std::vector<Case> before;
     if (at_load) saved.metadata[at_load_key] = "yes";
-    const int budget = verdict.outcome == Outcome::violated && !at_load ? shrink_budget(verdict.violation) : 0;
     // What memory does not suffice for leaves the finding as it is known so far.
     try {
-      if (budget > 0) {
-        Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
-        const Verdict again = engine_.road_.check(*cell.property, kernel, smaller);
-        // A kernel that answers differently each time may not fail again: then the case as it was found is what is
-        // known.
-        if (again.outcome == Outcome::violated) {
-          saved = std::move(smaller);
-          record.verdict = again;
-        }
-      }
+      if (verdict.outcome == Outcome::violated && !at_load) before = repeat(cell, index, kernel, c, record, saved);
       record.compared = compared_elements(record.verdict, kernel.manifest());
     } catch (const std::bad_alloc&) {
       record.verdict.reason += "; memory ran out as it was made smaller";
     }
-    return {std::move(record), std::move(saved), name_of(verdict.outcome)};
+    return {std::move(record), std::move(saved), std::move(before), name_of(verdict.outcome)};
+  }
+
+  /// Checks again what is violated. What comes back is made smaller; of what does not, the calls before it that it
+  /// takes are given.
+  std::vector<Case> repeat(const Cell& cell, std::size_t index, WatchedKernel& kernel, const Case& c,
+                           FindingRecord& record, Case& saved) {
+    const Violation violation = record.verdict.violation;
+    const auto check = [&](const Case& of) {
+      return [&](Kernel& asked) {
+        WatchedKernel watched(asked, [this] { return engine_.stopping(); });
+        return engine_.road_.check(*cell.property, watched, of);
+      };
+    };
+    // What a kernel keeps between calls is not in the case: one started afresh tells. A death started it afresh.
+    FreshKernels& fresh = fresh_of(index);
+    const std::int64_t times = repetitions(violation);
+    const std::int64_t again = violated_again(check(c), kernel, times);
+    std::optional<bool> afresh;
+    if (again == times && !is_death(record.verdict)) afresh = fresh.violates(check(c), {});
+    // Only what comes back is shrunk: a kernel that keeps something would be led astray, and kept from what it takes.
+    if (again != times || afresh == false) {
+      record.repetition = {.again = again, .of = times};
+      return name_calls_before(record, saved, calls_it_takes(check(saved), history_of(index, kernel), fresh));
+    }
+    if (const int budget = shrink_budget(violation); budget > 0) {
+      Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
+      const Verdict then = engine_.road_.check(*cell.property, kernel, smaller);
+      if (then.outcome == Outcome::violated) {
+        saved = std::move(smaller);
+        record.verdict = then;
+      }
+    }
+    return {};
+  }
+
+  FreshKernels& fresh_of(std::size_t index) {
+    Own& own = kernels_[index];
+    const auto start = [this, index] { return engine_.plan_.kernels[index]->clone(); };
+    if (!own.fresh) own.fresh.emplace(start, fresh_starts, fresh_time);
+    return *own.fresh;
+  }
+
+  /// The cases that the kernel was given before the newest one, each as a step that checks it again.
+  std::vector<std::function<void(Kernel&)>> history_of(std::size_t index, const Kernel& kernel) {
+    std::vector<std::function<void(Kernel&)>> steps;
+    const auto& asked = kernels_[index].asked;
+    for (std::size_t i = 0; i + 1 < asked.size(); ++i) {
+      steps.emplace_back([this, at = asked[i], &kernel](Kernel& fresh) {
+        if (engine_.stopping()) throw Abandoned();
+        std::optional<Case> made;
+        if (const std::optional<Case> c = engine_.case_for(*at.first, at.second, kernel.manifest(), made))
+          static_cast<void>(engine_.road_.check(*at.first->property, fresh, *c));
+      });
+    }
+    return steps;
+  }
+
+  /// The calls as case files, which the finding and its case name.
+  static std::vector<Case> name_calls_before(FindingRecord& record, Case& saved, const std::vector<Call>& calls) {
+    std::vector<Case> before;
+    for (const Call& call : calls) {
+      before.push_back(call_file(call));
+      record.repetition->before.push_back(
+          case_file_name(record.subject, fmt::format("k{}-before{}", record.k, before.size())));
+    }
+    note_repetition(record, saved);
+    return before;
   }
 
   Engine& engine_;
@@ -243,7 +343,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
   return std::nullopt;
 }
 
-const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& kernel) {
+const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& kernel, const Asked& asked) {
   GivenUp& given_up = given_up_.at({index, dtype});
   const std::lock_guard lock(given_up.mutex);
   if (given_up.known) return given_up;
@@ -262,6 +362,7 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& 
     const std::optional<Case> own_case = case_for(*cell, k, kernel.manifest(), made);
     if (!own_case) continue;
     const Verdict verdict = road_.check(*cell->property, kernel, *own_case);
+    asked(*cell, k);
     if (verdict.outcome == Outcome::held) break;
     if (verdict.outcome != Outcome::violated) continue;
     given_up.behind = k;
@@ -403,8 +504,10 @@ bool Engine::wants_finding(const Subject& subject, Outcome outcome, std::int64_t
 void Engine::write(std::vector<Found>& findings, const BatchRecord& batch) {
   // Not before their batch is finished, so that one that is given up leaves no file that nothing names, and before
   // the lines that name them.
-  for (auto& [record, saved, expected] : findings) {
+  for (auto& [record, saved, before, expected] : findings) {
     try {
+      for (std::size_t n = 0; n < before.size(); ++n)
+        folder_.files().write(record.repetition->before[n], encode_case(before[n]));
       save(std::move(saved), record.subject, record.k, record.case_file, std::string(expected));
     } catch (const std::bad_alloc&) {
       record.verdict.reason += "; memory ran out as its case was saved, which is not there";

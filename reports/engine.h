@@ -114,6 +114,7 @@ class Engine {
   struct Found {
     FindingRecord record;
     Case saved;
+    std::vector<Case> before;  ///< the calls that it takes before it, as record.repetition names them
     std::string_view expected;
   };
   /// Whether a kernel is given up in a dtype. It follows from the plan and the kernel alone, so that jobs, shards and
@@ -126,7 +127,9 @@ class Engine {
     std::string reason;
   };
   [[nodiscard]] std::optional<Unit> next_unit();
-  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, Kernel& kernel);
+  /// Told of every case that the kernel is asked.
+  using Asked = std::function<void(const Cell&, std::int64_t)>;
+  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, Kernel& kernel, const Asked& asked);
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;

@@ -9,6 +9,7 @@
 
 #include "attest/case.h"
 #include "progress.h"
+#include "repetition.h"
 #include "text.h"
 
 namespace attest {
@@ -62,6 +63,7 @@ void FuzzRecorder::save(Case c, const Subject& subject, Outcome expected, const 
 
 void FuzzRecorder::found(FindingRecord& finding, Case c) {
   finding.case_file = case_file_name(finding.subject, fmt::format("k{}", finding.k));
+  if (finding.repetition) note_repetition(finding, c);
   save(std::move(c), finding.subject, finding.verdict.outcome, finding.case_file);
   journal_.append(finding);
   clear();

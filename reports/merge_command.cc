@@ -36,7 +36,8 @@ struct Merged {
 };
 
 Merged merge(const Options& options) {
-  MergedJournals journals = merge_journals(options.inputs, journal_rules(options.salvage), options.accept_changed_kernel);
+  MergedJournals journals =
+      merge_journals(options.inputs, journal_rules(options.salvage), options.accept_changed_kernel);
   std::vector<JournalNotes> notes;
   for (std::size_t i = 0; i < journals.parts.size(); ++i) notes.push_back({options.inputs[i], journals.parts[i].notes});
   say_notes(notes);
@@ -102,7 +103,11 @@ void write_folder(const Merged& merged, const fs::path& path) {
   remove_leftovers(folder.files());
   for (const fs::path& part : merged.folders) {
     const Folder from(part);
-    for (const FindingRecord& finding : merged.journal.findings) copy_if_there(from, folder.files(), finding.case_file);
+    for (const FindingRecord& finding : merged.journal.findings) {
+      copy_if_there(from, folder.files(), finding.case_file);
+      if (!finding.repetition) continue;
+      for (const std::string& file : finding.repetition->before) copy_if_there(from, folder.files(), file);
+    }
   }
   copy_worst_cases(merged, folder.files());
   join_archives(merged, folder.files());

@@ -254,6 +254,60 @@ TEST(BoundCorrections, C6_ABiasInTheSumSwallowsProducts) {
   expect_needed(c, bias_first(c), a, written_bound(c, p));
 }
 
+/// Sums that begin at b times the reciprocal of the scale, all of it times the scale after that; f32 throughout.
+double bias_over_scale_first(const Case& c) {
+  const Soft f32(DType::f32, false, false);
+  const std::int64_t n = c.k().shape()[2], dk = c.k().shape()[3];
+  const double scale = f32.round(c.scale), inverse = f32.div(1, scale);
+  Numbers s;
+  for (std::int64_t j = 0; j < n; ++j) {
+    double x = f32.mul(c.mask()[j], inverse);
+    for (std::int64_t e = 0; e < dk; ++e) x = f32.fma(c.q()[e], c.k()[j * dk + e], x);
+    s.push_back(f32.mul(scale, x));
+  }
+  const double m = *std::max_element(s.begin(), s.end());
+  double sum = 0, out = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const double w = f32.round(std::exp(f32.sub(s[static_cast<std::size_t>(j)], m)));
+    sum = f32.add(sum, w), out = f32.fma(w, c.v()[j], out);
+  }
+  return f32.div(out, sum);
+}
+
+TEST(BoundCorrections, C30_ABiasOverTheScaleIsNotExactInTheSum) {
+  // Whole products and a bias of 1: exact in any order where the sum begins at 1, and it begins at 1/1.4001555.
+  Arithmetic a = plain(DType::f32);
+  a.bias_in_sum = true;
+  Case c = row_of(DType::f32, {32, -32}, {{44, 44}, {44, 44.015625}}, {1, -1}, {0, 1});
+  c.scale = 0x1.6670980000000p+0;  // 1.4001555 in f32
+  const double found = bias_over_scale_first(c);
+  expect_as_written(c, a);
+  Arithmetic behind = a;
+  behind.bias_in_sum = false;
+  EXPECT_GT(error_of(c, found, a), 20 * attention_bounds(c, behind).elements.at(0).allowed) << "the rule that took b";
+  EXPECT_EQ(judged(c, found, a).outcome, Outcome::held) << judged(c, found, a).reason;
+  // Exact still: a scale of 2, which 1/2 undoes, and q that carries the scale.
+  c.scale = 2;
+  EXPECT_LT(attention_bounds(c, a).elements.at(0).allowed, 1e-6);
+  c.scale = 0x1p-20;  // the sum would begin at 2^20, beside products that are multiples of 1/2 up to 2^12
+  EXPECT_LT(attention_bounds(c, a).elements.at(0).allowed, 1e-6);
+  c.scale = 0x1p-24;  // and at 2^24 beside 1/2: 25 bits
+  EXPECT_GT(attention_bounds(c, a).elements.at(0).allowed, 0x1p-26);
+}
+
+TEST(BoundCorrections, C30_ABiasOverTheScaleErrsAsTheScaleDoes) {
+  Arithmetic a = plain(DType::f32);
+  a.bias_in_sum = true;
+  Case c = row_of(DType::f32, {0.3F}, {{0.7F}, {-0.2F}}, {1, -1}, {1000.7F, 1001.3F});
+  c.scale = 0x1.6670980000000p-2;
+  expect_as_written(c, a);
+  EXPECT_EQ(judged(c, bias_over_scale_first(c), a).outcome, Outcome::held);
+  a.base2 = true;
+  expect_as_written(c, a);
+  c.mask_convention = MaskConvention::pre_scale;
+  expect_as_written(c, a);
+}
+
 TEST(BoundCorrections, C7_AMergeRoundsTheFoldedMaximumOnceMore) {
   // That rounding hides behind the one of the scaled product, which a folding kernel is allowed and does not make: what
   // is shown are the terms.
@@ -366,6 +420,59 @@ TEST(BoundCorrections, C10_AScaleBelowTheNormalNumbersIsOutsideTheDomain) {
   EXPECT_EQ(judged(c, found, a).outcome, Outcome::excused);
   c.scale = 0x1p-14;
   EXPECT_EQ(judged(c, output_of(c, a), a).outcome, Outcome::held);
+}
+
+constexpr double lowest = -0x1.fffffep127;  // of f32
+
+TEST(BoundCorrections, D1a_ProductsBelowTheLastPlaceOfAMaskDoNotMoveIt) {
+  const auto whole = [&](double key, double mask = lowest, double scale = 0.5) {
+    Case c = row_of(DType::f32, {1}, {{key}, {key}}, {4, 8}, {mask, mask});
+    c.scale = scale;
+    return c;
+  };
+  const Arithmetic a = plain(DType::f32);
+  const auto outcome = [&](const Case& c, const Arithmetic& of) { return judged(c, nan_value, of).outcome; };
+  // No product, and one below a quarter of the mask's last place, which is 2^104, in either direction.
+  for (const double key : {0.0, 1.0, -4e30, 4e30}) {
+    EXPECT_EQ(outcome(whole(key), a), Outcome::violated) << key;
+    EXPECT_EQ(output_of(whole(key), a), 6) << key;
+  }
+  EXPECT_EQ(outcome(whole(-0x1p105), a), Outcome::excused) << "half of it: -inf for both, and NaN";
+  EXPECT_TRUE(std::isnan(output_of(whole(-0x1p105), a)));
+  EXPECT_EQ(outcome(whole(1, -2e38), a), Outcome::violated) << "far from the end of the range";
+  // The mean of V is required where no product says otherwise, whatever the scale is rounded to.
+  for (const double scale : {0.5, 0.35, 1.5}) {
+    EXPECT_EQ(judged(whole(0, lowest, scale), 6, a).outcome, Outcome::held) << scale;
+    EXPECT_EQ(judged(whole(0, lowest, scale), 5.99, a).outcome, Outcome::violated) << scale;
+  }
+  // What may multiply the mask may push it over the edge.
+  Arithmetic base2 = a, stored = a, in_sum = a, narrow = a;
+  base2.base2 = true;
+  stored.stored_biased = DType::bf16;
+  in_sum.bias_in_sum = true;
+  narrow.mask_format = DType::bf16;
+  EXPECT_EQ(outcome(whole(0), base2), Outcome::excused);
+  EXPECT_EQ(outcome(whole(0, -2e38), base2), Outcome::violated);
+  EXPECT_EQ(outcome(whole(0), stored), Outcome::excused) << "-inf in bf16";
+  EXPECT_EQ(outcome(whole(0, -0x1.fep127), stored), Outcome::violated) << "a number of bf16";
+  EXPECT_EQ(outcome(whole(0), narrow), Outcome::excused) << "-inf in bf16: no key is left";
+  EXPECT_EQ(outcome(whole(0), in_sum), Outcome::violated) << "b/tau = 2b, and nothing asks for it";
+  EXPECT_EQ(outcome(whole(0, lowest, 1.5), in_sum), Outcome::excused) << "b/tau*tau may be above b";
+  Case pre = whole(1);
+  pre.mask_convention = MaskConvention::pre_scale;
+  EXPECT_EQ(outcome(pre, a), Outcome::violated);
+  EXPECT_EQ(outcome(pre, in_sum), Outcome::violated);
+  pre.scale = 2;
+  EXPECT_EQ(outcome(pre, a), Outcome::excused);
+  // The same in f16, whose largest number has a last place of 32.
+  const auto half = [&](double key) {
+    return row_of(DType::f16, {1}, {{key}, {key}}, {4, 8}, {-65504, -65504}, DType::f16);
+  };
+  EXPECT_EQ(outcome(half(-7), all_in(DType::f16)), Outcome::violated);
+  EXPECT_EQ(output_of(half(-7), all_in(DType::f16)), 6);
+  EXPECT_EQ(outcome(half(-16), all_in(DType::f16)), Outcome::excused);
+  EXPECT_TRUE(std::isnan(output_of(half(-16), all_in(DType::f16))));
+  EXPECT_EQ(outcome(half(-16), plain(DType::f16)), Outcome::violated) << "sums in f32";
 }
 
 TEST(BoundCorrections, C12_TheSignOfTheScaleDoesNotMatter) {

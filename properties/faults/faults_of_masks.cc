@@ -47,6 +47,15 @@ std::vector<PlantedFault> faults_of_masks() {
        .caught_by = "attention.oracle",
        .make = {},
        .slip = Slip::sentinel_hides},
+      {.name = "mask-over-scale",
+       .classes = "A D",
+       .wrong = "the mask is divided by the scale, added to the product and scaled with it: the lowest numbers become "
+                "-inf, and a row of nothing else NaN",
+       .stands_for = "pytorch#103749; pytorch#110213",
+       .caught_by = "attention.oracle attention.finite masked.equivariance-with-mask",
+       .make = {},
+       .slip = Slip::mask_over_scale,
+       .dtypes = {DType::f64, DType::f32, DType::bf16}},
       {.name = "dead-value-in-tail",
        .classes = "C",
        .wrong =

@@ -36,6 +36,7 @@ enum class Slip : std::uint8_t {
   masked_row_spoils_head,
   float_mask_hides_what_is_not_zero,
   sentinel_hides,
+  mask_over_scale,
   // running maximum, merges, empty parts
   empty_splits_nan,
   empty_first_block_nan,

@@ -76,6 +76,7 @@ class Attend {
   [[nodiscard]] Real score(std::int64_t j) const {
     const Real qk = product(j), bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
     if (folds_scale_) return qk + bias;
+    if (is(Slip::mask_over_scale) && !row_.pre_scale) return row_.scale * (qk + bias * (1 / row_.scale));
     const bool scaled = make_.prescaled_q || is(Slip::undeclared_narrow_q);
     const Real s = scaled ? qk : row_.scale * qk;
     if (row_.bias == nullptr) return s;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "generators/fill.h"
@@ -28,6 +29,19 @@ void scatter(Plane plane, Stream& stream, double entry) {
     for (std::int64_t j = 0; j < plane.keys; ++j) {
       if (stream.one_in(odds) && j != spared) plane.at(i, j) = entry;
     }
+  }
+}
+
+/// In one case of four a row, or every row, is of nothing but the lowest number of the dtype, or of 0.6 times that
+/// (2e38 in f32): all its keys are far away, and its answer is their mean all the same. Decided by `bits` and not by
+/// the stream, so that whatever else is drawn stays as it is.
+void lowest_rows(Plane plane, std::uint64_t bits, double largest) {
+  if (bits % 4 != 0) return;
+  const bool all = bits >> 2 & 1;
+  const double entry = -largest * ((bits >> 3 & 1) != 0 ? 1.0 : 0.6);
+  const auto one = static_cast<std::int64_t>((bits >> 4) % static_cast<std::uint64_t>(plane.rows));
+  for (std::int64_t i = 0; i < plane.rows; ++i) {
+    for (std::int64_t j = 0; (all || i == one) && j < plane.keys; ++j) plane.at(i, j) = entry;
   }
 }
 
@@ -87,7 +101,8 @@ void fill_plane(const Recipe& recipe, Plane plane, Stream& stream, std::int64_t 
     case MaskKind::finite_sentinel: {
       const double largest = format_of(recipe.dtype).largest;
       const std::int64_t which = stream.below(4);
-      return scatter(plane, stream, -std::min(which < 2 ? 1e4 : which == 2 ? 1e9 : largest, largest));
+      scatter(plane, stream, -std::min(which < 2 ? 1e4 : which == 2 ? 1e9 : largest, largest));
+      return lowest_rows(plane, recipe.seed >> 24, largest);
     }
     case MaskKind::none:
     case MaskKind::count:

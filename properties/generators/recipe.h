@@ -68,7 +68,7 @@ enum class MaskKind : std::uint8_t {
   causal,           ///< the causal triangle written out
   bias,             ///< small finite numbers, nothing hidden
   alibi,            ///< -slope·|i - j|
-  finite_sentinel,  ///< -1e4, -1e9 or -largest where `random` would hide: a bias, not a mask
+  finite_sentinel,  ///< -1e4, -1e9 or -largest where `random` would hide, or near -largest in a whole row: a bias
   count
 };
 

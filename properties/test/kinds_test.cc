@@ -330,6 +330,36 @@ TEST(MaskKinds, only_the_kinds_that_say_so_leave_a_row_without_keys) {
   }
 }
 
+// Every key of a row at the end of the range, or within a factor of two of it: a bias, and its row has an answer.
+TEST(MaskKinds, finite_sentinels_fill_whole_rows) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3}) {
+    int lowest = 0, near = 0, none = 0;
+    for (std::uint64_t n = 0; n < 400; ++n) {
+      const Case c = masked(MaskKind::finite_sentinel, n * 0x9e3779b97f4a7c15, false, dtype);
+      const std::int64_t N = c.k().shape()[2], rows = c.mask().elements() / N;
+      int filled = 0;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        double least = 0, most = -INFINITY;
+        for (std::int64_t j = 0; j < N; ++j) {
+          least = std::min(least, c.mask()[row * N + j] / format_of(dtype).largest);
+          most = std::max(most, c.mask()[row * N + j] / format_of(dtype).largest);
+        }
+        if (!(most < -0.5)) continue;
+        ++filled;
+        EXPECT_EQ(least, most);
+        (least == -1 ? lowest : near) += 1;
+        if (least != -1) {
+          EXPECT_NEAR(least, -0.6, 0.04);
+        }
+      }
+      none += filled == 0;
+    }
+    EXPECT_GT(lowest, 40) << name_of(dtype);
+    EXPECT_GT(near, 40) << name_of(dtype);
+    EXPECT_GT(none, 250) << name_of(dtype);
+  }
+}
+
 TEST(MaskKinds, hide_what_they_say) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const auto first_row = [&](MaskKind kind) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "arrange.h"
 #include "masks.h"
@@ -96,6 +98,151 @@ TEST(Masked, sees_hidden_keys_and_values_that_matter) {
   EXPECT_GT(tally_of("masked.suppression", *leaking).violated, 50);
   EXPECT_GT(tally_of("masked.key-value-deletion", *leaking).violated, 50);
   EXPECT_GT(tally_of("masked.tail-padding", *leaking).violated, 50);
+}
+
+/// A kernel in f32 that adds the mask to every score and multiplies every value, hidden ones too, by its weight, the
+/// last key first. It promises no more than to give the same bits for the same call.
+int adds_the_mask(const attest_problem& p, attest_result& r) {
+  const std::int64_t M = p.q.shape[2], N = p.k.shape[2], dk = p.q.shape[3], dv = p.v.shape[3], heads = p.q.shape[1];
+  for (std::int64_t row = 0; row < p.q.shape[0] * heads * M; ++row) {
+    const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M, kv = h / (heads / p.k.shape[1]);
+    std::vector<float> s;
+    float largest = -INFINITY, sum = 0;
+    bool sees_none = true;
+    for (std::int64_t j = 0; j < N; ++j) {
+      float x = 0;
+      for (std::int64_t c = 0; c < dk; ++c)
+        x += static_cast<float>(element(p.q, b, h, i, c)) * static_cast<float>(element(p.k, b, kv, j, c));
+      x *= static_cast<float>(p.scale);
+      if (p.mask.data != nullptr) {
+        const double entry = element(p.mask, p.mask.shape[0] == 1 ? 0 : b, p.mask.shape[1] == 1 ? 0 : h, i, j);
+        x += p.mask.dtype == ATTEST_BOOL ? (entry != 0 ? 0 : -INFINITY) : static_cast<float>(entry);
+      }
+      const std::int64_t shift = p.causal == ATTEST_CAUSAL_BOTTOM_RIGHT ? N - M : 0;
+      if (p.causal != ATTEST_CAUSAL_NONE && j > i + shift) x += -INFINITY;
+      s.push_back(x);
+      largest = std::max(largest, x);
+      sees_none = sees_none && x == -INFINITY;
+    }
+    for (float& x : s) sum += x = std::exp(x - largest);
+    for (std::int64_t c = 0; c < dv; ++c) {
+      float o = -0.0F;
+      for (std::int64_t j = N; j-- > 0;)
+        o += s[static_cast<std::size_t>(j)] * static_cast<float>(element(p.v, b, kv, j, c));
+      store_element(r.out.data, static_cast<DType>(r.out.dtype), offset_in(r.out, b, h, i, c), sees_none ? 0 : o / sum);
+    }
+  }
+  return ATTEST_OK;
+}
+std::unique_ptr<Kernel> additive_kernel(std::vector<Claim> claims = {Claim::deterministic}) {
+  Manifest manifest = claiming_manifest();
+  manifest.dtypes = {DType::f32};
+  manifest.mask_conventions = {MaskConvention::post_scale};
+  manifest.claims = std::move(claims);
+  manifest.fully_masked_row = FullyMaskedRow::zero;
+  return function_kernel("toy", std::move(manifest),
+                         [](const attest_problem& p, attest_result& r, std::string&) { return adds_the_mask(p, r); });
+}
+Case one_row(const std::vector<double>& k, const std::vector<double>& v, const std::vector<double>& mask) {
+  const auto n = static_cast<std::int64_t>(k.size());
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, n, 1}, k);
+  c[Slot::v] = Tensor(DType::f32, {1, 1, n, 1}, v);
+  if (!mask.empty()) c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, n}, mask);
+  return c;
+}
+
+// e^-80 times -1e-30 is -0; 0 times the hidden value is a zero of that value's sign, and of two zeros the sum is +0
+// unless both are -0.
+TEST(Masked, the_sign_of_a_zero_is_no_leak) {
+  Case c = one_row({0, -80, 0}, {-0.0, -1e-30, 5}, {0, 0, -INFINITY});
+  c.metadata["arguments"] = "i=0 s=2 poison=0 replaced=0";  // key 2 is hidden already, and negated
+  const auto outcome = [&](const char* name, Kernel& kernel, const Case& of) {
+    return check_case(*properties_matching(name).at(0), kernel, of);
+  };
+  const auto honest = additive_kernel();
+  EXPECT_EQ(outcome("masked.suppression", *honest, c).outcome, Outcome::held);
+  // Who promises to ignore dead values promises the bits.
+  const auto claiming = additive_kernel({Claim::deterministic, Claim::ignores_dead_values});
+  EXPECT_EQ(outcome("masked.suppression", *claiming, c).violation, Violation::bits);
+  // A later key under a causal form, likewise.
+  Case causal = one_row({0, -80, 0}, {-0.0, -1e-30, 5}, {});
+  causal = with_queries(causal, {0, 0});
+  causal.causal = Causal::top_left;
+  causal[Slot::mask] = Tensor();
+  causal.metadata["arguments"] = "t=1 poison=0 x=0 large=0";
+  EXPECT_EQ(outcome("causal.no-leak", *honest, causal).outcome, Outcome::held);
+  EXPECT_EQ(outcome("causal.no-leak", *claiming, causal).violation, Violation::bits);
+  // The values themselves must agree: an ulp is a leak to who is deterministic, and none to who is not.
+  const auto leaking = [](std::vector<Claim> claims) {
+    Manifest manifest = claiming_manifest();
+    manifest.claims = std::move(claims);
+    return spoilt(
+        [](const attest_problem& p, attest_result& r) {
+          double all = 0;
+          for (std::int64_t j = 0; j < p.v.shape[2]; ++j)
+            if (std::isfinite(element(p.v, 0, 0, j, 0))) all += element(p.v, 0, 0, j, 0);
+          each(r, [&](std::int64_t, double old) { return all > 0 ? std::nextafter(old, 1e300) : old; });
+        },
+        manifest);
+  };
+  for (const char* const name : {"masked.suppression", "causal.no-leak"}) {
+    EXPECT_GT(tally_of(name, *leaking({Claim::deterministic, Claim::batch_invariant})).violated, 20) << name;
+    EXPECT_EQ(tally_of(name, *leaking({})).violated, 0) << name;
+  }
+}
+
+TEST(Masked, an_additive_mask_leaves_finite_hidden_keys_without_effect) {
+  const auto honest = additive_kernel();
+  for (const char* const name : {"masked.suppression", "causal.no-leak", "masked.fully-masked-row"}) {
+    const Tally n = tally_of(name, *honest, 2000, DType::f32);
+    EXPECT_EQ(n.violated, 0) << name << ": " << n.reason;
+    EXPECT_GT(n.held, 1000) << name;
+  }
+}
+
+// inf - inf is NaN whatever the policy is: an additive mask needs finite scores.
+TEST(Masked, a_fully_masked_row_with_scores_beyond_the_range_is_excused) {
+  const Property& property = *properties_matching("masked.fully-masked-row").at(0);
+  Case c = one_row({3e38, 3e38}, {1, 2}, {0, 0});
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{3e38});
+  const auto additive = additive_kernel();
+  ASSERT_TRUE(std::isnan(additive->run(hide(hide(c, 0, 0), 0, 1)).out[0]));
+  EXPECT_EQ(check_case(property, *additive, c).outcome, Outcome::excused);
+  const auto claiming = additive_kernel({Claim::deterministic, Claim::ignores_dead_values});
+  EXPECT_EQ(check_case(property, *claiming, c).outcome, Outcome::violated) << "it claims that they do not matter";
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{0.25});
+  EXPECT_EQ(check_case(property, *additive, c).outcome, Outcome::held);
+}
+
+// Attempts outside of the domain agree with nothing.
+TEST(Masked, excused_attempts_obey_no_false_statement) {
+  // Lagging by 12 nats in f16 with weights of a sixteenth: e^12 is more than they hold (D5), so every row is excused.
+  Manifest manifest = claiming_manifest();
+  manifest.dtypes = {DType::f16};
+  Arithmetic& a = manifest.arithmetic[DType::f16];
+  a.input = a.output = a.score_sums = a.accumulate = a.weights = DType::f16;
+  a.base2 = a.folded_exp2 = a.split_merge = false;
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 12;
+  const auto lazy = toy_kernel(Bug::none, manifest);
+  // A kernel that ignores masks outside of its domain is excused as well; within, it obeys.
+  const auto ignoring = toy_kernel(Bug::mask, manifest);
+  Manifest running = manifest;
+  running.arithmetic[DType::f16].max = MaxPolicy::running;
+  running.arithmetic[DType::f16].lazy_nats = 0;
+  const auto obeying = toy_kernel(Bug::mask, running), right = toy_kernel(Bug::none, running);
+  const char* const name = "masked.breaks-equivariance";
+  for (Kernel* const kernel : {lazy.get(), ignoring.get()}) {
+    const Tally n = tally_of(name, *kernel, 100, DType::f16);
+    EXPECT_EQ(n.violated, 0) << n.reason;
+    EXPECT_EQ(n.held, 0);
+    EXPECT_GT(n.excused, 90);
+  }
+  EXPECT_EQ(tally_of("masked.conventions-differ", *lazy, 100, DType::f16).violated, 0);
+  EXPECT_GT(tally_of(name, *obeying, 100, DType::f16).violated, 90);
+  EXPECT_GT(tally_of(name, *right, 100, DType::f16).held, 90);
 }
 
 TEST(Masked, sees_a_finite_bias_that_weighs_too_much) {

@@ -170,6 +170,15 @@ struct ComparedRecord {
   std::optional<Enclosure> exact{};  ///< certified; nothing where it was not computed, or nothing is defined
 };
 
+/// How a violated case fared when it was checked again, of one that does not come back by itself.
+struct Repetition {
+  std::int64_t again = 0, of = 0;  ///< violated in so many of so many checks at once
+  /// Files of calls, relative to the run's folder, after which a kernel started afresh violates the case; empty: none
+  /// were found that bring it back.
+  std::vector<std::string> before{};
+  [[nodiscard]] bool operator==(const Repetition&) const = default;
+};
+
 /// A violated verdict with its shrunk case, or an inconclusive one with its case.
 struct FindingRecord {
   Subject subject;
@@ -177,6 +186,7 @@ struct FindingRecord {
   std::string case_file;                   ///< relative to the run's folder, is_case_file()
   Verdict verdict;                         ///< of the saved case
   std::vector<ComparedRecord> compared{};  ///< of Verdict::compared
+  std::optional<Repetition> repetition{};  ///< nothing where the saved case is violated by itself, each time
 
   /// What findings are sorted by: the name of the violation, or "inconclusive".
   [[nodiscard]] std::string_view kind() const;

@@ -20,13 +20,18 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   const double tau = std::fabs(p.of.scale);
   const double wide = p.prescaled ? std::max(1.0, tau) : tau;  // a pre-scaled product is not multiplied by tau (C4)
   const double gs = join(pw(p.u_s, static_cast<double>(p.n_s)), p.u_qpre);
-  double on_size = gs, on_t = 0, on_b = p.bias_in_sum ? gs : 0;
+  // A bias after the scale is in the sum as b/tau: rounded once, by a constant that is rounded once more than tau or by
+  // itself, unless tau is exact, and exact then. What tau makes of it is b with the errors of tau.
+  const bool divided = p.bias_in_sum && !p.prescaled && p.of.convention == MaskConvention::post_scale;
+  const double on_quotient = divided && p.th_tau > 0 ? join((p.u_s + p.th_tau) / (1 - p.th_tau), p.u_s) : 0;
+  double on_size = gs, on_t = 0, on_b = p.bias_in_sum ? join(gs, on_quotient) : 0;
   double on_k1 = (1 + gs) * (p.prescaled ? p.lam_q + p.lam_in * std::max(1.0, tau) : tau * p.lam_in);
   double constant = (1 + gs) * (2 * static_cast<double>(p.n_s) * p.lam_s * wide + tau * p.lam_in * row.q1);
   if (row.exact_dots) on_size = on_b = on_k1 = constant = 0;
   if (p.u_raw > 0 || p.lam_raw > 0) {
     on_size *= 1 + p.u_raw, on_b *= 1 + p.u_raw, on_k1 *= 1 + p.u_raw, constant *= 1 + p.u_raw;
     on_t += p.u_raw;
+    if (p.bias_in_sum) on_b += p.u_raw;  // what is stored is the sum with the bias in it
     constant += p.lam_raw * wide;
   }
   // The product by a power of two is exact when no constant is folded into it; what is stored of it is not.
@@ -39,7 +44,7 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   post.on_size = after * before * on_size;
   post.on_t = after * (before * on_t + tt * thS) + p.th_bias * p.th_tau;
   post.on_s = p.th_bias;
-  post.on_b = after * (before * on_b + p.u_bc);
+  post.on_b = divided ? after * (before * join(on_b, p.u_bc) + p.th_tau + tt * thS) : after * (before * on_b + p.u_bc);
   post.on_k1 = after * before * on_k1;
   post.constant = after * (before * constant + p.lam_scale + p.lam_bc) + p.lam_bias;
   if (p.of.convention == MaskConvention::post_scale || !p.of.bias) return post;
@@ -72,9 +77,27 @@ bool exact_score(const Profile& p, const RowKeys& row, std::int64_t j) {
     if (p.any_mask_format && !representable(p.mask_format, b)) return false;
     if (p.of.convention == MaskConvention::pre_scale && !representable(p.score_format, s / p.of.scale)) return false;
   }
-  for (const DType stored : p.stored_formats)
+  for (const DType stored : p.stored_formats) {
     if (!representable(stored, s) || !representable(stored, t) || !representable(stored, t / p.of.scale)) return false;
+    if (p.bias_in_sum && !representable(stored, s / p.of.scale)) return false;
+  }
   return true;
+}
+
+/// D1a: a bias of up to the largest number of every format that a score has, beside products of at most `size` in all,
+/// which are below a quarter of its last place: no sum of the two leaves the range, in any order. `b` as in RowKeys.
+bool absorbed(const Profile& p, double size, double b) {
+  const double tau = std::fabs(p.of.scale);
+  const bool pre = p.of.convention == MaskConvention::pre_scale;
+  // Nothing may multiply the bias by more than 1: no log2(e), no scale, and no constant rounded upwards.
+  if (p.base2 || (pre && tau > 1) || (!pre && p.bias_in_sum && !p.prescaled && p.th_tau > 0)) return false;
+  const auto holds = [&](DType dtype) {
+    const Format& format = format_of(dtype);
+    const bool converts = p.any_mask_format && format_of(p.mask_format).unit > format_of(p.of.mask).unit;
+    if (converts && format_of(p.mask_format).largest > format.largest) return false;
+    return std::fabs(b) <= (pre ? tau : 1.0) * format.largest && size <= format.largest * format.unit / 4;
+  };
+  return holds(p.score_format) && std::ranges::all_of(p.stored_formats, holds);
 }
 
 /// e^E - 1 from above for 0 <= E <= 1/16, relative error below 2^-40.
@@ -148,9 +171,11 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   loops.score_errors(arrays, n, k);
   if (c.on_k1 > 0)
     for (std::int64_t j = 0; j < n; ++j) a[j] += c.on_k1 * row.k1[j];
-  if (row.exact_dots && p.th_tau == 0 && !p.base2)
+  // A product of 0 stays 0 whatever the scale was rounded to.
+  const bool scale_first = p.of.convention == MaskConvention::post_scale || !row.b;
+  if (row.exact_dots && (p.th_tau == 0 || scale_first) && !p.base2)
     for (std::int64_t j = 0; j < n; ++j)
-      if (exact_score(p, row, j)) a[j] = 0;
+      if ((p.th_tau == 0 || row.size[j] == 0) && exact_score(p, row, j)) a[j] = 0;
   if (row.input_error) {
     const double per_t = c.on_t + c.on_s;
     for (std::int64_t j = 0; j < n; ++j) {
@@ -341,7 +366,8 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   };
   if (!(inflate * (kap * range.size + (pre ? kap / tau : on_bias) * range.bias) <= p.H_s))
     for (std::int64_t j = 0; j < n && out.in_domain; ++j)
-      if (!(score_range(j) <= p.H_s) && !sinks(j)) out.in_domain = false;
+      if (!(score_range(j) <= p.H_s) && !sinks(j) && !(row.b && absorbed(p, inflate * kap * row.size[j], row.b[j])))
+        out.in_domain = false;
   // D2 for the keys that carry weight: any other vanishes with all its errors, unless vanished_gain leaves the range.
   if (p.c_m > 0 && !(p.u_e * on_bias * most.Q <= 0.5)) out.in_domain = false;
   if (!(out.weight_gain * count <= p.H_a && out.weight_gain <= p.H_p)) out.in_domain = false;

@@ -166,6 +166,19 @@ ComparedRecord compared_of(const dom::element& value) {
   return side;
 }
 
+Repetition repetition_of(Members members) {
+  Repetition repetition{.again = members.integer("again"), .of = members.integer("of"), .before = {}};
+  if (repetition.again > repetition.of) throw BadLine("\"again\" is at most \"of\"");
+  for (const dom::element file : members.array("before")) {
+    std::string_view text;
+    if (file.get(text) != simdjson::SUCCESS || !is_case_file(text))
+      throw BadLine("\"before\" must hold files of cases/");
+    repetition.before.emplace_back(text);
+  }
+  members.finish();
+  return repetition;
+}
+
 }  // namespace
 
 RunRecord run_of(Members& members, bool stamped) {
@@ -273,6 +286,7 @@ FindingRecord finding_of(Members& members, const JournalRules& rules) {
   record.verdict.level = static_cast<int>(std::min<std::int64_t>(verdict.integer("level"), 3));
   record.verdict.reason = verdict.text("reason");
   verdict.finish();
+  if (members.has("repetition")) record.repetition = repetition_of(Members(members.object("repetition")));
   if (members.has("compared")) {
     for (const dom::element side : members.array("compared")) record.compared.push_back(compared_of(side));
   }

@@ -150,6 +150,12 @@ std::string to_line(const FindingRecord& record) {
   write_subject(json, record.subject);
   json.member("k", record.k).member("class", record.kind()).member("case", record.case_file).key("verdict");
   write_verdict(json, record.verdict);
+  if (record.repetition) {
+    json.key("repetition").begin_object().member("again", record.repetition->again).member("of", record.repetition->of);
+    json.key("before").begin_array();
+    for (const std::string& file : record.repetition->before) json.value(file);
+    json.end_array().end_object();
+  }
   if (record.compared.empty()) return finish(json);
   json.key("compared").begin_array();
   for (const ComparedRecord& side : record.compared) {

@@ -52,14 +52,20 @@ bool exact_in_any_order(const Head& head, const Row& row, const Profile& p, doub
       if (round_to(p.prescaled_format, row.q[c] * tau) != row.q[c] * tau) return false;
   if (p.bias_in_sum) {
     const int e = std::min(q_bit + k_bit, of_zero);
+    // Where the sum begins, in units of q.k: at b, or at b/tau where the bias comes after the scale, which is exact for
+    // powers of two alone. Where q carries the scale the sum begins at b in units of tau q.k: the same.
+    const bool divided = p.of.convention == MaskConvention::post_scale;
     for (std::int64_t j = 0; j < row.n; ++j) {
       const double b = row.mask[static_cast<std::size_t>(row.all_visible ? j : row.index[static_cast<std::size_t>(j)])];
-      // In units of the sum: q.k itself, or tau q.k where q carries the scale and the bias comes after it.
-      const bool scaled = p.prescaled && p.of.convention == MaskConvention::post_scale;
-      const double in_units = scaled ? b / tau : b;
-      if (in_units != 0 &&
-          (e >= of_zero / 2 || lowest_bit(in_units) < e ||
-           !(most_size + std::fabs(in_units) <= std::ldexp(1.0, static_cast<int>(p.score_precision) + e))))
+      if (b == 0) continue;
+      if (divided && !power_of_two) return false;
+      if (divided && !p.prescaled && p.th_tau != 0) return false;  // other constants are folded into the scale
+      const double begin = divided ? b / tau : b;
+      if (divided && begin * tau != b) return false;
+      const bool alone = e >= of_zero / 2;  // all products are 0
+      if (alone ? round_to(p.score_format, begin) != begin
+                : lowest_bit(begin) < e ||
+                      !(most_size + std::fabs(begin) <= std::ldexp(1.0, static_cast<int>(p.score_precision) + e)))
         return false;
     }
   }

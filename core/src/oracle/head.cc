@@ -256,7 +256,9 @@ Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool 
                        Row& row) {
   visible_keys(head, i, p, row);
   const std::int64_t n = row.n;
-  if (n == 0) return Excuse::fully_masked;
+  // A row that sees no key has a policy in the place of a value, and no more than a value is it owed by a kernel whose
+  // hidden scores overflow.
+  if (n == 0 && (ignores_dead_values || hidden_keys_harmless(head, p, row))) return Excuse::fully_masked;
   if (!all_finite(row.q, head.dk)) return Excuse::not_finite;
   if (!row.all_visible && !ignores_dead_values && !hidden_keys_harmless(head, p, row)) return Excuse::not_finite;
 

@@ -68,7 +68,13 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
   Reals a(n), tm(n), ap(n);
   Real most_a = 0;
   for (std::size_t j = 0; j < n; ++j) {
-    const Real size = tau * X[j] + (p.bias_in_sum ? std::fabs(b[j]) : 0);
+    // C30: a bias behind the scale enters the sum as b/tau.
+    const bool divided = p.bias_in_sum && !prescaled && !pre_scale;
+    const Real quotient =
+        divided && th_tau > 0 ? joined(static_cast<Real>(p.u_s + th_tau) / (1 - th_tau), p.u_s) : static_cast<Real>(0);
+    const Real of_b =
+        divided ? (1 + th_tau) * (1 + thS) * joined(joined(gs, quotient), p.u_bc) + th_tau + (1 + th_tau) * thS : 0;
+    const Real size = tau * X[j] + (p.bias_in_sum && !divided ? std::fabs(b[j]) : 0);
     Real e1 = gs * size +
               (prescaled ? (1 + gs) * (2 * n_s * p.lam_s * std::max<Real>(1, tau) +
                                        (p.lam_q + p.lam_in * std::max<Real>(1, tau)) * k1[j] + tau * p.lam_in * q1)
@@ -80,7 +86,7 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
              p.lam_scale + p.lam_bias;
     } else {
       a[j] = (1 + thB) * ((1 + th_tau) * ((1 + thS) * e1 + thS * std::fabs(t[j])) + p.lam_scale +
-                          p.u_bc * std::fabs(b[j]) + p.lam_bc) +
+                          (divided ? of_b : static_cast<Real>(p.u_bc)) * std::fabs(b[j]) + p.lam_bc) +
              thB * (std::fabs(s[j]) + th_tau * std::fabs(t[j])) + p.lam_bias;
     }
     if (!exact_scores.empty() && exact_scores[j])
