@@ -79,7 +79,7 @@ Reach reach_from(const Json& value, const std::string& where) {
   Reach reach;
   for (const auto& [name, extent] : reach_members) {
     if (object.find(name) == nullptr) refuse(where, fmt::format(" has no {}", in_quotes(name)));
-    object.read(name, 1, reach.*extent);
+    object.read(name, {1, most_whole_number}, reach.*extent);
   }
   return reach;
 }
@@ -129,9 +129,9 @@ SubjectFigures subject_from(const Json& value, const std::string& where) {
   const std::optional<std::size_t> verdict = object.word("verdict", words);
   if (!verdict) refuse(where, " has no verdict");
   figures.verdict = outcomes.at(*verdict);
-  object.read("cases", 0, figures.cases);
-  object.read("judged", 0, figures.judged);
-  object.read("worst_k", 0, figures.worst_k);
+  object.read("cases", {0, most_whole_number}, figures.cases);
+  object.read("judged", {0, most_whole_number}, figures.judged);
+  object.read("worst_k", {0, most_whole_number}, figures.worst_k);
   if (const Json* worst = object.find("worst_utilisation")) {
     const bool infinite = *worst == "inf";
     if (!infinite && !(worst->is_number() && worst->get<double>() >= 0))

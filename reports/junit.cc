@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 
+#include "attest/visible.h"
 #include "reach_text.h"
 #include "run_folder.h"
 #include "text.h"

@@ -14,7 +14,6 @@ void refuse_contradictions(const Options& options) {
     throw UsageError("--salvage is for a run that goes on; give --resume with it");
   if (options.resume && options.out.empty())
     throw UsageError("--resume needs --out, the folder of the run to go on with");
-  const bool begins = options.command == Command::check || options.command == Command::fuzz;
   if (options.accept_changed_kernel && !options.resume && begins)
     throw UsageError("--accept-changed-kernel is about a run that goes on; give it with --resume");
   if (!options.case_files.empty() && (options.cases || options.time)) {
