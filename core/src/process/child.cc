@@ -280,8 +280,10 @@ void Child::kill() {
 
 bool Child::has_ended() const {
   siginfo_t info{};
-  return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid != 0;
+  if (pid_ <= 0) return false;
+  // A program around us that ignores SIGCHLD has its children reaped by the system.
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD;
+  return info.si_pid != 0;
 }
 
 bool Child::is_stopped() const {
@@ -312,7 +314,7 @@ std::string Child::end(Clock::time_point until, Output* output) {
   // The unreaped child keeps its number, and the group's, from being used again, so this can hit nobody else. The child
   // itself, too: it may have left the group.
   ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);
+  if (!ended) ::kill(pid_, SIGKILL);
   unwatch(pid_);
   // What waits for a device that does not answer outlives even that.
   constexpr auto most = std::chrono::seconds(5);
