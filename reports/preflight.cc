@@ -206,13 +206,15 @@ std::vector<Likeness> wrong_readings(const Case& c, const Arithmetic& arithmetic
   return all;
 }
 
-/// The words of the likeness nearest to what was found, if one is as near as a right answer may be.
-std::string nearest(const std::vector<double>& found, const std::vector<Likeness>& all, double allowed) {
+/// The words of the likeness nearest to what was found, if one is as near as a right answer may be. One that is as near
+/// to the exact answer tells nothing: an axis of length 1 stands anywhere.
+std::string nearest(const std::vector<double>& found, const std::vector<Likeness>& all, const Exact& exact) {
   const Likeness* best = nullptr;
   // The numbers lie between -1 and 1: in the narrowest formats anything is near.
-  double least = std::min(4 * allowed, 0.05);
+  const double near = std::min(4 * exact.allowed, 0.05);
+  double least = near;
   for (const Likeness& one : all) {
-    if (one.answer.size() != found.size()) continue;
+    if (one.answer.size() != found.size() || distance(one.answer, exact.answer) <= near) continue;
     const double apart = distance(found, one.answer);
     if (!(apart <= least)) continue;
     least = apart;
@@ -267,8 +269,7 @@ std::string explained(Kernel& kernel, const Case& plain, const Arithmetic& arith
   if (!square) return {};
   const Reply reply = kernel.run(*square);
   if (reply.status != CallStatus::ok) return {};
-  const double allowed = exact_answer(*square, arithmetic).allowed;
-  return nearest(reply.out.to_doubles(), wrong_readings(*square, arithmetic), allowed);
+  return nearest(reply.out.to_doubles(), wrong_readings(*square, arithmetic), exact_answer(*square, arithmetic));
 }
 
 /// What is wrong with an answer that came; empty where it is right, or wrong in no way that is looked for.
@@ -283,8 +284,8 @@ std::string trouble_of(Kernel& kernel, const Case& c, const Tensor& out) {
   if (attention) {
     const Exact exact = exact_answer(c, arithmetic);
     const std::vector<double> found = out.to_doubles();
-    if (likeness.empty()) likeness = nearest(found, wrong_orders(c, exact), exact.allowed);
-    if (likeness.empty()) likeness = nearest(found, wrong_scalars(c, arithmetic), exact.allowed);
+    if (likeness.empty()) likeness = nearest(found, wrong_orders(c, exact), exact);
+    if (likeness.empty()) likeness = nearest(found, wrong_scalars(c, arithmetic), exact);
     if (likeness.empty()) likeness = explained(kernel, c, arithmetic);
   }
   if (likeness.empty()) return {};

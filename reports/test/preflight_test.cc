@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "attest/oracle.h"
 #include "fakes.h"
 
 namespace attest {
@@ -124,6 +125,17 @@ TEST(Preflight, HasNothingToSayOfRightKernels) {
   one_key.max_keys = one_key.max_queries = 1;
   Answering narrow([](Kernel& right, const Case& c) { return right.run(c); }, one_key);
   EXPECT_EQ(seen(narrow).trouble, "");
+  // A little wrong with axes of length 1, which stand anywhere: the run is to tell, not a guess.
+  Answering little(
+      [](Kernel& right, const Case& c) {
+        Reply reply = right.run(c);
+        const auto facts = exact_elements(c, right.manifest().arithmetic_for(c.dtype()));
+        const auto widest = std::ranges::max_element(facts, {}, &ElementFacts::allowed);
+        reply.out.set(widest - facts.begin(), widest->exact.lower + 3 * widest->allowed);
+        return reply;
+      },
+      one_key);
+  EXPECT_EQ(seen(little).trouble, "");
   // What it cannot do it need not do.
   EXPECT_EQ(seen([](Kernel&, const Case&) { return Reply{CallStatus::unsupported, "no", {}, {}}; }).trouble, "");
 }

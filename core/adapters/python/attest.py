@@ -66,7 +66,8 @@ def check(
 
     Raises AssertionError where a property is violated, or where nothing was violated and something could not be decided:
     it has the findings, each with the command that replays it, and the report's path. Raises AttestError where nothing
-    could be checked. With ATTEST_REPLAY=CASE in the environment it judges that saved case alone, if it is of this function.
+    could be checked. What is wrong with the first answer of all, or long about it, is printed on standard error before the
+    run. With ATTEST_REPLAY=CASE in the environment it judges that saved case alone, if it is of this function.
     """
     __tracebackhide__ = True
     attest = _program(program)
