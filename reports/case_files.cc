@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -31,20 +32,23 @@ bool is_of_finding(std::string_view name) {
          (end == std::string_view::npos || is_number(which.substr(end + before.size())));
 }
 
-std::vector<fs::path> unnamed_cases(const fs::path& folder, const Journal& journal) {
+/// Of its case, and of the calls in front of it.
+std::vector<std::string> files_of(const FindingRecord& finding) {
+  std::vector<std::string> files{finding.case_file};
+  if (finding.repetition)
+    files.insert(files.end(), finding.repetition->before.begin(), finding.repetition->before.end());
+  return files;
+}
+
+std::vector<std::string> unnamed_cases(const Folder& folder, const Journal& journal) {
   std::set<std::string> named;
   for (const FindingRecord& finding : journal.findings) {
-    named.insert(finding.case_file);
-    if (finding.repetition) named.insert(finding.repetition->before.begin(), finding.repetition->before.end());
+    const std::vector<std::string> files = files_of(finding);
+    named.insert(files.begin(), files.end());
   }
-  std::vector<fs::path> unnamed;
-  std::error_code ignored;
-  if (!fs::is_directory(fs::symlink_status(folder / "cases", ignored))) return unnamed;
-  for (const auto& entry : fs::directory_iterator(folder / "cases", ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (is_of_finding(name) && fs::is_regular_file(entry.symlink_status(ignored)) && !named.contains("cases/" + name))
-      unnamed.push_back(entry.path());
-  }
+  std::vector<std::string> unnamed;
+  for (const std::string& name : folder.names("cases"))
+    if (is_of_finding(name) && !named.contains("cases/" + name)) unnamed.push_back("cases/" + name);
   return unnamed;
 }
 
@@ -53,11 +57,13 @@ std::vector<fs::path> unnamed_cases(const fs::path& folder, const Journal& journ
 std::string missing_cases_text(std::span<const FindingRecord> findings, std::span<const fs::path> folders) {
   std::set<std::string> missing;
   for (const FindingRecord& finding : findings) {
-    const auto has = [&](const fs::path& folder) {
-      std::error_code ignored;
-      return fs::exists(fs::symlink_status(folder / finding.case_file, ignored));
-    };
-    if (std::ranges::none_of(folders, has)) missing.insert(finding.case_file);
+    for (const std::string& file : files_of(finding)) {
+      const auto has = [&](const fs::path& folder) {
+        const std::optional<Folder> files = Folder::if_there(folder);
+        return files && files->holds(file);
+      };
+      if (std::ranges::none_of(folders, has)) missing.insert(file);
+    }
   }
   if (missing.empty()) return {};
   return fmt::format("note: {} that the journal names {} missing from {}: {}; what replays a finding needs its file\n",
@@ -66,11 +72,11 @@ std::string missing_cases_text(std::span<const FindingRecord> findings, std::spa
                      folders.size() == 1 ? one_line(folders.front().string()) : "the runs' folders", some_of(missing));
 }
 
-void remove_unnamed_cases(const fs::path& folder, const Journal& earlier) {
+void remove_unnamed_cases(const Folder& folder, const Journal& earlier) {
   if (unnamed_cases(folder, earlier).empty()) return;
   // Another run may have come and gone since the journal was read.
-  std::error_code ignored;
-  for (const fs::path& file : unnamed_cases(folder, read_journal(folder, journal_rules()))) fs::remove(file, ignored);
+  for (const std::string& name : unnamed_cases(folder, read_journal(folder.path(), journal_rules())))
+    folder.remove(name);
 }
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/folder.h"
 #include "attest/journal.h"
 
 namespace attest {
@@ -18,6 +19,6 @@ namespace attest {
 /// Removes from a run's folder what a killed run saved of batches that it did not finish: case files of findings,
 /// …--k12.safetensors, that none of the journal's names. To be called where the journal's lock is held; `earlier` is
 /// the journal as it was read before.
-void remove_unnamed_cases(const std::filesystem::path& folder, const Journal& earlier);
+void remove_unnamed_cases(const Folder& folder, const Journal& earlier);
 
 }  // namespace attest

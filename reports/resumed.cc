@@ -76,7 +76,7 @@ Journal read_earlier(const RunFolder& folder, bool salvage) {
 void look_after_cases(const RunFolder& folder, const Journal& earlier) {
   const std::filesystem::path folders[] = {folder.path()};
   fmt::print(stderr, "{}", missing_cases_text(earlier.findings, folders));
-  remove_unnamed_cases(folder.path(), earlier);
+  remove_unnamed_cases(folder.files(), earlier);
 }
 
 void refuse_other_kernels(const Journal& earlier, std::span<const KernelRecord> asked, const std::string& where) {

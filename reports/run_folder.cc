@@ -95,11 +95,9 @@ Folder made(const fs::path& path, RunFolder::Mode mode) {
 }
 
 /// The folder of a run that was killed before it had a journal: what the constructor makes, or less of it.
-bool is_left_by_kill(const fs::path& folder) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().filename() != "cases" && entry.path().filename() != "logs") return false;
-  return !error;
+bool is_left_by_kill(const Folder& folder) {
+  return std::ranges::all_of(folder.names(""),
+                             [](const std::string& name) { return name == "cases" || name == "logs"; });
 }
 
 bool plain(char c) {
@@ -113,7 +111,7 @@ RunFolder::RunFolder(const fs::path& path, Mode mode)
   refuse_foreign(files_);
   const bool there = files_.holds(journal_name), holds_run = there && holds_line(files_);
   resumes_ = mode == Mode::resume && holds_run;
-  if (mode == Mode::resume && !there && !is_left_by_kill(path_)) refuse_to_resume(path_);
+  if (mode == Mode::resume && !there && !is_left_by_kill(files_)) refuse_to_resume(path_);
   if (mode == Mode::fresh && holds_run) refuse_second();
   try {
     for (const char* const folder : {"cases", "logs"}) files_.make_folder(folder);

@@ -235,6 +235,26 @@ TEST(JournalDamage, ALineThatIsGoneStandsTwiceOrElsewhereIsSaid) {
   }
 }
 
+TEST(JournalDamage, ACanonicalJournalThatEndsEarlyIsSaid) {
+  const std::string text = to_text(whole_journal());
+  const std::vector<std::string> lines = lines_of(text);
+  EXPECT_NE(lines[0].find(fmt::format(",\"lines\":{},", lines.size())), std::string::npos) << lines[0];
+  for (std::size_t kept = 1; kept < lines.size(); ++kept) {
+    const std::string less = joined({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(kept)});
+    const std::string missing = fmt::format("its last {} lines are missing", lines.size() - kept);
+    EXPECT_NE(error_in(less).find("j: " + missing), std::string::npos) << error_in(less);
+    EXPECT_NE(error_in(less + text).find("begins a run, and the one in front of it lacks its last"), std::string::npos);
+    const Journal read = parse_journal(less, "j", {.salvage = true});
+    EXPECT_EQ(read.notes, std::vector<std::string>{missing});
+    EXPECT_TRUE(read.torn);
+    // Torn in its last line it lacks that too.
+    EXPECT_NE(error_in(text.substr(0, less.size() - 1)).find("lines are missing"), std::string::npos);
+  }
+  // One behind the other, and with what a run that goes on appends.
+  EXPECT_EQ(error_in(text + text), "no error");
+  EXPECT_EQ(error_in(stamped(text + to_line(MetaRecord{"end", {}}))), "no error");
+}
+
 TEST(JournalDamage, AChecksumThatIsGoneOrOfAnotherSchemaIsSaid) {
   const std::string text = text_of(whole_journal());
   std::vector<std::string> lines = lines_of(text);
@@ -311,6 +331,7 @@ TEST(JournalDamage, BatchesAddUp) {
   changes.push_back({member("worst_k", tally.worst_k), member("worst_k", 64), "\"worst_k\" is 64"});
   changes.push_back({member("worst_k", tally.worst_k), member("worst_k", -1), "\"worst_k\" is -1"});
   changes.push_back({"\"heavy\":", "\"heavy\":9", "of \"drawn\" is in more cases"});
+  changes.push_back({"\"error_k\":\"", "\"error_k\":\"9", "a worst case of \"errors\" is none of the batch"});
   changes.push_back({"\"signs\":\"7 0 ", "\"signs\":\"7 1 ", "\"signs\" of \"errors\" do not add up"});
   changes.push_back({"\"beyond\":", "\"beyond\":999", "the elements and cases of its alarm do not add up"});
   changes.push_back(

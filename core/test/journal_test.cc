@@ -233,11 +233,12 @@ TEST(Journal, KeepsTheReachAndKnowsNoneFromBeforeItWasKept) {
     std::string broken = text;
     ASSERT_NE(broken.find(member), std::string::npos);
     broken.replace(broken.find(member), member.size(), to);
-    EXPECT_NE(error_of([&] { (void)parse_journal(broken, "j"); }).find("j, line"), std::string::npos) << to;
+    EXPECT_NE(error_of([&] { (void)parse_journal(stamped(broken), "j"); }).find("j, line"), std::string::npos) << to;
   }
   const auto batch = [](const std::string& counts, const std::string& rest) {
-    return to_line(RunRecord{}) + R"({"kind":"batch","property":"p","kernel":"k","dtype":"f32","first":0,"last":64,)" +
-           counts + R"("violated":0,"excused":0,"inconclusive":0,"worst":0.5,"worst_k":3,)" + rest + "}\n";
+    return stamped(to_line(RunRecord{}) +
+                   R"({"kind":"batch","property":"p","kernel":"k","dtype":"f32","first":0,"last":64,)" + counts +
+                   R"("violated":0,"excused":0,"inconclusive":0,"worst":0.5,"worst_k":3,)" + rest + "}\n");
   };
   const std::string oracle = R"("level":[0,63,0,0],"histogram":[[51,63]],"reasons":{"skipped: no":1})";
   const Tally old = parse_journal(batch(R"("held":63,"skipped":1,)", oracle), "old").batches.at(0).tally;
@@ -433,7 +434,11 @@ TEST(Journal, KeepsTheSidesOfALawAndRefusesElementsThatAreNone) {
 }
 
 TEST(Journal, IgnoresATornLastLineAtEveryLength) {
-  const std::string text = to_text(run_in_order({0}, {}, 64));
+  const Journal whole = run_in_order({0}, {}, 64);
+  std::string text = to_line(*whole.run);
+  for (const FindingRecord& finding : whole.findings) text += to_line(finding);
+  for (const BatchRecord& batch : whole.batches) text += to_line(batch);
+  text = stamped(text);
   const std::size_t first_line = text.find('\n') + 1;
   for (std::size_t length = first_line; length <= text.size(); ++length) {
     const Journal read = parse_journal(std::string_view(text).substr(0, length), "text");
@@ -573,7 +578,7 @@ TEST(Journal, JoinsNoTwoBuildsOfAKernelUnlessOneSaysSo) {
   std::ofstream(files[0]) << to_text(a);
   std::ofstream(files[1]) << to_text(b);
   EXPECT_NE(error_of([&] { (void)merge_journals(files); }).find(files[1].string()), std::string::npos);
-  EXPECT_EQ(to_text(merge_journals(files, /*accept_changed=*/true).journal), to_text(both));
+  EXPECT_EQ(to_text(merge_journals(files, {}, /*accept_changed=*/true).journal), to_text(both));
 }
 
 TEST(Journal, NamesTheLineOfAFileThatIsWrongInATallyOrBeforeIt) {

@@ -58,8 +58,8 @@ void place(Tally& tally, std::int64_t k) {
   const auto move = [k](std::int64_t& worst) { worst = worst < 0 ? worst : k; };
   move(tally.worst_k);
   if (tally.alarm) move(tally.alarm->worst_k);
-  for (auto& [key, cell] : tally.errors.cells) move(cell.worst_k);
-  for (auto& [key, cell] : tally.errors.ordinary) move(cell.worst_k);
+  for (auto& [key, cell] : tally.errors.cells) move(cell.worst_k), move(cell.error_k);
+  for (auto& [key, cell] : tally.errors.ordinary) move(cell.worst_k), move(cell.error_k);
 }
 
 void write_shard(const Pool& pool, const std::filesystem::path& folder, const Shard& shard, std::int64_t ranges) {

@@ -314,6 +314,20 @@ TEST(Engine, KeepsAFindingThatMemoryDoesNotSufficeToShrink) {
   EXPECT_EQ(shown, 24);
 }
 
+// What ends a run in the middle of a batch, as Ctrl-C does: nothing would ever name its cases.
+TEST(Engine, LeavesNoCaseOfABatchThatItDidNotFinish) {
+  const Folder folder;
+  Road road = fake::road();
+  const auto check = road.check;
+  road.check = [check](const Property& property, Kernel& kernel, const Case& c) {
+    if (std::stoll(c.metadata.at("k")) >= 20) throw Abandoned();
+    return check(property, kernel, c);
+  };
+  const Ran ran = run_in(folder.path(), plan_of(cases), road);
+  EXPECT_TRUE(ran.journal.batches.empty());
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "cases"));
+}
+
 TEST(Engine, SavesTheCaseOfTheWorstAlarm) {
   const Folder folder;
   Road road = fake::road();

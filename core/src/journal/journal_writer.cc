@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -114,7 +115,11 @@ JournalWriter::JournalWriter(const std::filesystem::path& file, JournalSync sync
   } else {
     sync_folders_of(file);
   }
-  syncer_ = std::make_unique<Syncer>(descriptor_, std::move(sync));
+  try {
+    syncer_ = std::make_unique<Syncer>(descriptor_, std::move(sync));
+  } catch (const std::system_error& error) {
+    refuse(fmt::format("no thread can be started that puts it on the disk: {}", error.code().message()));
+  }
 }
 
 JournalWriter::~JournalWriter() {

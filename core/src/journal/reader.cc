@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -71,6 +72,8 @@ class LineReader {
   [[nodiscard]] bool unstamped() const { return unstamped_; }
   /// Why the line is not the next of its run; empty where it is. Only where damage is salvaged: else it is refused.
   [[nodiscard]] const std::string& misplaced() const { return misplaced_; }
+  /// Lines that the run's first one speaks of and that did not come: its end is gone. Lines may have been appended.
+  [[nodiscard]] std::int64_t missing() const { return std::max<std::int64_t>(lines_ - last_, 0); }
   /// Of the lines that may be missing, so many were there and are damaged.
   void note_dropped() { ++dropped_; }
 
@@ -91,10 +94,14 @@ class LineReader {
   /// The line of a run: the first of a journal, of each one in journals behind each other, and of what goes on with one
   /// that had no checksums.
   std::optional<Record> begin(Members& members, bool stamped, std::int64_t number) {
+    const std::int64_t lines = stamped && members.has("lines") ? members.integer("lines", /*least=*/1) : 0;
     RunRecord run = run_of(members, stamped);
     if (run_ && *run_ != run) throw BadLine("is of another run than the first line");
     if (stamped && number != 1) throw BadLine(fmt::format("is line {} of a run, which begins with line 1", number));
+    if (missing() > 0 && !rules_.salvage)
+      throw BadLine(fmt::format("begins a run, and the one in front of it lacks its last {} lines", missing()));
     run_ = run;
+    lines_ = lines;
     stamped_ = stamped;
     unstamped_ = unstamped_ || !stamped;
     last_ = number;
@@ -136,7 +143,7 @@ class LineReader {
   dom::parser parser_;
   std::optional<RunRecord> run_;
   bool stamped_ = false, unstamped_ = false;
-  std::int64_t last_ = 0, dropped_ = 0;
+  std::int64_t last_ = 0, dropped_ = 0, lines_ = 0;
   std::string misplaced_;
 };
 
@@ -181,6 +188,14 @@ ReadEnd read_records(const Lines& lines, std::string_view source, Reading readin
   if (!reader.has_run()) {
     throw UsageError(fmt::format("{}: holds no run (its first line is missing{})", source,
                                  dropped.empty() ? "" : " or damaged, without which there is nothing to salvage"));
+  }
+  if (reader.missing() > 0) {
+    const std::string what = fmt::format("its last {} lines are missing", reader.missing());
+    if (!rules.salvage) {
+      throw UsageError(
+          fmt::format("{}: {}, which its first line speaks of: attest merge --salvage reads the rest", source, what));
+    }
+    end.notes.push_back(what);
   }
   for (const Dropped& one : dropped) end.notes.push_back(fmt::format("left out {}: {}", lines_text(one), one.why));
   end.torn = why != LinesEnd::whole || !end.notes.empty();

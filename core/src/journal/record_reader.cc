@@ -126,7 +126,7 @@ Tally take_tally(Members& members) {
   if (members.has("errors")) tally.errors = read_errors(Members(members.object("errors")));
   if (members.has("reach")) {
     tally.reach = reach_of(Members(members.object("reach")));
-    if (tally.judged() == 0) throw BadLine("has a \"reach\", but judged no case");
+    if (tally.held == 0 && tally.violated == 0) throw BadLine("has a \"reach\", but judged no case");
   }
   if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;

@@ -90,6 +90,12 @@ void require_worst(const BatchRecord& batch) {
   if (distance < 0 || distance > 1) refuse(batch, "\"worst\" is not in the last bin of \"histogram\"");
 }
 
+/// Journals of before do not say which case had the worst error.
+void require_own_cases(const BatchRecord& batch, const ErrorCell& cell) {
+  if (!is_own(batch, cell.worst_k) || (cell.error_k != -1 && !is_own(batch, cell.error_k)))
+    refuse(batch, "a worst case of \"errors\" is none of the batch");
+}
+
 void require_errors(const BatchRecord& batch) {
   const Tally& tally = batch.tally;
   Whole cases(tally.judged());
@@ -101,12 +107,12 @@ void require_errors(const BatchRecord& batch) {
     Whole of_cell(cell.elements);
     if (!of_cell.take_all(cell.histogram) || !of_cell.used_up())
       refuse(batch, "a histogram of \"errors\" does not add up to its elements");
-    if (!is_own(batch, cell.worst_k)) refuse(batch, "a worst case of \"errors\" is none of the batch");
+    require_own_cases(batch, cell);
     if (__builtin_add_overflow(elements, cell.elements, &elements)) refuse(batch, "\"errors\" has too many elements");
   }
   for (const auto& [keys, cell] : tally.errors.ordinary) {
     if (cell.cases > of_keys[keys]) refuse(batch, "\"errors\" has more ordinary cases than cases");
-    if (!is_own(batch, cell.worst_k)) refuse(batch, "a worst case of \"errors\" is none of the batch");
+    require_own_cases(batch, cell);
   }
   for (const auto& [key, worst] : tally.errors.scores) {
     if (!Whole(of_keys[key.first]).take(worst.cases)) refuse(batch, "\"errors\" has more kinds of scores than cases");

@@ -177,9 +177,16 @@ std::string to_line(const ProofRecord& record) {
 }
 
 std::string to_text(const Journal& journal) {
+  const std::size_t lines =
+      1 + journal.kernels.size() + journal.findings.size() + journal.proofs.size() + journal.batches.size();
   std::string text;
   LineStamper stamper;
-  if (journal.run) text += stamper.stamp(to_line(*journal.run));
+  if (journal.run) {
+    std::string run = to_line(*journal.run);
+    // It is written whole or not at all, so that an end that is gone is damage and no kill's.
+    run.insert(run.rfind('}'), ",\"lines\":" + std::to_string(lines));
+    text += stamper.stamp(run);
+  }
   for (const KernelRecord& record : journal.kernels) text += stamper.stamp(to_line(record));
   for (const FindingRecord& record : journal.findings) text += stamper.stamp(to_line(record));
   for (const ProofRecord& record : journal.proofs) text += stamper.stamp(to_line(record));

@@ -1,45 +1,27 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <type_traits>
 #include <variant>
 
 #include "attest/errors.h"
-#include "attest/files.h"
+#include "attest/folder.h"
 #include "attest/journal.h"
 #include "journal/lines.h"
 #include "journal/reader.h"
 
 namespace attest {
-namespace {
-
-/// The lock that a run holds which is writing the file.
-class Lock {
- public:
-  explicit Lock(const std::filesystem::path& file) : descriptor_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-    ::close(descriptor_);
-    throw UsageError(fmt::format("{}: another run is writing it; salvage it when that has ended", file.string()));
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  ~Lock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-
- private:
-  const int descriptor_;
-};
-
-}  // namespace
 
 std::vector<std::string> salvage_journal(const std::filesystem::path& file, const JournalRules& rules) {
   JournalRules salvaging = rules;
   salvaging.salvage = true;
-  const Lock lock(file);
-  const std::string text = read_file(file);
+  const Folder folder(file.has_parent_path() ? file.parent_path() : ".");
+  const std::string name = file.filename().string();
+  // The lock of a run that writes the file, while this is open.
+  const Descriptor locked = folder.open(name);
+  if (::flock(locked.number(), LOCK_EX | LOCK_NB) != 0)
+    throw UsageError(fmt::format("{}: another run is writing it; salvage it when that has ended", file.string()));
+  const std::string text = folder.read(name);
   const Lines lines = [&](const auto& use) { return for_each_line(text, use, /*past_zeros=*/true); };
   std::string sound;
   LineStamper stamper;
@@ -57,7 +39,7 @@ std::vector<std::string> salvage_journal(const std::filesystem::path& file, cons
         record);
   });
   if (!end.torn) return {};
-  write_file_atomically(file, sound);
+  folder.write(name, sound);
   return end.notes;
 }
 

@@ -121,7 +121,7 @@ std::vector<std::vector<std::string>> records_of(const Journal& journal) {
   return all;
 }
 
-/// The changed journal says nothing that the first did not, and where it says less it is said to be torn.
+/// The changed journal says nothing that the first did not, and where it says less it is said to be torn or unfinished.
 bool says_no_more(const Journal& changed, const Journal& first) {
   const auto now = records_of(changed), was = records_of(first);
   bool all = true;
@@ -130,7 +130,8 @@ bool says_no_more(const Journal& changed, const Journal& first) {
     if (!std::equal(now[kind].begin(), now[kind].end(), was[kind].begin())) return false;
     all = all && now[kind].size() == was[kind].size();
   }
-  return all || changed.torn;
+  // What ends at a line's end cannot be told from a run that was killed there; then no end stands behind its beginning.
+  return all || changed.torn || (changed.unfinished() && !first.unfinished());
 }
 
 std::string shown(const std::string& bytes, const std::string& before) {
