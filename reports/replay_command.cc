@@ -237,7 +237,8 @@ int replay_command(const Options& options) {
       fmt::print("  {}\n", element_text(side));
   }
   const bool violated = verdict.outcome == Outcome::violated;
-  if (violated && at_load.empty()) print_elements(*kernel, c, verdict.compared.size() == 1);
+  // What comes and goes, or takes calls before it, another call would not show.
+  if (violated && at_load.empty() && !repetition) print_elements(*kernel, c, verdict.compared.size() == 1);
   // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
   if (verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0)
     print_worst_element(*kernel, c, verdict.element);
