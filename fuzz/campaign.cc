@@ -322,7 +322,8 @@ class Campaign::Job final : public FuzzerLoop {
       };
       const int budget = shrink_budget(verdict.violation);
       const std::int64_t times = budget >= 1000 ? 8 : 1, again = violated_again(check(c), kernel, times);
-      const bool comes_back = again == times && (budget < 1000 || violated_afresh(kernel, check(c)) != false);
+      const bool comes_back =
+          again == times && (budget < 1000 || campaign_.stopping() || violated_afresh(kernel, check(c)) != false);
       if (comes_back && budget > 0) {
         try {
           Case smaller = campaign_.road_.shrink(property, kernel, c, budget);

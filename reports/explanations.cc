@@ -206,7 +206,8 @@ std::vector<KernelExplanation> explanations_of(const Journal& journal, const Run
                                                std::span<const std::unique_ptr<Kernel>> kernels) {
   std::map<std::pair<std::string, std::string>, Findings> by_kernel;
   for (const FindingRecord& finding : journal.findings) {
-    if (finding.verdict.outcome != Outcome::violated) continue;
+    // What comes and goes is right in most calls, and then consistent with any arithmetic.
+    if (finding.verdict.outcome != Outcome::violated || finding.repetition) continue;
     Findings& findings = by_kernel[{finding.subject.kernel, finding.subject.dtype}];
     const bool bound = finding.verdict.violation == Violation::bound;
     ++(bound ? findings.bounds : findings.others[finding.verdict.violation]);

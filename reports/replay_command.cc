@@ -293,12 +293,13 @@ int replay_command(const Options& options) {
   }
   if (!ended.empty()) fmt::print("the kernel's call ended as {}\n", one_line(ended));
   // What is wrong with a plain problem, too, is easier to see there.
-  if (violated && at_load.empty()) {
+  if (violated && at_load.empty() && !repetition) {
     const DType dtype = c.dtype();
     (void)look_before_the_run(std::span(&opened, 1), std::span(&dtype, 1), Amount());
   }
   // A law may be violated between two calls of which each is within its bound, and a log-sum-exp is no element.
-  if (violated) print_outputs(outputs, /*counts=*/verdict.compared.size() == 1);
+  // What comes and goes, or takes calls before it, another call would not show.
+  if (violated && !repetition) print_outputs(outputs, /*counts=*/verdict.compared.size() == 1);
   if (shows_worst && about != nullptr)
     fmt::print("{}",
                element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));

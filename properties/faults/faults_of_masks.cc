@@ -52,7 +52,7 @@ std::vector<PlantedFault> faults_of_masks() {
        .wrong = "the mask is divided by the scale, added to the product and scaled with it: the lowest numbers become "
                 "-inf, and a row of nothing else NaN",
        .stands_for = "pytorch#103749; pytorch#110213",
-       .caught_by = "attention.oracle attention.finite masked.equivariance-with-mask",
+       .caught_by = "attention.oracle attention.finite masked.equivariance-with-mask masked.key-value-deletion",
        .make = {},
        .slip = Slip::mask_over_scale,
        .dtypes = {DType::f64, DType::f32, DType::bf16}},
