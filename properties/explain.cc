@@ -28,6 +28,7 @@ struct Change {
   std::function<void(Arithmetic&)> apply;
   std::string_view place = {};  ///< of a narrower format: what is kept in it
   bool sums_rounded = false;    ///< the denominator is said to sum rounded weights
+  std::optional<Stage> stage = {};
 };
 
 bool narrower(DType a, DType b) {
@@ -73,26 +74,30 @@ std::vector<Change> narrowings(const Arithmetic& declared) {
     std::string_view words;
     std::optional<DType> now;  ///< nothing: as wide as what it holds
     std::function<void(Arithmetic&, DType)> set;
+    std::optional<Stage> stage;
   };
   const Arithmetic& d = declared;
   const Place places[] = {
-      {"weights rounded to {} before they multiply V", d.weights, [](Arithmetic& a, DType f) { a.weights = f; }},
+      {"weights rounded to {} before they multiply V", d.weights, [](Arithmetic& a, DType f) { a.weights = f; },
+       Stage::weights},
       {"weights rounded to {}, and summed so", d.weights_in_denominator ? std::optional(d.weights) : std::nullopt,
        [](Arithmetic& a, DType f) {
          a.weights = f;
          a.weights_in_denominator = true;
-       }},
-      {"scores stored in {} after scale and mask", d.stored_biased,
-       [](Arithmetic& a, DType f) { a.stored_biased = f; }},
-      {"scores stored in {} after the scale", d.stored_scaled, [](Arithmetic& a, DType f) { a.stored_scaled = f; }},
-      {"q.k stored in {}", d.stored_raw, [](Arithmetic& a, DType f) { a.stored_raw = f; }},
-      {"q times scale rounded to {}", d.prescaled_q, [](Arithmetic& a, DType f) { a.prescaled_q = f; }},
-      {"the mask converted to {}", d.mask_format, [](Arithmetic& a, DType f) { a.mask_format = f; }},
-      {"sums q.k, scores and exp in {}", d.score_sums, [](Arithmetic& a, DType f) { a.score_sums = f; }},
+       },
+       Stage::weights},
+      {"scores stored in {} after scale and mask", d.stored_biased, [](Arithmetic& a, DType f) { a.stored_biased = f; },
+       Stage::scores},
+      {"scores stored in {} after the scale", d.stored_scaled, [](Arithmetic& a, DType f) { a.stored_scaled = f; },
+       Stage::scores},
+      {"q.k stored in {}", d.stored_raw, [](Arithmetic& a, DType f) { a.stored_raw = f; }, Stage::scores},
+      {"q times scale rounded to {}", d.prescaled_q, [](Arithmetic& a, DType f) { a.prescaled_q = f; }, Stage::scores},
+      {"the mask converted to {}", d.mask_format, [](Arithmetic& a, DType f) { a.mask_format = f; }, Stage::scores},
+      {"sums q.k, scores and exp in {}", d.score_sums, [](Arithmetic& a, DType f) { a.score_sums = f; }, Stage::scores},
       {"sums of weights and of weights times values in {}", d.accumulate,
-       [](Arithmetic& a, DType f) { a.accumulate = f; }},
+       [](Arithmetic& a, DType f) { a.accumulate = f; }, Stage::sums},
       {"all sums, scores and exp in {}", narrower(d.score_sums, d.accumulate) ? d.accumulate : d.score_sums,
-       [](Arithmetic& a, DType f) { a.score_sums = a.accumulate = f; }}};
+       [](Arithmetic& a, DType f) { a.score_sums = a.accumulate = f; }, std::nullopt}};
   std::vector<Change> changes;
   for (const Place& place : places) {
     for (const DType format : {DType::f32, DType::f16, DType::bf16}) {
@@ -103,7 +108,7 @@ std::vector<Change> narrowings(const Arithmetic& declared) {
       if (!narrower(format, now) && !(rounds_q && format == d.score_sums)) continue;
       changes.push_back({fmt::format(fmt::runtime(place.words), name_of(format)),
                          [set = place.set, format](Arithmetic& a) { set(a, format); }, place.words,
-                         place.words.ends_with("and summed so")});
+                         place.words.ends_with("and summed so"), place.stage});
     }
   }
   return changes;
@@ -212,7 +217,8 @@ class Search {
     for (const Change& change : changes) {
       Arithmetic changed = declared_;
       change.apply(changed);
-      Explanation explanation{.words = change.words, .declaration = {}, .one_place = !change.place.empty()};
+      Explanation explanation{
+          .words = change.words, .declaration = {}, .one_place = !change.place.empty(), .stage = change.stage};
       if (places.contains(change.place) || !holds_under(changed, explanation)) continue;
       if (explanation.one_place) places.insert(change.place);
       explanation.declaration = difference(kernel_.manifest(), dtype_, changed);

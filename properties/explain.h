@@ -1,10 +1,12 @@
 // Explanations of violated bounds: what a kernel would have to declare of its arithmetic for its answers to be right.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "attest/error_statistics.h"
 #include "attest/kernel_under_test.h"
 #include "property.h"
 
@@ -24,6 +26,8 @@ struct Explanation {
   double utilisation = 0;   ///< worst of the cases that hold then; at most 1
   double coarser = 1;       ///< the largest factor by which it makes a unit roundoff, or the error of exp, larger
   bool one_place = false;   ///< one number is kept in one narrower format, and nothing else changes
+  /// Of one_place the stage that this number is of: scores, weights or sums; nothing: of several.
+  std::optional<Stage> stage = {};
   std::size_t excused = 0;  ///< cases that have no useful bound then; less than half of all
   /// Further cases that have none because all their numbers are as small as what is flushed to 0 then, and whose error
   /// is no larger than that.

@@ -77,8 +77,18 @@ std::string_view words_of(Stage stage) {
   return "the sums over keys";
 }
 
-/// Where the cases go wrong first, in one line; empty where there is none to ask about.
-std::string stages_text(Kernel& kernel, const std::vector<Case>& cases) {
+/// Whether a number of that stage, kept in another format, would make `wrong` the first stage to go wrong.
+bool fits(Stage kept, Stage wrong) {
+  return words_of(kept) == words_of(wrong);
+}
+
+struct Stages {
+  std::string text;             ///< in one line; empty where there is none to ask about
+  std::optional<Stage> agreed;  ///< the stage of all cases of which one is determined
+};
+
+/// Where the cases go wrong first.
+Stages stages_of(Kernel& kernel, const std::vector<Case>& cases) {
   std::map<Stage, std::pair<std::size_t, std::string>> found;
   std::string why_not;
   std::size_t determined = 0;
@@ -93,14 +103,14 @@ std::string stages_text(Kernel& kernel, const std::vector<Case>& cases) {
     if (count++ == 0) evidence = std::move(one.evidence);
   }
   if (cases.empty()) return {};
-  if (found.empty()) return fmt::format("which stage goes wrong first is not determined: {}", why_not);
+  if (found.empty()) return {fmt::format("which stage goes wrong first is not determined: {}", why_not), {}};
   std::string text = "what goes wrong first: ";
   for (const auto& [stage, told] : found) {
     if (stage != found.begin()->first) text += "; ";
     text += fmt::format("{}, in {} of {} cases ({})", words_of(stage), told.first, cases.size(), told.second);
   }
   if (determined < cases.size()) text += fmt::format("; not determined in {}", cases.size() - determined);
-  return text;
+  return {std::move(text), found.size() == 1 ? std::optional(found.begin()->first) : std::nullopt};
 }
 
 /// What is wrong with a finding of that kind.
@@ -163,21 +173,28 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   // How large errors are does not explain what is no error at all.
   if (findings.beyond.empty() || others > findings.bounds) {
     std::string text = kinds_text(findings);
-    if (const std::string stages = stages_text(watched, findings.wrong); !stages.empty()) text += "; " + stages;
+    if (const std::string stages = stages_of(watched, findings.wrong).text; !stages.empty()) text += "; " + stages;
     return {.kernel = kernel.id(), .dtype = dtype, .text = std::move(text), .changes = "[]"};
   }
-  const std::vector<Explanation> found = explain(watched, findings.beyond);
+  std::vector<Explanation> found = explain(watched, findings.beyond);
+  const auto [stages, agreed] = stages_of(watched, findings.wrong);
+  // What is kept in a narrower format is at the stage that goes wrong, if that is known: such changes come first.
+  const auto is_there = [wrong = agreed](const Explanation& one) { return one.stage && fits(*one.stage, *wrong); };
+  bool somewhere = !found.empty() && found.front().one_place;
+  if (agreed && somewhere) {
+    std::ranges::stable_partition(found, is_there);
+    somewhere = is_there(found.front());
+  }
   const std::size_t count = findings.beyond.size();
   const std::size_t excused = found.empty() ? 0 : found.front().excused;
   const std::string cases = count == 1 ? "the saved case" : fmt::format("all {} saved cases", count);
   KernelExplanation result{.kernel = kernel.id(), .dtype = dtype, .text = {}, .changes = json_of(found)};
-  const std::string stages = stages_text(watched, findings.wrong);
   const std::string useless =
       excused == 0 ? ""
                    : fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
   if (found.empty()) {
     result.text = fmt::format("no arithmetic that a manifest can declare makes {} right; {}", cases, stages);
-  } else if (found.front().coarser > far && !found.front().one_place) {
+  } else if (found.front().coarser > far && !somewhere) {
     // The wider the bounds, the more they let pass of what is a mistake, and the less it says which would do.
     result.text = fmt::format(
         "{}; a mistake, or arithmetic far from what is declared: {} would be right with a unit {} times as large{}",

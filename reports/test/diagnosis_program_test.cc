@@ -34,8 +34,9 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
   EXPECT_EQ(result.status, 1) << result.output;
   // One narrower format may be meant, as tensor cores have it, however far it is from what is declared.
   for (const char* const part :
-       {"explained coarse in f32: all 3 saved cases are consistent with ",
-        "weights rounded to f16 before they multiply V", "declare it: \"arithmetic\": {\"f32\": {",
+       {"explained coarse in f32: all 3 saved cases are consistent with weights rounded to f16 before they multiply V "
+        "(",
+        "declare it: \"arithmetic\": {\"f32\": {\"weights\":\"f16\"}}, with a unit ",
         " times as large, so that a mistake may look the same", "; what goes wrong first: the weights, in "})
     EXPECT_NE(result.output.find(part), std::string::npos) << part << "\n" << result.output;
   EXPECT_NE(result.output.find("violated attention.oracle by coarse"), std::string::npos) << "never instead of it";
@@ -63,6 +64,33 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
                                 "cases right"),
             std::string::npos)
       << mistake.output;
+}
+
+TEST(DiagnosisProgram, NamesNoFormatOfAStageThatIsRight) {
+  const Folder folder;
+  // Weights that are rounded twice: none of the formats of scores or sums is what is wrong, and none of the weights'.
+  std::ofstream(folder / "twice.py")
+      << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
+         "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
+         "def bf16(x): return attest_adapter.bf16_to_f32(attest_adapter.f32_to_bf16(x))\n"
+         "def attention(q, k, v, scale=1.0):\n"
+         "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
+         "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+         "    rounded = bf16(bf16(weights * numpy.float32(1.3)) / numpy.float32(1.3))\n"
+         "    return rounded @ v / weights.sum(axis=-1, keepdims=True)\n"
+         "attest_adapter.serve(attention, {'name': 'twice', 'dtypes': ['f32'], 'masks': "
+         "[],\n    'fully_masked_row': 'nan', 'arithmetic': {'weights': 'bf16', "
+         "'weights_in_denominator': False}})\n";
+  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
+  const ShellResult result = shell(
+      folder,
+      "$attest check --kernel 'exec:/usr/bin/python3 twice.py' --property attention.oracle --cases 400 --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_NE(result.output.find("explained twice in f32: what goes wrong first: the weights, in "), std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("; a mistake, or arithmetic far from what is declared: "), std::string::npos)
+      << result.output;
+  EXPECT_EQ(result.output.find("denominator"), std::string::npos) << "the kernel's own answers refute that";
 }
 
 TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
