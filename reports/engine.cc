@@ -343,7 +343,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
   return std::nullopt;
 }
 
-const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& kernel, const Asked& asked) {
+const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, WatchedKernel& kernel, const Asked& asked) {
   GivenUp& given_up = given_up_.at({index, dtype});
   const std::lock_guard lock(given_up.mutex);
   if (given_up.known) return given_up;
@@ -361,9 +361,11 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, Kernel& 
     std::optional<Case> made;
     const std::optional<Case> own_case = case_for(*cell, k, kernel.manifest(), made);
     if (!own_case) continue;
+    (void)kernel.take_answered();
     const Verdict verdict = road_.check(*cell->property, kernel, *own_case);
     asked(*cell, k);
-    if (verdict.outcome == Outcome::held) break;
+    // What is true of no row at all says nothing of a kernel that was not asked.
+    if (verdict.outcome == Outcome::held && kernel.take_answered() > 0) break;
     if (verdict.outcome != Outcome::violated) continue;
     given_up.behind = k;
     ++failed;

@@ -22,6 +22,8 @@
 
 namespace attest {
 
+class WatchedKernel;  // watched_kernel.h
+
 /// The road a case goes: from the properties' library in the program, from fakes in tests. Called from several threads.
 struct Road {
   std::function<Case(const Property&, DType, std::uint64_t seed, std::int64_t k)> generate;
@@ -129,7 +131,7 @@ class Engine {
   [[nodiscard]] std::optional<Unit> next_unit();
   /// Told of every case that the kernel is asked.
   using Asked = std::function<void(const Cell&, std::int64_t)>;
-  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, Kernel& kernel, const Asked& asked);
+  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, WatchedKernel& kernel, const Asked& asked);
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;

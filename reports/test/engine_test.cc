@@ -145,6 +145,15 @@ TEST(Engine, GivesUpAKernelThatFailsInAnyWay) {
   EXPECT_EQ(judged_of_second(failing_road(Violation::malformed, cases, [](auto k) { return k % 3 == 0; })), cases);
 }
 
+TEST(Engine, GivesUpAKernelOverCasesThatItWasAsked) {
+  // Three cases that hold of themselves come first.
+  Road road = failing_road(Violation::failed, cases, [](std::int64_t) { return true; });
+  road.check = [check = road.check](const Property& property, Kernel& kernel, const Case& c) {
+    return std::stoll(c.metadata.at("k")) < 3 ? Verdict{} : check(property, kernel, c);
+  };
+  EXPECT_EQ(judged_of_second(road), 0);
+}
+
 TEST(Engine, DoesNotLookForeverForACaseThatAKernelTakes) {
   const Folder folder;
   Road road = fake::road();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 
 #include "attest/journal.h"
 #include "program_checks.h"
@@ -55,16 +56,17 @@ class PreflightProgram : public testing::Test {
     }
     return count;
   }
-  /// It is said before all else, and one process serves the whole run.
+  /// It is said before all else, and no process is lost over it: one for the preflight, one for the run, and one for
+  /// each finding that is tried on a kernel started afresh.
   void expect_said(const std::string& body, const std::string& guess) {
     const ShellResult result = check(body);
     EXPECT_EQ(result.status, 1) << result.output;
     EXPECT_THAT(result.output,
                 StartsWith("preflight of exec:/usr/bin/python3 mine.py: its first answer in f64, f32: "));
     EXPECT_THAT(result.output.substr(0, result.output.find('\n')), HasSubstr(guess));
-    EXPECT_EQ(starts(), 1) << result.output;
     const Journal journal = read_journal(folder_ / "run");
     EXPECT_FALSE(journal.findings.empty());
+    EXPECT_LE(starts(), 2 + std::ssize(journal.findings)) << result.output;
     for (const FindingRecord& finding : journal.findings)
       EXPECT_TRUE(std::filesystem::exists(folder_ / ("run/" + finding.case_file)));
   }
