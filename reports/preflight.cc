@@ -12,6 +12,7 @@
 
 #include "answer.h"
 #include "attest/oracle.h"
+#include "case_budget.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "text.h"
@@ -57,13 +58,16 @@ Tensor filled(DType dtype, const Shape& shape, std::uint64_t seed) {
   return tensor;
 }
 
-Case attention_problem(const Manifest& m, DType dtype) {
+std::optional<Case> attention_problem(const Manifest& m, DType dtype) {
   DistinctExtents extents;
   const std::int64_t batch = extents.next(2, 1, std::nullopt);
   const std::int64_t heads = extents.next(3, m.heads_multiple, m.max_heads);
   const std::int64_t queries = extents.next(5, 1, m.max_queries), keys = extents.next(7, 1, m.max_keys);
   const std::int64_t dk = extents.next(4, m.head_dim_multiple, m.max_head_dim);
   const std::int64_t dv = m.value_dim_equals_head_dim ? dk : extents.next(6, m.head_dim_multiple, m.max_head_dim);
+  const Extents asked{
+      .batch = batch, .heads = heads, .kv_heads = heads, .queries = queries, .keys = keys, .dk = dk, .dv = dv};
+  if (!why_over_budget(Operation::attention, Extents(), asked).empty()) return std::nullopt;
   Case c;
   c[Slot::q] = filled(dtype, {batch, heads, queries, dk}, 1);
   c[Slot::k] = filled(dtype, {batch, heads, keys, dk}, 2);
@@ -73,13 +77,17 @@ Case attention_problem(const Manifest& m, DType dtype) {
   return c;
 }
 
-Case multihead_problem(const Manifest& m, DType dtype) {
+std::optional<Case> multihead_problem(const Manifest& m, DType dtype) {
   DistinctExtents extents;
   const std::int64_t batch = extents.next(2, 1, std::nullopt);
   const std::int64_t heads = extents.next(3, m.heads_multiple, m.max_heads);
   const std::int64_t queries = extents.next(5, 1, m.max_queries);
   const std::int64_t keys = m.self_attention_only ? queries : extents.next(7, 1, m.max_keys);
   const std::int64_t width = heads * extents.next(4, m.head_dim_multiple, m.max_head_dim);
+  Extents asked{.batch = batch, .heads = heads, .kv_heads = heads, .queries = queries, .keys = keys};
+  asked.dk = asked.dv = width / heads;
+  asked.c_q = asked.c_k = asked.c_v = asked.d_o = width;
+  if (!why_over_budget(Operation::multihead, Extents(), asked).empty()) return std::nullopt;
   Case c;
   c.operation = Operation::multihead;
   c.heads = static_cast<std::int32_t>(heads);
@@ -352,8 +360,8 @@ Seen looked_at(Kernel& kernel, std::span<const DType> wanted, const Amount& amou
 }  // namespace
 
 std::optional<Case> plain_problem(const Manifest& manifest, DType dtype) {
-  Case c = manifest.attention ? attention_problem(manifest, dtype) : multihead_problem(manifest, dtype);
-  if (!why_unsupported(manifest, c).empty()) return std::nullopt;
+  std::optional<Case> c = manifest.attention ? attention_problem(manifest, dtype) : multihead_problem(manifest, dtype);
+  if (c && !why_unsupported(manifest, *c).empty()) return std::nullopt;
   return c;
 }
 

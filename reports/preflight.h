@@ -16,7 +16,8 @@
 namespace attest {
 
 /// A small problem without a mask whose extents all differ as far as the manifest's limits let them, so that axes that
-/// are mixed up show; always the same one. Nothing where no such problem lies within the limits.
+/// are mixed up show; always the same one. Nothing where no such problem lies within the limits and the
+/// budget of a case (case_budget.h).
 [[nodiscard]] std::optional<Case> plain_problem(const Manifest& manifest, DType dtype);
 
 /// What the first answer was like.

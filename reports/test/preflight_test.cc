@@ -108,6 +108,16 @@ TEST(PlainProblem, HasExtentsThatAllDifferWithinTheLimits) {
   EXPECT_EQ(many.q(), many.k());
   manifest.dtypes = {DType::f32};
   EXPECT_FALSE(plain_problem(manifest, DType::f64));
+  // Nor where the limits ask for more than the budget of a case.
+  Manifest vast = manifest;
+  vast.head_dim_multiple = vast.heads_multiple = 65536;
+  vast.max_head_dim.reset();
+  vast.max_heads.reset();
+  for (const bool multihead : {false, true}) {
+    vast.attention = !multihead;
+    vast.multihead = multihead;
+    EXPECT_FALSE(plain_problem(vast, DType::f32));
+  }
 }
 
 TEST(Preflight, HasNothingToSayOfRightKernels) {
