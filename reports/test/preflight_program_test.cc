@@ -58,8 +58,9 @@ class PreflightProgram : public testing::Test {
   }
   /// It is said before all else, and no process is lost over it: one for the preflight, one for the run, and one for
   /// each finding that is tried on a kernel started afresh.
-  void expect_said(const std::string& body, const std::string& guess) {
-    const ShellResult result = check(body);
+  void expect_said(const std::string& body, const std::string& guess,
+                   const std::string& properties = "--property attention.oracle") {
+    const ShellResult result = check(body, properties);
     EXPECT_EQ(result.status, 1) << result.output;
     EXPECT_THAT(result.output,
                 StartsWith("preflight of exec:/usr/bin/python3 mine.py: its first answer in f64, f32: "));
@@ -87,11 +88,12 @@ TEST_F(PreflightProgram, TellsAnotherOrderOfAxes) {
 }
 
 TEST_F(PreflightProgram, TellsAnExceptionAndAnotherDtype) {
-  expect_said("raise KeyError('weights')", "failed: KeyError: 'weights'");
+  expect_said("raise KeyError('weights')", "failed: KeyError: 'weights'", /*properties=*/"");
   // One that never answers is asked the first cases of one property in each dtype, and no more.
   EXPECT_EQ(judged(), 2U);
   expect_said("pass", "failed: TypeError: the function returned None; it must return out");
-  const ShellResult wider = check("return (softmax(q @ k.swapaxes(-1, -2) * root) @ v).astype('f8')");
+  const ShellResult wider =
+      check("return (softmax(q @ k.swapaxes(-1, -2) * root) @ v).astype('f8')", "--property attention.oracle");
   EXPECT_EQ(wider.status, 1);
   EXPECT_THAT(wider.output, HasSubstr("its first answer in f32: failed: TypeError: the function returned float64 where "
                                       "float32 is due"));
@@ -117,7 +119,7 @@ TEST_F(PreflightProgram, SaysHowLongARunTakes) {
 }
 
 TEST_F(PreflightProgram, LeavesTheRecordsAsTheyAre) {
-  ASSERT_EQ(check("return q").status, 1);
+  ASSERT_EQ(check("return q", "--property attention.oracle").status, 1);
   const auto notes = summary_of(folder_, "run")["notes"];
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_THAT(notes[0]["text"].get<std::string>(), HasSubstr("it is q itself"));
@@ -127,7 +129,7 @@ TEST_F(PreflightProgram, LeavesTheRecordsAsTheyAre) {
 }
 
 TEST_F(PreflightProgram, IsSaidByTheOtherCommands) {
-  ASSERT_EQ(check("return q").status, 1);
+  ASSERT_EQ(check("return q", "--property attention.oracle").status, 1);
   const std::string said = "its first answer in ";
   const std::string saved = "run/" + read_journal(folder_ / "run").findings.at(0).case_file;
   const ShellResult replay = run("$attest replay " + saved);
