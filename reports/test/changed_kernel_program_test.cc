@@ -40,13 +40,13 @@ TEST(ChangedKernelProgram, IsRefusedByResumeAndNotedWhereItIsAccepted) {
   const std::string with = " --kernel ./mine.so --dtype f64 --jobs 1 --quiet --out run ",
                     check = "$attest check --property attention.oracle" + with,
                     fuzz = "$attest fuzz --kernel ./mine.so --dtype f64 --jobs 1 --quiet --out bred ";
-  ASSERT_EQ(shell(folder, check + "--cases 6").status, 0);
+  ASSERT_EQ(shell(folder, check + "--cases 40").status, 0);
   ASSERT_EQ(shell(folder, fuzz + "--runs 6").status, 0);
-  EXPECT_EQ(shell(folder, check + "--cases 8 --resume").status, 0);
+  EXPECT_EQ(shell(folder, check + "--cases 42 --resume").status, 0);
   ASSERT_EQ(shell(folder, "cp run before -r; printf more >> mine.so").status, 0);
-  expect_refused_by(shell(folder, check + "--cases 12 --resume"), "kernel ./mine.so: ./mine.so has changed");
+  expect_refused_by(shell(folder, check + "--cases 44 --resume"), "kernel ./mine.so: ./mine.so has changed");
   expect_refused_by(shell(folder, fuzz + "--runs 12 --resume"), "kernel ./mine.so: ./mine.so has changed");
-  const ShellResult accepted = shell(folder, check + "--cases 12 --resume --accept-changed-kernel");
+  const ShellResult accepted = shell(folder, check + "--cases 44 --resume --accept-changed-kernel");
   EXPECT_EQ(accepted.status, 0) << accepted.output;
   EXPECT_EQ(read_journal(folder / "run").kernels.back().files.at("./mine.so").size(), 2U);
   EXPECT_EQ(shell(folder, fuzz + "--runs 12 --resume --accept-changed-kernel").status, 0);
@@ -57,9 +57,9 @@ TEST(ChangedKernelProgram, IsRefusedByResumeAndNotedWhereItIsAccepted) {
     expect_has(read_file(folder / (std::string(run) + "/report.html")), "./mine.so changed within this run");
   }
   // And is known from then on.
-  EXPECT_EQ(shell(folder, check + "--cases 14 --resume").status, 0);
+  EXPECT_EQ(shell(folder, check + "--cases 46 --resume").status, 0);
   // The shards of two builds.
-  EXPECT_EQ(shell(folder, check + "--cases 6 --overwrite").status, 0);
+  EXPECT_EQ(shell(folder, check + "--cases 40 --overwrite").status, 0);
   expect_refused_by(shell(folder, "$attest merge before run -o whole"),
                     "its file ./mine.so is not the same in before and run");
   expect_refused("check --kernel builtin:flash --accept-changed-kernel",
@@ -72,8 +72,8 @@ TEST(ChangedKernelProgram, MayBeAScriptOrAttestItself) {
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   const std::string check =
       " check --property attention.oracle --kernel " + kernel + " --dtype f64 --jobs 1 --quiet --out run ";
-  ASSERT_EQ(shell(folder, "$attest" + check + "--cases 4").status, 0);
-  EXPECT_EQ(shell(folder, "$attest" + check + "--cases 5 --resume").status, 0);
+  ASSERT_EQ(shell(folder, "$attest" + check + "--cases 40").status, 0);
+  EXPECT_EQ(shell(folder, "$attest" + check + "--cases 45 --resume").status, 0);
   // Another build: the note that tells it is all that differs.
   std::string program = read_file(ATTEST_PROGRAM);
   const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
@@ -82,11 +82,11 @@ TEST(ChangedKernelProgram, MayBeAScriptOrAttestItself) {
   program[at + note.size()] = static_cast<char>(program[at + note.size()] ^ 1);
   std::ofstream(folder / "other", std::ios::binary) << program;
   ASSERT_EQ(shell(folder, "chmod +x other").status, 0);
-  expect_refused_by(shell(folder, "./other" + check + "--cases 6 --resume"), "attest itself has changed");
-  EXPECT_EQ(shell(folder, "./other" + check + "--cases 6 --resume --accept-changed-kernel").status, 0);
+  expect_refused_by(shell(folder, "./other" + check + "--cases 46 --resume"), "attest itself has changed");
+  EXPECT_EQ(shell(folder, "./other" + check + "--cases 46 --resume --accept-changed-kernel").status, 0);
   expect_has(summary_of(folder, "run")["notes"].dump(), "2 builds of attest itself made this run");
   std::ofstream(folder / "mine.py", std::ios::app) << "\n# another\n";
-  expect_refused_by(shell(folder, "$attest" + check + "--cases 7 --resume"), "mine.py has changed");
+  expect_refused_by(shell(folder, "$attest" + check + "--cases 47 --resume"), "mine.py has changed");
 }
 
 /// A program that is right and whose manifest has these limits.
