@@ -155,7 +155,8 @@ Denominator denominator_of(Kernel& kernel, DType dtype) {
   if (asked.most_lower() < 1) return unknown("it takes fewer than three keys");
   std::array<bool, reading_count> fits;
   fits.fill(true);
-  for (const std::int64_t lower : {asked.most_lower(), std::int64_t{1}}) {
+  // Not of three keys where more are taken: in parts of one key each there is nothing to round.
+  for (const std::int64_t lower : {asked.most_lower(), (asked.most_lower() + 1) / 2}) {
     const Problem problem = asked.problem(lower);
     const Reply reply = kernel.run(problem.value, asked.output(), /*want_lse=*/false);
     if (reply.status != CallStatus::ok) return unknown(ending_text(reply.status, reply.message));

@@ -171,6 +171,9 @@ TEST(Probe, asks_which_weights_the_denominator_sums) {
       EXPECT_EQ(kept, row.found == "yes" || (row.found != "no" && declared)) << row.name;
     }
   }
+  // Parts of a few keys, merged.
+  const auto parts = registered("builtin:split-k");
+  EXPECT_EQ(answer_to(probe(*parts, 1), "rounded weights in the denominator, bf16").found, "no");
   // Weights as wide as the scores are not asked about.
   Tampered wide = control("large-blocks", DType::f32, DType::f32, false);
   EXPECT_THROW(static_cast<void>(answer_to(probe(wide, 1), "rounded weights in the denominator, f32")),
