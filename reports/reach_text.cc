@@ -31,7 +31,7 @@ std::string reach_text(const Tally& tally) {
   return reach_text(tally.reach, tally.reach_unknown());
 }
 
-std::string reach_lines(const Summary& summary) {
+std::vector<std::string> reach_lines(const Summary& summary) {
   if (!summary.against.empty()) return {};
   // In the order in which the reaches come up first.
   std::vector<std::pair<std::string, std::vector<const KernelSummary*>>> groups;
@@ -44,15 +44,19 @@ std::string reach_lines(const Summary& summary) {
     else
       group->second.push_back(&kernel);
   }
-  std::string lines;
+  std::vector<std::string> lines;
+  lines.reserve(groups.size());
   for (const auto& [reach, kernels] : groups) {
     std::set<std::string> names;
     for (const KernelSummary* kernel : kernels) names.insert(fmt::format("{} {}", kernel->name, kernel->dtype));
     const std::string whose = groups.size() > 1 ? some_of(names) + ": " : "";
-    lines += reach.empty() ? fmt::format("{}nothing was judged against the exact answer\n", whose)
-             : reach == "unknown"
-                 ? fmt::format("{}how far it was judged against the exact answer is unknown: an older journal\n", whose)
-                 : fmt::format("{}judged against the exact answer up to {}\n", whose, reach);
+    if (reach.empty())
+      lines.push_back(fmt::format("{}nothing was judged against the exact answer\n", whose));
+    else if (reach == "unknown")
+      lines.push_back(
+          fmt::format("{}how far it was judged against the exact answer is unknown: an older journal\n", whose));
+    else
+      lines.push_back(fmt::format("{}judged against the exact answer up to {}\n", whose, reach));
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attest/verdict.h"
 #include "summary.h"
@@ -17,9 +18,9 @@ namespace attest {
 [[nodiscard]] std::string reach_text(const Tally& tally);
 
 /// For a terminal, a line for all kernels and dtypes of one reach: "judged against the exact answer up to M 320, N
-/// 8192, dk 256, 8 heads". Which they are stands in front where there is more than one reach. Empty where nothing was
+/// 8192, dk 256, 8 heads". Which they are stands in front where there is more than one reach. None where nothing was
 /// checked, and where kernels were compared with each other.
-[[nodiscard]] std::string reach_lines(const Summary& summary);
+[[nodiscard]] std::vector<std::string> reach_lines(const Summary& summary);
 
 /// What is to be read before any of these: that of each extent it is the largest by itself.
 inline constexpr std::string_view reach_explained =

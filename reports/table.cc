@@ -89,8 +89,8 @@ std::string table_of(const Summary& summary) {
   if (rows.size() == 1)
     return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
   const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
-  return title + columns(rows, {false, false, false, true, true, true, true, false}) + reach_lines(summary) +
-         drawn_text(summary) + (notes.empty() ? "" : "\n") + first_lines(notes);
+  return title + columns(rows, {false, false, false, true, true, true, true, false}) +
+         first_lines(reach_lines(summary)) + drawn_text(summary) + (notes.empty() ? "" : "\n") + first_lines(notes);
 }
 
 std::string skipped_text(const Summary& summary) {

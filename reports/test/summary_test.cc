@@ -170,6 +170,9 @@ TEST(Reach, StandsBesideEveryVerdictOfTheTerminalAndTheJson) {
   Journal old = journal_of({judged_at("builtin:a", "f32", far)});
   old.batches[0].tally.reach.reset();
   has(text(old), "\nhow far it was judged against the exact answer is unknown");
+  std::vector<std::pair<Subject, Tally>> many;
+  for (int i = 1; i <= 30; ++i) many.push_back(judged_at(fmt::format("builtin:{}", i), "f32", {i, i, i, i, i, i, i}));
+  has(text(journal_of(many)), "and 10 more lines like these in the report\n");
 
   both.batches.push_back({{"masked.row-shift", "builtin:a", "f32"}, 0, 3, {}, tally(3, 0, 0, 0, 0)});
   const auto json = nlohmann::json::parse(to_json(summarise(both, "")));
