@@ -54,6 +54,9 @@ fs::path folder_of(const Options& options) {
   fs::create_directories(folder, error);
   if (error)
     throw UsageError(fmt::format("{}: cannot be made: {}; choose another --out", folder.string(), error.message()));
+  // What is foreign is refused before the audit, not at its end.
+  const Folder files(folder);
+  for (const char* const name : {"audit.json", "audit.md"}) (void)files.holds(name);
   return folder;
 }
 

@@ -167,9 +167,11 @@ TEST_F(ForeignFolder, MayStandBehindALinkOfTheUser) {
   EXPECT_EQ(run("replay link/" + finding_).status, 1);
   EXPECT_EQ(run("merge link -o whole/").status, 0);
   // What the user names as a file to write is written, whatever it is.
+  std::ofstream(folder_ / "page.html") << "old";
   fs::create_symlink(folder_ / "page.html", folder_ / "page");
   EXPECT_EQ(run("report first -o page").status, 0);
-  EXPECT_TRUE(fs::is_regular_file(folder_ / "page.html"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "page"));
+  EXPECT_NE(read_file(folder_ / "page.html"), "old");
   EXPECT_THAT(run("report first -o /dev/stdout").output, HasSubstr("<!DOCTYPE html>"));
   EXPECT_THAT(run("merge first -o /dev/stdout").output, HasSubstr("\"kind\":\"run\""));
 }

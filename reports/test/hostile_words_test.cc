@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -143,7 +144,13 @@ TEST(HostileWords, AreTheSameNamesToWhoReadsTheData) {
   const std::string evil = "a\u202Eb\u009Bc\U000E0041";
   const Journal journal = hostile_journal(evil);
   const Summary summary = summarise(journal, "");
-  EXPECT_EQ(parse_journal(to_text(journal), "t").batches.at(0).subject.kernel, "exec:" + evil);
+  bool named = false;
+  std::istringstream lines(to_text(journal));
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json record = nlohmann::json::parse(line);
+    named = named || (record["kind"] == "batch" && record["kernel"] == "exec:" + evil);
+  }
+  EXPECT_TRUE(named) << to_text(journal);
   EXPECT_EQ(nlohmann::json::parse(to_json(summary))["kernels"][0]["kernel"], "exec:" + evil);
   EXPECT_THAT(tolerances_toml(tolerance_rows(summary, journal), summary),
               HasSubstr("[\"a\\u202Eb\\u009Bc\\U000E0041\"."));
