@@ -225,7 +225,8 @@ int replay_command(const Options& options) {
                                  folder ? "a folder" : "a journal",
                                  ((folder ? file : file.parent_path()) / "cases").string()));
   }
-  if (!std::filesystem::exists(file, error)) {
+  // A link that leads nowhere is something; what reads it says what.
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
     throw UsageError(fmt::format("cannot read {}: there is no such case; those of a run are in its folder's cases/",
                                  in_quotes(file.native(), 300)));
   }
