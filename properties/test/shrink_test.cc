@@ -128,18 +128,19 @@ TEST(Shrink, goes_straight_to_the_smallest_case_that_no_answer_needs) {
   const Extents one{.batch = 1, .heads = 1, .kv_heads = 1, .queries = 1, .keys = 1, .dk = 1, .dv = 1};
   EXPECT_EQ(extents_of(small), one);
   EXPECT_FALSE(small.mask().present());
-  EXPECT_LE(calls, 20);
+  EXPECT_LE(calls, 8);
   Manifest limited = toy_manifest();
   limited.head_dim_multiple = 8;
   const auto [wide, few] = shrunk_failure([](const attest_problem&) { return true; }, limited);
   EXPECT_EQ(extents_of(wide).dk, 8);
   EXPECT_EQ(extents_of(wide).queries, 1);
+  EXPECT_LE(few, 8);
   // What it does need is kept.
   const auto [masked, more] =
       shrunk_failure([](const attest_problem& p) { return p.mask.data != nullptr; }, toy_manifest());
   EXPECT_TRUE(masked.mask().present());
   EXPECT_EQ(extents_of(masked), one);
-  EXPECT_LE(more, 30);
+  EXPECT_LE(more, 10);
 }
 
 TEST(Shrink, returns_a_case_that_holds_as_it_is) {
