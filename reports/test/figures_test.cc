@@ -26,7 +26,8 @@ Journal journal_of_a_run() {
     if (k == 3) verdict.outcome = Outcome::violated, verdict.utilisation = std::numeric_limits<double>::infinity();
     if (k == 0) {
       const auto errors = std::make_shared<ErrorSample>();
-      errors->keys = 20, errors->elements = 2, errors->scaled_error = 1.5, errors->scaled_allowed = 40;
+      errors->keys = 20, errors->elements = 2, errors->histogram[0][3] = 2, errors->scaled_error = 1.5,
+      errors->scaled_allowed = 40;
       verdict.errors = errors;
     }
     verdict.level = 1;
