@@ -174,14 +174,20 @@ TEST(Explain, names_flushing_where_shrunk_cases_are_no_larger) {
   ASSERT_GE(cases.size(), 3U);
   const std::vector<Explanation> found = explain(flushing, cases);
   EXPECT_TRUE(names(found, {{"flushes_subnormals", true}})) << all_of_them(found);
-  // An error that no flush makes is none of one, though the bound says nothing of its case either.
-  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0x1p-100); });
+  // Where a flush moves a score by whole nats its bound says nothing, and an error of the values' size is none of one.
+  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
   wrong.manifest().lse = false;
-  Case tiny;
-  for (const Slot slot : {Slot::q, Slot::k}) tiny[slot] = Tensor(DType::f32, {1, 1, 1, 1});
-  tiny[Slot::v] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0x1p-140});
-  const BeyondBound one[] = {{cases.front().property, tiny}};
-  ASSERT_EQ(check_case(*one[0].property, wrong, tiny).violation, Violation::bound);
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0x1p-100});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{0x1p-30, 0.0});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{1.0, -1.0});
+  c.scale = 0x1p127;
+  const BeyondBound one[] = {{cases.front().property, c}};
+  ASSERT_EQ(check_case(*one[0].property, wrong, c).violation, Violation::bound);
+  Tampered flushed(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  flushed.manifest().lse = false;
+  flushed.manifest().arithmetic.at(DType::f32).flushes_subnormals = true;
+  ASSERT_EQ(check_case(*one[0].property, flushed, c).outcome, Outcome::excused);
   EXPECT_FALSE(names(explain(wrong, one), {{"flushes_subnormals", true}})) << all_of_them(explain(wrong, one));
 }
 

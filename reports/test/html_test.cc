@@ -198,7 +198,7 @@ TEST(Findings, ShowTheCaseTheExactAnswerAndWhereTheFirstNaNIs) {
   const fake::Folder folder;
   const Journal journal = violated_run(folder, "exec:mine");
   const std::string html = findings_html(summarise(journal, folder.path()), folder.path().string());
-  EXPECT_THAT(html, HasSubstr("2 of 3 cases."));
+  EXPECT_THAT(html, HasSubstr("2 of 3 cases; worst utilisation of the cases as drawn 3, of the saved ones below."));
   EXPECT_THAT(html, HasSubstr("<b>Case 17</b>, non-finite, utilisation inf"));
   EXPECT_THAT(html, HasSubstr("<dt>found</dt><dd>out is " + escaped(evil)));
   EXPECT_THAT(html,
