@@ -151,7 +151,7 @@ TEST(HostileWords, AreTheSameNamesToWhoReadsTheData) {
     named = named || (record["kind"] == "batch" && record["kernel"] == "exec:" + evil);
   }
   EXPECT_TRUE(named) << to_text(journal);
-  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["kernels"][0]["kernel"], "exec:" + evil);
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["kernels"][0]["id"], "exec:" + evil);
   EXPECT_THAT(tolerances_toml(tolerance_rows(summary, journal), summary),
               HasSubstr("[\"a\\u202Eb\\u009Bc\\U000E0041\"."));
 }
