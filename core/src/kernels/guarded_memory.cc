@@ -414,8 +414,10 @@ bool GuardedMemory::inside(std::size_t piece, const std::byte* at) const noexcep
 
 std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noexcept {
   const auto* const at = static_cast<const std::byte*>(address);
+  // Once: a thread that a kernel left behind may crash while the next call is laid out. The names are an old call's then.
+  const std::size_t count = count_;
   if (edge_ != Edge::none) {
-    for (std::size_t i = 0; i < count_; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       const Piece& piece = pieces_[i];
       if (!own_pages_[i] || !own_pages_[i]->covers(address)) continue;
       if (inside(i, at)) return FaultPlace{FaultPlace::Side::within, piece.name, 0};
@@ -429,9 +431,9 @@ std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noe
     }
     return std::nullopt;
   }
-  if (ends_ == Ends::open || count_ == 0 || !pages_.covers(address)) return std::nullopt;
+  if (ends_ == Ends::open || count == 0 || !pages_.covers(address)) return std::nullopt;
   if (at >= pages_.end()) {
-    const Piece& last = pieces_[count_ - 1];
+    const Piece& last = pieces_[count - 1];
     return FaultPlace{FaultPlace::Side::behind, last.name,
                       static_cast<std::size_t>(at - start_) - last.offset - last.size};
   }
@@ -439,7 +441,7 @@ std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noe
     const Piece& first = pieces_[0];
     return FaultPlace{FaultPlace::Side::before, first.name, static_cast<std::size_t>(start_ + first.offset - at)};
   }
-  for (std::size_t i = count_ - 1; i > 0; --i) {
+  for (std::size_t i = count - 1; i > 0; --i) {
     if (at >= start_ + pieces_[i].offset) return FaultPlace{FaultPlace::Side::within, pieces_[i].name, 0};
   }
   return FaultPlace{FaultPlace::Side::within, pieces_[0].name, 0};
