@@ -112,7 +112,7 @@ TEST(TolerancesToml, AreNoneOfWhatACampaignBred) {
 
 TEST(TolerancesToml, NameTheFileOfTheWorstCase) {
   Journal journal = journal_of({"exec:mine"}, "mine", /*gaussian=*/false);
-  journal.run->case_files = {"my case.safetensors", "b", "c", "d"};
+  journal.run->case_files = {"a", "b", "c", "my case.safetensors"};
   EXPECT_THAT(
       toml_of(journal),
       HasSubstr("check --kernel exec:mine --dtype f32 --property attention.oracle --case 'my case.safetensors'\n"));
