@@ -414,7 +414,8 @@ bool GuardedMemory::inside(std::size_t piece, const std::byte* at) const noexcep
 
 std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noexcept {
   const auto* const at = static_cast<const std::byte*>(address);
-  // Once: a thread that a kernel left behind may crash while the next call is laid out. The names are an old call's then.
+  // Once: a thread that a kernel left behind may crash while the next call is laid out. The names are an old call's
+  // then.
   const std::size_t count = count_;
   if (edge_ != Edge::none) {
     for (std::size_t i = 0; i < count; ++i) {
