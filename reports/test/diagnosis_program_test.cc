@@ -167,7 +167,7 @@ TEST(DiagnosisProgram, ReplaysTheOutputThatTheVerdictIsAbout) {
   EXPECT_EQ(shell(folder, "$attest check " + kernel("off", "1.0003") + few + "off").status, 1);
   const std::string found = summary_of(folder, "off")["kernels"][0]["properties"][0]["findings"][0]["case"];
   const std::string violated = shell(folder, "$attest replay off/" + found).output;
-  const std::size_t own = violated.find("\noutput in f16, utilisation 0."), wide = violated.find("\noutput in f32, ");
+  const std::size_t own = violated.find("\noutput in f16, utilisation 0:"), wide = violated.find("\noutput in f32, ");
   EXPECT_NE(violated.find(", of the output in f32\n"), std::string::npos) << violated;
   EXPECT_LT(own, wide) << violated;
   EXPECT_NE(wide, std::string::npos) << violated;
