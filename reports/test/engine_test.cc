@@ -40,7 +40,9 @@ Ran run_in(const std::filesystem::path& path, const Plan& plan, const Road& road
   Ran ran{};
   {
     JournalWriter writer(folder.journal());
-    if (!resume) writer.append(RunRecord{.seed = plan.seed, .case_files = {}});
+    RunRecord run{.seed = plan.seed, .case_files = {}};
+    for (const CapturedCase& captured : plan.captured) run.case_files.push_back(captured.file);
+    if (!resume) writer.append(run);
     Engine engine(plan, road, folder, writer, earlier, ran.observer);
     ran.ending = engine.run();
   }
@@ -110,8 +112,8 @@ TEST(Engine, GivesUpAKernelThatNeverAnswers) {
   EXPECT_EQ(given_up, 2);
 }
 
-/// Everything holds, but that fake:a is violated at every k below `last`: in the given way where `which` says so, and by
-/// a wrong number elsewhere.
+/// Everything holds, but that fake:a is violated at every k below `last`: in the given way where `which` says so, and
+/// by a wrong number elsewhere.
 Road failing_road(Violation violation, std::int64_t last, std::function<bool(std::int64_t)> which) {
   Road road = fake::road();
   road.check = [=](const Property&, Kernel& kernel, const Case& c) {
