@@ -29,7 +29,7 @@ class Shrinker {
 
   Case shrunk() {
     aim();
-    if (is_without_answer(violation_)) leap();
+    if (is_without_answer(violation_) || violation_ == Violation::not_finite) leap();
     for (bool changed = true; changed && budget_ > 0;) {
       changed = reduce_extents();
       changed |= simplify_form();
@@ -73,7 +73,7 @@ class Shrinker {
     take(s);
   }
 
-  /// A kernel that gives no answer mostly gives none to any case: the smallest one at once, or the smallest of its
+  /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of its
   /// form.
   void leap() {
     Selection first = everything(current_);

@@ -377,7 +377,8 @@ Preflight preflight(Kernel& kernel, const Case& c) {
     // Axes that are taken for others may not fit each other.
     if (reply.status == CallStatus::failed && c.operation == Operation::attention) {
       const std::string likeness = explained(kernel, c, kernel.manifest().arithmetic_for(c.dtype()));
-      if (!likeness.empty()) result.trouble += "; " + likeness;
+      // First, as what a kernel says may be long.
+      if (!likeness.empty()) result.trouble = fmt::format("{}; {}", likeness, result.trouble);
     }
     return result;
   }
