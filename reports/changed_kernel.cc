@@ -37,6 +37,7 @@ bool has(const Journal& earlier, const std::string& id) {
 /// "1a2b3c4d5e6f…": enough to tell two apart.
 std::string shortened(const std::set<std::string>& hashes) {
   std::vector<std::string> texts;
+  texts.reserve(hashes.size());
   for (const std::string& hash : hashes) texts.push_back(hash.size() > 12 ? hash.substr(0, 12) + "…" : hash);
   return fmt::format("{}", fmt::join(texts, " and "));
 }

@@ -455,7 +455,8 @@ bool GuardedMemory::take_fault(const void* address, Access access) noexcept {
   if (!place || place->side == FaultPlace::Side::within || place->bytes > most_faults * page) return false;
   const std::size_t number = faults_.fetch_add(1);
   if (number >= most_faults) return false;
-  auto* const from = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) / page * page);
+  auto* const at = static_cast<std::byte*>(const_cast<void*>(address));  // of our own pages
+  std::byte* const from = at - reinterpret_cast<std::uintptr_t>(address) % page;
   if (::mprotect(from, page, PROT_READ | PROT_WRITE) != 0) return false;
   // As guards are: what is read here and used shows in the result too.
   std::memset(from, std::to_integer<int>(poison), page);

@@ -54,7 +54,7 @@ std::optional<fs::path> on_path(const std::string& program) {
   std::string_view folders = path != nullptr ? path : "/bin:/usr/bin";
   while (true) {
     const std::size_t end = std::min(folders.find(':'), folders.size());
-    const fs::path file = fs::path(end == 0 ? "." : folders.substr(0, end)) / program;
+    fs::path file = fs::path(end == 0 ? "." : folders.substr(0, end)) / program;
     if (is_regular(file) && ::access(file.c_str(), X_OK) == 0) return file;
     if (end == folders.size()) return std::nullopt;
     folders.remove_prefix(end + 1);
