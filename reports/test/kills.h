@@ -97,7 +97,7 @@ inline Kills kill_checks(int moments, const std::string& check, std::mt19937_64&
     } else {
       ++kills.before_the_journal;
     }
-    const bool there = std::filesystem::exists(folder / "killed/run.jsonl");
+    const bool there = std::filesystem::exists(folder / "killed");
     const ShellResult resumed = shell(folder, check + " --out killed" + (there ? " --resume" : ""));
     EXPECT_EQ(resumed.status, 0) << kill << "\n" << resumed.output;
     const ShellResult same = shell(folder, "$attest merge killed -o k && cmp w k");
@@ -121,7 +121,7 @@ inline Kills kill_campaigns(int moments, const std::string& fuzz, double most_se
     const auto killed = std::filesystem::file_time_type::clock::now();
     const std::string before = whole_lines(folder / "killed/run.jsonl");
     EXPECT_TRUE(before.starts_with(whole_lines(folder / "before.jsonl"))) << kill;
-    const bool there = std::filesystem::exists(folder / "killed/run.jsonl");
+    const bool there = std::filesystem::exists(folder / "killed");
     std::int64_t runs = 0;
     if (before.empty()) {
       ++kills.before_the_journal;
