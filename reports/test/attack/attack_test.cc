@@ -149,7 +149,7 @@ TEST(Attack, NoChangedJournalHasOtherFigures) {
                 .status,
             1);
   ASSERT_EQ(shell(folder, "$attest prove --property 'causal.*' --out prove").status, 0);
-  ASSERT_EQ(shell(folder, "$attest merge check -o merged").status, 0);
+  ASSERT_EQ(shell(folder, "$attest merge ./check -o merged").status, 0);
   std::vector<std::string> journals;
   for (const char* file : {"check/run.jsonl", "fuzz/run.jsonl", "prove/run.jsonl", "merged"})
     journals.push_back(read_file(folder / file));
