@@ -61,6 +61,9 @@ std::int64_t repetitions(Violation violation) {
 /// long they may take in all: a process may take seconds to start.
 constexpr std::size_t history_kept = 1024;
 constexpr int fresh_starts = 2000;
+/// Of a kernel that shows as many findings of a kind without having been asked anything before, the others are taken to
+/// be like them: of one that is always wrong each would cost the start of a process.
+constexpr int enough_afresh = 8;
 constexpr std::chrono::seconds fresh_time{60};
 
 /// What costs a kernel its process.
@@ -135,6 +138,8 @@ class Engine::Job {
     Kernel* kernel = nullptr;
     std::deque<std::pair<const Cell*, std::int64_t>> asked;  ///< the last cases that it was given, the newest last
     std::optional<FreshKernels> fresh;                       ///< made at its first finding
+    /// Findings, by their kind, that a kernel started afresh showed as well, all so far.
+    std::map<Violation, int> shown_afresh{};
   };
 
   Kernel& kernel(std::size_t index) {
@@ -252,7 +257,12 @@ class Engine::Job {
     const std::int64_t times = repetitions(violation);
     const std::int64_t again = violated_again(check(c), kernel, times);
     std::optional<bool> afresh;
-    if (again == times && !is_death(record.verdict)) afresh = fresh.violates(check(c), {});
+    int& shown = kernels_[index].shown_afresh[violation];
+    if (again == times && !is_death(record.verdict) && shown < enough_afresh) {
+      afresh = fresh.violates(check(c), {});
+      // One that a kernel started afresh does not show has all that follow asked.
+      if (afresh) shown = *afresh ? shown + 1 : std::numeric_limits<int>::min() / 2;
+    }
     // Only what comes back is shrunk: a kernel that keeps something would be led astray, and kept from what it takes.
     if (again != times || afresh == false) {
       record.repetition = {.again = again, .of = times};
