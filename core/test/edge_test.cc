@@ -194,9 +194,9 @@ TEST(Edge, StillSeesWhatIsWritten) {
     Case c = attention_case(DType::f32);
     set_edge(c, edge);
     const auto kernel = function_kernel("test:it", manifest_for(DType::f32),
-                                        [at = at](const attest_problem& p, attest_result& r, auto&) {
+                                        [where = at](const attest_problem& p, attest_result& r, auto&) {
                                           write_out(r);
-                                          static_cast<float*>(p.k.data)[at] = 3.0F;
+                                          static_cast<float*>(p.k.data)[where] = 3.0F;
                                           return ATTEST_OK;
                                         });
     const Reply reply = kernel->run(c);
