@@ -42,15 +42,23 @@ constexpr LongCase long_cases[] = {
      .mask = MaskKind::middle_block,
      .boolean_mask = true,
      .scores = ScoreKind::duplicate_keys},
-    {.sizes = {1, 1, 1, 1, 300, 256, 256}}};
+    {.sizes = {1, 1, 1, 1, 300, 256, 256}},
+    // Of a model's sizes with few keys and many columns, as test-suites have them: no dozen keys average their errors
+    // away, so these need more of a tolerance than the others, and a tolerance to copy must have seen some.
+    {.sizes = {1, 2, 2, 64, 16, 64, 64}},
+    {.sizes = {1, 2, 2, 64, 16, 128, 128}},
+    {.sizes = {1, 2, 1, 128, 16, 128, 128}},
+    {.sizes = {1, 1, 1, 64, 64, 128, 128}}};
 
 /// They follow each other, so that each of n shards has its share of them. A kernel that fails everywhere has failed
 /// before them, in cases that cost nothing.
 constexpr std::int64_t first_long = 16;
 
+constexpr std::int64_t fewest_marked = 300;
+
 /// Four keys whose values are so large that what becomes of them shows within any bound, though they weigh no more than
-/// others: the last one, one of the second 256, one behind the first 600, and one anywhere. Each in a column of its own,
-/// so that no two cancel.
+/// others: the last one, one of the second 256, one behind the first 600, and one anywhere. Each in a column of its
+/// own, so that no two cancel.
 void mark_keys(Recipe& r, Stream& stream) {
   constexpr std::int64_t tile = 256, many = 600;
   const std::int64_t last = r.keys - 1;
@@ -78,7 +86,8 @@ DrawnAttention& DrawnAttention::long_among_the_first() {
   r.scores = one.scores, r.scale = one.scale;
   r.mask = one.mask, r.boolean_mask = one.boolean_mask, r.causal = one.causal;
   Stream stream(r.seed ^ 0x1096ca5e);
-  mark_keys(r, stream);
+  // The others are ordinary, and stay so.
+  if (r.keys >= fewest_marked) mark_keys(r, stream);
   recipe_ = r;
   return *this;
 }
