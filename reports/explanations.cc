@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "attest/case.h"
@@ -182,7 +183,10 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   const auto is_there = [wrong = agreed](const Explanation& one) { return one.stage && fits(*one.stage, *wrong); };
   bool somewhere = !found.empty() && found.front().one_place;
   if (agreed && somewhere) {
-    std::ranges::stable_partition(found, is_there);
+    std::vector<Explanation> first, others;
+    for (Explanation& one : found) (is_there(one) ? first : others).push_back(std::move(one));
+    std::ranges::move(others, std::back_inserter(first));
+    found = std::move(first);
     somewhere = is_there(found.front());
   }
   const std::size_t count = findings.beyond.size();

@@ -205,7 +205,7 @@ TEST(Campaign, ends_when_it_is_told_to_and_blames_nobody) {
   road.check = [](const Property&, Kernel& kernel, const Case& c) {
     const bool failed = kernel.run(c).status != CallStatus::ok;
     return Verdict{.outcome = failed && kernel.id() == "stopping" ? Outcome::violated : Outcome::held,
-                   .violation = Violation::failed};
+                   .violation = Violation::bound};
   };
   road.shrink = [](const Property&, Kernel&, const Case& c, int) { return c; };
   Recorded recorded;

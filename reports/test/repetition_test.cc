@@ -10,6 +10,7 @@
 
 #include "attest/errors.h"
 #include "attest/files.h"
+#include "attest/journal_lines.h"
 #include "engine.h"
 #include "fakes.h"
 
@@ -186,13 +187,13 @@ TEST(Repetition, IsReadAsItIsWritten) {
   finding.verdict.violation = Violation::bound;
   finding.repetition = Repetition{.again = 3, .of = 8, .before = {"cases/b.safetensors", "cases/c.safetensors"}};
   const std::string line = to_line(RunRecord{}) + to_line(finding);
-  const Journal journal = parse_journal(line, "here");
+  const Journal journal = parse_journal(stamped(line), "here");
   ASSERT_EQ(journal.findings.size(), 1U);
   EXPECT_EQ(journal.findings.front().repetition, finding.repetition);
   const auto refused = [&](const std::string& what, const std::string& by) {
     std::string wrong = line;
     wrong.replace(wrong.find(what), what.size(), by);
-    EXPECT_THROW((void)parse_journal(wrong, "here"), UsageError) << by;
+    EXPECT_THROW((void)parse_journal(stamped(wrong), "here"), UsageError) << by;
   };
   refused("cases/b", "../b");
   refused("cases/b", "cases/../../b");

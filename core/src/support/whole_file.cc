@@ -47,6 +47,7 @@ int open_again(int folder, const char* name, int flags, mode_t mode) {
 }
 
 std::string reason_of(int error) {
+  if (error == EMFILE) return "too many open files (EMFILE); raise the limit with ulimit -n, or run fewer --jobs";
   return std::generic_category().message(error);
 }
 
