@@ -183,9 +183,9 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   const auto is_there = [wrong = agreed](const Explanation& one) { return one.stage && fits(*one.stage, *wrong); };
   bool somewhere = !found.empty() && found.front().one_place;
   if (agreed && somewhere) {
-    std::vector<Explanation> first, others;
-    for (Explanation& one : found) (is_there(one) ? first : others).push_back(std::move(one));
-    std::ranges::move(others, std::back_inserter(first));
+    std::vector<Explanation> first, elsewhere;
+    for (Explanation& one : found) (is_there(one) ? first : elsewhere).push_back(std::move(one));
+    std::ranges::move(elsewhere, std::back_inserter(first));
     found = std::move(first);
     somewhere = is_there(found.front());
   }
