@@ -73,8 +73,8 @@ class Shrinker {
     take(s);
   }
 
-  /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of its
-  /// form.
+  /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of
+  /// its form.
   void leap() {
     Selection first = everything(current_);
     for (const auto part : {&Selection::batch, &Selection::queries, &Selection::keys, &Selection::dk, &Selection::dv,
