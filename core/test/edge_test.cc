@@ -227,6 +227,7 @@ TEST(Edge, LeavesNothingBehindForTheNextCall) {
 TEST(Edge, CatchesAThreadOfTheKernelAndKernelsSideBySide) {
   std::vector<std::jthread> jobs;
   std::array<std::string, 4> messages;
+  jobs.reserve(messages.size());
   for (std::size_t job = 0; job < messages.size(); ++job) {
     jobs.emplace_back([&, job] {
       Case c = attention_case(DType::f32);
