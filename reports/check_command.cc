@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -209,12 +210,14 @@ void write_notes(const Plan& plan, LastRecords& last) {
   }
 }
 
-/// An interrupt leaves them out. `journal` is canonical.
+/// An interrupt leaves them out, and so does a lack of memory. `journal` is canonical.
 void explain_findings(const Plan& plan, const Journal& journal, const RunFolder& folder, LastRecords& last) {
   try {
     for (const KernelExplanation& one : explanations_of(journal, folder, plan.kernels)) last.append(record_of(one));
   } catch (const Abandoned&) {
     return;  // what is explained so far stands
+  } catch (const std::bad_alloc&) {
+    return;
   }
 }
 
