@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <new>
 #include <set>
 #include <thread>
 
