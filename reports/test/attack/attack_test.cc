@@ -40,7 +40,7 @@ void say(const char* what, const Kills& kills) {
               kills.within, kills.after_the_end);
 }
 
-TEST(Attack, AKilledCheckGoesOnToTheSameJournal) {
+TEST(ATTEST_ATTACK_SUITE, AKilledCheckGoesOnToTheSameJournal) {
   Dice dice("check");
   say("check", kill_checks(part_of(500),
                            "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
@@ -48,7 +48,7 @@ TEST(Attack, AKilledCheckGoesOnToTheSameJournal) {
                            dice.engine()));
 }
 
-TEST(Attack, AKilledCheckOfALibraryLeavesNothingRunning) {
+TEST(ATTEST_ATTACK_SUITE, AKilledCheckOfALibraryLeavesNothingRunning) {
   Dice dice("library");
   say("check of a library",
       kill_checks(part_of(120),
@@ -57,13 +57,13 @@ TEST(Attack, AKilledCheckOfALibraryLeavesNothingRunning) {
                   dice.engine()));
 }
 
-TEST(Attack, AKilledCampaignLosesTheLastSecondsAtMost) {
+TEST(ATTEST_ATTACK_SUITE, AKilledCampaignLosesTheLastSecondsAtMost) {
   Dice dice("fuzz");
   say("fuzz", kill_campaigns(part_of(120), "$attest fuzz --kernel builtin:flash --dtype f32 --jobs 1 --quiet", 4.0,
                              /*slack=*/20.0, dice.engine()));
 }
 
-TEST(Attack, AKilledMergeLeavesNoHalfFile) {
+TEST(ATTEST_ATTACK_SUITE, AKilledMergeLeavesNoHalfFile) {
   Dice dice("merge");
   say("merge", kill_merges(part_of(180),
                            "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
@@ -71,7 +71,7 @@ TEST(Attack, AKilledMergeLeavesNoHalfFile) {
                            dice.engine()));
 }
 
-TEST(Attack, AKilledReportLeavesTheOldPageOrTheNew) {
+TEST(ATTEST_ATTACK_SUITE, AKilledReportLeavesTheOldPageOrTheNew) {
   Dice dice("report");
   const fake::Folder folder;
   EXPECT_EQ(shell(folder, check_few + "--out run").status, 1);
@@ -141,7 +141,7 @@ std::string shown(const std::string& bytes, const std::string& before) {
   return fmt::format("at {}: {}\nfor {}", place, bytes.substr(from, 200), before.substr(from, 200));
 }
 
-TEST(Attack, NoChangedJournalHasOtherFigures) {
+TEST(ATTEST_ATTACK_SUITE, NoChangedJournalHasOtherFigures) {
   Dice dice("journal");
   const fake::Folder folder;
   ASSERT_EQ(shell(folder, check_few + "--out check").status, 1);
@@ -168,7 +168,7 @@ TEST(Attack, NoChangedJournalHasOtherFigures) {
   std::printf("%d of %d changed journals were read, none with other figures\n", taken, part_of(12000));
 }
 
-TEST(Attack, ChangedFilesAreRefusedInOneLineOrValid) {
+TEST(ATTEST_ATTACK_SUITE, ChangedFilesAreRefusedInOneLineOrValid) {
   Dice dice("files");
   const fs::path corpus = ATTEST_SOURCE_DIR "/fuzz/corpus";
   const std::vector<std::pair<const char*, std::function<void(const std::string&)>>> readers{
@@ -192,7 +192,7 @@ TEST(Attack, ChangedFilesAreRefusedInOneLineOrValid) {
 
 // ---- hostile kernels ----
 
-TEST(Attack, NoLibraryEndsTheRunOrOutlivesIt) {
+TEST(ATTEST_ATTACK_SUITE, NoLibraryEndsTheRunOrOutlivesIt) {
   Dice dice("libraries");
   int refused = 0, violated = 0, other = 0;
   for (int i = 0; i < part_of(150); ++i) {
@@ -235,7 +235,7 @@ TEST(Attack, NoLibraryEndsTheRunOrOutlivesIt) {
 
 // ---- foreign folders ----
 
-TEST(Attack, AForeignFolderReachesNothingOutside) {
+TEST(ATTEST_ATTACK_SUITE, AForeignFolderReachesNothingOutside) {
   Dice dice("folders");
   const fake::Folder first;
   ASSERT_EQ(shell(first, check_few + "--out run").status, 1);
