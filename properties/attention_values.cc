@@ -90,6 +90,7 @@ Verdict conditional_probability(Kernel& kernel, const Case& c) {
 /// 1e9 cases.
 constexpr int samples = 8192;
 constexpr double false_alarm = 1e-18;
+constexpr double smallest = std::numeric_limits<double>::denorm_min();
 
 // 000, 004: the mean of v_J for J drawn from alpha_i converges to o_i. Of one row i, alpha_i from the same kernel
 // through V = I. With a_j the weights as read, e1 = sum_j B_j |v_j| and e2 = sum_j B_j for their bounds B_j: J is drawn
@@ -127,13 +128,16 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
 
   const std::vector<double> v = values_of(c, b, kv_head(c, h), 0, N);
   std::vector<double> mean(static_cast<std::size_t>(dv), 0.0), apart(mean);
+  std::vector<int> drawn(static_cast<std::size_t>(N), 0);
   Stream stream(seed_argument(c, "draws"));
   for (int n = 0; n < samples; ++n) {
     const auto at = std::ranges::upper_bound(upto, stream.unit() * total);
-    const std::int64_t j = std::min<std::int64_t>(at - upto.begin(), N - 1);
-    for (std::int64_t k = 0; k < dv; ++k)
-      mean[static_cast<std::size_t>(k)] += v[static_cast<std::size_t>(j * dv + k)] / samples;
+    ++drawn[static_cast<std::size_t>(std::min<std::int64_t>(at - upto.begin(), N - 1))];
   }
+  for (std::int64_t j = 0; j < N; ++j)
+    for (std::int64_t k = 0; k < dv; ++k)
+      mean[static_cast<std::size_t>(k)] +=
+          v[static_cast<std::size_t>(j * dv + k)] * (static_cast<double>(drawn[static_cast<std::size_t>(j)]) / samples);
   const double width = std::sqrt(std::log(2 * static_cast<double>(dv) / false_alarm) / (2 * samples));
   for (std::int64_t k = 0; k < dv; ++k) {
     double low = infinity, high = -infinity, weighted = 0;
@@ -143,9 +147,10 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
       weighted += allowed[static_cast<std::size_t>(j)] * std::fabs(x);
     }
     const double most = std::max(std::fabs(low), std::fabs(high));
-    // 2^-38: the rounding of `samples` sums, and of the cumulative weights.
-    apart[static_cast<std::size_t>(k)] =
-        (high - low) * width + (weighted + error * most) / (1 - error) + most * 0x1p-38;
+    // 2^-38: the rounding of the cumulative weights and of N sums; and half of the smallest number for each product
+    // and for each step of this formula that underflows.
+    apart[static_cast<std::size_t>(k)] = (high - low) * width + (weighted + error * most) / (1 - error) +
+                                         most * 0x1p-38 + static_cast<double>(2 * N + 8) * smallest;
   }
   return agree({Numbers(row.shape(), mean).loosened(apart), Numbers(row)});
 }

@@ -169,6 +169,43 @@ TEST(AttentionLaws, scalings_are_about_bits_where_the_kernel_claims_to_repeat_it
   EXPECT_EQ(tried("attention.query-key-exchange", queries, DType::f32, 30).violated, 0);
 }
 
+/// One query, two keys of score 0, values of one column and a bias: what underflows is in the numbers given.
+Case tiny_case(std::vector<double> bias, std::vector<double> values) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1});
+  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1});
+  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::move(values));
+  c[Slot::mask] = Tensor(DType::f64, {1, 1, 1, 2}, std::move(bias));
+  c.scale = 1;
+  return c;
+}
+
+/// Weights that lie at the end of MPFR's numbers, and below them: e^-744261117.9 is about 2^-(2^30).
+TEST(AttentionLaws, what_underflows_in_a_wide_scalar_is_no_violation) {
+  const Property& scaling = property_named("attention.value-scaling");
+  for (const std::string_view id : {"core:arb", "core:mpfi", "core:mpfr", "core:cpp_bin_float_50"}) {
+    const auto kernel = registered(id);
+    for (const double bias : {-744261115.0, -744261117.0, -744261118.0, -744261120.0, -1073741824.0, -1.5e308})
+      for (int k = 0; k < 9; ++k) {
+        Case c = tiny_case({0, bias}, {0, 1});
+        c.metadata["arguments"] = "k=" + std::to_string(k);
+        const Verdict verdict = check_case(scaling, *kernel, c);
+        EXPECT_NE(verdict.outcome, Outcome::violated) << id << ' ' << bias << ' ' << k << ": " << verdict.reason;
+      }
+  }
+}
+
+TEST(AttentionLaws, a_mean_of_values_below_the_normal_numbers_is_theirs) {
+  const Property& sampling = property_named("attention.expectation-sampling");
+  for (const std::string_view id : {"core:mpfr", "core:cpp_bin_float_50", "core:mpfi"})
+    for (const double value : {4.9406564584124654e-324, -2e-323, 1e-320}) {
+      Case c = tiny_case({0, 0}, {value, value});
+      c[Slot::mask] = {};
+      const Verdict verdict = check_case(sampling, *registered(id), c);
+      EXPECT_EQ(verdict.outcome, Outcome::held) << id << ' ' << value << ": " << verdict.reason;
+    }
+}
+
 TEST(AttentionLaws, a_hull_is_judged_where_scores_are_not_known) {
   // Two scores that a half cannot tell: any convex combination is right, and nothing outside is.
   Case c;

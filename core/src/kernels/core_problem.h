@@ -214,11 +214,14 @@ inline WideInterval wide_interval(const Interval& x) {
   mpfi_get_right(ends.upper.backend().data(), x.backend().data());
   return ends;
 }
-/// Of more digits than Wide's: rounded outward.
+/// Of more digits and exponents than Wide's: rounded outward. FLINT writes exponents that are out of MPFR's range,
+/// where MPFR's own functions may do anything.
 inline WideInterval wide_interval(const Arb& x) {
   WideInterval ends{std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   if (x.is_undefined()) return ends;
   arb_get_interval_mpfr(ends.lower.backend().data(), ends.upper.backend().data(), x.ball());
+  mpfr_check_range(ends.lower.backend().data(), 0, MPFR_RNDD);
+  mpfr_check_range(ends.upper.backend().data(), 0, MPFR_RNDU);
   return ends;
 }
 template <unsigned digits>
