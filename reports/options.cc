@@ -139,7 +139,8 @@ Options parse_options(int argc, const char* const* argv) {
     if (!sub->parsed()) continue;
     if (options.command != Command::none) {
       throw UsageError(
-          fmt::format("attest runs one command, not {} and {}", row_of(options.command).name, command->name));
+          fmt::format("attest runs one command, not {} and {}; a folder or file of that name is written ./{}",
+                      row_of(options.command).name, command->name, command->name));
     }
     options.command = command->command;
     if (options.command == Command::bench) {
