@@ -32,10 +32,11 @@ void write_kernel(const Folder& folder, const std::string& wrong) {
 bool has_numpy(const Folder& folder) {
   return shell(folder, "/usr/bin/python3 -c 'import numpy'").status == 0;
 }
-ShellResult check(const Folder& folder) {
+ShellResult check(const Folder& folder, int cases) {
   return shell(folder,
-               "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --property attention.oracle --cases 12 --jobs 1 "
-               "--out run");
+               "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --property attention.oracle --jobs 1 --out run "
+               "--cases " +
+                   std::to_string(cases));
 }
 void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in " << text;
@@ -45,7 +46,7 @@ TEST(RepetitionProgram, MakesTheCallsAgainThatAStateTakes) {
   const Folder folder;
   if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
   write_kernel(folder, "calls % 3 == 0");
-  const ShellResult checked = check(folder);
+  const ShellResult checked = check(folder, 12);
   EXPECT_EQ(checked.status, 1) << checked.output;
   expect_has(checked.output, "not repeatable by itself: a kernel started afresh violates it after 2 other calls");
   EXPECT_EQ(checked.output.find("explained"), std::string::npos) << checked.output;
@@ -72,7 +73,8 @@ TEST(RepetitionProgram, SaysHowOftenWhatComesAndGoesComes) {
   const Folder folder;
   if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
   write_kernel(folder, "os.urandom(1)[0] < 80");
-  const ShellResult checked = check(folder);
+  // A third of them is judged, and three in ten of these are wrong: that all are right is less likely than 1e-9.
+  const ShellResult checked = check(folder, 180);
   EXPECT_EQ(checked.status, 1) << checked.output;
   const Journal journal = read_journal(folder / "run");
   ASSERT_FALSE(journal.findings.empty());
