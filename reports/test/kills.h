@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <ostream>
 #include <random>
@@ -55,6 +56,8 @@ inline std::ostream& operator<<(std::ostream& stream, const Kill& kill) {
 inline void kill_after(const fake::Folder& folder, const std::string& command, const Kill& kill,
                        const std::string& journal) {
   const LeftRunning left;
+  // Under nohup it would be ignored, by whatever is started here as well.
+  std::signal(SIGHUP, SIG_DFL);
   shell(folder,
         fmt::format("{} {} > output 2>&1 & pid=$!; sleep {:.4f}; cp {} before.jsonl 2>/dev/null; kill -{} $pid; "
                     "wait $pid",
