@@ -308,6 +308,25 @@ TEST(BoundCorrections, C30_ABiasOverTheScaleErrsAsTheScaleDoes) {
   expect_as_written(c, a);
 }
 
+TEST(BoundCorrections, C32_AWeightBelowEveryDoubleThatIsNormalIsLostAsAWhole) {
+  // e^-708 and e^-744: numbers of f64, and 0 in bf16. What is computed in double of such a weight is 0 itself.
+  for (const double score : {-699.0, -701.0, -708.0, -730.0, -744.0}) {
+    Arithmetic a = plain(DType::f64);
+    a.weights = DType::bf16;
+    for (const bool in_denominator : {false, true}) {
+      a.weights_in_denominator = in_denominator;
+      const Case c = row_of(DType::f64, {1}, {{score}, {0}}, {1, 0});
+      EXPECT_EQ(judged(c, 0.0, a).outcome, Outcome::held) << score << ": " << judged(c, 0.0, a).reason;
+      const double allowed = attention_bounds(c, a).elements.at(0).allowed;
+      EXPECT_GE(allowed, std::exp(score)) << score;
+      EXPECT_LE(allowed, std::max(0x1p-1007, 4 * std::exp(score))) << score;
+    }
+    // A weight that is stored as it is has no such excuse.
+    EXPECT_EQ(judged(row_of(DType::f64, {1}, {{-600.0}, {0}}, {1, 0}), 0.0, plain(DType::f64)).outcome,
+              Outcome::violated);
+  }
+}
+
 TEST(BoundCorrections, C7_AMergeRoundsTheFoldedMaximumOnceMore) {
   // That rounding hides behind the one of the scaled product, which a folding kernel is allowed and does not make: what
   // is shown are the terms.
