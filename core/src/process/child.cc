@@ -150,7 +150,10 @@ Pair make_socket_pair() {
 }
 
 Descriptor make_memory_file(const char* name) {
-  return moved_up(::memfd_create(name, MFD_CLOEXEC), "memfd_create");
+  Descriptor file = moved_up(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create");
+  // Whoever else has the file and cuts it off must not take us with it.
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) refuse(errno, "sealing shared memory");
+  return file;
 }
 
 Log::Log(const std::filesystem::path& folder, std::string_view kernel) {

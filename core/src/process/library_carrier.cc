@@ -217,8 +217,6 @@ Starter library_starter(std::filesystem::path library, const KernelOptions& opti
           memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
     Pair control = make_socket_pair();
     Descriptor memory_file = make_memory_file("attest-tensors");
-    // A kernel that cuts the file off must not take us with it.
-    ::fcntl(memory_file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
     Launch launch;
     // It limits itself: what this program holds before it loads the library is no concern of the kernel.
     launch.argv = {program.string(), "worker", library.string(), std::to_string(memory)};

@@ -237,7 +237,8 @@ TEST(Isolation, NamesAFastMathLink) {
 TEST(Isolation, SurvivesWhatAKernelDoesToItsProcess) {
   expect_second("closes_connection", CallStatus::died, HasSubstr("closes descriptors that are not its own"));
   expect_second("writes_to_connection", CallStatus::malformed, HasSubstr("wrote to descriptor 3"));
-  for (const char* name : {"writes_to_memory_file", "changes_directory", "takes_descriptors", "forks"}) {
+  for (const char* name :
+       {"writes_to_memory_file", "cuts_memory_file", "changes_directory", "takes_descriptors", "forks"}) {
     expect_no_finding(name);
   }
   KernelOptions options;

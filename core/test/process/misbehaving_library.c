@@ -254,6 +254,8 @@ int misbehave_further(int call, const attest_problem* p, attest_result* r, char*
       return write(3, "hello", 5) == 5 ? 0 : 7;
     case WRITES_TO_MEMORY_FILE:
       return write(4, "hello", 5) == 5 ? 0 : 7;
+    case CUTS_MEMORY_FILE:
+      return ftruncate(4, 0) != 0 ? 0 : 7;
     case CHANGES_DIRECTORY:
       return chdir("/") == 0 ? 0 : 7;
     case TAKES_DESCRIPTORS:
