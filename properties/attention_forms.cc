@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "agree.h"
@@ -14,6 +15,7 @@
 #include "compared.h"
 #include "generators/draw.h"
 #include "generators/stream.h"
+#include "multihead_cases.h"
 #include "property.h"
 
 namespace attest {
@@ -30,11 +32,6 @@ Verdict single_query(Kernel& kernel, const Case& c) {
 
 enum class Entries { normal, signs, uniform };
 
-/// E x^4 of an entry x with mean 0 and variance 1: a sum of four uniforms, ±1, uniform.
-double fourth_moment(Entries entries) {
-  return entries == Entries::normal ? 3 - 1.2 / 4 : entries == Entries::signs ? 1 : 1.8;
-}
-
 double entry(Entries entries, Stream& stream) {
   switch (entries) {
     case Entries::normal:
@@ -47,40 +44,59 @@ double entry(Entries entries, Stream& stream) {
   return stream.uniform(-1.0, 1.0) * 0x1.bb67ae8584caap+0;  // sqrt(3)
 }
 
-/// Pairs q, k of attention.score-variance, and groups whose means' median is taken: 8 ln(1/p) for a false alarm of
-/// probability p = 1e-16 on one case, below 1e-9 in a run of up to 1e7 cases.
-constexpr int pairs = 8192;
-constexpr int groups = 296;
+/// Are there an odd number of bits that both have?
+bool odd_overlap(std::uint64_t a, std::uint64_t b) {
+  return std::popcount(a & b) % 2 == 1;
+}
 
-// 003: q, k with independent entries of mean 0 and variance 1: Var(q·k) = dk, Var(q·k/sqrt(dk)) = 1. A score is read
-// as the log-sum-exp over its one key. x = (q·k)^2 has mean dk and variance 2 dk^2 + (m^2 - 3) dk, m the fourth moment
-// of an entry; the median of the means of `groups` = 8 ln(1/p) groups of x is within 2 sqrt(Var x / size of a group) of
-// the mean but for a probability p (Lugosi and Mendelson 2019, theorem 2: x needs no further moments).
+// 003: q, k with independent entries of mean 0 and variance 1: Var(q·k) = dk, Var(q·k/sqrt(dk)) = 1. The distribution
+// of signs that is tried is not drawn but written out: with runs = 2^m > dk, the sign of q_x k_x in run n is that of
+// the character (-1)^(n & (x + 1)), and the dk columns of these are orthogonal to each other and to 1 (Sylvester's
+// Hadamard matrix; a two-level design of strength 2). So over the runs q·k has mean 0, and variance sum_x (q_x k_x)^2
+// exactly: dk for entries of ±1; for drawn sizes |q_x|, |k_x| that sum, whose mean is dk. A score is read as the
+// log-sum-exp over its one key.
 Verdict score_variance(Kernel& kernel, const Case& c) {
   if (!is_core(kernel)) return {.outcome = Outcome::skipped, .reason = "is about the core, not about other kernels"};
   const std::int64_t dk = c.q().shape()[3];
   const auto kind = static_cast<Entries>(argument(c, "entries", 3));
-  Case sampled;
-  sampled.scale = c.scale;
-  sampled[Slot::q] = sampled[Slot::k] = Tensor(c.dtype(), {pairs, 1, 1, dk});
-  sampled[Slot::v] = Tensor(c.dtype(), {pairs, 1, 1, 1});
+  const auto runs = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(dk) + 1));
+  Case design;
+  design.scale = c.scale;
+  design[Slot::q] = design[Slot::k] = Tensor(c.dtype(), {runs, 1, 1, dk});
+  design[Slot::v] = Tensor(c.dtype(), {runs, 1, 1, 1});
   Stream stream(seed_argument(c, "pairs"));
-  for (std::int64_t e = 0; e < sampled.q().elements(); ++e) {
-    sampled[Slot::q].set(e, entry(kind, stream));
-    sampled[Slot::k].set(e, entry(kind, stream));
+  double variance = 0, size = 0;
+  for (std::int64_t x = 0; x < dk; ++x) {
+    const double q = entry(kind, stream), k = entry(kind, stream);
+    for (std::int64_t n = 0; n < runs; ++n) {
+      const double sign = odd_overlap(static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(x + 1)) ? -1.0 : 1.0;
+      const double flip = stream.either(1.0);
+      design[Slot::q].set(n * dk + x, flip * q);
+      design[Slot::k].set(n * dk + x, flip * sign * k);
+    }
+    // As the dtype holds them.
+    const double product = design.q()[x] * design.k()[x];
+    variance += product * product, size += std::fabs(product);
   }
-  const Reply reply = answer(kernel, sampled, c.dtype(), /*want_lse=*/true);
-  constexpr int size = pairs / groups;
-  std::vector<double> means(groups, 0.0);
-  for (int n = 0; n < groups * size; ++n)
-    means[static_cast<std::size_t>(n / size)] += reply.lse[n] * reply.lse[n] / size;
-  std::ranges::nth_element(means, means.begin() + groups / 2);
-  const double width = static_cast<double>(dk), tau = c.scale * c.scale, m = fourth_moment(kind);
-  const double spread = 2 * std::sqrt((2 * width * width + (m * m - 3) * width) / size);
-  // 2^-5: entries and scores rounded to formats of 8 bits at least.
-  const Shape one{1};
-  const double found[] = {means[groups / 2]}, expected[] = {tau * width};
-  return agree({Numbers(one, found), Numbers(one, expected).loosened(tau * (spread + width * 0x1p-5))});
+  const Reply reply = answer(kernel, design, c.dtype(), /*want_lse=*/true);
+  // dk products and their sum, the scale and its product, exp and log around a single key, and the output: at most
+  // dk + 8 roundings of a score, each of what it is a part of.
+  const double unit = std::ldexp(1.0, -format_of(c.dtype()).precision);
+  const double error = static_cast<double>(dk + 8) * unit * c.scale * size * (1 + 0x1p-4);
+  double mean = 0, square = 0, apart = 0;
+  const double part = 1 / static_cast<double>(runs);
+  for (std::int64_t n = 0; n < runs; ++n) {
+    const double score = reply.lse[n];
+    mean += score * part, square += score * score * part;
+    apart += (2 * std::fabs(score) + error) * error * part;
+  }
+  const double rounding = 0x1p-45 * static_cast<double>(dk + runs);
+  const Shape two{2};
+  const double found[] = {mean, square}, expected[] = {0.0, c.scale * c.scale * variance};
+  return agree(
+      {Numbers(two, found), Numbers(two, expected)
+                                .loosened(std::vector<double>{error + rounding * error + rounding * c.scale * size,
+                                                              apart + rounding * (square + expected[1])})});
 }
 
 /// Attention over no keys: refused, or what the policy says of a row that sees none.
@@ -145,11 +161,11 @@ const Property forms[] = {
      .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
      .check = single_query},
     {.name = "attention.score-variance",
-     .statement = "q,k with independent entries of mean 0 and variance 1 (normal, ±1, uniform): Var(q·k) = dk, "
-                  "Var(q·k/√dk) = 1",
+     .statement = "q,k with independent entries of mean 0 and variance 1: Var(q·k) = dk, Var(q·k/√dk) = 1; over an "
+                  "orthogonal design of signs exactly so for entries of ±1, and Σ_x(q_x k_x)² for drawn sizes",
      .source = "003",
      .needs = "the core",
-     .floating_point = "statistical",
+     .floating_point = "bound",
      .hypotheses = narrow,
      .given = [](Draw& draw) -> Case {
        return draw.attention().unmasked().where([](Recipe& r) {
@@ -159,6 +175,20 @@ const Property forms[] = {
        });
      },
      .check = score_variance},
+};
+
+const Property heads[] = {
+    {.name = "attention.multihead-single-query",
+     .statement = "row i of MMHAttn equals single-query attention of token i with 002's projections",
+     .source = "002",
+     .needs = "multihead",
+     .floating_point = "bitwise if batch-invariant",
+     .operation = Operation::multihead,
+     .hypotheses = alone,
+     .given = [](Draw& draw) -> Case {
+       return small_multihead(draw).unmasked().where([](Recipe& r) { r.self_attention = false; });
+     },
+     .check = single_query},
 };
 
 const Property lengths[] = {
@@ -177,6 +207,10 @@ const Property lengths[] = {
 
 std::span<const Property> attention_form_properties() {
   return forms;
+}
+
+std::span<const Property> multihead_form_properties() {
+  return heads;
 }
 
 std::span<const Property> attention_length_properties() {

@@ -306,22 +306,20 @@ Verdict constant_values(Kernel& kernel, const Case& c) {
 constexpr std::int32_t most_weights = 257;
 
 Case drawn_for_weights(Draw& draw) {
-  return draw.attention().unmasked().where([](Recipe& r) { r.keys = std::min(r.keys, most_weights); });
+  return draw.attention().where([](Recipe& r) { r.keys = std::min(r.keys, most_weights); });
 }
 
 constexpr std::array one_value{
     needed(hypotheses::constant_values, "the output lies between the values that have weights", is_one_value)};
-constexpr std::array all_weights{
-    spare(hypotheses::unmasked, "hidden keys have the weight 0 on both sides, and the others sum to 1")};
 
 const Property family[] = {
     {.name = "attention.expectation",
-     .statement = "o_i = E[v(q_i)] with P(v(q_i)=v_j) = α_ij: reading α from the same kernel through V = I, αV equals "
+     .statement = "masked or not, o_i = E[v(q_i)] with P(v(q_i)=v_j) = α_ij: reading α from the same kernel through V "
+                  "= I, αV equals "
                   "the output",
      .source = "000 003 004",
      .needs = "attention",
      .floating_point = "bound",
-     .hypotheses = all_weights,
      .given = drawn_for_weights,
      .check = expectation},
     {.name = "attention.expectation-sampling",
@@ -329,17 +327,14 @@ const Property family[] = {
      .source = "000 004",
      .needs = "attention",
      .floating_point = "statistical",
-     .hypotheses = all_weights,
-     .given = [](Draw& draw) -> Case {
-       return draw.attention().unmasked().where([](Recipe& r) { r.keys = std::min(r.keys, most_weights); });
-     },
+     .given = drawn_for_weights,
      .check = expectation_sampling},
     {.name = "attention.conditional-probability",
-     .statement = "each row of α is a probability distribution over the keys (004's P(i|j), conditioned on the row)",
+     .statement = "masked or not, each row of α is a probability distribution over the keys (004's P(i|j), conditioned "
+                  "on the row)",
      .source = "004",
      .needs = "attention",
      .floating_point = "bound",
-     .hypotheses = all_weights,
      .given = drawn_for_weights,
      .check = conditional_probability},
     {.name = "attention.convex-hull",

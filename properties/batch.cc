@@ -7,6 +7,7 @@
 #include "arguments.h"
 #include "arrange.h"
 #include "generators/draw.h"
+#include "multihead_cases.h"
 #include "property.h"
 
 namespace attest {
@@ -68,6 +69,29 @@ const Property family[] = {
      .wants = wants_a_mask,
      .hypotheses = forms,
      .given = [](Draw& draw) -> Case { return draw.attention().where(short_mask); },
+     .check = mask_forms},
+    {.name = "batch.multihead-independence",
+     .statement = "entry b of MMHAttn of a batch B×S×D depends on entry b only, and equals that entry run alone",
+     .source = "001 004",
+     .needs = "multihead",
+     .floating_point = "bitwise if batch-invariant",
+     .operation = Operation::multihead,
+     .hypotheses = entries,
+     .given = [](Draw& draw) -> Case {
+       return small_multihead(draw).where([](Recipe& r) { r.batch = 2 + static_cast<int>(r.seed % 2); });
+     },
+     .check = independence},
+    {.name = "batch.multihead-mask-forms",
+     .statement = "the 2-D, 3-D (b·h) and 4-D forms of a mask of MMHAttn that mean the same give the same",
+     .source = "000",
+     .needs = "multihead",
+     .floating_point = "bitwise in the core, bound for a kernel",
+     .operation = Operation::multihead,
+     .wants = wants_a_mask,
+     .hypotheses = forms,
+     .given = [](Draw& draw) -> Case {
+       return small_multihead(draw).where(short_mask).where([](Recipe& r) { r.kv_heads = r.heads; });
+     },
      .check = mask_forms},
 };
 

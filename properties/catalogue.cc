@@ -12,7 +12,9 @@ const std::vector<const Property*>& catalogue() {
     for (const std::span<const Property> family : {softmax_properties(),
                                                    attention_row_properties(),
                                                    attention_expectation_properties(),
+                                                   multihead_weight_properties(),
                                                    attention_form_properties(),
+                                                   multihead_form_properties(),
                                                    attention_value_properties(),
                                                    attention_key_properties(),
                                                    attention_scaling_properties(),
@@ -32,6 +34,7 @@ const std::vector<const Property*>& catalogue() {
                                                    multihead_row_properties(),
                                                    multihead_head_properties(),
                                                    multihead_properties(),
+                                                   multihead_oracle_properties(),
                                                    reduction_properties(),
                                                    batch_properties(),
                                                    layout_properties()}) {

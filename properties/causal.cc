@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "agree.h"
@@ -15,10 +16,16 @@
 #include "domain.h"
 #include "generators/draw.h"
 #include "masks.h"
+#include "multihead_cases.h"
 #include "property.h"
 
 namespace attest {
 namespace {
+
+/// Columns of q, k or v: of a head, or of tokens.
+std::int64_t width_of(const Tensor& t) {
+  return t.shape()[t.shape().rank() - 1];
+}
 
 /// Of every row the last key that it sees in some batch entry and head, or -1.
 Indices last_visible(const Case& c) {
@@ -40,21 +47,27 @@ Indices last_visible(const Case& c) {
 // no row sees may hold NaN.
 Verdict no_leak(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
-  const std::int64_t M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
+  const std::int64_t M = queries_of(c), N = keys_of(c);
+  const bool multihead = c.operation == Operation::multihead, one_tensor = multihead && is_self_attention(c);
   const Indices last = last_visible(c);
   const std::int64_t least = std::max<std::int64_t>(1, *std::min_element(last.begin(), last.end()) + 1);
   if (least >= N) return {.outcome = Outcome::excused, .reason = "every row sees the last key"};
   // Keys from t on change; judged are the rows that see none of them.
   const std::int64_t t = least + argument(c, "t", N - least);
   Indices rows;
-  for (std::int64_t i = 0; i < M; ++i)
+  // A token of one tensor for all three is its row's query too.
+  for (std::int64_t i = 0; i < (one_tensor ? t : M); ++i)
     if (last[static_cast<std::size_t>(i)] < t) rows.push_back(i);
+  if (rows.empty()) return {.outcome = Outcome::excused, .reason = "every row sees a later token"};
   const bool dead = std::cmp_equal(rows.size(), M) && argument(c, "poison", 2) == 1;
-  const bool queries_too = argument(c, "x", 2) == 1, large = argument(c, "large", 2) == 1;
-  const double most = format_of(c.dtype()).largest / 4 / static_cast<double>(N);
+  const bool queries_too = one_tensor || argument(c, "x", 2) == 1;
+  const bool large = !one_tensor && argument(c, "large", 2) == 1;
+  // Values reach the sum as they are, tokens by way of a projection, which must not overflow.
+  const double largest = format_of(c.dtype()).largest;
+  const double most = (multihead ? std::sqrt(largest) : largest / 4) / static_cast<double>(N);
   Case changed = c;
   for (const Slot slot : {Slot::k, Slot::v}) {
-    const std::int64_t width = c[slot].shape()[3];
+    const std::int64_t width = width_of(c[slot]);
     changed[slot] = mapped(c[slot], [&](std::int64_t e, double old) {
       if (e / width % N < t) return old;
       if (dead) return std::numeric_limits<double>::quiet_NaN();
@@ -62,9 +75,12 @@ Verdict no_leak(Kernel& kernel, const Case& c) {
     });
   }
   if (dead) changed.metadata["non_finite"] = "yes";
-  if (queries_too) {
+  if (one_tensor) {
+    changed[Slot::q] = changed[Slot::v] = changed.k();
+  } else if (queries_too) {
+    const std::int64_t width = width_of(c.q());
     changed[Slot::q] = mapped(c.q(), [&](std::int64_t e, double old) {
-      return std::binary_search(rows.begin(), rows.end(), e / dk % M) ? old : any_number(-old);
+      return std::binary_search(rows.begin(), rows.end(), e / width % M) ? old : any_number(-old);
     });
   }
   Match match = match_of_dead_values(kernel);
@@ -84,6 +100,29 @@ Verdict first_row(Kernel& kernel, const Case& c) {
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t x = 0; x < v[3]; ++x) first.push_back(c.v()[((b * v[1] + h / group) * v[2]) * v[3] + x]);
   return agree({Numbers(run(kernel, c).queries({0})), Numbers({v[0], heads, 1, v[3]}, first)});
+}
+
+Tensor in_double(const Tensor& t) {
+  return t.present() ? Tensor(DType::f64, t.shape(), t.to_doubles()) : Tensor();
+}
+
+// The same for every head: the first row of the output is (v_1 W_v + b_v) W_o + b_o. Whole numbers, exact in double.
+Verdict first_row_of_heads(Kernel& kernel, const Case& c) {
+  if (queries_of(c) == 0) return {};
+  if (keys_of(c) == 0) return {.outcome = Outcome::excused, .reason = "N = 0: there is no first key"};
+  const Tensor& v = c.v();
+  const std::int64_t batch = batch_of(c), width = width_of(v), N = keys_of(c);
+  Tensor first(DType::f64, {batch, 1, width});
+  for (std::int64_t e = 0; e < first.elements(); ++e) first.set(e, v[e / width * N * width + e % width]);
+  bool exact = true;
+  Tensor row = projected(first, in_double(c[Slot::w_v]), in_double(c[Slot::b_v]), exact);
+  if (c[Slot::w_o].present()) {
+    row = projected(row, in_double(c[Slot::w_o]), in_double(c[Slot::b_o]), exact);
+  } else if (const Tensor& b_o = c[Slot::b_o]; b_o.present()) {
+    row = mapped(row, [&](std::int64_t e, double old) { return sum_of(old, b_o[e % b_o.elements()]); });
+  }
+  if (!exact) return {.outcome = Outcome::excused, .reason = "the first row is not exact in double"};
+  return agree({Numbers(run(kernel, c).queries({0})), Numbers(row.shape(), row.to_doubles())});
 }
 
 // 002's M_ij = 1 iff i <= j on columns is 001's tau' <= tau on rows.
@@ -134,7 +173,7 @@ Verdict independent_of_later_keys(Kernel& kernel, const Case& c) {
   for (std::int64_t i = 0; i < M && i + shift < t; ++i) rows.push_back(i);
   Case changed = c;
   for (const Slot slot : {Slot::k, Slot::v}) {
-    const std::int64_t width = c[slot].shape()[3];
+    const std::int64_t width = width_of(c[slot]);
     changed[slot] = mapped(c[slot], [&](std::int64_t e, double old) { return e / width % N < t ? old : 1 - old; });
   }
   return agree({run(kernel, changed).queries(rows), run(kernel, c).queries(rows)}, Match::bound);
@@ -154,6 +193,12 @@ Verdict columns_of_002(Kernel& kernel, const Case& c) {
 constexpr std::array no_leaks{
     needed(hypotheses::causal_mask, "a row that sees a later key depends on it", independent_of_later_keys),
     defining(hypotheses::two_keys, "one key is looked at and another one changed")};
+constexpr std::array from_the_first_token{
+    defining(hypotheses::first_key_visible, "a first row that sees no key has no output"),
+    needed(hypotheses::top_left_or_square, "at the bottom right the first row of fewer queries sees more than one key"),
+    needed(hypotheses::causal_form, "the first row sees all keys then"),
+    needed(hypotheses::no_bias_kv, "no causal form hides the appended key"),
+    defining(hypotheses::exact_projections, "the other side starts from the projected tokens")};
 constexpr std::array from_the_first_key{
     defining(hypotheses::first_key_visible, "a first row that sees no key has no output"),
     needed(hypotheses::top_left_or_square, "at the bottom right the first row of fewer queries sees more than one key"),
@@ -214,6 +259,53 @@ const Property family[] = {
      .hypotheses = aligned,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(causal_form).where([](Recipe& r) {
+         if (r.keys == r.queries) ++r.keys;
+       });
+     },
+     .check = alignment},
+    {.name = "causal.multihead-no-leak",
+     .statement =
+         "with the causal mask in every head row i of MMHAttn is independent of token j of K and V (and of X in "
+         "self-attention) for j > i",
+     .source = "001 003",
+     .needs = "multihead",
+     .floating_point = "as in masked.suppression; with x_j as well, bound unless batch-invariant",
+     .operation = Operation::multihead,
+     .hypotheses = no_leaks,
+     .given = [](Draw& draw) -> Case { return two_keys(small_multihead(draw).where(causal_somehow)); },
+     .check = no_leak},
+    {.name = "causal.multihead-first-row",
+     .statement = "top-left (or M = N): the first row of MMHAttn is (v_1W_v + b_v)W_o + b_o",
+     .source = "+",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .hypotheses = from_the_first_token,
+     .given = [](Draw& draw) -> Case {
+       return whole_numbers(draw).where(from_the_start).where(only_bias).where([](Recipe& r) {
+         r.key_value_bias = false;
+       });
+     },
+     .check = first_row_of_heads},
+    {.name = "causal.multihead-prefix",
+     .statement = "top-left (or M = N): causal MMHAttn of a prefix of the tokens is the prefix of causal MMHAttn",
+     .source = "+",
+     .needs = "multihead",
+     .floating_point = "bitwise if batch- and padding-invariant",
+     .operation = Operation::multihead,
+     .hypotheses = prefixes,
+     .given = [](Draw& draw) -> Case { return small_multihead(draw).where(from_the_start); },
+     .check = prefix},
+    {.name = "causal.multihead-alignment",
+     .statement = "for M ≠ N the alignment (top-left or bottom-right) of every head is the declared one",
+     .source = "+",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .hypotheses = aligned,
+     .given = [](Draw& draw) -> Case {
+       return small_multihead(draw).where(causal_form).where([](Recipe& r) {
+         r.self_attention = false;
          if (r.keys == r.queries) ++r.keys;
        });
      },

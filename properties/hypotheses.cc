@@ -229,7 +229,7 @@ std::string misses_output_projection(const Case& c) {
 }
 
 std::string misses_self_attention(const Case& c) {
-  if (c.q() == c.k() && c.q() == c.v()) return {};
+  if (is_self_attention(c)) return {};
   return "has keys or values other than its queries; self-attention has one X for all three";
 }
 

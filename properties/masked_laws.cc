@@ -14,6 +14,7 @@
 #include "generators/draw.h"
 #include "generators/stream.h"
 #include "masks.h"
+#include "multihead_cases.h"
 #include "property.h"
 #include "refute.h"
 
@@ -79,6 +80,17 @@ bool is_judged(Excuse of_a_fully_masked_row) {
   return of_a_fully_masked_row == Excuse::fully_masked;
 }
 
+/// Every score equal and every key seen: each row is the mean of V.
+Case with_equal_scores(const Case& c) {
+  Case equal = without_mask(c);
+  const auto zero = [](std::int64_t, double) { return 0.0; };
+  // Tokens may be the keys' too; the projection of the queries is nobody else's.
+  for (const Slot slot : {Slot::w_q, Slot::b_q})
+    if (c[slot].present()) equal[slot] = mapped(c[slot], zero);
+  if (c.operation == Operation::attention) equal[Slot::q] = mapped(c.q(), zero);
+  return equal;
+}
+
 /// What the declared policy makes of row i, which sees no key. Excused outside the domain.
 Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int64_t i) {
   const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
@@ -87,10 +99,7 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
   if (policy == FullyMaskedRow::uniform) {
     // The mean of V is attention with equal scores: its exact value, and what that may cost.
     if (keys_of(masked) == 0) return {};
-    Case equal = without_mask(masked);
-    equal.causal = Causal::none;
-    equal[Slot::q] = mapped(equal.q(), [](std::int64_t, double) { return 0.0; });
-    const Result mean = run(kernel, equal).queries({i});
+    const Result mean = run(kernel, with_equal_scores(masked)).queries({i});
     std::vector<double> exact, allowed;
     for (std::int64_t e = 0; e < mean.elements(); ++e) {
       const ElementBound bound = mean.run().bound(mean.origin(e));
@@ -100,6 +109,9 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
     }
     uniform = Numbers(mean.shape(), exact).loosened(allowed);
   }
+  // 0 W_o + b_o.
+  const Tensor& b_o = masked[Slot::b_o];
+  const auto bias = [&](std::int64_t e) { return b_o.present() ? b_o[e % b_o.elements()] : 0.0; };
   std::int64_t outside = 0;
   for (std::int64_t e = 0; e < row.elements(); ++e) {
     const auto at = row.origin(e);
@@ -110,7 +122,7 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
     const double x = o.run().is_wide() ? static_cast<double>(o.run().wide_out()[static_cast<std::size_t>(at)].lower)
                                        : o.run().out()[at];
     const bool obeys = policy == FullyMaskedRow::nan    ? std::isnan(x)
-                       : policy == FullyMaskedRow::zero ? x == 0
+                       : policy == FullyMaskedRow::zero ? x == bias(e)
                        : policy == FullyMaskedRow::uniform
                            ? uniform.allowed(e) == infinity || std::fabs(x - uniform.value(e)) <= uniform.allowed(e)
                            : true;
@@ -216,6 +228,8 @@ constexpr std::array shifted{
     spare(hypotheses::no_causal_form, "the form hides the same keys on both sides"),
     needed(hypotheses::one_shift, "a key whose entry alone is raised gains weight", one_entry_raised)};
 constexpr std::array hiding{defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
+constexpr auto hiding_all_keys =
+    joined(hiding, std::array{defining(hypotheses::no_bias_kv, "no mask hides the appended key")});
 
 const Property family[] = {
     {.name = "masked.breaks-equivariance",
@@ -253,6 +267,22 @@ const Property family[] = {
          "inside the domain: `nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
      .hypotheses = hiding,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().where(some_by_form); },
+     .check = fully_masked_row},
+    {.name = "masked.multihead-fully-masked-row",
+     .statement = "all of row i masked in every head: the policy for the heads' outputs, then W_o and b_o (`nan`: NaN, "
+                  "`zero`: b_o, `uniform`: the mean of the projected V); other rows must be unaffected",
+     .source = "+",
+     .needs = "multihead",
+     .floating_point =
+         "inside the domain: `nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
+     .operation = Operation::multihead,
+     .hypotheses = hiding_all_keys,
+     .given = [](Draw& draw) -> Case {
+       return small_multihead(draw).masked().where(some_by_form).where([](Recipe& r) {
+         r.key_value_bias = false;
+         if (r.causal == Causal::bottom_right) r.self_attention = false;
+       });
+     },
      .check = fully_masked_row},
 };
 

@@ -7,17 +7,27 @@
 #include "agree.h"
 #include "answer.h"
 #include "arguments.h"
-#include "attest/oracle.h"
+#include "attest/core_functions.h"
 #include "multihead_cases.h"
+#include "multihead_oracle.h"
 #include "property.h"
 
 namespace attest {
 namespace {
 
+/// The kernel on PyTorch's shapes against the definition; of the core its own reading of PyTorch's parameters too, to
+/// the bit: as three matrices, and as one where they are one in PyTorch.
 Verdict torch_case(Kernel& kernel, const Case& c) {
-  const Manifest& manifest = kernel.manifest();
-  return judge_multihead(c, answer(kernel, c).out, manifest.arithmetic_for(c.dtype()),
-                         {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)});
+  const CoreFunctions* const core = core_functions(kernel.id());
+  Verdict judged = judged_multihead(kernel, c);
+  if (core == nullptr) return judged;
+  const CoreNumbers direct = core->multihead(c);
+  if (!same_bits(direct, core->multihead_torch(c, /*packed=*/false)))
+    return violated(Violation::bits, "PyTorch's parameters as three matrices give other numbers");
+  const Extents e = extents_of(c);
+  if (e.c_k == e.c_q && e.c_v == e.c_q && !same_bits(direct, core->multihead_torch(c, /*packed=*/true)))
+    return violated(Violation::bits, "PyTorch's parameters with one in_proj_weight give other numbers");
+  return judged;
 }
 
 /// Tokens [batch, rows, columns] with one row below each batch entry.

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "any_number.h"
+#include "arguments.h"
+#include "masks.h"
 
 namespace attest {
 namespace {
@@ -18,13 +20,14 @@ void shorten(std::int32_t& extent, std::int32_t most) {
   if (extent >= 1 && extent <= 12) extent = 1 + (extent - 1) % most;
 }
 
-/// Rows of B that see no key see key `next` of the row hidden last; per plane of the mask.
+/// Rows of B that see no key, or none but s, see the key after s; per plane of the mask.
 void keep_a_key(Tensor& mask, std::int64_t s) {
   const std::int64_t N = mask.shape()[3], rows = N > 0 ? mask.elements() / N : 0;
+  const bool boolean = mask.dtype() == DType::boolean;
   for (std::int64_t row = 0; row < rows; ++row) {
     bool sees = false;
-    for (std::int64_t j = 0; j < N; ++j) sees = sees || (j != s && mask[row * N + j] != hidden_entry);
-    if (!sees && N >= 2) mask.set(row * N + (s + 1) % N, 0);
+    for (std::int64_t j = 0; j < N; ++j) sees = sees || (j != s && mask[row * N + j] != (boolean ? 0 : hidden_entry));
+    if (!sees && N >= 2) mask.set(row * N + (s + 1) % N, boolean ? 1 : 0);
   }
 }
 
@@ -97,6 +100,10 @@ bool is_identity(const Tensor& matrix) {
   return true;
 }
 
+bool is_self_attention(const Case& c) {
+  return c.q() == c.k() && c.q() == c.v();
+}
+
 Tensor identity_tensor(DType dtype, std::int64_t size) {
   Tensor matrix(dtype, {size, size});
   for (std::int64_t i = 0; i < size; ++i) matrix.set(i * size + i, 1);
@@ -157,13 +164,28 @@ Tensor with_row(Tensor tokens, std::int64_t s, const std::function<double(std::i
   return tokens;
 }
 
+Case first_entry_of_values(const Case& c) {
+  Case zeros = c;
+  for (Tensor& tensor : zeros.tensors)
+    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
+  const Extents e = extents_of(c);
+  for (std::int64_t h = 0; h < e.heads; ++h) {
+    zeros[Slot::w_v].set(h * e.dv, 1);
+    if (zeros[Slot::w_o].present()) zeros[Slot::w_o].set(h * e.dv * e.d_o, 1);
+  }
+  return zeros;
+}
+
 Case hidden_key(const Case& c, From from, std::int64_t i, std::int64_t s) {
-  Case hidden = with_causal_written_out(c);
+  // A boolean mask stays one: a kernel may know no other. Where there is none, both forms are tried.
+  const bool boolean = c.mask().present() ? c.mask().dtype() == DType::boolean : argument(c, "boolean", 2) == 1;
+  Case hidden = with_causal_as_mask(c, boolean);
   Tensor& mask = hidden[Slot::mask];
+  const double hides = mask.dtype() == DType::boolean ? 0 : hidden_entry;
   const std::int64_t M = queries_of(c), N = keys_of(c);
   for (std::int64_t e = s; e < mask.elements(); e += N) {
     const std::int64_t row = e / N % M;
-    if (from == From::every_row || (from == From::row) == (row == i)) mask.set(e, hidden_entry);
+    if (from == From::every_row || (from == From::row) == (row == i)) mask.set(e, hides);
   }
   if (!c[Slot::bias_k].present()) keep_a_key(mask, s);
   return hidden;

@@ -37,6 +37,11 @@ namespace attest {
 /// The case of tokens x for q, k and v alike.
 [[nodiscard]] Case with_tokens(Case c, const Tensor& x);
 
+/// The case's shapes with every number 0 but those that make each head pass on the first entry of v's tokens.
+[[nodiscard]] Case first_entry_of_values(const Case& c);
+/// Are q, k and v the same tensor?
+[[nodiscard]] bool is_self_attention(const Case& c);
+
 /// Rows of tokens [batch, rows, columns] replaced: value(element, old) for those of row s.
 [[nodiscard]] Tensor with_row(Tensor tokens, std::int64_t s, const std::function<double(std::int64_t, double)>& value);
 

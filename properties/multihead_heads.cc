@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "agree.h"
+#include "answer.h"
 #include "any_number.h"
 #include "arguments.h"
+#include "arrange.h"
 #include "attest/projection.h"
 #include "multihead_cases.h"
 #include "property.h"
@@ -83,6 +85,99 @@ Verdict v1_is_fused(Kernel& kernel, const Case& c) {
   return agree({Numbers(whole), sum});
 }
 
+/// The weights of every head as the kernel has them, read like attention's through values that are columns of the
+/// identity: token j is e_(j - first), and W_v passes on the first `width` entries to each head.
+struct HeadWeights {
+  std::int64_t width = 1;
+  std::vector<Result> blocks;  ///< [batch, M, heads*dv], or wider where widths are tied; weight j of head h at h*dv + j
+};
+HeadWeights read_head_weights(Kernel& kernel, const Case& c) {
+  const Extents e = extents_of(c);
+  HeadWeights weights;
+  weights.width = std::min(e.c_v, e.dv);
+  Case read = side_by_side(c);
+  if (c[Slot::b_v].present()) read[Slot::b_v] = Tensor(c.dtype(), c[Slot::b_v].shape());
+  const std::int64_t columns = e.heads * e.dv;
+  read[Slot::w_v] = mapped(c[Slot::w_v], [&](std::int64_t at, double) {
+    return at / columns < weights.width && at / columns == at % columns % e.dv ? 1.0 : 0.0;
+  });
+  for (std::int64_t first = 0; first < e.keys; first += weights.width) {
+    read[Slot::v] = mapped(c.v(), [&](std::int64_t at, double) {
+      const std::int64_t j = at / e.c_v % e.keys - first;
+      return j >= 0 && j < weights.width && at % e.c_v == j ? 1.0 : 0.0;
+    });
+    weights.blocks.push_back(run(kernel, read));
+  }
+  return weights;
+}
+
+/// Weights of keys first … of head h in one batch entry, [1, M, width].
+Numbers weights_of(const HeadWeights& weights, const Extents& e, std::size_t block, std::int64_t b, std::int64_t h) {
+  Indices columns = all_of(weights.width);
+  for (std::int64_t& column : columns) column += h * e.dv;
+  return Numbers(weights.blocks[block].batch({b}).columns(columns));
+}
+
+Verdict no_keys() {
+  return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::fully_masked))};
+}
+
+// 000, 003, 004: O_h = alpha_h V_h for each head, alpha_h from the same kernel through V = I; then W_o and b_o.
+Verdict expectation_of_heads(Kernel& kernel, const Case& c) {
+  if (keys_of(c) == 0) return no_keys();
+  const Extents e = extents_of(c);
+  const HeadWeights alpha = read_head_weights(kernel, c);
+  const Result out = run(kernel, c);
+  bool exact = true;
+  const Tensor values = projected(c.v(), c[Slot::w_v], c[Slot::b_v], exact);
+  std::vector<double> into = c[Slot::w_o].to_doubles();
+  if (!c[Slot::w_o].present()) into = identity_tensor(DType::f64, e.heads * e.dv).to_doubles();
+  const std::int64_t d_o = out.shape()[2];
+  Verdict worst{.outcome = Outcome::skipped};
+  for (std::int64_t b = 0; b < e.batch; ++b) {
+    const Result whole = out.batch({b});
+    Numbers sum = output_bias(c, whole.shape());
+    for (std::int64_t h = 0; h < e.heads; ++h) {
+      const std::span<const double> block(into.data() + h * e.dv * d_o, static_cast<std::size_t>(e.dv * d_o));
+      for (std::size_t part = 0; part < alpha.blocks.size(); ++part) {
+        const std::int64_t first = static_cast<std::int64_t>(part) * alpha.width;
+        std::vector<double> v(static_cast<std::size_t>(alpha.width * e.dv), 0.0);
+        for (std::int64_t j = 0; j < std::min(alpha.width, e.keys - first); ++j)
+          for (std::int64_t k = 0; k < e.dv; ++k)
+            v[static_cast<std::size_t>(j * e.dv + k)] = values[((b * e.keys + first + j) * e.heads + h) * e.dv + k];
+        sum = weights_of(alpha, e, part, b, h).times(v, alpha.width, e.dv).times(block, e.dv, d_o).plus(sum);
+      }
+    }
+    worst = worse_of({std::move(worst), agree({sum, Numbers(whole)})});
+  }
+  return worst;
+}
+
+// 004: each row of alpha_h is a probability distribution over the keys.
+Verdict conditional_probability_of_heads(Kernel& kernel, const Case& c) {
+  if (keys_of(c) == 0) return no_keys();
+  const Extents e = extents_of(c);
+  const HeadWeights alpha = read_head_weights(kernel, c);
+  const auto all = [](const Shape& shape, double value) {
+    return Numbers(shape, std::vector<double>(static_cast<std::size_t>(shape.elements()), value));
+  };
+  const std::vector<double> ones(static_cast<std::size_t>(alpha.width), 1.0);
+  Verdict worst{.outcome = Outcome::skipped};
+  for (std::int64_t b = 0; b < e.batch; ++b) {
+    for (std::int64_t h = 0; h < e.heads; ++h) {
+      Numbers sum;
+      for (std::size_t part = 0; part < alpha.blocks.size(); ++part) {
+        const Numbers weights = weights_of(alpha, e, part, b, h);
+        worst = worse_of({std::move(worst), within(weights, all(weights.shape(), 0), all(weights.shape(), 1))});
+        const Numbers some = weights.times(ones, alpha.width, 1);
+        sum = part == 0 ? some : sum.plus(some);
+      }
+      worst = worse_of({std::move(worst), agree({sum, all(sum.shape(), 1)})});
+    }
+  }
+  return worst;
+}
+
 Matrix<double> matrix_of(const Tensor& t, std::int64_t page = 0) {
   const int rank = t.shape().rank();
   Matrix<double> m(t.shape()[rank - 2], t.shape()[rank - 1]);
@@ -144,6 +239,34 @@ constexpr std::array separate_heads{
     spare(hypotheses::equal_widths, "each head has its own columns of W_v, however many"),
     spare(hypotheses::no_bias_kv, "each head has its own columns of the appended row")};
 
+constexpr std::array weighted_values{
+    needed(hypotheses::no_bias_kv, "the appended key has a weight too, and a value that no token has"),
+    defining(hypotheses::exact_projections, "the other side weighs the projected values")};
+constexpr std::array weights_of_tokens{
+    needed(hypotheses::no_bias_kv, "the appended key has the weight that is missing from the sum")};
+
+const Property weights[] = {
+    {.name = "attention.multihead-expectation",
+     .statement = "in every head of MMHAttn, masked or not, o_i = E[v(q_i)] with P(v(q_i)=v_j) = α_ij: reading α from "
+                  "the same kernel through V = I, [α_1V_1|…|α_hV_h]W_o + b_o equals the output",
+     .source = "000 003 004",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .hypotheses = weighted_values,
+     .given = [](Draw& draw) -> Case { return without_bias_kv(whole_numbers(draw)); },
+     .check = expectation_of_heads},
+    {.name = "attention.multihead-conditional-probability",
+     .statement = "each row of every head's α, masked or not, is a probability distribution over the keys",
+     .source = "004",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .hypotheses = weights_of_tokens,
+     .given = [](Draw& draw) -> Case { return without_bias_kv(small_multihead(draw)); },
+     .check = conditional_probability_of_heads},
+};
+
 const Property family[] = {
     {.name = "multihead.concat-is-sum",
      .statement = "[O_1|…|O_h]W_o + b_o = Σ_h O_h W_o^h + b_o",
@@ -187,6 +310,10 @@ const Property family[] = {
 };
 
 }  // namespace
+
+std::span<const Property> multihead_weight_properties() {
+  return weights;
+}
 
 std::span<const Property> multihead_head_properties() {
   return family;

@@ -71,8 +71,11 @@ Verdict suppressed(Kernel& kernel, const Case& c, std::int64_t i, std::int64_t s
   for (const Slot slot : {Slot::k, Slot::v}) other[slot] = with_other_row(c, c[slot], s, self ? "x" : name_of(slot));
   if (self) other[Slot::q] = other.k();
   const Result row = run(kernel, hidden).queries({i});
+  // In self-attention the token is gone as a query too, so that one X is left.
+  const Case shorter = self ? without_query(without_key(hidden, s), s) : without_key(hidden, s);
+  const std::int64_t left = self && i > s ? i - 1 : i;
   Verdict verdict = worse_of({untouched(kernel, row, run(kernel, other).queries({i})),
-                              agree({row, run(kernel, without_key(hidden, s)).queries({i})}, Match::bound)});
+                              agree({row, run(kernel, shorter).queries({left})}, Match::bound)});
   if (argument(c, "dead", 2) == 0) return verdict;
   const Case everywhere = hidden_key(c, From::every_row, i, s);
   Case dead = everywhere;

@@ -7,10 +7,13 @@
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
+#include "arrange.h"
 #include "attest/printed.h"
 #include "multihead_cases.h"
 #include "multihead_laws.h"
+#include "multihead_oracle.h"
 #include "property.h"
 #include "refute.h"
 #include "unarranged.h"
@@ -44,8 +47,8 @@ Verdict without_keys(Kernel& kernel, const Case& c) {
   return {};
 }
 
-// 000: one function for every M and N. More or fewer queries, none, and every key several times (which changes no
-// weighted mean) are answered by the same function.
+// 000: one function for every M and N. The case as it is, more or fewer queries, none, and every key several times
+// (which changes no weighted mean) are answered by the same function, which is the definition.
 Verdict any_length(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c), N = keys_of(c);
   if (M == 0) {
@@ -53,21 +56,13 @@ Verdict any_length(Kernel& kernel, const Case& c) {
     return {};
   }
   if (N == 0) return without_keys(kernel, c);
-  const Indices rows = cycled(M, argument(c, "M", 9)), keys = cycled(N, N * (1 + argument(c, "repeats", 3)));
-  return agree({run(kernel, c).queries(rows), run(kernel, with_queries(with_keys(c, keys), rows))}, Match::bound);
-}
-
-/// The case's shapes with every number 0 but those that make each head pass on the first entry of v's tokens.
-Case first_entry_of_values(const Case& c) {
-  Case zeros = c;
-  for (Tensor& tensor : zeros.tensors)
-    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
-  const Extents e = extents_of(c);
-  for (std::int64_t h = 0; h < e.heads; ++h) {
-    zeros[Slot::w_v].set(h * e.dv, 1);
-    if (zeros[Slot::w_o].present()) zeros[Slot::w_o].set(h * e.dv * e.d_o, 1);
-  }
-  return zeros;
+  const Indices keys = cycled(N, N * (1 + argument(c, "repeats", 3)));
+  // One X stays one: its tokens are queries as often.
+  const Indices rows = is_self_attention(c) ? keys : cycled(M, argument(c, "M", 9));
+  const Case longer = with_queries(with_keys(c, keys), rows);
+  Verdict same = agree({run(kernel, c).queries(rows), run(kernel, longer)}, Match::bound);
+  if (in_a_proof()) return same;  // the oracle is about rounding
+  return worse_of({worse_of({std::move(same), judged_multihead(kernel, c)}), judged_multihead(kernel, longer)});
 }
 
 // -inf at (i, s) in the first head alone: the others still see v_s. Weights are uniform here; v_s is 2^n or 0.
@@ -75,13 +70,18 @@ Verdict partial_mask_leaks(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c), N = keys_of(c);
   const std::int64_t i = argument(c, "i", M), s = argument(c, "s", N);
   Case hidden = first_entry_of_values(c);
-  hidden[Slot::mask] = Tensor(c.dtype(), {1, c.heads, M, N});
-  hidden[Slot::mask].set(i * N + s, -std::numeric_limits<double>::infinity());
+  const bool boolean = c.mask().present() && c.mask().dtype() == DType::boolean, self = is_self_attention(c);
+  hidden[Slot::mask] =
+      mapped(Tensor(boolean ? DType::boolean : c.dtype(), {1, c.heads, M, N}), [&](std::int64_t e, double) {
+        if (boolean) return e == i * N + s ? 0.0 : 1.0;
+        return e == i * N + s ? -std::numeric_limits<double>::infinity() : 0.0;
+      });
   return refuted(/*budget=*/4, [&](int n) -> Attempt {
     const double value = std::ldexp(1.0, n);
     Case other = hidden;
     const std::int64_t columns = c.v().shape()[2];
     other[Slot::v] = with_row(hidden.v(), s, [&](std::int64_t e, double) { return e % columns == 0 ? value : 0.0; });
+    if (self) other[Slot::q] = other[Slot::k] = other.v();  // W_q = W_k = 0: it enters as a value alone
     return {run(kernel, hidden).queries({i}), run(kernel, other).queries({i}),
             fmt::format("{} heads, M = {}, N = {}, -inf at ({}, {}) in head 0 only, q = 0, v_s = 0 or {}", c.heads, M,
                         N, i, s, value)};

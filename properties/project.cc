@@ -3,6 +3,7 @@
 
 #include "case_budget.h"
 #include "generators/recipe.h"
+#include "multihead_cases.h"
 #include "property.h"
 #include "selection.h"
 
@@ -50,10 +51,6 @@ Selection selected(const Case& c, const Extents& from, const Extents& to) {
   s.keys = all_of(to.keys);
   keep_widths(c, s);
   return s;
-}
-
-bool is_self_attention(const Case& c) {
-  return c.q() == c.k() && c.q() == c.v();
 }
 
 /// k and v become q. Rows of w_k, w_v and columns of the mask are brought to q's extents, the tokens repeated in turn

@@ -61,6 +61,9 @@ struct Property {
 [[nodiscard]] std::span<const Property> masked_form_properties();
 [[nodiscard]] std::span<const Property> masked_law_properties();
 [[nodiscard]] std::span<const Property> causal_properties();
+[[nodiscard]] std::span<const Property> multihead_oracle_properties();
+[[nodiscard]] std::span<const Property> multihead_weight_properties();
+[[nodiscard]] std::span<const Property> multihead_form_properties();
 [[nodiscard]] std::span<const Property> multihead_properties();
 [[nodiscard]] std::span<const Property> batch_properties();
 [[nodiscard]] std::span<const Property> layout_properties();

@@ -8,6 +8,7 @@
 #include "agree.h"
 #include "answer.h"
 #include "arguments.h"
+#include "arrange.h"
 #include "core_agreement.h"
 #include "multihead_cases.h"
 #include "multihead_laws.h"
@@ -33,8 +34,12 @@ Verdict mask_breaks_equivariance(Kernel& kernel, const Case& c) {
     if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
   masked[Slot::w_v].set(0, 1);
   if (masked[Slot::w_o].present()) masked[Slot::w_o] = c[Slot::w_o];
-  masked[Slot::mask] = Tensor(c.dtype(), {1, 1, N, N});
-  for (std::int64_t j = 1; j < N; ++j) masked[Slot::mask].set(j, -std::numeric_limits<double>::infinity());
+  const bool boolean = c.mask().present() && c.mask().dtype() == DType::boolean;
+  masked[Slot::mask] = mapped(Tensor(boolean ? DType::boolean : c.dtype(), {1, 1, N, N}), [&](std::int64_t e, double) {
+    const bool hides = e >= 1 && e < N;
+    if (boolean) return hides ? 0.0 : 1.0;
+    return hides ? -std::numeric_limits<double>::infinity() : 0.0;
+  });
   Indices exchanged = all_of(N);
   std::swap(exchanged[0], exchanged[1]);
   return refuted(/*budget=*/4, [&](int n) -> Attempt {

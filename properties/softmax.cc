@@ -50,8 +50,20 @@ Verdict rows_sum_to_one(Kernel& kernel, const Case& c) {
   return agree({sums, filled(sums.shape(), 1.0)});
 }
 
+/// scale (A_ij - max_l A_il), a double; e is the element of A.
+double score_below_its_row(const Case& c, std::int64_t e) {
+  const std::int64_t n = columns_of(c), row = e / n * n;
+  double most = c.q()[row];
+  for (std::int64_t j = 1; j < n; ++j) most = std::max(most, c.q()[row + j]);
+  return c.scale * c.q()[e] - c.scale * most;
+}
+
+/// A score this far below the largest of its row has a weight that every wide scalar holds: e^-7e8 is 2^-1.01e9, and
+/// the smallest number is 2^-2^30.
+constexpr double far_below = -7e8;
+
 // 003: alpha_ij >= 0, never NaN for finite scores. That it is above 0 in exact arithmetic shows only where the scalar's
-// exponents reach as far as e^A does.
+// exponents reach as far as e^A does: in the wide ones, and of an interval by its upper end.
 Verdict nonnegative(Kernel& kernel, const Case& c) {
   const Result alpha = softmax_of(kernel, c);
   const bool wide = alpha.run().is_wide();
@@ -64,7 +76,8 @@ Verdict nonnegative(Kernel& kernel, const Case& c) {
       const WideInterval& x = alpha.run().wide_out()[static_cast<std::size_t>(at)];
       return isnan(x.lower) || isnan(x.upper) ? std::numeric_limits<double>::quiet_NaN() : x.upper.sign();
     }();
-    if (found >= 0) {
+    const bool positive = wide && score_below_its_row(c, at) > far_below;
+    if (positive ? found > 0 : found >= 0) {
       judged = true;
       continue;
     }
@@ -78,7 +91,8 @@ Verdict nonnegative(Kernel& kernel, const Case& c) {
       continue;
     }
     Verdict verdict = violated(std::isnan(found) ? Violation::not_finite : Violation::bound,
-                               fmt::format("weight {} is {}; it must be at least 0, and a number", e, printed(found)));
+                               fmt::format("weight {} is {}; it must be {} 0, and a number", e, printed(found),
+                                           positive ? "above" : "at least"));
     verdict.element = e;
     return verdict;
   }

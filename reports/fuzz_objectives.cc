@@ -18,7 +18,7 @@ struct Objective {
   std::array<std::string_view, 2> properties;
 };
 /// The second one is that of a kernel's multi-head entry.
-constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.torch-case"}},
+constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle"}},
                                     {"nonfinite", {"attention.finite", ""}},
                                     {"row-sum", {"softmax.rows-sum-to-one", ""}}};
 

@@ -41,7 +41,7 @@ const Property& property_of(const Case& c, const std::filesystem::path& file) {
   // A captured tensor names no property: the oracle's is the one that says most.
   const std::string_view name = named != c.metadata.end()             ? std::string_view(named->second)
                                 : c.operation == Operation::attention ? "attention.oracle"
-                                                                      : "multihead.torch-case";
+                                                                      : "multihead.oracle";
   const auto property = std::ranges::find(catalogue(), name, &Property::name);
   if (property != catalogue().end()) return **property;
   std::vector<std::string_view> names;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generators/recipes.h"
+#include "generators/stream.h"
 
 namespace attest {
 
@@ -56,6 +57,25 @@ DrawnAttention& DrawnAttention::strided() {
   layouts.lse = drawn(of_outputs);
   const Slot one = static_cast<Slot>(random.next() % 3);
   if (layouts[one] == MemoryLayout::row_major) layouts[one] = static_cast<MemoryLayout>(1 + random.next() % (all - 1));
+  return *this;
+}
+
+DrawnMultihead& DrawnMultihead::near_the_edge() {
+  if ((recipe_.seed >> 28) % 2 == 0) recipe_.matrices = MatrixKind::huge;
+  return *this;
+}
+
+DrawnMultihead& DrawnMultihead::strided() {
+  Stream stream(recipe_.seed ^ 0x73747269U);
+  if (recipe_.batch == 1 && stream.below(2) == 0) recipe_.batch = 2;
+  const auto drawn = [&](int kinds) { return static_cast<MemoryLayout>(stream.below(kinds)); };
+  constexpr int all = static_cast<int>(MemoryLayout::count), of_outputs = static_cast<int>(MemoryLayout::repeated);
+  Layouts& layouts = recipe_.layouts;
+  for (MemoryLayout& layout : layouts.inputs) layout = drawn(all);
+  layouts.out = drawn(of_outputs);
+  constexpr Slot matrices[] = {Slot::q, Slot::k, Slot::v, Slot::w_q};
+  const Slot one = matrices[stream.below(4)];
+  if (layouts[one] == MemoryLayout::row_major) layouts[one] = static_cast<MemoryLayout>(1 + stream.below(all - 1));
   return *this;
 }
 

@@ -51,6 +51,11 @@ class DrawnAttention {
 
 class DrawnMultihead {
  public:
+  /// Half of the cases get tokens up to where projections and scores leave the domain of definition.
+  DrawnMultihead& near_the_edge();
+  /// A memory layout for every tensor, weights and biases too, not row-major for one of q, k, v and w_q at least, and
+  /// more than one batch entry half of the time.
+  DrawnMultihead& strided();
   /// dk = dv = d/h, c_q = d_o = d, biases together or not at all, an output projection, scale 1/sqrt(dk).
   DrawnMultihead& torch_case();
   /// No mask, no causal form.

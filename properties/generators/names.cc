@@ -22,8 +22,9 @@ constexpr std::array<std::string_view, 13> value_names{
 constexpr std::array<std::string_view, 12> mask_names{"none",       "random",  "first-block", "middle-block",
                                                       "last-block", "padding", "whole-row",   "whole-head",
                                                       "causal",     "bias",    "alibi",       "finite-sentinel"};
-constexpr std::array<std::string_view, 9> matrix_names{
-    "gaussian", "gaussian-10", "integers", "powers-of-two", "identity", "one-hot", "equal-tokens", "zeros", "heavy"};
+constexpr std::array<std::string_view, 10> matrix_names{"gaussian", "gaussian-10", "integers",     "powers-of-two",
+                                                        "identity", "one-hot",     "equal-tokens", "zeros",
+                                                        "heavy",    "huge"};
 constexpr std::array<std::string_view, 4> scale_names{"inverse-root", "one", "power-of-two", "uniform"};
 
 }  // namespace

@@ -20,6 +20,15 @@ double entry(MatrixKind kind, Stream& stream, const Format& format) {
   }
 }
 
+/// Of MatrixKind::huge, for all tokens of a case: the exponent of q's and k's entries, so that scores come to the edge
+/// of the domain of definition and rarely beyond, or that of v's, so that sums of values do.
+int huge_exponent(const Recipe& recipe, Slot slot, const Format& format) {
+  const int largest = std::ilogb(format.largest);
+  Stream stream(recipe.seed ^ (slot == Slot::v ? 0x68756765U : 0x65677568U));
+  return static_cast<int>(slot == Slot::v ? stream.between(largest / 2, largest - 1)
+                                          : stream.between(largest / 4, largest / 2 + 1));
+}
+
 /// Tokens [batch, rows, columns].
 Tensor tokens(const Recipe& recipe, Slot slot, std::int64_t rows, std::int64_t columns) {
   const Shape shape{recipe.batch, rows, columns};
@@ -27,6 +36,7 @@ Tensor tokens(const Recipe& recipe, Slot slot, std::int64_t rows, std::int64_t c
   Stream stream = stream_of(recipe, slot);
   const Format& format = format_of(recipe.dtype);
   const auto width = static_cast<std::size_t>(columns);
+  const int exponent = recipe.matrices == MatrixKind::huge ? huge_exponent(recipe, slot, format) : 0;
   for (std::size_t row = 0; row < x.size() / width; ++row) {
     const std::span<double> token = std::span(x).subspan(row * width, width);
     if (recipe.matrices == MatrixKind::zeros) continue;
@@ -35,7 +45,7 @@ Tensor tokens(const Recipe& recipe, Slot slot, std::int64_t rows, std::int64_t c
     } else if (recipe.matrices == MatrixKind::equal_tokens && slot != Slot::q && row > 0) {
       std::copy(x.begin(), x.begin() + columns, token.begin());
     } else {
-      for (double& value : token) value = entry(recipe.matrices, stream, format);
+      for (double& value : token) value = std::ldexp(entry(recipe.matrices, stream, format), exponent);
     }
   }
   return stored(recipe.dtype, shape, x);

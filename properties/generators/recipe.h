@@ -83,6 +83,7 @@ enum class MatrixKind : std::uint8_t {
   equal_tokens,  ///< all tokens of k and v equal
   zeros,         ///< inputs zero: only the biases speak
   heavy,
+  huge,  ///< inputs up to where scores and sums leave the domain of definition
   count
 };
 

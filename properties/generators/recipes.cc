@@ -78,10 +78,11 @@ constexpr Weighted<MaskKind> mask_kinds[] = {
 constexpr Weighted<MaskKind> column_masks[] = {
     {MaskKind::first_block, 1}, {MaskKind::middle_block, 1}, {MaskKind::last_block, 1}, {MaskKind::padding, 1}};
 
-constexpr Weighted<MatrixKind> matrix_kinds[] = {
-    {MatrixKind::gaussian, 8},      {MatrixKind::gaussian_ten, 3}, {MatrixKind::integers, 4},
-    {MatrixKind::powers_of_two, 2}, {MatrixKind::identity, 3},     {MatrixKind::one_hot, 2},
-    {MatrixKind::equal_tokens, 1},  {MatrixKind::zeros, 1},        {MatrixKind::heavy, 2}};
+constexpr Weighted<MatrixKind> matrix_kinds[] = {{MatrixKind::gaussian, 8},     {MatrixKind::gaussian_ten, 3},
+                                                 {MatrixKind::integers, 4},     {MatrixKind::powers_of_two, 2},
+                                                 {MatrixKind::identity, 3},     {MatrixKind::one_hot, 2},
+                                                 {MatrixKind::equal_tokens, 1}, {MatrixKind::zeros, 1},
+                                                 {MatrixKind::heavy, 2},        {MatrixKind::huge, 1}};
 
 constexpr Weighted<ScaleKind> scale_kinds[] = {
     {ScaleKind::inverse_root, 15}, {ScaleKind::one, 2}, {ScaleKind::power_of_two, 2}, {ScaleKind::uniform, 1}};

@@ -8,7 +8,7 @@ namespace attest {
 std::string_view why_unprovable(std::string_view property) {
   static constexpr std::pair<std::string_view, std::string_view> rows[] = {
       {"attention.expectation-sampling", "is statistical: a test of draws at a stated confidence"},
-      {"attention.score-variance", "is statistical: a variance of draws at a stated confidence"},
+      {"attention.score-variance", "is about numbers: the variance over a design that is written out"},
       {"attention.strides", "is about where a kernel reads its inputs in memory"},
       {"attention.repeatable", "is about bits: two calls that must give the same ones"},
       {"attention.finite", "is about overflow, which real numbers have none of"},
@@ -18,6 +18,10 @@ std::string_view why_unprovable(std::string_view property) {
       {"masked.fully-masked-row", "is about the declared answer where the documents define none"},
       {"self.parameter-free", "is about printed numbers: the notebook's own"},
       {"position.length-limit", "is about what is refused: more tokens than the table has rows"},
+      {"masked.multihead-fully-masked-row", "is about the declared answer where the documents define none"},
+      {"multihead.finite", "is about overflow, which real numbers have none of"},
+      {"multihead.strides", "is about where a kernel reads its inputs in memory"},
+      {"multihead.oracle", "is about rounding: the error of an output against its bound"},
       {"multihead.torch-case", "is about rounding: the error of PyTorch's special case against its bound"},
       {"layout.index-fusion", "is about indices, which are integers: checked one by one"},
   };

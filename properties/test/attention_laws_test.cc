@@ -98,7 +98,7 @@ TEST(AttentionLaws, each_finds_a_kernel_that_breaks_it) {
       {"attention.single-query", asked([](Case& c) {
          if (queries_of(c) == 1) c.scale *= 1.05;
        })},
-      {"attention.score-variance", asked([](Case& c) { c.scale *= 1.6; }, "core:double"), 10},
+      {"attention.score-variance", asked([](Case& c) { c.scale *= std::sqrt(1.01); }, "core:double"), 10},
       {"attention.linear-in-values", asked([](Case& c) { for_values(c, [](double x) { return x * std::fabs(x); }); })},
       {"attention.constant-values", all_by(0.98)},
       {"attention.one-key", all_by(0.98)},
@@ -246,8 +246,7 @@ TEST(AttentionLaws, name_the_hypothesis_that_a_case_misses) {
   };
   const auto causal = [](Case& c) { c.causal = Causal::top_left; };
   for (const std::string_view name :
-       {"attention.expectation", "attention.expectation-sampling", "attention.conditional-probability",
-        "attention.single-query", "attention.equal-keys", "attention.key-duplication", "attention.split-merge"}) {
+       {"attention.single-query", "attention.equal-keys", "attention.key-duplication", "attention.split-merge"}) {
     EXPECT_TRUE(reason(name, causal).starts_with("has the causal form top-left")) << name;
   }
   EXPECT_EQ(reason("attention.one-key",

@@ -46,6 +46,11 @@ const std::map<std::string_view, Evidence> others{
     {"position.length-limit", Evidence::untreated},
     {"multihead.partial-mask-leaks", Evidence::refuted},
     {"multihead.torch-case", Evidence::untreated},
+    {"multihead.finite", Evidence::untreated},
+    {"multihead.strides", Evidence::untreated},
+    {"multihead.oracle", Evidence::untreated},
+    {"masked.multihead-fully-masked-row", Evidence::untreated},
+    {"masked.multihead-conventions-differ", Evidence::refuted},
     {"layout.index-fusion", Evidence::untreated},
 };
 

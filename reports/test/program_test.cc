@@ -461,7 +461,7 @@ TEST(Program, GivesTheContractsExitStatus) {
   EXPECT_EQ(dead.status, 3) << dead.output;
   EXPECT_EQ(lines_in(dead.output), 1) << dead.output;
   EXPECT_EQ(shell(folder, "$attest check --kernel builtin:flash --dtype f8_e4m3 --cases 1").status, 3);
-  EXPECT_EQ(shell(folder, "$attest check --kernel builtin:flash --property 'multihead.*' --cases 1").status, 3);
+  EXPECT_EQ(shell(folder, "$attest check --kernel fault:mask-scaled --property 'multihead.*' --cases 1").status, 3);
   // 4: every row is excused, so nothing was held.
   write_case(folder / "masked.safetensors", 1.0, /*all_masked=*/true);
   const std::string masked =

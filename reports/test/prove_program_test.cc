@@ -37,7 +37,7 @@ TEST(ProveProgram, LeavesCertificatesThatAnIndependentCheckerAccepts) {
   EXPECT_EQ(shell(folder, "$attest prove --property 'masked.*' --certificate proofs").status, 0);
   const ShellResult accepted = shell(folder, checker + "proofs/*.txt");
   EXPECT_EQ(accepted.status, 0) << accepted.output;
-  EXPECT_EQ(lines_in(accepted.output), 11) << accepted.output;
+  EXPECT_EQ(lines_in(accepted.output), 14) << accepted.output;
   // One coefficient, of each file in turn.
   const ShellResult refused =
       shell(folder,
@@ -73,7 +73,7 @@ TEST(ProveProgram, KeepsWhatItEstablishedInAJournal) {
   std::map<std::string, int> levels;
   for (const ProofRecord& record : journal.proofs) ++levels[record.level];
   EXPECT_EQ(levels["coq-all-shapes"], 5);
-  EXPECT_EQ(levels["symbolic"], 5);
+  EXPECT_EQ(levels["symbolic"], 9);
   EXPECT_GT(levels["abstract"], 0);
   // The same twice is one; a run's folder is not overwritten unasked.
   EXPECT_EQ(shell(folder, prove + "again").status, 0);
@@ -128,7 +128,7 @@ TEST(ProveProgram, RefusesATypoInOneLine) {
   expect_refused("prove --without unmaskd", "did you mean \"unmasked\"?");
   expect_refused("prove --without 'quite another thing'", "unmasked");
   expect_refused("prove --without", "--without");
-  expect_refused("prove --without one-head --property 'attention.*'", "none of the 26 chosen properties states it");
+  expect_refused("prove --without one-head --property 'attention.*'", "none of the 29 chosen properties states it");
   expect_refused("prove --witness kept", "give a hypothesis with it");
   expect_refused("prove --without one-head --shape 2,2,2,2,1", "--shape is for proofs");
   expect_refused("prove --without one-head --witness /dev/null/x", "--witness");

@@ -52,6 +52,9 @@ struct CoreFunctions {
   CoreNumbers (*bilinear_scores)(const Case& c);
   /// MMHAttn of a multihead case, [batch, M, d_o].
   CoreNumbers (*multihead)(const Case& c);
+  /// The same by way of PyTorch's parameters, from_torch: W_q, W_k and W_v as one in_proj_weight where `packed`, else
+  /// as three matrices. Of a case in the shapes of torch.nn.MultiheadAttention.
+  CoreNumbers (*multihead_torch)(const Case& c, bool packed);
   /// The same as a sum over heads (002).
   CoreNumbers (*multihead_as_sum)(const Case& c);
   /// MHAttn: the function without a mask; the case's own and its causal form are not looked at.

@@ -20,6 +20,7 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;
+  manifest.multihead = true;
   return manifest;
 }
 
@@ -70,10 +71,14 @@ KernelEntry entry_of(const BuiltinKernel& kernel) {
   entry.id = "builtin:" + std::string(kernel.name);
   entry.summary = std::string(kernel.summary);
   entry.make = [id = entry.id, kernel] {
-    return function_kernel(id, manifest_of(kernel),
-                           [kernel](const attest_problem& problem, attest_result& result, std::string& message) {
-                             return run_builtin(kernel, problem, result, message);
-                           });
+    return function_kernel(
+        id, manifest_of(kernel),
+        [kernel](const attest_problem& problem, attest_result& result, std::string& message) {
+          return run_builtin(kernel, problem, result, message);
+        },
+        [kernel](const attest_multihead_problem& problem, attest_result& result, std::string& message) {
+          return run_builtin_multihead(kernel, problem, result, message);
+        });
   };
   return entry;
 }

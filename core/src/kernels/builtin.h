@@ -34,6 +34,10 @@ struct BuiltinKernel {
 /// Runs it on a problem in any of its dtypes, whatever the strides; ATTEST_UNSUPPORTED for another dtype.
 [[nodiscard]] int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,
                               std::string& message);
+/// The same on a multihead problem: tokens are projected with sums in the type of the kernel's own, rounded to the
+/// problem's dtype, and so is what the heads give before W_o.
+[[nodiscard]] int run_builtin_multihead(const BuiltinKernel& kernel, const attest_multihead_problem& problem,
+                                        attest_result& result, std::string& message);
 /// The registry's entry: a function_kernel with the complete manifest.
 [[nodiscard]] KernelEntry entry_of(const BuiltinKernel& kernel);
 

@@ -175,6 +175,36 @@ CoreNumbers core_multihead(const Case& c) {
   });
 }
 template <class T>
+TorchMultihead<T> torch_of(const MultiheadWeights<T>& w, bool packed) {
+  TorchMultihead<T> torch;
+  const Index d = w.q.weight.cols();
+  if (packed) {
+    torch.in_proj_weight = Matrix<T>(3 * d, w.q.weight.rows());
+    *torch.in_proj_weight << w.q.weight.transpose(), w.k.weight.transpose(), w.v.weight.transpose();
+  } else {
+    torch.q_proj_weight = w.q.weight.transpose();
+    torch.k_proj_weight = w.k.weight.transpose();
+    torch.v_proj_weight = w.v.weight.transpose();
+  }
+  if (w.q.bias) {
+    torch.in_proj_bias = Vector<T>(3 * d);
+    *torch.in_proj_bias << *w.q.bias, *w.k.bias, *w.v.bias;
+  }
+  torch.out_proj_weight = w.w_o->transpose();
+  torch.out_proj_bias = w.b_o;
+  torch.bias_k = w.bias_k;
+  torch.bias_v = w.bias_v;
+  torch.heads = w.heads;
+  return torch;
+}
+template <class T>
+CoreNumbers core_multihead_torch(const Case& c, bool packed) {
+  return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
+    return mmhattn(e.q(b), e.k(b), e.v(b), from_torch(torch_of(e.weights, packed)), scale_of<T>(c),
+                   e.masks_of_entry(b));
+  });
+}
+template <class T>
 CoreNumbers core_multihead_as_sum(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return mmhattn_as_sum(e.q(b), e.k(b), e.v(b), e.weights, scale_of<T>(c), e.masks_of_entry(b));
@@ -261,6 +291,7 @@ constexpr CoreFunctions functions_on{.scalar = ScalarTraits<T>::name,
                                      .scores = core_scores<T>,
                                      .bilinear_scores = core_bilinear_scores<T>,
                                      .multihead = core_multihead<T>,
+                                     .multihead_torch = core_multihead_torch<T>,
                                      .multihead_as_sum = core_multihead_as_sum<T>,
                                      .multihead_unmasked = core_multihead_unmasked<T>,
                                      .multihead_self = core_multihead_self<T>,
