@@ -58,9 +58,10 @@ struct Merged {
 
 // With L_t exact and lse_t within d of it, the weights w_t = e^lse_t / sum e^lse are off by a factor in e^±2d; o is a
 // convex combination of the blocks' exact O_t, so that |O_t - o| <= 2 max(|o_t| + B_t). The merge differs from o by at
-// most sum_t w_t B_t + (e^2d - 1) 2 max(|o_t| + B_t).
+// most sum_t w_t B_t + (e^2d - 1) 2 max(|o_t| + B_t). A block whose weight underflows has no part in that maximum: it
+// is known to (e^2d - 1) w_t (|o_t| + B_t) and two of the smallest number.
 Merged merge(const std::vector<Block>& blocks, const std::vector<Numbers>& outs, std::int64_t e, std::int64_t dv) {
-  Merged merged;
+  constexpr double smallest = std::numeric_limits<double>::denorm_min();
   double most = -infinity, off = 0x1p-42;  // rounding of the differences, up to 745, and of what follows
   for (const Block& block : blocks) {
     const auto [lse, error] = block.lse(e / dv);
@@ -70,20 +71,28 @@ Merged merge(const std::vector<Block>& blocks, const std::vector<Numbers>& outs,
   }
   if (most == -infinity) return {.excuse = Excuse::fully_masked};
   if (most == infinity) return {.excuse = Excuse::overflow};
-  double sum = 0, bounds = 0, reach = 0;
+  double sum = 0;
+  for (const Block& block : blocks) sum += std::exp(block.lse(e / dv).value - most);
+  Merged merged;
+  double bounds = 0, reach = 0;
   for (std::size_t t = 0; t < blocks.size(); ++t) {
-    const double weight = std::exp(blocks[t].lse(e / dv).value - most);
-    if (weight == 0) continue;  // masked, empty, or 745 nats below: what is left out is below the rounding
+    const double lse = blocks[t].lse(e / dv).value;
+    if (lse == -infinity) continue;
     const Numbers& out = outs[t];
     if (out.excuse(e) != Excuse::none && out.excuse(e) != Excuse::vacuous) return {.excuse = out.excuse(e)};
     if (!std::isfinite(out.value(e)) || !(out.allowed(e) < infinity)) return {.excuse = Excuse::infinite};
-    sum += weight;
+    // Divided by the sum first: the sum of the products may lie beyond the range, their mean does not.
+    const double weight = std::exp(lse - most) / sum, size = std::fabs(out.value(e)) + out.allowed(e);
     merged.value += weight * out.value(e);
-    bounds += weight * out.allowed(e);
-    reach = std::max(reach, std::fabs(out.value(e)) + out.allowed(e));
+    bounds += std::max(weight, smallest) * out.allowed(e) + smallest;
+    if (weight < std::numeric_limits<double>::min()) {
+      bounds += (std::expm1(2 * off) * weight + 2 * smallest) * size;
+    } else {
+      reach = std::max(reach, size);
+    }
   }
-  merged.value /= sum;
-  merged.error = (bounds / sum + std::expm1(2 * off) * 2 * reach) * (1 + 0x1p-40);
+  if (!std::isfinite(merged.value)) return {.excuse = Excuse::overflow};
+  merged.error = (bounds + std::expm1(2 * off) * 2 * reach) * (1 + 0x1p-40) + smallest;
   return merged;
 }
 

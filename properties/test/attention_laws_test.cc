@@ -222,6 +222,38 @@ TEST(AttentionLaws, a_hull_is_judged_where_scores_are_not_known) {
   EXPECT_EQ(check_case(hull, wrong, c).outcome, Outcome::violated);
 }
 
+// The merge of the blocks is computed in double: its sums must not overflow, and what underflows is allowed for.
+TEST(AttentionLaws, blocks_merge_at_both_ends_of_the_range) {
+  struct Row {
+    std::vector<double> k, v;
+  };
+  const Row rows[] = {
+      {{0, 0}, {-1.6853373139334212e308, -1.5729814930045264e308}},
+      {{0, 1, 0, 0, 1}, {0, 0, 1.783648657246204e308, 8.98846567431158e307, 0}},
+      {{-0.03125, 0, 0}, {-1.5e-323, 0, 0}},
+      {{0, -800}, {0, 1e308}},  // a weight of e^-800 of a value that makes it 4e-40
+      {{0, -709}, {0, 1.7e308}},
+  };
+  for (const std::string_view id : {"core:arb", "core:mpfi", "core:mpfr", "core:cpp_bin_float_50", "core:double"}) {
+    const auto kernel = registered(id);
+    for (const Row& row : rows) {
+      const auto n = static_cast<std::int64_t>(row.k.size());
+      for (const char* const cuts : {"cut=1 cut2=1", "cut=1 cut2=2", "cut=0 cut2=1"}) {
+        Case c;
+        c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
+        c[Slot::k] = Tensor(DType::f64, {1, 1, n, 1}, row.k);
+        c[Slot::v] = Tensor(DType::f64, {1, 1, n, 1}, row.v);
+        c.metadata["arguments"] = cuts;
+        const Verdict verdict = check_case(property_named("attention.split-merge"), *kernel, c);
+        EXPECT_NE(verdict.outcome, Outcome::violated) << id << ' ' << row.v[0] << ' ' << cuts << ": " << verdict.reason;
+        if (id == "core:arb") {
+          EXPECT_EQ(verdict.outcome, Outcome::held) << row.v[0] << ' ' << cuts << ": " << verdict.reason;
+        }
+      }
+    }
+  }
+}
+
 TEST(AttentionLaws, no_keys_follow_the_policy) {
   const Property& any = property_named("attention.any-length");
   Case c = generate(any, DType::f32, 1, 0);
