@@ -1,0 +1,205 @@
+#include "statements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "attest/names.h"
+#include "selection.h"
+#include "wrong_kernels.h"
+
+namespace attest {
+namespace {
+
+constexpr std::int64_t cases = 60;
+
+std::string line(std::string_view name, const std::vector<std::string>& words) {
+  return fmt::format("  {:<7}{}\n", name, fmt::join(words, " "));
+}
+
+std::string_view word_of(Need need) {
+  return need == Need::needed ? "needed" : need == Need::spare ? "spare" : "defining";
+}
+
+std::string asks(const Property& p) {
+  std::vector<std::string> words;
+  for (const Stated& stated : p.hypotheses)
+    words.push_back(fmt::format("{}:{}", stated.hypothesis->name, word_of(stated.need)));
+  return line("asks", words);
+}
+
+/// Ranges of the extents and sets of everything else, of the cases as they are drawn.
+std::string draws(const Property& p) {
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> ranges;
+  std::set<std::string> forms;
+  std::vector<std::string> order;
+  const auto range = [&](const std::string& name, std::int64_t x) {
+    if (!ranges.contains(name)) ranges[name] = {x, x}, order.push_back(name);
+    auto& [low, high] = ranges[name];
+    low = std::min(low, x), high = std::max(high, x);
+  };
+  for (std::int64_t k = 0; k < 4 * cases; ++k) {
+    const Case c = generate(p, DType::f32, /*run_seed=*/1, k);
+    const Extents e = extents_of(c);
+    range("B", e.batch), range("H", e.heads);
+    if (c.operation == Operation::attention) range("KV", e.kv_heads);
+    range("M", e.queries), range("N", e.keys), range("N-M", e.keys - e.queries), range("dk", e.dk), range("dv", e.dv);
+    if (c.operation == Operation::multihead)
+      range("c_q", e.c_q), range("c_k", e.c_k), range("c_v", e.c_v), range("d_o", e.d_o);
+    const Tensor& mask = c.mask();
+    forms.insert(fmt::format("mask:{}", !mask.present()                  ? "none"
+                                        : mask.dtype() == DType::boolean ? "boolean"
+                                                                         : "additive"));
+    if (mask.present()) forms.insert(fmt::format("mask-for-{}-heads", mask.shape()[1] == 1 ? "all" : "each"));
+    forms.insert(fmt::format("causal:{}", name_of(c.causal)));
+    forms.insert(std::string(name_of(c.mask_convention)));
+    forms.insert(is_inverse_root(c.scale, e.dk) ? "scale:root" : c.scale == 1 ? "scale:1" : "scale:any");
+    for (const Slot slot : {Slot::b_q, Slot::b_o, Slot::w_o, Slot::bias_k})
+      if (c.operation == Operation::multihead)
+        forms.insert(fmt::format("{}{}", c[slot].present() ? "" : "no-", name_of(slot)));
+    if (c.operation == Operation::multihead) forms.insert(c.q() == c.k() && c.q() == c.v() ? "one-X" : "three-inputs");
+    if (c.metadata.contains("strides")) forms.insert("strides");
+  }
+  std::vector<std::string> words;
+  for (const std::string& name : order)
+    words.push_back(fmt::format("{}:{}..{}", name, ranges[name].first, ranges[name].second));
+  words.insert(words.end(), forms.begin(), forms.end());
+  return line("draws", words);
+}
+
+/// How a tensor differs: "" the same, "+" there now, "-" gone, "#" another shape, "~" the same numbers in another
+/// order,
+/// "!" other numbers.
+std::string_view difference(const Tensor& before, const Tensor& after) {
+  if (before.present() != after.present()) return after.present() ? "+" : "-";
+  if (!before.present()) return "";
+  if (before.shape() != after.shape() || before.dtype() != after.dtype()) return "#";
+  const auto bytes = [](const Tensor& t) { return std::vector<std::byte>(t.bytes().begin(), t.bytes().end()); };
+  if (bytes(before) == bytes(after)) return "";
+  std::vector<double> a = before.to_doubles(), b = after.to_doubles();
+  if (std::ranges::any_of(b, [](double x) { return std::isnan(x); })) return "!";
+  std::ranges::sort(a), std::ranges::sort(b);
+  return a == b ? "~" : "!";
+}
+
+/// A call beside the first of its check.
+std::string difference(const Case& first, const Case& call) {
+  std::string text;
+  for (int s = 0; s < slot_count; ++s) {
+    const auto slot = static_cast<Slot>(s);
+    if (const std::string_view how = difference(first[slot], call[slot]); !how.empty())
+      text += fmt::format("{}{}{}", text.empty() ? "" : ",", name_of(slot), how);
+  }
+  const auto add = [&](bool differs, std::string_view what) {
+    if (differs) text += fmt::format("{}{}", text.empty() ? "" : ",", what);
+  };
+  add(first.scale != call.scale, "scale");
+  add(first.mask_convention != call.mask_convention, "convention");
+  add(first.causal != call.causal, "causal");
+  add(first.heads != call.heads, "heads");
+  add(first.metadata.contains("strides") != call.metadata.contains("strides"), "strides");
+  return text.empty() ? "same" : text;
+}
+
+/// How many calls a check makes, and in what the later ones differ from its first.
+std::string calls(const Property& p) {
+  std::size_t least = 1000, most = 0;
+  std::set<std::string> seen;
+  for (std::int64_t k = 0; k < cases; ++k) {
+    std::vector<Case> made;
+    Spoilt spy([&](Kernel& kernel, Case c, DType output, bool want_lse) {
+      made.push_back(c);
+      return kernel.run(c, output, want_lse);
+    });
+    static_cast<void>(check_case(p, spy, generate(p, DType::f64, /*run_seed=*/1, k)));
+    least = std::min(least, made.size()), most = std::max(most, made.size());
+    for (std::size_t n = 1; n < made.size(); ++n) seen.insert(difference(made[0], made[n]));
+  }
+  std::vector<std::string> words{fmt::format("{}..{}", least, most)};
+  for (const std::string& text : seen) words.push_back(fmt::format("{{{}}}", text));
+  return line("calls", words);
+}
+
+/// Of violations of a bound those count that are no matter of rounding, so that the record is the same with another
+/// compiler's exp.
+bool goes_red(const Property& p, const WrongKernel& wrong) {
+  Spoilt kernel(wrong.fault);
+  for (std::int64_t k = 0; k < cases; ++k) {
+    const Verdict v = check_case(p, kernel, generate(p, DType::f64, /*run_seed=*/1, k));
+    if (v.outcome != Outcome::violated) continue;
+    if (v.violation != Violation::bound || v.error == 0 || v.error > 1e-9) return true;
+  }
+  return false;
+}
+
+/// Empty, or the first case that a right kernel is called violated for.
+std::string violates(const Property& p, Kernel& right) {
+  const DType dtype = right.manifest().dtypes.front();
+  for (std::int64_t k = 0; k < cases; ++k) {
+    const Verdict v = check_case(p, right, project(generate(p, dtype, /*run_seed=*/1, k), right.manifest()));
+    if (v.outcome == Outcome::violated) return fmt::format("{} violates case {}: {}", right.id(), k, v.reason);
+  }
+  return {};
+}
+
+std::string sees(const Property& p) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const WrongKernel& wrong : wrong_kernels()) {
+    if (!goes_red(p, wrong)) continue;
+    const std::size_t space = wrong.name.find(' ');
+    const std::string first = wrong.name.substr(0, space);
+    if (first == "looks-at" || first == "wrong-at" || first == "lse") {
+      groups[first].push_back(wrong.name.substr(space + 1));
+    } else {
+      groups["mistakes"].push_back("\"" + wrong.name + "\"");
+    }
+  }
+  std::string text;
+  for (const char* const group : {"looks-at", "wrong-at", "lse", "mistakes"}) {
+    text += line("sees", {fmt::format("{}: {}", group, fmt::join(groups[group], group[0] == 'm' ? ", " : " "))});
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string described(const Property& p) {
+  return fmt::format("{}\n{}{}{}{}", p.name, asks(p), draws(p), calls(p), sees(p));
+}
+
+const std::map<std::string, std::string>& recorded() {
+  static const std::map<std::string, std::string> all = [] {
+    std::map<std::string, std::string> rows;
+    std::ifstream in(ATTEST_SOURCE_DIR "/properties/test/statements.txt");
+    std::string text, name;
+    while (std::getline(in, text)) {
+      if (text.empty() || text.starts_with('#')) continue;
+      if (!text.starts_with(' ')) name = text;
+      rows[name] += text + "\n";
+    }
+    return rows;
+  }();
+  return all;
+}
+
+std::string change_of(const Property& p) {
+  for (const char* const id : {"core:double", "core:arb", "builtin:flash", "builtin:lazy"}) {
+    const auto right = registered(id);
+    if (std::string found = violates(p, *right); !found.empty()) return found;
+  }
+  const std::string now = described(p);
+  const auto found = recorded().find(std::string(p.name));
+  if (found == recorded().end()) return "statements.txt has no paragraph for it:\n" + now;
+  if (found->second == now) return {};
+  std::istringstream before(found->second), after(now);
+  std::string was, is, text;
+  while (std::getline(before, was) && std::getline(after, is))
+    if (was != is) text += fmt::format("was: {}\nis:  {}\n", was, is);
+  return text;
+}
+
+}  // namespace attest

@@ -1,0 +1,338 @@
+#include "wrong_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "arrange.h"
+#include "inspect.h"
+#include "masks.h"
+#include "selection.h"
+#include "visibility.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Another question in the place of the one asked.
+Spoilt::Fault asked(std::function<void(Case&)> change) {
+  return [change = std::move(change)](Kernel& kernel, Case c, DType output, bool want_lse) {
+    change(c);
+    return kernel.run(c, output, want_lse);
+  };
+}
+/// Each number of the answer changed: value(case, row, old).
+Spoilt::Fault answered(std::function<double(const Case&, std::int64_t row, double old)> value) {
+  return [value = std::move(value)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+    Reply reply = kernel.run(c, output, want_lse);
+    if (reply.status != CallStatus::ok || reply.out.elements() == 0) return reply;
+    const Shape& shape = reply.out.shape();
+    const std::int64_t columns = shape[shape.rank() - 1], rows = shape[shape.rank() - 2];
+    reply.out = mapped(reply.out, [&](std::int64_t e, double old) { return value(c, e / columns % rows, old); });
+    return reply;
+  };
+}
+/// The log-sum-exp alone.
+Spoilt::Fault lse_answered(std::function<double(const Case&, double old)> value) {
+  return [value = std::move(value)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+    Reply reply = kernel.run(c, output, want_lse);
+    if (reply.status == CallStatus::ok && reply.lse.present())
+      reply.lse = mapped(reply.lse, [&](std::int64_t, double old) { return value(c, old); });
+    return reply;
+  };
+}
+void add(Case& c, Slot slot, std::int64_t element, double amount) {
+  if (c[slot].elements() > element) c[slot].set(element, c[slot][element] + amount);
+}
+
+/// A hash of a tensor's bytes; of its shape too.
+std::uint64_t hash_of(const Tensor& t) {
+  Case only;
+  only[Slot::q] = t;
+  return hash_of(only);
+}
+
+/// Of a whole call; of whether its tensors lie under strides too.
+std::uint64_t hash_of_call(const Case& c) {
+  return hash_of(c) + (c.metadata.contains("strides") ? 0x9e3779b97f4a7c15 : 0);
+}
+
+/// From 1/4 to 1, of either sign.
+double noise_of(std::uint64_t hash) {
+  hash ^= hash >> 31;
+  hash *= 0x9e3779b97f4a7c15;
+  hash ^= hash >> 29;
+  const double size = 0.25 + 0.75 * static_cast<double>(hash >> 12 & 0xffff) / 65536;
+  return hash % 2 == 0 ? size : -size;
+}
+
+/// Noise of `hash`, the same on each element where `here`; none where there is no hash. Of one size, whatever the
+/// answer is, so that it tells of nothing else.
+using Where = std::function<bool(const Shape& out, std::int64_t element)>;
+Spoilt::Fault noisy(std::function<std::optional<std::uint64_t>(const Case&)> hash, Where here) {
+  return [hash = std::move(hash), here = std::move(here)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+    Reply reply = kernel.run(c, output, want_lse);
+    const std::optional<std::uint64_t> found = hash(c);
+    if (reply.status != CallStatus::ok || !found) return reply;
+    const double noise = noise_of(*found);
+    reply.out =
+        mapped(reply.out, [&](std::int64_t e, double old) { return here(reply.out.shape(), e) ? old + noise : old; });
+    return reply;
+  };
+}
+bool everywhere(const Shape&, std::int64_t) {
+  return true;
+}
+/// The coordinate of an element on an axis counted from the end: 1 columns, 2 rows, 3 heads.
+std::int64_t at_axis(const Shape& out, std::int64_t e, int from_end) {
+  for (int a = 1; a < from_end; ++a) e /= out[out.rank() - a];
+  return e % out[out.rank() - from_end];
+}
+
+WrongKernel looks_at(Slot slot) {
+  return {"looks-at " + std::string(name_of(slot)), noisy(
+                                                        [slot](const Case& c) -> std::optional<std::uint64_t> {
+                                                          if (!c[slot].present()) return std::nullopt;
+                                                          return hash_of(c[slot]);
+                                                        },
+                                                        everywhere)};
+}
+WrongKernel looks_at(const char* what, std::function<std::int64_t(const Case&)> number) {
+  return {std::string("looks-at ") + what,
+          noisy([number = std::move(number)](const Case& c) { return static_cast<std::uint64_t>(number(c)) * 77 + 5; },
+                everywhere)};
+}
+WrongKernel wrong_at(const char* where, Where here) {
+  return {std::string("wrong-at ") + where, noisy(hash_of_call, std::move(here))};
+}
+
+std::vector<WrongKernel> made() {
+  std::vector<WrongKernel> all;
+  for (int s = 0; s < slot_count; ++s) all.push_back(looks_at(static_cast<Slot>(s)));
+  all.push_back(looks_at("scale", [](const Case& c) { return static_cast<std::int64_t>(c.scale * 4096); }));
+  all.push_back(looks_at("convention", [](const Case& c) { return static_cast<std::int64_t>(c.mask_convention); }));
+  all.push_back(looks_at("causal", [](const Case& c) { return static_cast<std::int64_t>(c.causal); }));
+  all.push_back(looks_at("M", [](const Case& c) { return queries_of(c); }));
+  all.push_back(looks_at("N", [](const Case& c) { return keys_of(c); }));
+  all.push_back(looks_at("batch", [](const Case& c) { return batch_of(c); }));
+  all.push_back(looks_at("heads", [](const Case& c) { return extents_of(c).heads; }));
+  all.push_back(looks_at("kv-heads", [](const Case& c) { return extents_of(c).kv_heads; }));
+  all.push_back(looks_at("strides", [](const Case& c) { return std::int64_t{c.metadata.contains("strides")}; }));
+  all.push_back(wrong_at("row-0", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == 0; }));
+  all.push_back(wrong_at("row-1", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == 1; }));
+  all.push_back(
+      wrong_at("last-row", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == o[o.rank() - 2] - 1; }));
+  all.push_back(wrong_at("column-0", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 1) == 0; }));
+  all.push_back(wrong_at("other-columns", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 1) > 0; }));
+  all.push_back(
+      wrong_at("head-0", [](const Shape& o, std::int64_t e) { return o.rank() == 4 && at_axis(o, e, 3) == 0; }));
+  all.push_back(
+      wrong_at("other-heads", [](const Shape& o, std::int64_t e) { return o.rank() == 4 && at_axis(o, e, 3) > 0; }));
+  all.push_back(wrong_at("batch-0", [](const Shape& o, std::int64_t e) { return at_axis(o, e, o.rank()) == 0; }));
+  all.push_back(wrong_at("other-batch", [](const Shape& o, std::int64_t e) { return at_axis(o, e, o.rank()) > 0; }));
+  // One unit in the last place: what is compared bit by bit.
+  all.push_back({"wrong-at last-bit", [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+                   Reply reply = kernel.run(c, output, want_lse);
+                   if (reply.status == CallStatus::ok && hash_of_call(c) / 8 % 2 == 0)
+                     reply.out =
+                         mapped(reply.out, [](std::int64_t, double old) { return std::nextafter(old, infinity); });
+                   return reply;
+                 }});
+  all.push_back({"lse above", lse_answered([](const Case&, double old) { return old + 9; })});
+  all.push_back({"lse below", lse_answered([](const Case&, double old) { return old - 9; })});
+  all.push_back(
+      {"lse of-its-call", lse_answered([](const Case& c, double old) { return old + noise_of(hash_of_call(c)); })});
+  all.push_back({"lse of-no-key", lse_answered([](const Case&, double old) { return std::isfinite(old) ? old : 3; })});
+  const WrongKernel mistakes
+      [] = {{"counts rows", answered([](const Case& c, std::int64_t, double old) {
+               return old * (1 + 0.01 * static_cast<double>(queries_of(c))) + 0.01 * static_cast<double>(queries_of(c));
+             })},
+            {"counts keys", answered([](const Case& c, std::int64_t, double old) {
+               return old * (1 + 0.01 * static_cast<double>(keys_of(c))) + 0.01 * static_cast<double>(keys_of(c));
+             })},
+            {"numbers its rows",
+             answered([](const Case&, std::int64_t row, double old) { return old + 0.5 * static_cast<double>(row); })},
+            {"reads every query", answered([](const Case& c, std::int64_t, double old) {
+               double sum = 0;
+               for (std::int64_t e = 0; e < c.q().elements(); ++e) sum += c.q()[e] * 0;
+               return old + sum;
+             })},
+            {"adds what every key holds", answered([](const Case& c, std::int64_t, double old) {
+               double sum = 0;
+               for (std::int64_t e = 0; e < c.v().elements(); ++e) sum += 0.01 * c.v()[e];
+               return old + sum;
+             })},
+            {"is causal", asked([](Case& c) { c.causal = Causal::top_left; })},
+            {"ignores masks", asked([](Case& c) { c[Slot::mask] = Tensor(); })},
+            {"ignores b_v", asked([](Case& c) { c[Slot::b_v] = Tensor(); })},
+            {"ignores b_o", asked([](Case& c) { c[Slot::b_o] = Tensor(); })},
+            {"adds b_k to b_q", asked([](Case& c) {
+               for (std::int64_t e = 0; e < c[Slot::b_k].elements(); ++e) add(c, Slot::b_q, e, c[Slot::b_k][e]);
+             })},
+            {"reads w_q one too large", asked([](Case& c) { add(c, Slot::w_q, 0, 1); })},
+            {"scales twice where q is not k", asked([](Case& c) {
+               if (!(c.q() == c.k())) c.scale *= 2;
+             })},
+            {"doubles where there are heads", answered([](const Case& c, std::int64_t, double old) {
+               return c.operation == Operation::multihead && c.heads > 1 ? 2 * old : old;
+             })},
+            {"swaps the heads before w_o", asked([](Case& c) {
+               Tensor& w = c[Slot::w_o];
+               const Tensor old = w;
+               for (std::int64_t e = 0; e < w.elements(); ++e) w.set(e, old[w.elements() - 1 - e]);
+             })},
+            {"forgets the appended key", asked([](Case& c) { c[Slot::bias_k] = c[Slot::bias_v] = Tensor(); })},
+            {"hides in all heads what one hides", asked([](Case& c) {
+               c = with_additive_mask(std::move(c));
+               Tensor& mask = c[Slot::mask];
+               const std::int64_t page = mask.shape()[2] * mask.shape()[3];
+               for (std::int64_t e = 0; e < mask.elements(); ++e)
+                 for (std::int64_t h = 0; h < mask.shape()[1]; ++h) {
+                   const std::int64_t batch = e / page / mask.shape()[1];
+                   if (mask[(batch * mask.shape()[1] + h) * page + e % page] ==
+                       -std::numeric_limits<double>::infinity())
+                     mask.set(e, -std::numeric_limits<double>::infinity());
+                 }
+             })},
+            {"answers 0", answered([](const Case&, std::int64_t, double) { return 0.0; })},
+            {"answers 1", answered([](const Case&, std::int64_t, double) { return 1.0; })},
+            {"doubles under a mask",
+             answered([](const Case& c, std::int64_t, double old) { return c.mask().present() ? 2 * old : old; })},
+            {"scales by sqrt(dv)", asked([](Case& c) {
+               const Extents e = extents_of(c);
+               c.scale *= std::sqrt(static_cast<double>(e.dk) / static_cast<double>(e.dv));
+             })},
+            {"squares its weights and renormalises them", asked([](Case& c) {
+               c.scale *= 2;
+               if (c.mask_convention == MaskConvention::pre_scale || c.mask().dtype() == DType::boolean) return;
+               if (c.mask().present())
+                 c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return 2 * old; });
+             })},
+            {"reads the keys and values of batch entry 0", asked([](Case& c) {
+               for (const Slot slot : {Slot::k, Slot::v}) {
+                 const std::int64_t entry = c[slot].elements() / std::max<std::int64_t>(1, batch_of(c));
+                 c[slot] = mapped(c[slot], [&, old = c[slot]](std::int64_t e, double) { return old[e % entry]; });
+               }
+             })},
+            {"adds every mask after the scale", asked([](Case& c) { c.mask_convention = MaskConvention::post_scale; })},
+            {"knows no causal form where dk is not dv", asked([](Case& c) {
+               if (extents_of(c).dk != extents_of(c).dv) c.causal = Causal::none;
+             })},
+            {"gives no weight to what it hides by a number", asked([](Case& c) {
+               if (c.mask().present() && c.mask().dtype() != DType::boolean)
+                 c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return old < 0 ? old : 0; });
+             })},
+            {"answers 0 where a row sees nothing",
+             answered([](const Case&, std::int64_t, double old) { return std::isnan(old) ? 0 : old; })},
+            {"answers NaN where numbers are large",
+             answered([](const Case&, std::int64_t, double old) { return std::fabs(old) > 1e30 ? NAN : old; })},
+            {"reads its tokens where they would lie row-major", asked([](Case& c) {
+               if (c.metadata.contains("strides"))
+                 c[Slot::q] = mapped(c.q(), [](std::int64_t, double old) { return -old; });
+             })},
+            {"doubles under a boolean mask", answered([](const Case& c, std::int64_t, double old) {
+               return c.mask().present() && c.mask().dtype() == DType::boolean ? 2 * old : old;
+             })},
+            {"doubles under a pre-scale mask", answered([](const Case& c, std::int64_t, double old) {
+               return c.mask_convention == MaskConvention::pre_scale ? 2 * old : old;
+             })},
+            {"doubles under a mask that heads share", answered([](const Case& c, std::int64_t, double old) {
+               return extents_of(c).heads > 1 && c.mask().present() && c.mask().shape()[1] == 1 ? 2 * old : old;
+             })},
+            {"doubles where there is one head", answered([](const Case& c, std::int64_t, double old) {
+               return c.operation == Operation::multihead && c.heads == 1 && c[Slot::w_o].present() ? 2 * old : old;
+             })},
+            // Beside those of many heads: what a kernel of one does to keys, values and masks.
+            {"gives hidden keys a little weight", asked([](Case& c) {
+               if (!c.mask().present() && c.causal == Causal::none) return;
+               c = with_causal_written_out(c);
+               c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return old == -infinity ? -3 : old; });
+             })},
+            {"hides the last key", asked([](Case& c) {
+               if (keys_of(c) >= 2) c = hide(std::move(c), -1, keys_of(c) - 1);
+             })},
+            {"is causal at the bottom right", asked([](Case& c) {
+               if (c.causal == Causal::top_left) c.causal = Causal::bottom_right;
+             })},
+            {"is causal at the top left", asked([](Case& c) {
+               if (c.causal == Causal::bottom_right) c.causal = Causal::top_left;
+             })},
+            {"adds every mask before the scale", asked([](Case& c) { c.mask_convention = MaskConvention::pre_scale; })},
+            {"scales by 1.01", asked([](Case& c) { c.scale *= 1.01; })},
+            {"scales by 1.41", asked([](Case& c) { c.scale *= 1.41; })},
+            {"clips its values", asked([](Case& c) {
+               c[Slot::v] = mapped(c.v(), [](std::int64_t, double old) { return std::clamp(old, -1.0, 1.0); });
+             })},
+            {"clips its keys", asked([](Case& c) {
+               c[Slot::k] = mapped(c.k(), [](std::int64_t, double old) { return std::clamp(old, -1.0, 1.0); });
+             })},
+            {"clips its queries", asked([](Case& c) {
+               c[Slot::q] = mapped(c.q(), [](std::int64_t, double old) { return std::fmin(old, 2.0); });
+             })},
+            {"squares its values", asked([](Case& c) {
+               c[Slot::v] = mapped(c.v(), [](std::int64_t, double old) { return old * std::fabs(old); });
+             })},
+            {"drops its last key", asked([](Case& c) {
+               if (keys_of(c) >= 3 && c.causal == Causal::none) c = with_keys(c, all_of(keys_of(c) - 1));
+             })},
+            {"turns the key heads round", asked([](Case& c) {
+               const Extents e = extents_of(c);
+               if (c.operation != Operation::attention || e.kv_heads < 2) return;
+               Selection s = everything(c);
+               std::rotate(s.kv_heads.begin(), s.kv_heads.begin() + 1, s.kv_heads.end());
+               c = select(c, s);
+             })},
+            {"grows by a hundredth", answered([](const Case&, std::int64_t, double old) { return 1.01 * old; })},
+            {"shrinks by a hundredth", answered([](const Case&, std::int64_t, double old) { return 0.99 * old; })},
+            {"answers with the other sign", answered([](const Case&, std::int64_t, double old) { return -old; })},
+            {"doubles where a key is seen by one row alone",
+             [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+               Reply reply = kernel.run(c, output, want_lse);
+               if (reply.status != CallStatus::ok || queries_of(c) < 2) return reply;
+               bool alone = false;
+               for (std::int64_t j = 0; j < keys_of(c); ++j) {
+                 std::int64_t rows = 0;
+                 for (std::int64_t i = 0; i < queries_of(c); ++i) rows += hidden(c, 0, 0, i, j) ? 0 : 1;
+                 alone = alone || rows == 1;
+               }
+               if (alone) reply.out = mapped(reply.out, [](std::int64_t, double old) { return 2 * old; });
+               return reply;
+             }},
+            {"answers another number each time",
+             [calls = std::make_shared<std::uint64_t>(0)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+               Reply reply = kernel.run(c, output, want_lse);
+               const double noise = noise_of(++*calls);
+               if (reply.status == CallStatus::ok)
+                 reply.out = mapped(reply.out, [&](std::int64_t, double old) { return old + noise; });
+               return reply;
+             }},
+            {"multiplies every value by its weight", [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+               Reply reply = kernel.run(c, output, want_lse);
+               double nothing = 0;
+               for (std::int64_t e = 0; e < c.v().elements(); ++e) nothing += 0 * c.v()[e];
+               if (reply.status == CallStatus::ok)
+                 reply.out = mapped(reply.out, [&](std::int64_t, double old) { return old + nothing; });
+               return reply;
+             }}};
+  all.insert(all.end(), std::begin(mistakes), std::end(mistakes));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<WrongKernel>& wrong_kernels() {
+  static const std::vector<WrongKernel> all = made();
+  return all;
+}
+
+const WrongKernel& wrong_kernel(std::string_view name) {
+  const auto found = std::ranges::find(wrong_kernels(), name, &WrongKernel::name);
+  if (found == wrong_kernels().end()) throw std::out_of_range(std::string(name));
+  return *found;
+}
+
+}  // namespace attest
