@@ -33,9 +33,13 @@ std::optional<std::int64_t> stated(const Case& c, std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace
+thread_local ArgumentsAsked* asked = nullptr;
 
-std::uint64_t seed_argument(const Case& c, std::string_view name) {
+void note(std::string_view name, std::int64_t extent) {
+  if (asked != nullptr) asked->note(name, extent);
+}
+
+std::uint64_t seed_of(const Case& c, std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char* const key : {"property", "seed", "k"}) {
     const auto found = c.metadata.find(key);
@@ -45,14 +49,39 @@ std::uint64_t seed_argument(const Case& c, std::string_view name) {
   return Stream(mixed(hash, name)).next();
 }
 
+}  // namespace
+
+ArgumentsAsked::ArgumentsAsked() {
+  asked = this;
+}
+ArgumentsAsked::~ArgumentsAsked() {
+  asked = nullptr;
+}
+void ArgumentsAsked::note(std::string_view name, std::int64_t extent) {
+  extents_[std::string(name)].insert(extent);
+}
+std::vector<std::string> ArgumentsAsked::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, extents] : extents_)
+    all.push_back(extents.size() == 1 && *extents.begin() > 0 ? name + "/" + std::to_string(*extents.begin()) : name);
+  return all;
+}
+
+std::uint64_t seed_argument(const Case& c, std::string_view name) {
+  note(name, 0);
+  return seed_of(c, name);
+}
+
 std::int64_t argument(const Case& c, std::string_view name, std::int64_t extent) {
+  note(name, extent);
   if (const std::optional<std::int64_t> value = stated(c, name)) return *value % extent;
-  return static_cast<std::int64_t>(seed_argument(c, name) % static_cast<std::uint64_t>(extent));
+  return static_cast<std::int64_t>(seed_of(c, name) % static_cast<std::uint64_t>(extent));
 }
 
 Indices permutation_argument(const Case& c, std::string_view name, std::int64_t extent) {
+  note(name, 0);
   Indices order = all_of(extent);
-  Stream stream(seed_argument(c, name));
+  Stream stream(seed_of(c, name));
   for (std::int64_t i = extent - 1; i > 0; --i)
     std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(stream.below(i + 1))]);
   if (extent >= 2 && order == all_of(extent)) std::swap(order[0], order[1]);

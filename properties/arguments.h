@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "attest/case.h"
 #include "selection.h"
@@ -19,5 +23,20 @@ namespace attest {
 
 /// 64 random bits, drawn likewise: the seed of whatever else a property draws.
 [[nodiscard]] std::uint64_t seed_argument(const Case& c, std::string_view name);
+
+/// The names that this thread has asked for while it lives, with the extents of numbers: "i" where they differ from case
+/// to case, "poison/6" where they are one. What a test records of a property. One at a time.
+class ArgumentsAsked {
+ public:
+  ArgumentsAsked();
+  ~ArgumentsAsked();
+  ArgumentsAsked(const ArgumentsAsked&) = delete;
+  ArgumentsAsked& operator=(const ArgumentsAsked&) = delete;
+  [[nodiscard]] std::vector<std::string> names() const;
+  void note(std::string_view name, std::int64_t extent);
+
+ private:
+  std::map<std::string, std::set<std::int64_t>, std::less<>> extents_;
+};
 
 }  // namespace attest

@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
+#include "arguments.h"
 #include "attest/names.h"
 #include "selection.h"
 #include "wrong_kernels.h"
@@ -71,63 +73,117 @@ std::string draws(const Property& p) {
   return line("draws", words);
 }
 
-/// How a tensor differs: "" the same, "+" there now, "-" gone, "#" another shape, "~" the same numbers in another
-/// order,
-/// "!" other numbers.
-std::string_view difference(const Tensor& before, const Tensor& after) {
-  if (before.present() != after.present()) return after.present() ? "+" : "-";
-  if (!before.present()) return "";
-  if (before.shape() != after.shape() || before.dtype() != after.dtype()) return "#";
-  const auto bytes = [](const Tensor& t) { return std::vector<std::byte>(t.bytes().begin(), t.bytes().end()); };
-  if (bytes(before) == bytes(after)) return "";
-  std::vector<double> a = before.to_doubles(), b = after.to_doubles();
-  if (std::ranges::any_of(b, [](double x) { return std::isnan(x); })) return "!";
-  std::ranges::sort(a), std::ranges::sort(b);
-  return a == b ? "~" : "!";
+/// Of an axis of some length the indices that are in the set: "" all, else "f" the first, "m" some between, "l" the
+/// last.
+std::string places(const std::set<std::int64_t>& indices, std::int64_t extent) {
+  if (std::cmp_equal(indices.size(), extent)) return "";
+  std::string text;
+  for (const std::int64_t i : indices) {
+    const char place = i == 0 ? 'f' : i == extent - 1 ? 'l' : 'm';
+    if (text.find(place) == std::string::npos) text += place;
+  }
+  return text;
 }
 
-/// A call beside the first of its check.
-std::string difference(const Case& first, const Case& call) {
+/// Where two tensors of one shape differ: "[pages rows columns]", as `places` has each; "" everywhere.
+std::string where(const Tensor& before, const Tensor& after) {
+  const Shape& shape = before.shape();
+  if (shape.rank() < 2) return "";
+  const std::int64_t rows = shape[shape.rank() - 2], columns = shape[shape.rank() - 1];
+  std::set<std::int64_t> page, row, column;
+  for (std::int64_t e = 0; e < before.elements(); ++e) {
+    if (before[e] == after[e] || (std::isnan(before[e]) && std::isnan(after[e]))) continue;
+    page.insert(e / columns / rows), row.insert(e / columns % rows), column.insert(e % columns);
+  }
+  std::string text;
+  const auto add = [&](const char* name, const std::string& in) {
+    if (!in.empty()) text += fmt::format("{}{}:{}", text.empty() ? "[" : " ", name, in);
+  };
+  add("page", places(page, before.elements() / columns / rows));
+  add("row", places(row, rows));
+  // Which columns change depends on what was drawn, but for those of a mask, which are keys.
+  if (before.dtype() == DType::boolean || before.shape().rank() == 4) add("column", places(column, columns));
+  return text.empty() ? text : text + "]";
+}
+
+/// "b" boolean or "a" additive, for one head or each.
+std::string form_of_mask(const Tensor& mask) {
+  return fmt::format("{}{}{}", mask.dtype() == DType::boolean ? "b" : "a", mask.shape()[0] == 1 ? "1" : "B",
+                     mask.shape()[1] == 1 ? "1" : "H");
+}
+
+/// By how many an axis is longer: "+1", "+" more, "-1", "-" more, "" as long.
+std::string longer(std::int64_t before, std::int64_t after) {
+  const std::int64_t by = after - before;
+  return by == 0 ? "" : std::abs(by) == 1 ? (by > 0 ? "+1" : "-1") : by > 0 ? "+" : "-";
+}
+
+/// How a tensor differs from that of the drawn case: "" not, "+" it is there, "-" it is gone, "#" it has another shape
+/// (and by how much the last two axes differ), "~" its numbers stand in another order, "!" it has other numbers.
+std::string difference(Slot slot, const Tensor& before, const Tensor& after) {
+  const std::string form = slot == Slot::mask && after.present() ? form_of_mask(after) : "";
+  if (before.present() != after.present()) return (after.present() ? "+" : "-") + form;
+  if (!before.present()) return "";
+  if (before.shape() != after.shape() || before.dtype() != after.dtype()) {
+    const int rank = before.shape().rank();
+    if (rank < 2 || after.shape().rank() != rank) return "#" + form;
+    return fmt::format("#{}{}{}", form, longer(before.shape()[rank - 2], after.shape()[rank - 2]),
+                       longer(before.shape()[rank - 1], after.shape()[rank - 1]));
+  }
+  if (std::ranges::equal(before.bytes(), after.bytes())) return "";
+  std::vector<double> a = before.to_doubles(), b = after.to_doubles();
+  if (std::ranges::any_of(b, [](double x) { return std::isnan(x); })) return "NaN" + where(before, after);
+  std::ranges::sort(a), std::ranges::sort(b);
+  return a == b ? "~" : "!" + where(before, after);
+}
+
+/// A call beside the drawn case.
+std::string difference(const Case& drawn, const Case& call) {
   std::string text;
   for (int s = 0; s < slot_count; ++s) {
     const auto slot = static_cast<Slot>(s);
-    if (const std::string_view how = difference(first[slot], call[slot]); !how.empty())
+    if (const std::string how = difference(slot, drawn[slot], call[slot]); !how.empty())
       text += fmt::format("{}{}{}", text.empty() ? "" : ",", name_of(slot), how);
   }
   const auto add = [&](bool differs, std::string_view what) {
     if (differs) text += fmt::format("{}{}", text.empty() ? "" : ",", what);
   };
-  add(first.scale != call.scale, "scale");
-  add(first.mask_convention != call.mask_convention, "convention");
-  add(first.causal != call.causal, "causal");
-  add(first.heads != call.heads, "heads");
-  add(first.metadata.contains("strides") != call.metadata.contains("strides"), "strides");
-  return text.empty() ? "same" : text;
+  add(drawn.scale != call.scale, "scale");
+  add(drawn.mask_convention != call.mask_convention, "convention");
+  add(drawn.causal != call.causal, "causal");
+  add(drawn.heads != call.heads, "heads");
+  add(drawn.metadata.contains("strides") != call.metadata.contains("strides"), "strides");
+  return text.empty() ? "as-drawn" : text;
 }
 
-/// How many calls a check makes, and in what the later ones differ from its first.
+/// Which arguments a check chooses, how many calls it makes, and in what these differ from the drawn case.
 std::string calls(const Property& p) {
   std::size_t least = 1000, most = 0;
-  std::set<std::string> seen;
+  std::map<std::string, int> seen;
+  std::set<std::string> chosen;
   for (std::int64_t k = 0; k < cases; ++k) {
-    std::vector<Case> made;
-    Spoilt spy([&](Kernel& kernel, Case c, DType output, bool want_lse) {
-      made.push_back(c);
+    const Case drawn = generate(p, DType::f64, /*run_seed=*/1, k);
+    std::size_t made = 0;
+    Spoilt spy([&](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+      ++made, ++seen[difference(drawn, c)];
       return kernel.run(c, output, want_lse);
     });
-    static_cast<void>(check_case(p, spy, generate(p, DType::f64, /*run_seed=*/1, k)));
-    least = std::min(least, made.size()), most = std::max(most, made.size());
-    for (std::size_t n = 1; n < made.size(); ++n) seen.insert(difference(made[0], made[n]));
+    const ArgumentsAsked arguments;
+    static_cast<void>(check_case(p, spy, drawn));
+    for (const std::string& name : arguments.names()) {
+      const std::size_t digit = name.find('/') == std::string::npos ? name.find_first_of("0123456789") : name.size();
+      chosen.insert(name.substr(0, digit));
+    }
+    least = std::min(least, made), most = std::max(most, made);
   }
   std::vector<std::string> words{fmt::format("{}..{}", least, most)};
-  for (const std::string& text : seen) words.push_back(fmt::format("{{{}}}", text));
-  return line("calls", words);
+  for (const auto& [text, times] : seen) words.push_back(fmt::format("{}*{{{}}}", times, text));
+  return line("chooses", {chosen.begin(), chosen.end()}) + line("calls", words);
 }
 
 /// Of violations of a bound those count that are no matter of rounding, so that the record is the same with another
 /// compiler's exp.
-bool goes_red(const Property& p, const WrongKernel& wrong) {
-  Spoilt kernel(wrong.fault);
+bool goes_red(const Property& p, Kernel& kernel) {
   for (std::int64_t k = 0; k < cases; ++k) {
     const Verdict v = check_case(p, kernel, generate(p, DType::f64, /*run_seed=*/1, k));
     if (v.outcome != Outcome::violated) continue;
@@ -149,7 +205,8 @@ std::string violates(const Property& p, Kernel& right) {
 std::string sees(const Property& p) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const WrongKernel& wrong : wrong_kernels()) {
-    if (!goes_red(p, wrong)) continue;
+    Spoilt kernel(wrong.fault);
+    if (!goes_red(p, kernel)) continue;
     const std::size_t space = wrong.name.find(' ');
     const std::string first = wrong.name.substr(0, space);
     if (first == "looks-at" || first == "wrong-at" || first == "lse") {
@@ -158,10 +215,13 @@ std::string sees(const Property& p) {
       groups["mistakes"].push_back("\"" + wrong.name + "\"");
     }
   }
+  for (const std::string_view name : broken_functions())
+    if (goes_red(p, *with_broken_function(name))) groups["core"].emplace_back(name);
+  for (const WrongWide& wrong : wrong_wide_kernels())
+    if (goes_red(p, *with_wide_fault(wrong))) groups["wide"].push_back(wrong.name);
   std::string text;
-  for (const char* const group : {"looks-at", "wrong-at", "lse", "mistakes"}) {
+  for (const char* const group : {"looks-at", "wrong-at", "lse", "core", "wide", "mistakes"})
     text += line("sees", {fmt::format("{}: {}", group, fmt::join(groups[group], group[0] == 'm' ? ", " : " "))});
-  }
   return text;
 }
 

@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "attest/case.h"
 #include "attest/kernel_under_test.h"
+#include "attest/wide.h"
 #include "tampered.h"
 
 namespace attest {
@@ -43,5 +45,17 @@ struct WrongKernel {
 [[nodiscard]] const std::vector<WrongKernel>& wrong_kernels();
 /// Throws std::out_of_range where there is none of that name.
 [[nodiscard]] const WrongKernel& wrong_kernel(std::string_view name);
+
+/// The core in double with one of its functions (core_functions.h) wrong, by the function's name; the kernel is right.
+[[nodiscard]] const std::vector<std::string_view>& broken_functions();
+[[nodiscard]] std::unique_ptr<Kernel> with_broken_function(std::string_view name);
+
+/// core:cpp_bin_float_50 with its own numbers wrong: what a check makes of scalars wider than every dtype.
+struct WrongWide {
+  std::string name;
+  std::function<void(const Case&, WideReply&)> change;
+};
+[[nodiscard]] const std::vector<WrongWide>& wrong_wide_kernels();
+[[nodiscard]] std::unique_ptr<Kernel> with_wide_fault(const WrongWide& wrong);
 
 }  // namespace attest

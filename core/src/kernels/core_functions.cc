@@ -333,12 +333,28 @@ Shape turned(const Shape& shape) {
 
 }  // namespace
 
+namespace {
+
+std::vector<const CoreFunctions*>& added_functions() {
+  static std::vector<const CoreFunctions*> added;
+  return added;
+}
+
+}  // namespace
+
 const CoreFunctions* core_functions(std::string_view kernel_id) {
   constexpr std::string_view family = "core:";
   if (!kernel_id.starts_with(family)) return nullptr;
+  const std::string_view scalar = kernel_id.substr(family.size());
   for (const CoreFunctions* functions : all_functions)
-    if (kernel_id.substr(family.size()) == functions->scalar) return functions;
+    if (scalar == functions->scalar) return functions;
+  for (const CoreFunctions* functions : added_functions())
+    if (scalar == functions->scalar) return functions;
   return nullptr;
+}
+
+void add_core_functions(const CoreFunctions& functions) {
+  added_functions().push_back(&functions);
 }
 
 bool same_bits(const CoreNumbers& a, const CoreNumbers& b) {
