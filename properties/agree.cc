@@ -295,13 +295,14 @@ Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) 
       comparison.excuse(Excuse::infinite);
       continue;
     }
-    if (!std::isfinite(x) && !numbers.finite_required(e)) {
+    const bool finite = is_finite(numbers, e);
+    if (!finite && !numbers.finite_required(e)) {
       comparison.excuse(Excuse::overflow);
       continue;
     }
     const double least = low.value(e), most = high.value(e);
     double error = infinity, allowed = numbers.allowed(e);
-    if (std::isfinite(x)) {
+    if (finite) {
       if (numbers.is_wide()) {
         const Wide below = Wide(least) - numbers.wide(e).upper, above = numbers.wide(e).lower - Wide(most);
         error = std::max(0.0, static_cast<double>(std::max(below, above)));

@@ -16,9 +16,21 @@ double middle(const WideInterval& x) {
   return static_cast<double>(Wide((x.lower + x.upper) / 2));
 }
 
+/// 0 times an interval that reaches to infinity: it may be anything.
+WideInterval anything() {
+  return {Wide(-infinity), Wide(infinity)};
+}
+
 WideInterval scaled_interval(const WideInterval& x, double c) {
   const Wide a = x.lower * c, b = x.upper * c;
+  const bool number = !isnan(x.lower) && !isnan(x.upper) && !std::isnan(c);
+  if (number && (isnan(a) || isnan(b))) return anything();
   return c < 0 ? WideInterval{b, a} : WideInterval{a, b};
+}
+
+/// What an error of one factor makes of a product. 0 times what has no bound has none either.
+double error_of_product(double size, double error) {
+  return error == 0 ? 0.0 : size * error;
 }
 
 /// The worse of two reasons not to judge.
@@ -147,8 +159,9 @@ Numbers Numbers::times(const Numbers& other) const {
   for (std::size_t e = 0; e < value_.size(); ++e) {
     const double x = value_[e], y = other.value_[e], a = allowed_[e], b = other.allowed_[e];
     out.value_[e] = x * y;
-    // (x + a)(y + b) - xy for errors up to a and b. 0 times what has no bound has none either.
-    out.allowed_[e] = (std::fabs(x) * b + std::fabs(y) * a + a * b) * (1 + 4 * unit);
+    // (x + a)(y + b) - xy for errors up to a and b.
+    out.allowed_[e] = (error_of_product(std::fabs(x), b) + error_of_product(std::fabs(y), a) + error_of_product(a, b)) *
+                      (1 + 4 * unit);
     out.excuse_[e] = joined(excuse_[e], other.excuse_[e]);
     out.required_[e] = required_[e] && other.required_[e];
     if (is_wide()) {
@@ -156,10 +169,9 @@ Numbers Numbers::times(const Numbers& other) const {
       const std::array<Wide, 4> corners{p.lower * q.lower, p.lower * q.upper, p.upper * q.lower, p.upper * q.upper};
       const auto [least, most] = std::minmax_element(corners.begin(), corners.end());
       out.wide_[e] = {*least, *most};
-      // 0 times an interval that reaches to infinity: it may be anything.
       const bool numbers = !isnan(p.lower) && !isnan(p.upper) && !isnan(q.lower) && !isnan(q.upper);
       if (numbers && std::any_of(corners.begin(), corners.end(), [](const Wide& corner) { return isnan(corner); }))
-        out.wide_[e] = {Wide(-infinity), Wide(infinity)};
+        out.wide_[e] = anything();
     } else {
       out.allowed_[e] += unit * std::fabs(out.value_[e]) + underflow;
     }

@@ -10,8 +10,11 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The arithmetic whose bound is scaled to a wide scalar: the definition in double, nothing rounded to a dtype.
+/// The arithmetic whose bound is scaled to a wide scalar: the definition in double, nothing rounded to a dtype. Without
+/// the refinement that rounding to nearest allows, by which a term below the last bit of a sum costs no more than
+/// itself: such a term of double lies far above the last bit of a wider sum. What is lost is a factor of 2.
 Arithmetic scaled_from(Arithmetic a) {
+  a.rounding = Rounding::toward_zero;
   a.input = a.output = DType::f64;
   a.exp_ulp = 8;  // Boost states no more of its own exp than that it is good to a few units in the last place.
   return a;

@@ -254,6 +254,55 @@ TEST(AttentionLaws, blocks_merge_at_both_ends_of_the_range) {
   }
 }
 
+/// One query, without a mask.
+Case one_query(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v) {
+  const auto dk = static_cast<std::int64_t>(q.size()), N = static_cast<std::int64_t>(v.size());
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, dk}, q);
+  c[Slot::k] = Tensor(DType::f64, {1, 1, N, dk}, k);
+  c[Slot::v] = Tensor(DType::f64, {1, 1, N, 1}, v);
+  return c;
+}
+
+// Scores too large for 60 digits: the enclosure of e^(s - s) reaches from next to nothing to far beyond double.
+TEST(AttentionLaws, a_loose_enclosure_is_no_violation) {
+  const Case cases[] = {one_query({1, 6.1897002e+26}, {1, -3.4028235e+38}, {1}),
+                        one_query({1, -1.629628781067589e+91}, {1, 1}, {1}),
+                        one_query({1, 1.6759759912428246e+153}, {1, 1}, {0})};
+  for (const std::string_view id : {"core:mpfi", "core:arb"}) {
+    const auto kernel = registered(id);
+    for (const Case& c : cases) {
+      for (const Property* property : catalogue()) {
+        if (property->operation != Operation::attention) continue;
+        const Verdict verdict = check_case(*property, *kernel, c);
+        EXPECT_NE(verdict.outcome, Outcome::violated) << id << ' ' << property->name << ": " << verdict.reason;
+      }
+    }
+  }
+}
+
+// Weights that double adds to a sum of 1 for nothing cost a wider sum a rounding each.
+TEST(AttentionLaws, small_weights_round_in_a_wide_sum) {
+  std::vector<double> keys(22, -15), values(22, 0);
+  keys[0] = keys[1] = keys[3] = -16, keys[21] = 0, values[21] = 1;
+  const Case dominated = one_query({4}, keys, values);
+  Case scores = dominated;
+  scores[Slot::q] = Tensor(DType::f64, {1, 1, 1, 8},
+                           std::vector<double>{0.027, -103.14, -103.82, -104.44, -103.97, -103.51, -102, -104.07});
+  for (const std::string_view id : {"core:mpfr", "core:cpp_bin_float_50", "core:cpp_bin_float_100"}) {
+    const auto kernel = registered(id);
+    for (int k = 0; k < 200; ++k) {
+      for (const char* const name : {"attention.key-value-permutation", "attention.key-duplication",
+                                     "attention.constant-values", "softmax.rows-sum-to-one"}) {
+        Case c = std::string_view(name).starts_with("softmax") ? scores : dominated;
+        c.metadata["k"] = std::to_string(k);
+        const Verdict verdict = check_case(property_named(name), *kernel, c);
+        EXPECT_EQ(verdict.outcome, Outcome::held) << id << ' ' << name << " k = " << k << ": " << verdict.reason;
+      }
+    }
+  }
+}
+
 TEST(AttentionLaws, no_keys_follow_the_policy) {
   const Property& any = property_named("attention.any-length");
   Case c = generate(any, DType::f32, 1, 0);

@@ -21,7 +21,9 @@ int run_attention(const attest_problem& p, attest_result& result, std::string& m
           refuse_loose(page.out(i, c));
           store(result.out, offset_in(result.out, b, h, i, c), page.out(i, c));
         }
-        if (result.lse.data != nullptr) store(result.lse, offset_in(result.lse, b, h, i), page.lse(i));
+        if (result.lse.data == nullptr) continue;
+        refuse_loose(page.lse(i));
+        store(result.lse, offset_in(result.lse, b, h, i), page.lse(i));
       }
     }
   }
