@@ -20,8 +20,8 @@ namespace attest {
 /// "was" is found once in the function that begins with "in", blanks being alike; what stands between « and », or all
 /// of it, is replaced: an expression by "now" as one, or where it ends with a semicolon a statement by statements.
 struct Mutant {
-  std::string file, row, change;
-  std::string in, was, now;
+  std::string file = {}, row = {}, change = {};
+  std::string in = {}, was = {}, now = {};
   [[nodiscard]] std::string name() const { return row + ": " + change; }
 };
 

@@ -83,8 +83,8 @@ std::string woven(std::string_view text, std::size_t begin, std::size_t end, std
     const std::string right = woven(text, outer.begin, outer.end, inner);
     const std::string chosen = "::attest::chosen_mutant == R\"(" + outer.mutant->name() + ")\"";
     out += text.substr(begin, outer.begin - begin);
-    out += right.ends_with(';') ? "if (" + chosen + ") { " + outer.mutant->now + " } else { " + right + " }"
-                                : "(" + chosen + " ? (" + outer.mutant->now + ") : (" + right + "))";
+    out += text[outer.end - 1] == ';' ? "if (" + chosen + ") { " + outer.mutant->now + " } else { " + right + " }"
+                                      : "(" + chosen + " ? (" + outer.mutant->now + ") : (" + right + "))";
     begin = outer.end;
   }
   return out += text.substr(begin, end - begin);

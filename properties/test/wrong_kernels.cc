@@ -11,6 +11,7 @@
 #include "attest/core_functions.h"
 #include "inspect.h"
 #include "masks.h"
+#include "multihead_cases.h"
 #include "selection.h"
 #include "visibility.h"
 
@@ -34,6 +35,16 @@ Spoilt::Fault answered(std::function<double(const Case&, std::int64_t row, doubl
     const Shape& shape = reply.out.shape();
     const std::int64_t columns = shape[shape.rank() - 1], rows = shape[shape.rank() - 2];
     reply.out = mapped(reply.out, [&](std::int64_t e, double old) { return value(c, e / columns % rows, old); });
+    return reply;
+  };
+}
+/// The same by column: value(case, column, columns, old).
+Spoilt::Fault with_columns(double (*value)(const Case&, std::int64_t, std::int64_t, double)) {
+  return [value](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+    Reply reply = kernel.run(c, output, want_lse);
+    if (reply.status != CallStatus::ok || reply.out.elements() == 0) return reply;
+    const std::int64_t columns = reply.out.shape()[reply.out.shape().rank() - 1];
+    reply.out = mapped(reply.out, [&](std::int64_t e, double old) { return value(c, e % columns, columns, old); });
     return reply;
   };
 }
@@ -118,7 +129,7 @@ Spoilt::Fault exchanges_largest(bool (*chosen)(std::int64_t row)) {
     if (reply.status != CallStatus::ok || reply.out.elements() == 0) return reply;
     const Shape& shape = reply.out.shape();
     const std::int64_t columns = shape[shape.rank() - 1], rows = shape[shape.rank() - 2];
-    for (std::int64_t line = 0; columns >= 2 && line < reply.out.elements() / columns; ++line) {
+    for (std::int64_t line = 0; columns >= 3 && line < reply.out.elements() / columns; ++line) {
       if (!chosen(line % rows)) continue;
       Indices order = all_of(columns);
       std::ranges::sort(order, {}, [&](std::int64_t x) { return -reply.out[line * columns + x]; });
@@ -167,6 +178,15 @@ std::vector<WrongKernel> made() {
   all.push_back(
       {"lse of-its-call", lse_answered([](const Case& c, double old) { return old + noise_of(hash_of_call(c)); })});
   all.push_back({"lse of-no-key", lse_answered([](const Case&, double old) { return std::isfinite(old) ? old : 3; })});
+  all.push_back({"lse a-little-above", lse_answered([](const Case&, double old) { return old + 0.25; })});
+  all.push_back({"lse a-little-below", lse_answered([](const Case&, double old) { return old - 0.25; })});
+  all.push_back({"lse its-size", lse_answered([](const Case&, double old) { return std::fabs(old); })});
+  all.push_back({"lse above-after-row-0", [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+                   Reply reply = kernel.run(c, output, want_lse);
+                   if (reply.status == CallStatus::ok && reply.lse.present())
+                     reply.lse = mapped(reply.lse, [](std::int64_t e, double old) { return e > 0 ? old + 9 : old; });
+                   return reply;
+                 }});
   const WrongKernel mistakes[] = {{"counts rows", answered([](const Case& c, std::int64_t, double old) {
                                      return old * (1 + 0.01 * static_cast<double>(queries_of(c))) +
                                             0.01 * static_cast<double>(queries_of(c));
@@ -426,6 +446,42 @@ std::vector<WrongKernel> made() {
                                          return old < 0 ? old + 1e-4 : old;
                                        });
                                    })},
+                                  {"answers infinity in row 1", answered([](const Case&, std::int64_t row, double old) {
+                                     return row == 1 ? infinity : old;
+                                   })},
+                                  {"answers NaN in its last column",
+                                   with_columns([](const Case&, std::int64_t column, std::int64_t columns, double old) {
+                                     return columns >= 2 && column == columns - 1 ? NAN : old;
+                                   })},
+                                  {"doubles its last column where there are heads",
+                                   with_columns(
+                                       [](const Case& c, std::int64_t column, std::int64_t columns, double old) {
+                                         return extents_of(c).heads > 1 && column == columns - 1 ? 2 * old : old;
+                                       })},
+                                  {"reads the first query in the last of three rows",
+                                   answered([](const Case& c, std::int64_t row, double old) {
+                                     return row >= 2 && row == queries_of(c) - 1 ? old + 0 * c.q()[0] : old;
+                                   })},
+                                  {"answers twice as far from the mean of its values",
+                                   [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+                                     Reply reply = kernel.run(c, output, want_lse);
+                                     if (reply.status != CallStatus::ok || c.operation != Operation::attention ||
+                                         keys_of(c) == 0)
+                                       return reply;
+                                     Case equal = without_mask(c);
+                                     equal[Slot::q] = mapped(c.q(), [](std::int64_t, double) { return 0.0; });
+                                     const Reply mean = kernel.run(equal, output, false);
+                                     if (mean.status != CallStatus::ok) return reply;
+                                     reply.out = mapped(
+                                         reply.out, [&](std::int64_t e, double old) { return 2 * old - mean.out[e]; });
+                                     return reply;
+                                   }},
+                                  {"raises mask entries around -250 to -20", asked([](Case& c) {
+                                     if (c.mask().present() && c.mask().dtype() != DType::boolean)
+                                       c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) {
+                                         return old > -260 && old < -240 ? -20 : old;
+                                       });
+                                   })},
                                   {"answers another number each time",
                                    [calls = std::make_shared<std::uint64_t>(0)](Kernel& kernel, const Case& c,
                                                                                 DType output, bool want_lse) {
@@ -478,15 +534,38 @@ void spoil(CoreFunctions& functions, CoreNumbers (*CoreFunctions::*member)(Argum
   functions.*member = &spoilt_function<function, Arguments...>;
 }
 
+CoreNumbers raised(CoreNumbers numbers) {
+  numbers.native = mapped(numbers.native, [](std::int64_t, double old) { return old + 0.25; });
+  return numbers;
+}
+/// Wrong in one of the ways in which they are asked.
+CoreNumbers torch_wrong_if_packed(const Case& c, bool packed) {
+  const CoreNumbers numbers = core_functions("core:double")->multihead_torch(c, packed);
+  return packed ? raised(numbers) : numbers;
+}
+CoreNumbers torch_wrong_if_separate(const Case& c, bool packed) {
+  const CoreNumbers numbers = core_functions("core:double")->multihead_torch(c, packed);
+  return packed ? numbers : raised(numbers);
+}
+CoreNumbers scores_wrong_alike(const Case& c) {
+  return raised(core_functions("core:double")->scores(c));
+}
+CoreNumbers projection_wrong_if_any(const Tensor& x, const Tensor& u) {
+  const CoreNumbers numbers = core_functions("core:double")->shared_projection(x, u);
+  return is_identity(u) ? numbers : raised(numbers);
+}
+
 struct BrokenFunctions {
   std::vector<std::string> scalars;
   std::vector<std::string_view> names;
   std::vector<CoreFunctions> functions;
+  CoreFunctions& another(std::string_view name) {
+    names.push_back(name);
+    return functions.emplace_back(*core_functions("core:double"));
+  }
   template <auto function>
   void add(std::string_view name) {
-    names.push_back(name);
-    functions.push_back(*core_functions("core:double"));
-    spoil<function>(functions.back(), function);
+    spoil<function>(another(name), function);
   }
 };
 const BrokenFunctions& broken() {
@@ -515,6 +594,10 @@ const BrokenFunctions& broken() {
     b->add<&CoreFunctions::shared_projection>("shared_projection");
     b->add<&CoreFunctions::with_positions>("with_positions");
     b->add<&CoreFunctions::multihead_v1>("multihead_v1");
+    b->another("multihead_torch-packed").multihead_torch = torch_wrong_if_packed;
+    b->another("multihead_torch-separate").multihead_torch = torch_wrong_if_separate;
+    b->another("scores-alike").scores = scores_wrong_alike;
+    b->another("shared_projection-not-of-I").shared_projection = projection_wrong_if_any;
     for (std::size_t n = 0; n < b->names.size(); ++n) b->scalars.push_back("broken-" + std::string(b->names[n]));
     for (std::size_t n = 0; n < b->names.size(); ++n) {
       b->functions[n].scalar = b->scalars[n];
