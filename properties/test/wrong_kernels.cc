@@ -133,6 +133,7 @@ Spoilt::Fault exchanges_largest(bool (*chosen)(std::int64_t row)) {
       if (!chosen(line % rows)) continue;
       Indices order = all_of(columns);
       std::ranges::sort(order, {}, [&](std::int64_t x) { return -reply.out[line * columns + x]; });
+      if (!(reply.out[line * columns + order[1]] > reply.out[line * columns + order[2]])) continue;
       const double largest = reply.out[line * columns + order[0]];
       reply.out.set(line * columns + order[0], reply.out[line * columns + order[1]]);
       reply.out.set(line * columns + order[1], largest);
@@ -474,6 +475,20 @@ std::vector<WrongKernel> made() {
                                      if (mean.status != CallStatus::ok) return reply;
                                      reply.out = mapped(
                                          reply.out, [&](std::int64_t e, double old) { return 2 * old - mean.out[e]; });
+                                     return reply;
+                                   }},
+                                  {"turns its weights round about their mean",
+                                   [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+                                     Reply reply = kernel.run(c, output, want_lse);
+                                     if (reply.status != CallStatus::ok || c.operation != Operation::attention ||
+                                         keys_of(c) == 0)
+                                       return reply;
+                                     Case equal = without_mask(c);
+                                     equal[Slot::q] = mapped(c.q(), [](std::int64_t, double) { return 0.0; });
+                                     const Reply mean = kernel.run(equal, output, false);
+                                     if (mean.status != CallStatus::ok) return reply;
+                                     reply.out = mapped(
+                                         reply.out, [&](std::int64_t e, double old) { return 2 * mean.out[e] - old; });
                                      return reply;
                                    }},
                                   {"raises mask entries around -250 to -20", asked([](Case& c) {
