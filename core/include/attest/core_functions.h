@@ -84,8 +84,8 @@ struct CoreFunctions {
 
 /// By a kernel's id, "core:float"; null for any kernel that is not the core on one of its scalars.
 [[nodiscard]] const CoreFunctions* core_functions(std::string_view kernel_id);
-/// The functions on one more scalar, for kernels "core:SCALAR" that are not of this library; they must outlive every use.
-/// Before the first check: not for two threads at once.
+/// The functions on one more scalar, for kernels "core:SCALAR" that are not of this library; they must outlive every
+/// use. Before the first check: not for two threads at once.
 void add_core_functions(const CoreFunctions& functions);
 
 }  // namespace attest
