@@ -24,8 +24,8 @@ namespace attest {
 /// 64 random bits, drawn likewise: the seed of whatever else a property draws.
 [[nodiscard]] std::uint64_t seed_argument(const Case& c, std::string_view name);
 
-/// The names that this thread has asked for while it lives, with the extents of numbers: "i" where they differ from case
-/// to case, "poison/6" where they are one. What a test records of a property. One at a time.
+/// The names that this thread has asked for while it lives, with the extents of numbers: "i" where they differ from
+/// case to case, "poison/6" where they are one. What a test records of a property. One at a time.
 class ArgumentsAsked {
  public:
   ArgumentsAsked();
