@@ -25,7 +25,7 @@ std::vector<Mutant> read_mutants(const std::filesystem::path& table) {
       const std::string text = line.substr(std::min<std::size_t>(line.size(), 6));
       std::string* const part = line.starts_with("  in  ")   ? &all.back().in
                                 : line.starts_with("  was ") ? &all.back().was
-                                : line.starts_with("  now") ? &all.back().now
+                                : line.starts_with("  now")  ? &all.back().now
                                                              : nullptr;
       if (part == nullptr) fail("in, was or now is expected");
       *part += (part->empty() ? "" : "\n") + text;
