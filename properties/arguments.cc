@@ -62,6 +62,7 @@ void ArgumentsAsked::note(std::string_view name, std::int64_t extent) {
 }
 std::vector<std::string> ArgumentsAsked::names() const {
   std::vector<std::string> all;
+  all.reserve(extents_.size());
   for (const auto& [name, extents] : extents_)
     all.push_back(extents.size() == 1 && *extents.begin() > 0 ? name + "/" + std::to_string(*extents.begin()) : name);
   return all;

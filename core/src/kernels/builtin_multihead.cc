@@ -59,6 +59,12 @@ attest_tensor by_head(Tensor& tokens, std::int64_t heads) {
   return view;
 }
 
+/// One of the contract's three.
+Causal causal_of(std::int32_t value) {
+  if (value == ATTEST_CAUSAL_NONE) return Causal::none;
+  return value == ATTEST_CAUSAL_TOP_LEFT ? Causal::top_left : Causal::bottom_right;
+}
+
 /// The mask with a column for the appended key in front, which nothing hides; the causal form is written into it.
 Tensor with_appended_key(const attest_multihead_problem& p) {
   const std::int64_t M = p.q.shape[1], N = p.k.shape[1];
@@ -76,7 +82,7 @@ Tensor with_appended_key(const attest_multihead_problem& p) {
       const auto& s = p.mask.stride;
       entry = load_element(p.mask.data, dtype, b * s[0] + h * s[1] + i * s[2] + j * s[3]);
     }
-    if (j >= 0 && !causally_visible(static_cast<Causal>(p.causal), i, j, M, N)) entry = hides;
+    if (j >= 0 && !causally_visible(causal_of(p.causal), i, j, M, N)) entry = hides;
     wider.set(e, entry);
   }
   return wider;
@@ -93,7 +99,7 @@ int run(const BuiltinKernel& kernel, const attest_multihead_problem& p, attest_r
   inner.q = by_head(q, p.heads), inner.k = by_head(k, p.heads), inner.v = by_head(v, p.heads);
   inner.mask = p.mask, inner.causal = p.causal;
   inner.scale = p.scale, inner.mask_convention = p.mask_convention;
-  if (present(p.bias_k) && (present(p.mask) || p.causal != static_cast<std::int32_t>(Causal::none))) {
+  if (present(p.bias_k) && (present(p.mask) || causal_of(p.causal) != Causal::none)) {
     mask = with_appended_key(p);
     inner.mask = mask.view();
     inner.causal = static_cast<std::int32_t>(Causal::none);
