@@ -67,6 +67,7 @@ std::string draws(const Property& p) {
     if (c.metadata.contains("strides")) forms.insert("strides");
   }
   std::vector<std::string> words;
+  words.reserve(order.size() + forms.size());
   for (const std::string& name : order)
     words.push_back(fmt::format("{}:{}..{}", name, ranges[name].first, ranges[name].second));
   words.insert(words.end(), forms.begin(), forms.end());

@@ -1,4 +1,6 @@
 // weave TABLE SOURCE OUTPUT: the source with every mutant of it built in, to be chosen at run time.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <fstream>
@@ -41,7 +43,7 @@ struct Change {
 Change place_of(const Mutant& m, std::string_view text) {
   const auto fail = [&](const std::string& why) { throw std::runtime_error(m.name() + ": " + why); };
   const std::size_t first = text.find(m.in);
-  if (m.in.empty() || first == std::string_view::npos) fail("there is no \"" + m.in + "\"");
+  if (m.in.empty() || first == std::string_view::npos) fail(fmt::format("there is no \"{}\"", m.in));
   // A row of the catalogue, or a function.
   const std::size_t last = std::min(text.find(m.in.starts_with(".name") ? ".name" : "\n}", first + 1), text.size());
   constexpr std::string_view open = "«", close = "»";
@@ -57,10 +59,10 @@ Change place_of(const Mutant& m, std::string_view text) {
     const std::size_t begin = matched(text, at, before);
     const std::size_t end = begin == std::string_view::npos ? begin : matched(text, begin, changed);
     if (end == std::string_view::npos || matched(text, end, after) == std::string_view::npos) continue;
-    if (found.mutant != nullptr) fail("\"" + m.was + "\" stands there more than once");
+    if (found.mutant != nullptr) fail(fmt::format("\"{}\" stands there more than once", m.was));
     found = {begin, end, &m};
   }
-  if (found.mutant == nullptr) fail("\"" + m.was + "\" does not stand there");
+  if (found.mutant == nullptr) fail(fmt::format("\"{}\" does not stand there", m.was));
   return found;
 }
 
@@ -81,10 +83,10 @@ std::string woven(std::string_view text, std::size_t begin, std::size_t end, std
     }
     changes = rest;
     const std::string right = woven(text, outer.begin, outer.end, inner);
-    const std::string chosen = "::attest::chosen_mutant == R\"(" + outer.mutant->name() + ")\"";
+    const std::string chosen = fmt::format(R"_(::attest::chosen_mutant == R"({})")_", outer.mutant->name());
     out += text.substr(begin, outer.begin - begin);
-    out += text[outer.end - 1] == ';' ? "if (" + chosen + ") { " + outer.mutant->now + " } else { " + right + " }"
-                                      : "(" + chosen + " ? (" + outer.mutant->now + ") : (" + right + "))";
+    out += text[outer.end - 1] == ';' ? fmt::format("if ({}) {{ {} }} else {{ {} }}", chosen, outer.mutant->now, right)
+                                      : fmt::format("({} ? ({}) : ({}))", chosen, outer.mutant->now, right);
     begin = outer.end;
   }
   return out += text.substr(begin, end - begin);
