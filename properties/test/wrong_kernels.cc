@@ -144,6 +144,7 @@ Spoilt::Fault exchanges_largest(bool (*chosen)(std::int64_t row)) {
 
 std::vector<WrongKernel> made() {
   std::vector<WrongKernel> all;
+  all.reserve(128);
   for (int s = 0; s < slot_count; ++s) all.push_back(looks_at(static_cast<Slot>(s)));
   all.push_back(looks_at("scale", [](const Case& c) { return static_cast<std::int64_t>(c.scale * 4096); }));
   all.push_back(looks_at("convention", [](const Case& c) { return static_cast<std::int64_t>(c.mask_convention); }));
@@ -324,7 +325,8 @@ std::vector<WrongKernel> made() {
                                      });
                                    })},
                                   {"hides the last key", asked([](Case& c) {
-                                     if (keys_of(c) >= 2) c = hide(std::move(c), -1, keys_of(c) - 1);
+                                     const std::int64_t last = keys_of(c) - 1;
+                                     if (last >= 1) c = hide(std::move(c), -1, last);
                                    })},
                                   {"is causal at the bottom right", asked([](Case& c) {
                                      if (c.causal == Causal::top_left) c.causal = Causal::bottom_right;
