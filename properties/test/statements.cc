@@ -20,7 +20,9 @@ namespace {
 constexpr std::int64_t cases = 60;
 
 std::string line(std::string_view name, const std::vector<std::string>& words) {
-  return fmt::format("  {:<7}{}\n", name, fmt::join(words, " "));
+  std::string text = fmt::format("  {:<7}{}", name, fmt::join(words, " "));
+  while (text.ends_with(' ')) text.pop_back();
+  return text + '\n';
 }
 
 std::string_view word_of(Need need) {
