@@ -45,6 +45,12 @@ std::int64_t default_cases(std::size_t properties) {
   return std::clamp<std::int64_t>(8 * most / static_cast<std::int64_t>(std::max<std::size_t>(properties, 1)), 500,
                                   most);
 }
+/// Asked where no --kernel is given, and PyTorch's where it can be imported: the generic core beside the kernels that
+/// are fast.
+constexpr const char* default_kernels[] = {"builtin:*", "core:double", "core:float", "core:cpp_bin_float_50",
+                                           "core:mpfr"};
+/// What the wide ones of these are given of each property: enough to judge it, in some seconds.
+constexpr std::int64_t default_cases_of_wide = 120;
 /// With --time and no --cases: more than any time allows.
 constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
 
@@ -86,7 +92,7 @@ OpenKernels open_chosen_kernels(const Options& options, const KernelOptions& ker
   OpenKernels open;
   for (const std::string& spec : options.kernels) add_kernels(open, open_kernels(spec, kernel_options));
   if (!options.kernels.empty()) return open;
-  add_kernels(open, open_kernels("builtin:*", kernel_options));
+  for (const char* const spec : default_kernels) add_kernels(open, open_kernels(spec, kernel_options));
   try {
     add_kernels(open, open_kernels("pytorch:*", kernel_options));
   } catch (const KernelLoadError& error) {
@@ -143,6 +149,7 @@ Plan make_plan(const Options& options, std::vector<const Property*> properties, 
   plan.dtypes = options.dtypes;
   plan.seed = options.seed;
   plan.cases = options.cases.value_or(options.time ? endless_cases : default_cases(plan.properties.size()));
+  if (options.kernels.empty()) plan.most_cases_of_wide = default_cases_of_wide;
   plan.shard = options.shard;
   plan.captured = std::move(captured);
   plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -272,6 +279,18 @@ void print_comparison(const Options& options, const Comparison& comparison) {
   fmt::print("baseline: {} ({})\n{}\n", said.counts, comparison.baseline, said.noise);
 }
 
+/// What was asked for by name, and of which not one property was judged on any kernel.
+std::vector<std::string> globs_judged_on_none(const std::vector<std::string>& globs, const Summary& summary) {
+  const std::vector<std::string> none = summary.judged_by_none();
+  std::vector<std::string> unanswered;
+  for (const std::string& glob : globs) {
+    const std::vector<const Property*> asked = properties_matching(glob);
+    const auto judged = [&](const Property* p) { return std::ranges::find(none, p->name) == none.end(); };
+    if (std::ranges::none_of(asked, judged)) unanswered.push_back(glob);
+  }
+  return unanswered;
+}
+
 /// What of a comparison makes the exit status 1.
 std::vector<std::string> problems_of(const std::optional<Comparison>& comparison) {
   std::vector<std::string> problems;
@@ -367,15 +386,21 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   if (!options.quiet) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("{}{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), skipped_text(summary), alarm_text(summary),
-               closing_line(summary, ending, seconds), folder.path().string(), folder.report().string());
+    fmt::print("{}{}{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), skipped_text(summary), unjudged_text(summary),
+               alarm_text(summary), closing_line(summary, ending, seconds), folder.path().string(),
+               folder.report().string());
   }
   if (comparison) print_comparison(options, *comparison);
   const bool complete = ending == Ending::complete && options.shard.count == 1;
   std::optional<KnownComparison> expected;
   if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, complete);
   write_ci_files(options, summary, journal, folder.path().string(), expected, problems_of(comparison));
-  const int status = expected ? status_with_known(options, *expected) : exit_status(summary, options.inconclusive_held);
+  const std::vector<std::string> unanswered = globs_judged_on_none(options.properties, summary);
+  for (const std::string& glob : unanswered)
+    fmt::print(stderr, "attest: --property {}: no kernel was judged by {}, so that the run says nothing of it\n",
+               in_quotes(glob), glob.find_first_of("*?[") == std::string::npos ? "it" : "any of them");
+  int status = expected ? status_with_known(options, *expected) : exit_status(summary, options.inconclusive_held);
+  if (status == 0 && !unanswered.empty() && !options.inconclusive_held) status = 4;
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 

@@ -162,7 +162,8 @@ class Engine::Job {
     const Cell& cell = *unit.cell;
     Kernel& kernel = this->kernel(index);
     BatchRecord batch{subject_of(cell, kernel), unit.first_k, unit.last_k, engine_.plan_.shard, {}};
-    batch.first_k = engine_.first_open(batch.subject, unit.first_k, unit.last_k);
+    batch.last_k = std::min(unit.last_k, engine_.cases_of(index));
+    batch.first_k = engine_.first_open(batch.subject, unit.first_k, batch.last_k);
     if (batch.first_k >= batch.last_k) return;
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<Found> findings;
@@ -396,13 +397,22 @@ bool Engine::stands_for_loading(const Cell& cell, std::size_t kernel, std::int64
   return place && &cells_[place->first] == &cell && place->second == k;
 }
 
+std::int64_t Engine::cases_of(std::size_t kernel) const {
+  if (!plan_.captured.empty() || !plan_.kernels[kernel]->is_wide()) return cases_per_cell_;
+  return std::min(cases_per_cell_, plan_.most_cases_of_wide);
+}
+
 std::int64_t Engine::cases_planned() const {
-  std::int64_t subjects = 0;
-  for (const Cell& cell : cells_) subjects += static_cast<std::int64_t>(cell.kernels.size());
-  const std::int64_t each = (cases_per_cell_ - plan_.shard.index + plan_.shard.count - 1) / plan_.shard.count;
-  if (subjects == 0 || each <= 0) return 0;
-  return each > std::numeric_limits<std::int64_t>::max() / subjects ? std::numeric_limits<std::int64_t>::max()
-                                                                    : each * subjects;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::int64_t all = 0;
+  for (const Cell& cell : cells_) {
+    for (const std::size_t kernel : cell.kernels) {
+      const std::int64_t each = (cases_of(kernel) - plan_.shard.index + plan_.shard.count - 1) / plan_.shard.count;
+      if (each > most - all) return most;
+      all += std::max<std::int64_t>(each, 0);
+    }
+  }
+  return all;
 }
 
 Ending Engine::run() {

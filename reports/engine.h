@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,8 @@ struct Plan {
   std::vector<DType> dtypes;  ///< empty: every dtype of every kernel
   std::uint64_t seed = 1;
   std::int64_t cases = 0;  ///< per property, kernel and dtype; of generated cases
+  /// Of a kernel on a scalar wider than every dtype, which takes a hundred times as long, the first so many of them.
+  std::int64_t most_cases_of_wide = std::numeric_limits<std::int64_t>::max();
   Shard shard;
   std::vector<CapturedCase> captured;  ///< not empty: these instead of generated ones
   int jobs = 1;
@@ -99,6 +102,9 @@ class Engine {
   /// Runs to an end and returns how. Throws what a thread threw: UsageError (the folder cannot be written),
   /// KernelLoadError (a further process cannot be started).
   Ending run();
+
+  /// Of a property in a dtype, of all shards.
+  [[nodiscard]] std::int64_t cases_of(std::size_t kernel) const;
 
   /// Cases to be run in all, over every subject; for progress. Those of finished batches count.
   [[nodiscard]] std::int64_t cases_planned() const;

@@ -22,7 +22,8 @@ constexpr unsigned init = on(Command::init), check = on(Command::check), list = 
 constexpr OptionRow rows[] = {
     {check, "--kernel", "KERNEL", Takes::one,
      "what to check: builtin:NAME, core:SCALAR, pytorch:NAME or ort:NAME (globs allowed), exec:COMMAND, or a path to a "
-     "shared library; repeatable (default: builtin:* and pytorch:*)",
+     "shared library; repeatable (default: builtin:*, core:double, core:float, core:cpp_bin_float_50, core:mpfr and "
+     "pytorch:*)",
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},
     {fuzz, "--kernel", "KERNEL", Takes::one, "what to search, as attest check takes it; repeatable",
      [](Options& o, Text t) { o.kernels.push_back(t); }, true},

@@ -43,7 +43,7 @@ struct Options {
   bool man_page = false;
   bool bash_completion = false;
 
-  std::vector<std::string> kernels;     ///< as typed; empty: builtin:* and pytorch:*
+  std::vector<std::string> kernels;     ///< as typed; empty: the default ones
   std::vector<std::string> properties;  ///< globs; empty: all
   std::vector<DType> dtypes;            ///< empty: all
   std::vector<ProofShape> shapes;       ///< of proofs; empty: all up to up_to

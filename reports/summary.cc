@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -142,6 +143,16 @@ DrawnTotals Summary::drawn() const {
   for (const KernelSummary& kernel : kernels)
     for (const PropertySummary& property : kernel.properties) totals.add(property.name, kernel.dtype, property.tally);
   return totals;
+}
+
+std::vector<std::string> Summary::judged_by_none() const {
+  std::map<std::string, std::int64_t> judged;
+  for (const KernelSummary& kernel : kernels)
+    for (const PropertySummary& property : kernel.properties) judged[property.name] += property.tally.judged();
+  std::vector<std::string> none;
+  for (const auto& [name, cases] : judged)
+    if (cases == 0) none.push_back(name);
+  return none;
 }
 
 Alarm Summary::alarms() const {
@@ -337,6 +348,8 @@ std::string to_json(const Summary& summary) {
   for (const KernelRecord& kernel : summary.not_started) {
     json.begin_object().member("id", kernel.id).member("reason", kernel.not_started).end_object();
   }
+  json.end_array().key("judged_on_no_kernel").begin_array();
+  for (const std::string& name : summary.judged_by_none()) json.value(name);
   json.end_array().key("notes").begin_array();
   for (const KernelNote& note : summary.notes)
     json.begin_object().member("kernel", note.kernel).member("text", note.text).end_object();

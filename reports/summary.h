@@ -66,6 +66,8 @@ struct Summary {
 
   [[nodiscard]] std::int64_t cases() const;
   [[nodiscard]] DrawnTotals drawn() const;
+  /// Properties that were asked and that no kernel was judged by in any dtype, sorted.
+  [[nodiscard]] std::vector<std::string> judged_by_none() const;
   /// Alarms of all kernels.
   [[nodiscard]] Alarm alarms() const;
   /// Elements that correct kernels may be expected to have beyond the probabilistic bound, at most.

@@ -271,6 +271,14 @@ void add_uncovered(Page& page, const Summary& summary) {
   entries.reserve(summary.not_started.size());
   for (const KernelRecord& kernel : summary.not_started)
     entries.push_back(fmt::format("- {} did not start: {}\n", code_span(kernel.id), code_span(kernel.not_started)));
+  const std::vector<std::string> none = summary.judged_by_none();
+  if (!none.empty()) {
+    std::string names;
+    for (const std::string& name : std::span(none).first(std::min<std::size_t>(none.size(), 6)))
+      names += (names.empty() ? "" : ", ") + code_span(name);
+    if (none.size() > 6) names += fmt::format(" and {} more", none.size() - 6);
+    entries.push_back(fmt::format("- Judged on no kernel: {}\n", names));
+  }
   for (const KernelSummary& kernel : summary.kernels) {
     std::map<std::string, std::vector<std::string_view>> by_reason;
     for (const PropertySummary& property : kernel.properties) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "progress.h"
 #include "reach_text.h"
@@ -115,6 +116,17 @@ std::string skipped_text(const Summary& summary) {
                                 one_line(reason)));
   }
   return lines.empty() ? "" : '\n' + first_lines(lines);
+}
+
+std::string unjudged_text(const Summary& summary) {
+  const std::vector<std::string> none = summary.judged_by_none();
+  if (none.empty()) return {};
+  constexpr std::size_t shown = 4;
+  std::string names;
+  for (const std::string& name : std::span(none).first(std::min(none.size(), shown)))
+    names += (names.empty() ? "" : ", ") + one_line(name);
+  if (none.size() > shown) names += fmt::format(" and {} more", none.size() - shown);
+  return fmt::format("\njudged on no kernel: {}\n", names);
 }
 
 std::string warning_text(const Summary& summary) {

@@ -17,6 +17,8 @@ namespace attest {
 /// count. Properties that are about something else than this kernel (another entry, the core) do not count. Empty where
 /// no case was skipped.
 [[nodiscard]] std::string skipped_text(const Summary& summary);
+/// The properties that no kernel was judged by; empty where there is none.
+[[nodiscard]] std::string unjudged_text(const Summary& summary);
 
 /// A line for each property that means little because what it wants was drawn too rarely; empty where none does.
 [[nodiscard]] std::string warning_text(const Summary& summary);

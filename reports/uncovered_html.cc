@@ -68,6 +68,9 @@ std::string uncovered_html(const Summary& summary) {
   std::string facts;
   for (const KernelRecord& kernel : summary.not_started)
     facts += entry("not started", fmt::format("{}: {}", escaped(kernel.id), escaped(kernel.not_started)));
+  const std::vector<std::string> none = summary.judged_by_none();
+  if (!none.empty())
+    facts += entry("judged on no kernel", list(std::set<std::string>(none.begin(), none.end()), "properties"));
   std::set<std::string> asked, left_out;
   for (const KernelSummary& kernel : summary.kernels)
     for (const PropertySummary& property : kernel.properties) asked.insert(property.name);
