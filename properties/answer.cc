@@ -12,7 +12,7 @@ namespace {
 
 /// Why the contract lets the kernel reject this valid case, or empty.
 std::string may_reject(const Manifest& manifest, const Case& c) {
-  if (keys_of(c) == 0) return "the kernel rejects N = 0, as it may";
+  if (keys_of(c) == 0) return "the kernel rejects a case without keys, as it may";
   const bool policy_allows =
       manifest.fully_masked_row == FullyMaskedRow::error || manifest.fully_masked_row == FullyMaskedRow::undeclared;
   if (policy_allows && has_fully_masked_row(c)) return "the kernel rejects a fully masked row, as it may";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -71,6 +72,7 @@ std::vector<CapturedCase> captured_cases(const Options& options) {
 struct OpenKernels {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<KernelRecord> records;
+  std::map<std::string, std::set<std::string>> asked;  ///< the ids of what each --kernel named
 };
 
 void add_kernels(OpenKernels& open, std::vector<std::unique_ptr<Kernel>> kernels) {
@@ -90,7 +92,11 @@ KernelOptions kernel_options_of(const Options& options, const RunFolder& folder)
 
 OpenKernels open_chosen_kernels(const Options& options, const KernelOptions& kernel_options) {
   OpenKernels open;
-  for (const std::string& spec : options.kernels) add_kernels(open, open_kernels(spec, kernel_options));
+  for (const std::string& spec : options.kernels) {
+    std::vector<std::unique_ptr<Kernel>> kernels = open_kernels(spec, kernel_options);
+    for (const std::unique_ptr<Kernel>& kernel : kernels) open.asked[spec].insert(kernel->id());
+    add_kernels(open, std::move(kernels));
+  }
   if (!options.kernels.empty()) return open;
   for (const char* const spec : default_kernels) add_kernels(open, open_kernels(spec, kernel_options));
   try {
@@ -279,16 +285,23 @@ void print_comparison(const Options& options, const Comparison& comparison) {
   fmt::print("baseline: {} ({})\n{}\n", said.counts, comparison.baseline, said.noise);
 }
 
-/// What was asked for by name, and of which not one property was judged on any kernel.
-std::vector<std::string> globs_judged_on_none(const std::vector<std::string>& globs, const Summary& summary) {
-  const std::vector<std::string> none = summary.judged_by_none();
-  std::vector<std::string> unanswered;
-  for (const std::string& glob : globs) {
-    const std::vector<const Property*> asked = properties_matching(glob);
-    const auto judged = [&](const Property* p) { return std::ranges::find(none, p->name) == none.end(); };
-    if (std::ranges::none_of(asked, judged)) unanswered.push_back(glob);
+/// What was asked for by name and answered in no case, a line each: a kernel that was judged by no property, a property
+/// that no kernel was judged by. Beside others that held they would pass unseen.
+std::vector<std::string> unanswered(const Options& options, const OpenKernels& open, const Summary& summary) {
+  std::vector<std::string> lines;
+  for (const auto& [spec, ids] : open.asked) {
+    const auto judged = [&](const KernelSummary& kernel) { return ids.contains(kernel.id) && kernel.judged() > 0; };
+    if (std::ranges::none_of(summary.kernels, judged))
+      lines.push_back(fmt::format("--kernel {}: judged in no case, so that the run says nothing of it", in_quotes(spec)));
   }
-  return unanswered;
+  const std::vector<std::string> none = summary.judged_by_none();
+  for (const std::string& glob : options.properties) {
+    const auto judged = [&](const Property* p) { return std::ranges::find(none, p->name) == none.end(); };
+    if (std::ranges::none_of(properties_matching(glob), judged))
+      lines.push_back(
+          fmt::format("--property {}: judged on no kernel, so that the run says nothing of it", in_quotes(glob)));
+  }
+  return lines;
 }
 
 /// What of a comparison makes the exit status 1.
@@ -395,12 +408,11 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   std::optional<KnownComparison> expected;
   if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, complete);
   write_ci_files(options, summary, journal, folder.path().string(), expected, problems_of(comparison));
-  const std::vector<std::string> unanswered = globs_judged_on_none(options.properties, summary);
-  for (const std::string& glob : unanswered)
-    fmt::print(stderr, "attest: --property {}: no kernel was judged by {}, so that the run says nothing of it\n",
-               in_quotes(glob), glob.find_first_of("*?[") == std::string::npos ? "it" : "any of them");
   int status = expected ? status_with_known(options, *expected) : exit_status(summary, options.inconclusive_held);
-  if (status == 0 && !unanswered.empty() && !options.inconclusive_held) status = 4;
+  for (const std::string& line : unanswered(options, open, summary)) {
+    fmt::print(stderr, "attest: {}\n", one_line(line));
+    if (status == 0 && !options.inconclusive_held) status = 4;
+  }
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 

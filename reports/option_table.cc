@@ -323,7 +323,7 @@ constexpr ExitStatus statuses[] = {
     {1, "violated (replay: reproduced)"},
     {2, "wrong command or input"},
     {3, "a kernel could not be loaded, or nothing could be checked"},
-    {4, "inconclusive"},
+    {4, "inconclusive, or a --kernel or --property that was judged in no case"},
     {130, "interrupted"},
 };
 

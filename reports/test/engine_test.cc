@@ -220,6 +220,35 @@ TEST(Engine, TakesEveryCaseOnce) {
   EXPECT_EQ(Engine(plan, road, again, writer, {}, observer).cases_planned(), 8 * cases);
 }
 
+TEST(Engine, GivesWideKernelsTheFirstCasesOnly) {
+  for (const std::int64_t most : {std::int64_t{70}, cases, cases + 1}) {
+    Journal whole;
+    std::int64_t planned = 0;
+    for (const Shard shard : {Shard{0, 2}, Shard{1, 2}}) {
+      const Folder folder;
+      Plan plan = plan_of(cases, 2, shard);
+      plan.kernels.push_back(std::make_unique<FakeKernel>("wide:c"));
+      plan.most_cases_of_wide = most;
+      const Ran ran = run_in(folder.path(), plan);
+      {
+        const RunFolder again(folder.path(), RunFolder::Mode::resume);
+        JournalWriter writer(again.journal());
+        CountingObserver observer;
+        const Road road = fake::road();
+        planned += Engine(plan, road, again, writer, {}, observer).cases_planned();
+      }
+      // What stands is not done again.
+      EXPECT_EQ(run_in(folder.path(), plan, fake::road(), /*resume=*/true).observer.cases, 0);
+      whole.batches.insert(whole.batches.end(), ran.journal.batches.begin(), ran.journal.batches.end());
+    }
+    std::map<std::string, std::int64_t> counted;
+    for (const BatchRecord& batch : whole.batches) counted[batch.subject.kernel] += batch.tally.cases();
+    EXPECT_EQ(counted["fake:a"], 4 * cases);
+    EXPECT_EQ(counted["wide:c"], 4 * std::min(most, cases)) << most;
+    EXPECT_EQ(planned, 8 * cases + 4 * std::min(most, cases));
+  }
+}
+
 TEST(Engine, WritesLongRunsInLargeBatches) {
   const Folder folder;
   const Journal journal = run_in(folder.path(), plan_of(64 * 64 + 256 + 9)).journal;

@@ -44,6 +44,8 @@ class FakeKernel final : public Kernel {
     if (status_ == CallStatus::ok) reply.out = Tensor(output, c.out_shape());
     return reply;
   }
+  /// Says that its scalar is wider than every dtype.
+  [[nodiscard]] bool is_wide() const override { return id_.starts_with("wide:"); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<FakeKernel>(id_, status_); }
 
  private:

@@ -342,6 +342,27 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   EXPECT_EQ(right.output.find("warning"), std::string::npos) << right.output;
 }
 
+TEST(Program, ChecksTheGenericCoreWithoutBeingTold) {
+  const Folder folder;
+  const ShellResult ran = shell(folder, "$attest check --property attention.score-variance --cases 130 --out run");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  std::map<std::string, std::int64_t> judged;
+  const auto kernels = summary_of(folder, "run")["kernels"];
+  for (const auto& kernel : kernels) {
+    if (kernel["dtype"] == "f32") judged[kernel["name"]] = kernel["properties"][0]["held"];
+  }
+  EXPECT_EQ(judged["core:double"], 130);
+  EXPECT_EQ(judged["core:float"], 130);
+  EXPECT_EQ(judged["core:cpp_bin_float_50"], 120);
+  EXPECT_EQ(judged["core:mpfr"], 120);
+  // Asked for by name, a wide one is given what others are.
+  EXPECT_EQ(shell(folder, "$attest check --property attention.score-variance --cases 130 --out wide --dtype f32 "
+                          "--kernel core:mpfr")
+                .status,
+            0);
+  EXPECT_EQ(summary_of(folder, "wide")["kernels"][0]["properties"][0]["held"], 130);
+}
+
 TEST(Program, FindsAWrongKernelAndReplaysIt) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
@@ -469,6 +490,16 @@ TEST(Program, GivesTheContractsExitStatus) {
   const ShellResult undecided = shell(folder, masked);
   EXPECT_EQ(undecided.status, 4) << undecided.output;
   EXPECT_EQ(shell(folder, masked + "--inconclusive=held").status, 0);
+  // 4: what was asked by name and answered in no case, beside what held.
+  const std::string asked = "$attest check --property attention.finite --cases 5 --kernel builtin:flash ";
+  EXPECT_EQ(shell(folder, asked).status, 0);
+  for (const std::string more : {"--property attention.score-variance", "--property 'self.b*'", "--kernel document:003.positions"}) {
+    const ShellResult unanswered = shell(folder, asked + more);
+    EXPECT_EQ(unanswered.status, 4) << unanswered.output;
+    EXPECT_NE(unanswered.output.find(", so that the run says nothing of it\n"), std::string::npos) << unanswered.output;
+    EXPECT_EQ(shell(folder, asked + more + " --inconclusive=held").status, 0);
+  }
+  EXPECT_EQ(shell(folder, asked + "--property 'attention.*' --kernel 'builtin:*'").status, 0);
   // 2: a case file with NaN or Inf that does not say so.
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     write_case(folder / "bad.safetensors", bad);

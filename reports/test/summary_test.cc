@@ -236,6 +236,33 @@ TEST(Table, SaysWhyCasesWereSkipped) {
             "yet\n");
 }
 
+TEST(Table, NamesThePropertiesThatNoKernelWasJudgedBy) {
+  Tally skipped, excused = tally(0, 0, 0, 7, 0);
+  skipped.skip(10, "is about the core, not about other kernels");
+  const auto summary_with = [&](const Tally& of_b) {
+    return summarise(journal_of({{{"p", "builtin:a", "f32"}, skipped},
+                                 {{"p", "builtin:b", "f32"}, of_b},
+                                 {{"q", "builtin:a", "f32"}, excused},
+                                 {{"r", "builtin:a", "f32"}, tally(0, 1, 0, 0, 0)}}),
+                     "");
+  };
+  const Summary none = summary_with(skipped), one = summary_with(tally(1, 0, 0, 0, 0));
+  EXPECT_EQ(none.judged_by_none(), (std::vector<std::string>{"p", "q"}));
+  EXPECT_EQ(unjudged_text(none), "\njudged on no kernel: p, q\n");
+  EXPECT_NE(to_markdown(none, {}, "run").find("- Judged on no kernel: `p`, `q`\n"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(none))["judged_on_no_kernel"], (nlohmann::json{"p", "q"}));
+  EXPECT_NE(html_page(none, {}, "run").find("judged on no kernel"), std::string::npos);
+  EXPECT_EQ(one.judged_by_none(), std::vector<std::string>{"q"});
+  const Summary all = summarise(journal_of({{{"r", "builtin:a", "f32"}, tally(1, 0, 0, 0, 0)}}), "");
+  EXPECT_EQ(unjudged_text(all), "");
+  EXPECT_EQ(to_markdown(all, {}, "run").find("Judged on no kernel"), std::string::npos);
+  EXPECT_EQ(html_page(all, {}, "run").find("judged on no kernel"), std::string::npos);
+  Journal many;
+  for (const char* const name : {"a", "b", "c", "d", "e", "f"})
+    many.batches.push_back({{name, "builtin:a", "f32"}, 0, 10, {}, skipped});
+  EXPECT_EQ(unjudged_text(summarise(many, "")), "\njudged on no kernel: a, b, c, d and 2 more\n");
+}
+
 /// `judged` cases of which `hiding` have a mask that hides keys, and `skipped` ones.
 Tally masked(std::int64_t hiding, std::int64_t judged, std::int64_t skipped) {
   Tally result;
