@@ -15,9 +15,9 @@ namespace attest {
 namespace {
 
 /// Levels of proofs, the strongest first, behind the one that says that something is wrong.
-constexpr std::array<std::string_view, 9> strongest_first{"DIFFERENT",  "coq-all-shapes", "symbolic",
-                                                          "particular", "probabilistic",  "abstract",
-                                                          "refuted",    "tested",         "untreated"};
+constexpr std::array<std::string_view, 10> strongest_first{
+    "DIFFERENT", "coq-all-shapes", "symbolic", "particular",       "probabilistic",
+    "abstract",  "refuted",        "tested",   "coq-not-compiled", "untreated"};
 
 std::ptrdiff_t rank_of(const ProofRecord& proof) {
   return std::ranges::find(strongest_first, proof.level) - strongest_first.begin();
@@ -37,6 +37,7 @@ std::string shapes_of(const ProofRecord& proof) {
 std::pair<std::string, std::string_view> words_of(const ProofRecord& proof) {
   const std::string at = shapes_of(proof);
   if (proof.level == "coq-all-shapes") return {"proved for all shapes", "held"};
+  if (proof.level == "coq-not-compiled") return {"not compiled here", "skipped"};
   if (proof.level == "symbolic") return {"proved" + at, "held"};
   if (proof.level == "particular") return {"proved of particular numbers" + at, "held"};
   if (proof.level == "probabilistic") return {"proved but for a small probability" + at, "held"};
@@ -101,7 +102,7 @@ std::string kernel_cell(const KernelSummary& kernel, const PropertySummary& prop
 /// Of the property's proofs the strongest that is about the model, or about anything else.
 const ProofRecord* strongest(const std::vector<const ProofRecord*>& proofs, bool of_model) {
   const auto found = std::ranges::find_if(
-      proofs, [&](const ProofRecord* one) { return (one->level == "coq-all-shapes") == of_model; });
+      proofs, [&](const ProofRecord* one) { return one->level.starts_with("coq-") == of_model; });
   return found == proofs.end() ? nullptr : *found;
 }
 

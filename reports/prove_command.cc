@@ -76,7 +76,7 @@ class Table {
   Table(const std::vector<const Property*>& properties, bool silent)
       : silent_(silent), terminal_(!silent && isatty(STDERR_FILENO) != 0), count_(properties.size()) {
     for (const Property* const property : properties) width_ = std::max(width_, property->name.size());
-    if (!silent_) fmt::print("{:<{}}  {:<14}  {}\n", "property", width_, "evidence", "subject");
+    if (!silent_) fmt::print("{:<{}}  {:<16}  {}\n", "property", width_, "evidence", "subject");
   }
   void begin(const Property& property) {
     ++at_;
@@ -89,7 +89,7 @@ class Table {
     std::string_view name = standing.property->name;
     for (const ProofRecord& record : standing.records) {
       const std::string words = record.words.empty() ? "" : fmt::format("; {}", one_line(record.words));
-      fmt::print("{:<{}}  {:<14}  {}\n", name, width_, record.level, shortened(record.subject + words));
+      fmt::print("{:<{}}  {:<16}  {}\n", name, width_, record.level, shortened(record.subject + words));
       name = "";
     }
     std::fflush(stdout);

@@ -22,4 +22,8 @@ std::vector<std::string_view> coq_theorems(std::string_view property) {
   return found;
 }
 
+std::string_view coq_that_compiled_them() {
+  return ATTEST_COQ;
+}
+
 }  // namespace attest

@@ -3,9 +3,11 @@
 // at some shapes, a refutation about one witness. None is about rounding.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "attest/journal.h"
+#include "proofs/coq_theorems.h"
 #include "proofs/prove.h"
 
 namespace attest {
@@ -15,6 +17,7 @@ struct EvidenceOptions {
   std::int64_t variants = 3;
   std::vector<BackEnd> back_ends{BackEnd::symbolic, BackEnd::sign, BackEnd::taint};
   bool certificates = false;
+  std::string_view coq = coq_that_compiled_them();  ///< empty: theorems in Coq count for nothing, and it is said why
 };
 
 struct Standing {

@@ -237,6 +237,14 @@ TEST(Evidence, NamesTheStrongestFirstAndMergesNothing) {
   EXPECT_EQ(local.records[0].words, "causal_no_leak, causal_no_leak__self, causal_no_leak__bottom_right");
   EXPECT_EQ(local.records[1].level, "symbolic");
   EXPECT_EQ(local.records[2].level, "abstract");
+  EXPECT_NE(local.records[0].subject.find("compiled by Coq 8."), std::string::npos) << local.records[0].subject;
+  // Of files that are not those that were compiled nothing is claimed.
+  EvidenceOptions changed = options;
+  changed.coq = "";
+  const Standing not_compiled = standing_of(named("causal.no-leak"), changed);
+  ASSERT_EQ(not_compiled.records.size(), 3U);
+  EXPECT_EQ(not_compiled.records[0].level, "symbolic");
+  EXPECT_EQ(not_compiled.records[2].level, "coq-not-compiled");
   const Standing statistical = standing_of(named("attention.expectation-sampling"), options);
   ASSERT_EQ(statistical.records.size(), 1U);
   EXPECT_EQ(statistical.records[0].level, "tested");

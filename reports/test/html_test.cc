@@ -67,6 +67,8 @@ TEST(Page, OfProofsAloneSpeaksOfProofs) {
     EXPECT_THAT(page, Not(HasSubstr(of_kernels)));
   journal.proofs.push_back({"masked.zero-mask", "DIFFERENT", "the core's templates at 1 shape", ""});
   EXPECT_THAT(page_of(journal), HasSubstr("Proofs of 3 properties: 1 contradicted, 1 coq-all-shapes, 1 tested."));
+  journal.proofs[3] = {"masked.zero-mask", "coq-not-compiled", "a model", ""};
+  EXPECT_THAT(page_of(journal), HasSubstr(">not compiled here</td>"));
   // Where a kernel was run its verdict leads.
   journal.batches = journal_of({{{"attention.oracle", "builtin:flash", "f32"}, tally(3)}}).batches;
   EXPECT_THAT(page_of(journal), HasSubstr("<title>Attest: held</title>"));

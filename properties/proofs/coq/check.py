@@ -6,9 +6,12 @@
   compile      coqc on every file, in a folder of its own.
   assumptions  Print Assumptions of every theorem: the axioms of allowed_axioms.txt and no other. After compile.
   coqchk       the independent checker on every file and on MathComp. After compile.
+  stamp        compile and assumptions, and when both pass the hashes of what they read, into compiled.txt.
+  stamped      compiled.txt is of the files as they stand. Needs no Coq.
 """
 
 import argparse
+import hashlib
 import pathlib
 import re
 import shutil
@@ -166,6 +169,29 @@ def check_assumptions(folder, build, coqc):
     print(f"{len(names)} theorems, no axiom beyond the {len(allowed)} allowed")
 
 
+def hashes(folder):
+    """What a stamp vouches for, as sha256sum writes it."""
+    files = ["_CoqProject", "allowed_axioms.txt", *sorted(project(folder)[1])]
+    return "".join(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n" for file in files)
+
+
+def write_stamp(folder, build, coqc):
+    compile_all(folder, build, coqc)
+    check_assumptions(folder, build, coqc)
+    version = run([coqc, "--print-version"], build).split()[0]
+    (folder / "compiled.txt").write_text(f"# Coq {version}\n{hashes(folder)}")
+    print(f"stamped: Coq {version}")
+
+
+def check_stamp(folder):
+    stamp = (folder / "compiled.txt").read_text()
+    stands, stamped = hashes(folder).splitlines(), stamp.splitlines()[1:]
+    changed = sorted({line.split()[1] for line in set(stands) ^ set(stamped)})
+    if changed or not re.fullmatch(r"# Coq [0-9.]+", stamp.splitlines()[0]):
+        raise Failure(f"not compiled since they changed: {', '.join(changed)}; run check.py stamp")
+    print(f"{len(stands)} files as they were compiled and checked")
+
+
 def check_again(folder, build, coqchk):
     _, files = project(folder)
     modules = ["Attest." + file.removesuffix(".v") for file in files]
@@ -179,7 +205,7 @@ def check_again(folder, build, coqchk):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["names", "compile", "assumptions", "coqchk"])
+    parser.add_argument("command", choices=["names", "compile", "assumptions", "coqchk", "stamp", "stamped"])
     parser.add_argument("--folder", type=pathlib.Path, default=HERE, help="the development (default: here)")
     parser.add_argument("--catalogue", type=pathlib.Path, default=HERE.parents[1] / "theorems.md")
     parser.add_argument("--build", type=pathlib.Path, default=HERE / "build", help="where compiled files go")
@@ -193,6 +219,10 @@ def main():
             compile_all(options.folder, options.build, options.coqc)
         elif options.command == "assumptions":
             check_assumptions(options.folder, options.build, options.coqc)
+        elif options.command == "stamp":
+            write_stamp(options.folder, options.build, options.coqc)
+        elif options.command == "stamped":
+            check_stamp(options.folder)
         else:
             check_again(options.folder, options.build, options.coqchk)
     except Failure as failure:

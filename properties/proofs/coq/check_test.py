@@ -2,6 +2,8 @@
 """Breaks the development on purpose: check.py must refuse each broken copy, for the reason that is expected.
 
   names   a theorem removed, renamed, stated twice, left unproved; a row added, renamed, wrongly excluded. Needs no Coq.
+  stamp   files changed, added, taken away or stamped by hand after they were compiled: check.py and the build must see
+          it. Needs no Coq.
   coq     definitions and statements changed so that they are false: Coq must refuse the file. An axiom that the search
           for words does not see: Print Assumptions must show it. After check.py compile.
 """
@@ -126,6 +128,34 @@ def test_names(catalogue, scratch):
     return wrong, len(NAMES)
 
 
+# (what is done to a stamped copy, and by which function of its folder)
+AFTER_THE_STAMP = [
+    ("a proof is changed", lambda folder: edit(folder / "softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by []. Qed.")),
+    ("an axiom is allowed", lambda folder: (folder / "allowed_axioms.txt").write_text("easy\n")),
+    ("an option of the compiler is changed", lambda folder: edit(folder / "_CoqProject", "-Q .", "-R .")),
+    ("a file is added", lambda folder: ((folder / "more.v").write_text("Theorem more : True. Proof. by []. Qed.\n"),
+                                        edit(folder / "_CoqProject", "weights.v", "weights.v\nmore.v"))),
+    ("a line of the stamp is gone", lambda folder: (folder / "compiled.txt").write_text(
+        "".join((folder / "compiled.txt").read_text().splitlines(keepends=True)[:-1]))),
+    ("no version", lambda folder: edit(folder / "compiled.txt", "# Coq ", "# ")),
+]
+
+
+def test_stamp(catalogue, scratch, cmake):
+    wrong = []
+    for number, (what, spoil) in enumerate([("nothing", lambda folder: None), *AFTER_THE_STAMP]):
+        folder = scratch / str(number)
+        copy(folder, catalogue)
+        spoil(folder)
+        seen = check("stamped", folder)
+        built = subprocess.run([cmake, f"-DFOLDER={folder}", "-P", HERE / "compiled.cmake"], capture_output=True,
+                               text=True, check=False)
+        whole = number == 0
+        if (seen.returncode == 0) != whole or ("stamp: 'Coq " in built.stderr) != whole or "stamp: '" not in built.stderr:
+            wrong.append(f"{what}: check.py says {seen.returncode}, the build {built.stderr}")
+    return wrong, len(AFTER_THE_STAMP)
+
+
 def recompile(coqc, build, folder, first):
     """Compiles the files from `first` on; the first that Coq refuses, and what it says."""
     words = (folder / "_CoqProject").read_text().split()
@@ -174,15 +204,18 @@ def test_coq(catalogue, scratch, compiled, coqc, chosen):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["names", "coq"])
+    parser.add_argument("command", choices=["names", "stamp", "coq"])
     parser.add_argument("--catalogue", type=pathlib.Path, default=HERE.parents[1] / "theorems.md")
     parser.add_argument("--build", type=pathlib.Path, help="where check.py compile put its files")
     parser.add_argument("--coqc", default="coqc")
+    parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--only", help="a part of the description of what is broken")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if options.command == "names":
             wrong, tried = test_names(options.catalogue, pathlib.Path(scratch))
+        elif options.command == "stamp":
+            wrong, tried = test_stamp(options.catalogue, pathlib.Path(scratch), options.cmake)
         else:
             wrong, tried = test_coq(options.catalogue, pathlib.Path(scratch), options.build, options.coqc, options.only)
     for line in wrong:
