@@ -105,6 +105,16 @@ CoreRounding rounding_of(const CoreNumbers& numbers) {
   return {.unit = format.unit, .underflow = format.min_subnormal, .largest = format.largest};
 }
 
+namespace {
+
+/// What may overflow has no bound, and nothing that is made of it, however small it becomes.
+void note_overflow(Sized& page, std::size_t e, const CoreRounding& rounding) {
+  // NaN is of a sum in which 0 stood beside what overflows.
+  if (!(2 * (page.size[e] + page.error[e]) <= rounding.largest)) page.error[e] = infinity;
+}
+
+}  // namespace
+
 Sized times(const Sized& a, const Sized& b, const CoreRounding& rounding) {
   Sized c(a.rows, b.columns);
   const double chain = pw(rounding.unit, static_cast<double>(a.columns));
@@ -120,6 +130,7 @@ Sized times(const Sized& a, const Sized& b, const CoreRounding& rounding) {
       }
       c.error[at] += chain * computed + 2 * static_cast<double>(a.columns) * rounding.underflow;
       c.error[at] *= evaluated, c.size[at] *= evaluated;
+      note_overflow(c, at, rounding);
     }
   }
   return c;
@@ -133,13 +144,14 @@ Sized times(const Sized& a, double scale, const CoreRounding& rounding) {
         (scale * (a.error[e] + chain * (a.size[e] + a.error[e])) + rounding.underflow * (1 + a.size[e] + a.error[e])) *
         evaluated;
     c.size[e] = scale * a.size[e] * evaluated;
+    if (scale > rounding.largest) c.error[e] = infinity;
+    note_overflow(c, e, rounding);
   }
   return c;
 }
 
-void allow(std::vector<double>& allowed, const Sized& page, const CoreRounding& rounding) {
-  for (std::size_t e = 0; e < page.size.size(); ++e)
-    allowed.push_back(2 * (page.size[e] + page.error[e]) <= rounding.largest ? page.error[e] : infinity);
+void allow(std::vector<double>& allowed, const Sized& page) {
+  allowed.insert(allowed.end(), page.error.begin(), page.error.end());
 }
 
 }  // namespace attest

@@ -32,10 +32,8 @@ ScoreErrors score_errors(const Case& c, const CoreRounding& rounding) {
     for (std::int64_t h = 0; h < c.heads; ++h) {
       const Sized x(c.q(), b), w_q(head_columns(c[Slot::w_q], h, c.heads)), w_k(head_columns(c[Slot::w_k], h, c.heads));
       const Sized keys = times(x, w_k, rounding), form = times(w_q, w_k.transposed(), rounding);
-      allow(errors.product, times(times(times(x, w_q, rounding), keys.transposed(), rounding), c.scale, rounding),
-            rounding);
-      allow(errors.bilinear, times(times(times(x, form, rounding), x.transposed(), rounding), c.scale, rounding),
-            rounding);
+      allow(errors.product, times(times(times(x, w_q, rounding), keys.transposed(), rounding), c.scale, rounding));
+      allow(errors.bilinear, times(times(times(x, form, rounding), x.transposed(), rounding), c.scale, rounding));
     }
   }
   return errors;

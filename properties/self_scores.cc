@@ -107,7 +107,7 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
   const CoreRounding rounding = rounding_of(scores);
   const Sized x(c.q(), 0);
   std::vector<double> allowed;
-  allow(allowed, times(times(x, x.transposed(), rounding), 1.0, rounding), rounding);
+  allow(allowed, times(times(x, x.transposed(), rounding), 1.0, rounding));
   CoreNumbers printed = scores, first = scores;
   // |x x' - X X'| of entries below 1 that rounding moves by at most u each: three products, 2u + u^2 each.
   const double unit = c.dtype() == DType::f64 ? 0 : format_of(c.dtype()).unit;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <span>
 #include <vector>
@@ -124,6 +125,22 @@ TEST(CoreLaws, see_a_core_that_breaks_them) {
   EXPECT_EQ(failed("softmax.columnwise-is-transpose", columnwise_softmax, right), 0);
   broken.softmax_columns = softmax_along_the_rows;
   EXPECT_GT(failed("softmax.columnwise-is-transpose", columnwise_softmax, broken), 60);
+}
+
+// (16 * 16)^2 is beyond f16, and times 1/64 it would be within: both sides are infinite, and no bound is broken.
+TEST(CoreLaws, excuse_scores_that_overflow_before_they_are_scaled) {
+  const auto verdict_with = [](double token) {
+    Case c;
+    c.operation = Operation::multihead;
+    c.heads = 1;
+    c.scale = 1.0 / 64;
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::f16, {1, 1, 1}, std::array{token});
+    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v})
+      c[slot] = Tensor(DType::f16, {1, 1}, std::array{16.0});
+    return bilinear_score(*core_functions("core:half"), c).outcome;
+  };
+  EXPECT_EQ(verdict_with(16), Outcome::excused);
+  EXPECT_EQ(verdict_with(8), Outcome::held);
 }
 
 TEST(CoreAgreement, sees_functions_that_differ) {
