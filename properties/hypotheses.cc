@@ -249,6 +249,26 @@ std::string misses_exact_projections(const Case& c) {
                      name_of(c.dtype()));
 }
 
+std::string misses_blind_queries(const Case& c) {
+  const Tensor& w = c[Slot::w_q];
+  for (std::int64_t e = 0; e < w.shape()[1]; ++e)
+    if (w[e] != 0) return "has queries that see the first entry of their tokens; W_q^T t = 0 is required";
+  return {};
+}
+
+std::string misses_small_whole_numbers(const Case& c) {
+  if (in_a_proof()) return {};  // real numbers need not be rounded
+  if (queries_of(c) > most_whole_tokens)
+    return fmt::format("has {} tokens; at most {} are required", queries_of(c), most_whole_tokens);
+  const auto is_one = [](double x) { return std::nearbyint(x) == x && std::fabs(x) <= 64; };
+  for (std::int64_t e = 0; e < c.q().elements(); ++e)
+    if (!is_one(c.q()[e])) return fmt::format("has {} in a token; whole numbers up to 64 are required", c.q()[e]);
+  for (std::int64_t e = 0; e < c[Slot::w_v].shape()[1]; ++e)
+    if (!is_one(c[Slot::w_v][e]))
+      return fmt::format("has {} in the first row of W_v; whole numbers up to 64 are required", c[Slot::w_v][e]);
+  return {};
+}
+
 /// What torch.nn.MultiheadAttention computes: dk = dv = d/h, c_q = d_o = d, c_k and c_v free, the three in-projection
 /// biases together or not at all, an output projection, and the scale 1/sqrt(dk).
 std::string misses_torch_case(const Case& c) {
@@ -326,6 +346,10 @@ constexpr Hypothesis self_attention{"self-attention", "one X for queries, keys a
 constexpr Hypothesis one_projection{"one-projection", "W_q = W_k = W_v", misses_one_projection};
 constexpr Hypothesis exact_projections{"exact-projections", "projected tokens that the dtype holds",
                                        misses_exact_projections};
+constexpr Hypothesis queries_blind_to_the_step{"queries-blind-to-the-step", "a W_q whose first row is 0",
+                                               misses_blind_queries};
+constexpr Hypothesis small_whole_numbers{
+    "small-whole-numbers", "few tokens, and they and the first row of W_v whole numbers", misses_small_whole_numbers};
 constexpr Hypothesis torch_case{"torch-case", "the shapes, biases and scale of torch.nn.MultiheadAttention",
                                 misses_torch_case};
 
@@ -389,8 +413,10 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &output_projection,
                                      &plain_top_left,
                                      &power_of_four,
+                                     &queries_blind_to_the_step,
                                      &self_attention,
                                      &shared_key_heads,
+                                     &small_whole_numbers,
                                      &top_left_or_square,
                                      &torch_case,
                                      &two_batch_entries,

@@ -68,6 +68,9 @@ template <std::size_t... sizes>
 /// Null where there is none of that name.
 [[nodiscard]] const Hypothesis* hypothesis_named(std::string_view name);
 
+/// The most tokens of hypotheses::small_whole_numbers: at so many positions they are exact in bfloat16.
+inline constexpr std::int32_t most_whole_tokens = 32;
+
 namespace hypotheses {
 
 // Masks and causal forms.
@@ -119,8 +122,10 @@ extern const Hypothesis output_projection;
 extern const Hypothesis self_attention;  ///< q, k and v are one X
 extern const Hypothesis one_projection;  ///< W_q = W_k = W_v
 extern const Hypothesis exact_projections;
-extern const Hypothesis torch_case;  ///< the shapes and biases of torch.nn.MultiheadAttention
-extern const Hypothesis notebook;    ///< the notebook's own X, W = I and scale 1
+extern const Hypothesis queries_blind_to_the_step;  ///< the first row of W_q is 0
+extern const Hypothesis small_whole_numbers;        ///< few tokens, and they and the first row of W_v whole numbers
+extern const Hypothesis torch_case;                 ///< the shapes and biases of torch.nn.MultiheadAttention
+extern const Hypothesis notebook;                   ///< the notebook's own X, W = I and scale 1
 
 // What a check arranges.
 extern const Hypothesis hidden_key;            ///< key s is hidden from row i

@@ -14,7 +14,9 @@
 #include "attest/strides.h"
 #include "compared.h"
 #include "generators/draw.h"
+#include "multihead_cases.h"
 #include "property.h"
+#include "returned_weights.h"
 
 namespace attest {
 
@@ -77,6 +79,7 @@ void with_every_convention(Recipe& r) {
   if (r.mask != MaskKind::none && (r.seed >> 33) % 3 == 0) r.convention = MaskConvention::pre_scale;
 }
 
+constexpr std::array without_appended_key{defining(hypotheses::no_bias_kv, "001's module appends no key")};
 constexpr std::array strided{defining(hypotheses::other_strides, "with row-major tensors both sides are one problem")};
 
 const Property family[] = {
@@ -109,6 +112,20 @@ const Property family[] = {
      .wants = wants_masks,
      .given = [](Draw& draw) -> Case { return draw.multihead().where(with_every_convention); },
      .check = judged_multihead},
+    {.name = "multihead.returned-weights",
+     .statement =
+         "the weights that a module returns beside its output are the softmax rows of every head, 0 where a key "
+         "is hidden, and [α_1V_1|…|α_hV_h]W_o + b_o is the output",
+     .source = "001",
+     .needs = "returned weights: the core and 001's module",
+     .floating_point = "bound; zeros bitwise",
+     .operation = Operation::multihead,
+     .wants = wants_hidden_keys,
+     .hypotheses = without_appended_key,
+     .given = [](Draw& draw) -> Case {
+       return small_multihead(draw).masked().where([](Recipe& r) { r.key_value_bias = false; });
+     },
+     .check = returned_weights_law},
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
 // position: learned absolute positions, X + P (003).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
 #include "agree.h"
 #include "answer.h"
+#include "any_number.h"
 #include "arguments.h"
 #include "attest/errors.h"
 #include "core_laws.h"
@@ -60,6 +62,45 @@ Verdict moves_with_positions(Kernel& kernel, const Case& c) {
   return agree({run(kernel, with_queries(with_keys(placed, pi), pi)), run(kernel, placed).queries(pi)}, Match::bound);
 }
 
+// Every token's position grows by one. W passes on the first entry, p_0 has 2^n there and all else is 0: the rows of
+// table read 2^n, 0, 0, … before and 0, 0, … after.
+Verdict shift_invariance(Kernel& kernel, const Case& c) {
+  const std::int64_t columns = c.q().shape()[2];
+  Case plain = without_mask(c);
+  for (Tensor& tensor : plain.tensors)
+    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
+  for (const Slot w : {Slot::w_q, Slot::w_k, Slot::w_v}) plain[w].set(0, 1);
+  if (plain[Slot::w_o].present()) plain[Slot::w_o] = c[Slot::w_o];
+  return refuted(/*budget=*/6, [&](int n) -> Attempt {
+    const double value = std::ldexp(1.0, n);
+    const Tensor before =
+        with_row(plain.q(), 0, [&](std::int64_t e, double) { return e % columns == 0 ? value : 0.0; });
+    return {run(kernel, with_tokens(plain, before)), run(kernel, with_tokens(plain, plain.q())),
+            fmt::format("{} tokens of 0, p_0 = {} and 0 elsewhere, p_1 = p_2 = … = 0, W = 1 in the first entry",
+                        keys_of(c), value)};
+  });
+}
+
+// p_i = p_0 + i t: moved by one position every token has t more, which no query sees, as W_q^T t = 0. It adds W_k^T t
+// to every key (attention.key-translation) and W_v^T t to every value. t is in the first entry of the tokens alone.
+Verdict shift_along_a_line(Kernel& kernel, const Case& c) {
+  const std::int64_t M = queries_of(c), width = c.q().shape()[2], columns = c[Slot::w_v].shape()[1];
+  const double t = any_number(1 + static_cast<double>(argument(c, "step", 3)));
+  const Tensor origin = mapped(position_table(c, 1), [](std::int64_t, double entry) { return any_number(entry); });
+  const auto with_first_at = [&](std::int64_t position) {
+    return with_tokens(c, mapped(c.q(), [&](std::int64_t e, double old) {
+                         const double placed = sum_of(old, origin[e % width]);
+                         const auto steps = static_cast<double>(e / width % M + position);
+                         return e % width == 0 ? sum_of(placed, product_of(steps, t)) : placed;
+                       }));
+  };
+  const Result moved = run(kernel, with_first_at(1));
+  std::vector<double> shift(static_cast<std::size_t>(moved.elements()));
+  for (std::size_t e = 0; e < shift.size(); ++e)
+    shift[e] = product_of(t, c[Slot::w_v][static_cast<std::int64_t>(e) % columns]);
+  return agree({Numbers(moved), Numbers(run(kernel, with_first_at(0))).plus(Numbers(moved.shape(), shift))});
+}
+
 Case placed_tokens(Draw& draw, std::int32_t tokens) {
   return one_head(self_attention(small_multihead(draw).unmasked(), tokens).where([](Recipe& r) {
     r.scale = ScaleKind::inverse_root;
@@ -90,6 +131,18 @@ constexpr auto limited =
     joined(std::array{defining(hypotheses::a_query, "a longer X needs a token")}, one_plain_head,
            std::array{spare(hypotheses::self_attention, "positions are added to X before it is anything else"),
                       spare(hypotheses::unmasked, "positions are added before any score")});
+constexpr auto shifted =
+    joined(defined_for_one_head, tokens,
+           std::array{defining(hypotheses::a_query, "a token moves"),
+                      defining(hypotheses::inverse_root_scale, "the counterexample has this scale")});
+constexpr auto along_a_line =
+    joined(std::array{spare(hypotheses::one_head, "every head obeys it by itself"),
+                      needed(hypotheses::identity_output, "W_v^T t passes through W_o"),
+                      spare(hypotheses::no_output_bias, "b_o is added to every row alike"),
+                      needed(hypotheses::no_bias_kv, "the appended key and value do not move")},
+           tokens,
+           std::array{needed(hypotheses::queries_blind_to_the_step, "queries that see t have other weights"),
+                      defining(hypotheses::small_whole_numbers, "X + P and W_v^T t must be what the dtype holds")});
 constexpr auto moved = joined(
     one_plain_head, tokens,
     std::array{needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places"),
@@ -123,6 +176,32 @@ const Property family[] = {
      .hypotheses = moved,
      .given = [](Draw& draw) -> Case { return placed_tokens(draw, 0); },
      .check = moves_with_positions},
+    {.name = "position.shift-along-a-line",
+     .statement =
+         "p_(i+1) − p_i = t for all i and W_qᵀt = 0 ⇒ moving every token by one position leaves the weights and "
+         "adds W_vᵀt to every row",
+     .source = "+",
+     .needs = "multihead",
+     .floating_point = "bound",
+     .operation = Operation::multihead,
+     .hypotheses = along_a_line,
+     .given = [](Draw& draw) -> Case {
+       Case c = one_head(self_attention(whole_numbers(draw), 1).where([](Recipe& r) {
+         r.queries = r.keys = std::min(r.queries, most_whole_tokens);
+       }));
+       for (std::int64_t e = 0; e < c[Slot::w_q].shape()[1]; ++e) c[Slot::w_q].set(e, 0);
+       return c;
+     },
+     .check = shift_along_a_line},
+    {.name = "position.shift-invariance",
+     .statement = "moving every token by one position of the table leaves the output",
+     .source = "003",
+     .needs = "multihead",
+     .floating_point = "counterexample",
+     .operation = Operation::multihead,
+     .hypotheses = shifted,
+     .given = [](Draw& draw) -> Case { return placed_tokens(draw, 1); },
+     .check = shift_invariance},
 };
 
 }  // namespace

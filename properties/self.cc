@@ -1,6 +1,7 @@
 // self: SAttn and MSAttn (000), one X for queries, keys and values. One head, W_o = I.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -53,6 +54,30 @@ Verdict mask_breaks_equivariance(Kernel& kernel, const Case& c) {
   });
 }
 
+// 003: the weights depend on the input. All scores read the first entry of the tokens and all values the second, so
+// that X changes the weights alone: the last token has 2^n in its first entry, or 0, and 1 in its second.
+Verdict fixed_weights(Kernel& kernel, const Case& c) {
+  const std::int64_t N = keys_of(c), columns = c.q().shape()[2];
+  Case reading = without_mask(c);
+  for (Tensor& tensor : reading.tensors)
+    if (tensor.present()) tensor = Tensor(c.dtype(), tensor.shape());
+  for (const Slot w : {Slot::w_q, Slot::w_k}) reading[w].set(0, 1);
+  reading[Slot::w_v].set(c[Slot::w_v].shape()[1], 1);
+  if (reading[Slot::w_o].present()) reading[Slot::w_o] = c[Slot::w_o];
+  return refuted(/*budget=*/4, [&](int n) -> Attempt {
+    const double value = std::ldexp(1.0, n);
+    const auto tokens = [&](double first) {
+      return with_row(reading.q(), N - 1, [&](std::int64_t e, double) {
+        return e % columns == 0 ? first : e % columns == 1 ? 1.0 : 0.0;
+      });
+    };
+    return {run(kernel, with_tokens(reading, tokens(value))), run(kernel, with_tokens(reading, tokens(0))),
+            fmt::format("{} tokens, scores read their first entry and values the second; x_{} has {} in its first, or "
+                        "0, and 1 in its second",
+                        N, N - 1, value)};
+  });
+}
+
 constexpr std::array tokens{defining(hypotheses::self_attention, "it is one X whose rows are spoken of")};
 constexpr std::array two_tokens{defining(hypotheses::two_keys, "a token is hidden and another one stays")};
 
@@ -68,6 +93,11 @@ constexpr auto rearranged = joined(
 constexpr auto breaking = joined(defined_for_one_head, tokens,
                                  std::array{defining(hypotheses::no_causal_form, "the counterexample has a mask alone"),
                                             defining(hypotheses::two_keys, "a counterexample needs two")});
+constexpr auto reading_tokens =
+    joined(defined_for_one_head, tokens,
+           std::array{defining(hypotheses::two_keys, "a row of one token has one weight, 1"),
+                      defining(hypotheses::two_token_columns, "scores read one entry and values another"),
+                      defining(hypotheses::inverse_root_scale, "the counterexample has this scale")});
 constexpr auto hidden_tokens =
     joined(one_plain_head, tokens, two_tokens,
            std::array{needed(hypotheses::hidden_key, "a key that the row sees has a weight", row_without_key),
@@ -106,6 +136,23 @@ const Property family[] = {
      .hypotheses = breaking,
      .given = [](Draw& draw) -> Case { return one_head(self_attention(small_multihead(draw).masked(), 2)); },
      .check = mask_breaks_equivariance},
+    {.name = "self.fixed-weights",
+     .statement = "the weights α of SAttn do not depend on X",
+     .source = "003",
+     .needs = "multihead",
+     .floating_point = "counterexample",
+     .operation = Operation::multihead,
+     .hypotheses = reading_tokens,
+     .given = [](Draw& draw) -> Case {
+       return one_head(self_attention(small_multihead(draw), 2).where([](Recipe& r) {
+         // Where W_o is stated, tokens are as wide as a head.
+         r.dk = std::max(r.dk, 2);
+         r.c_q = std::max(r.c_q, 2);
+         r.c_k = r.c_v = r.c_q;
+         r.scale = ScaleKind::inverse_root;
+       }));
+     },
+     .check = fixed_weights},
     {.name = "self.suppression",
      .statement = "b_is = −∞, s ≠ i ⇒ o_i independent of x_s, and the formula",
      .source = "000",

@@ -33,7 +33,8 @@ std::string first_lines(const std::vector<std::string>& lines) {
 /// Why a property was skipped that has no case for such a kernel, or nothing to ask it in one: it says nothing of what
 /// the kernel lacks.
 bool is_about_others(std::string_view reason) {
-  return reason.starts_with("is about the core") || reason == "has nothing that the kernel answered" ||
+  return reason.starts_with("is about the core") || reason.starts_with("is about weights that a kernel returns") ||
+         reason == "has nothing that the kernel answered" ||
          (reason.starts_with("has no ") && reason.ends_with(" entry"));
 }
 

@@ -597,6 +597,7 @@ const BrokenFunctions& broken() {
     b->add<&CoreFunctions::scores>("scores");
     b->add<&CoreFunctions::bilinear_scores>("bilinear_scores");
     b->add<&CoreFunctions::multihead>("multihead");
+    b->add<&CoreFunctions::multihead_weights>("multihead_weights");
     b->add<&CoreFunctions::multihead_torch>("multihead_torch");
     b->add<&CoreFunctions::multihead_as_sum>("multihead_as_sum");
     b->add<&CoreFunctions::multihead_unmasked>("multihead_unmasked");

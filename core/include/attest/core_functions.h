@@ -52,6 +52,8 @@ struct CoreFunctions {
   CoreNumbers (*bilinear_scores)(const Case& c);
   /// MMHAttn of a multihead case, [batch, M, d_o].
   CoreNumbers (*multihead)(const Case& c);
+  /// Its weights of each head, [batch, heads, M, N]; with an appended key N+1 columns.
+  CoreNumbers (*multihead_weights)(const Case& c);
   /// The same by way of PyTorch's parameters, from_torch: W_q, W_k and W_v as one in_proj_weight where `packed`, else
   /// as three matrices. Of a case in the shapes of torch.nn.MultiheadAttention.
   CoreNumbers (*multihead_torch)(const Case& c, bool packed);
@@ -84,6 +86,10 @@ struct CoreFunctions {
 
 /// By a kernel's id, "core:float"; null for any kernel that is not the core on one of its scalars.
 [[nodiscard]] const CoreFunctions* core_functions(std::string_view kernel_id);
+/// The weights that a kernel returns beside its output, [batch, heads, M, N] of a multihead case: of the core its
+/// multihead_weights, of 001's module its second answer. Null for every other kernel: the contract has no place for
+/// them.
+[[nodiscard]] CoreNumbers (*returned_weights(std::string_view kernel_id))(const Case&);
 /// The functions on one more scalar, for kernels "core:SCALAR" that are not of this library; they must outlive every
 /// use. Before the first check: not for two threads at once.
 void add_core_functions(const CoreFunctions& functions);

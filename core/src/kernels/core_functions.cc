@@ -7,6 +7,7 @@
 #include "attest/layout.h"
 #include "attest/position.h"
 #include "core_problem.h"
+#include "documents/module.h"
 
 namespace attest {
 namespace {
@@ -175,6 +176,20 @@ CoreNumbers core_multihead(const Case& c) {
   });
 }
 template <class T>
+CoreNumbers core_multihead_weights(const Case& c) {
+  return per_entry_and_head<T>(c, [&](const Entries<T>& e, Index b, Index m) {
+    const Weights<T> w = head_of(e.weights, m);
+    Matrix<T> keys = project(e.k(b), w.k);
+    Mask<T> mask = e.masks(b, m);
+    if (e.weights.bias_k) {
+      const Index dk = keys.cols();
+      keys = above<T>({keys, e.weights.bias_k->transpose().middleCols(m * dk, dk)});
+      mask.appended_keys = 1;
+    }
+    return attention_weights(project(e.q(b), w.q), keys, scale_of<T>(c), mask);
+  });
+}
+template <class T>
 TorchMultihead<T> torch_of(const MultiheadWeights<T>& w, bool packed) {
   TorchMultihead<T> torch;
   const Index d = w.q.weight.cols();
@@ -291,6 +306,7 @@ constexpr CoreFunctions functions_on{.scalar = ScalarTraits<T>::name,
                                      .scores = core_scores<T>,
                                      .bilinear_scores = core_bilinear_scores<T>,
                                      .multihead = core_multihead<T>,
+                                     .multihead_weights = core_multihead_weights<T>,
                                      .multihead_torch = core_multihead_torch<T>,
                                      .multihead_as_sum = core_multihead_as_sum<T>,
                                      .multihead_unmasked = core_multihead_unmasked<T>,
@@ -351,6 +367,11 @@ const CoreFunctions* core_functions(std::string_view kernel_id) {
   for (const CoreFunctions* functions : added_functions())
     if (scalar == functions->scalar) return functions;
   return nullptr;
+}
+
+CoreNumbers (*returned_weights(std::string_view kernel_id))(const Case&) {
+  if (const CoreFunctions* const core = core_functions(kernel_id)) return core->multihead_weights;
+  return weights_of_document(kernel_id);
 }
 
 void add_core_functions(const CoreFunctions& functions) {

@@ -26,12 +26,12 @@ Matrix<T> filled(const std::vector<Matrix<T>>& mask, External external, Index b,
   });
 }
 
-template <Scalar T, External external>
-std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
+/// of_head(b, h, q, k, v, scale, mask) of each batch entry and head, in order.
+template <Scalar T, External external, class OfHead>
+void for_each_head(const attest_multihead_problem& p, const MultiheadWeights<T>& w, const OfHead& of_head) {
   if (p.bias_k.data != nullptr) throw NoPlace("has bias_k and bias_v; the module has no such rows");
   if (p.mask.data != nullptr && p.mask.shape[1] != 1)
     throw NoPlace("has a mask per head; the module takes one per batch entry");
-  const MultiheadWeights<T> w = weights_of<T>(p);
   const Index batch = p.q.shape[0], heads = w.heads, d = w.q.weight.cols();
   std::vector<Matrix<T>> mask;
   for (Index b = 0; p.mask.data != nullptr && b < p.mask.shape[0]; ++b) mask.push_back(matrix_at<T>(p.mask, b));
@@ -46,7 +46,6 @@ std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
   const Matrix<T> packed =
       pack_qkv(Fused<T>{.q = w.q.weight, .k = w.k.weight, .v = w.v.weight}, heads, Packing::blocks);
   const T scale = ScalarTraits<T>::from_double(p.scale);
-  std::vector<Matrix<T>> outputs;
   for (Index b = 0; b < batch; ++b) {
     const Fused<T> qkv =
         unpack_qkv(product(matrix_at<T>(p.q, b), packed), heads, d / heads, d / heads, Packing::blocks);
@@ -54,17 +53,54 @@ std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
       return split_columns(join_heads<T>({x}, std::nullopt, of.bias), heads);
     };
     const auto q = biased(qkv.q, w.q), k = biased(qkv.k, w.k), v = biased(qkv.v, w.v);
-    std::vector<Matrix<T>> head_outputs;
     for (Index h = 0; h < heads; ++h) {
       Mask<T> added;
       added.causal = static_cast<Causal>(p.causal);
       if (!mask.empty()) added.additive = filled(mask, external, b, h);
       const auto at = static_cast<std::size_t>(h);
-      head_outputs.push_back(mattn(q[at], k[at], v[at], scale, added));
+      of_head(b, h, q[at], k[at], v[at], scale, added);
     }
-    outputs.push_back(join_heads(head_outputs, w.w_o, w.b_o));
   }
+}
+
+template <Scalar T, External external>
+std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
+  const MultiheadWeights<T> w = weights_of<T>(p);
+  std::vector<std::vector<Matrix<T>>> heads(static_cast<std::size_t>(p.q.shape[0]));
+  for_each_head<T, external>(
+      p, w,
+      [&](Index b, Index, const Matrix<T>& q, const Matrix<T>& k, const Matrix<T>& v, const T& scale,
+          const Mask<T>& mask) { heads[static_cast<std::size_t>(b)].push_back(mattn(q, k, v, scale, mask)); });
+  std::vector<Matrix<T>> outputs;
+  outputs.reserve(heads.size());
+  for (const std::vector<Matrix<T>>& of_entry : heads) outputs.push_back(join_heads(of_entry, w.w_o, w.b_o));
   return outputs;
+}
+
+/// attn_weights, which forward returns beside the output.
+template <Scalar T, External external>
+Tensor weights_in(const attest_multihead_problem& p, DType dtype) {
+  const Index heads = p.heads, tokens = p.q.shape[1];
+  Tensor weights(dtype, {p.q.shape[0], heads, tokens, tokens});
+  for_each_head<T, external>(p, weights_of<T>(p),
+                             [&](Index b, Index h, const Matrix<T>& q, const Matrix<T>& k, const Matrix<T>&,
+                                 const T& scale, const Mask<T>& mask) {
+                               const Matrix<T> alpha = attention_weights(q, k, scale, mask);
+                               for (Index e = 0; e < tokens * tokens; ++e)
+                                 weights.set((b * heads + h) * tokens * tokens + e,
+                                             ScalarTraits<T>::to_double(alpha(e / tokens, e % tokens)));
+                             });
+  return weights;
+}
+template <External external>
+CoreNumbers returned(const Case& c) {
+  const attest_multihead_problem p = c.multihead_problem();
+  CoreNumbers numbers;
+  numbers.native = c.dtype() == DType::f64 ? weights_in<double, external>(p, DType::f64)
+                                           : weights_in<float, external>(p, DType::f32);
+  numbers.shape = numbers.native.shape();
+  numbers.unit = format_of(c.dtype()).unit;
+  return numbers;
 }
 
 }  // namespace
@@ -79,12 +115,14 @@ std::vector<DocumentModule> modules_of_001() {
            .summary = "001's SelfAttention, its external mask given as numbers 0 and 1",
            .manifest = manifest,
            .f64 = self_attention<double, External::numbers>,
-           .f32 = self_attention<float, External::numbers>},
+           .f32 = self_attention<float, External::numbers>,
+           .weights = returned<External::numbers>},
           {.name = "001.self-attention-boolean",
            .summary = "001's SelfAttention, its external mask given as truth values",
            .manifest = manifest,
            .f64 = self_attention<double, External::booleans>,
-           .f32 = self_attention<float, External::booleans>}};
+           .f32 = self_attention<float, External::booleans>,
+           .weights = returned<External::booleans>}};
 }
 
 }  // namespace attest

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../core_problem.h"
+#include "attest/core_functions.h"
 #include "attest/kernel_under_test.h"
 
 namespace attest {
@@ -31,12 +32,17 @@ struct DocumentModule {
   ModuleFunction<float> f32;
   /// softmax(QK^T) V, where the module is that of an input taken three times; null elsewhere.
   AttentionFunction attention = nullptr;
+  /// The weights that the module returns beside its output, [batch, heads, M, N]; null where it returns none.
+  CoreNumbers (*weights)(const Case& c) = nullptr;
 };
 [[nodiscard]] KernelEntry entry_of(const DocumentModule& module);
 
 /// What every module's manifest begins with: multi-head only, no masks and no causal form, NaN where a row has no key
 /// left, deterministic, the scale 1/sqrt(dk).
 [[nodiscard]] Manifest module_manifest();
+
+/// By a kernel's id; null where it names no module or one that returns no weights.
+[[nodiscard]] CoreNumbers (*weights_of_document(std::string_view kernel_id))(const Case&);
 
 // One file per document.
 [[nodiscard]] std::vector<DocumentModule> modules_of_000();
