@@ -26,12 +26,14 @@ Matrix<T> filled(const std::vector<Matrix<T>>& mask, External external, Index b,
   });
 }
 
-template <Scalar T, External external>
+/// `context` is the N that the module was built with.
+template <Scalar T, External external, Index context>
 std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
   if (p.bias_k.data != nullptr) throw NoPlace("has bias_k and bias_v; the module has no such rows");
   if (p.mask.data != nullptr && p.mask.shape[1] != 1)
     throw NoPlace("has a mask per head; the module takes one per batch entry");
   const MultiheadWeights<T> w = weights_of<T>(p);
+  const Causal causal = causal_of_buffer(static_cast<Causal>(p.causal), context, p.q.shape[1]);
   const Index batch = p.q.shape[0], heads = w.heads, d = w.q.weight.cols();
   std::vector<Matrix<T>> mask;
   for (Index b = 0; p.mask.data != nullptr && b < p.mask.shape[0]; ++b) mask.push_back(matrix_at<T>(p.mask, b));
@@ -57,7 +59,7 @@ std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
     std::vector<Matrix<T>> head_outputs;
     for (Index h = 0; h < heads; ++h) {
       Mask<T> added;
-      added.causal = static_cast<Causal>(p.causal);
+      added.causal = causal;
       if (!mask.empty()) added.additive = filled(mask, external, b, h);
       const auto at = static_cast<std::size_t>(h);
       head_outputs.push_back(mattn(q[at], k[at], v[at], scale, added));
@@ -75,16 +77,24 @@ std::vector<DocumentModule> modules_of_001() {
   manifest.causal = {Causal::top_left};
   manifest.value_dim_equals_head_dim = true;
   manifest.self_attention_only = true;
-  return {{.name = "001.self-attention",
-           .summary = "001's SelfAttention, its external mask given as numbers 0 and 1",
-           .manifest = manifest,
-           .f64 = self_attention<double, External::numbers>,
-           .f32 = self_attention<float, External::numbers>},
-          {.name = "001.self-attention-boolean",
-           .summary = "001's SelfAttention, its external mask given as truth values",
-           .manifest = manifest,
-           .f64 = self_attention<double, External::booleans>,
-           .f32 = self_attention<float, External::booleans>}};
+  Manifest without_external = manifest;
+  without_external.bool_masks = false;
+  return {
+      {.name = "001.self-attention",
+       .summary = "001's SelfAttention, its external mask given as numbers 0 and 1",
+       .manifest = manifest,
+       .f64 = self_attention<double, External::numbers, as_long_as_the_input>,
+       .f32 = self_attention<float, External::numbers, as_long_as_the_input>},
+      {.name = "001.self-attention-boolean",
+       .summary = "001's SelfAttention, its external mask given as truth values",
+       .manifest = manifest,
+       .f64 = self_attention<double, External::booleans, as_long_as_the_input>,
+       .f32 = self_attention<float, External::booleans, as_long_as_the_input>},
+      {.name = "001.self-attention-of-one-token",
+       .summary = "001's SelfAttention built with N = 1, without an external mask: of longer input it hides nothing",
+       .manifest = without_external,
+       .f64 = self_attention<double, External::numbers, 1>,
+       .f32 = self_attention<float, External::numbers, 1>}};
 }
 
 }  // namespace attest
