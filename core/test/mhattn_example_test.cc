@@ -150,6 +150,7 @@ Tensor answer_of_core(const std::string& module, const Mask<double>& mask) {
   const auto entries = [](const char* name) {
     const Tensor all = tensor_of(example().at("inputs").at(name));
     std::vector<Matrix<double>> pages;
+    pages.reserve(static_cast<std::size_t>(all.shape()[0]));
     for (std::int64_t b = 0; b < all.shape()[0]; ++b) pages.push_back(matrix_of(all, b));
     return pages;
   };
