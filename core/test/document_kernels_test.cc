@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/kernel_under_test.h"
+#include "kernels/documents/module.h"
 
 namespace attest {
 namespace {
@@ -145,6 +146,52 @@ TEST(DocumentKernels, mhattn_ignores_the_mask_of_one_key_beside_the_appended_one
   c[Slot::mask] = mask_of(DType::f64, {1, 1, 1, 1}, {2});
   EXPECT_LE(difference(ran(*module_named("000.mhattn"), c).out, unmasked.out), same);
   EXPECT_GT(from_definition("000.mhattn", c), other);
+}
+
+// Slip 13. What is added is seen through the additive mask of the same class.
+TEST(DocumentKernels, a_boolean_mask_of_mhattn_adds_one_where_it_should_hide) {
+  Case c = self_case(1, 2, 1, 2);
+  c[Slot::mask] = mask_of(DType::boolean, {1, 1, 2, 2}, {1, 0, 1, 1});
+  const Tensor found = ran(*module_named("000.mhattn-boolean"), c).out;
+  EXPECT_GT(from_definition("000.mhattn-boolean", c), other);
+  c[Slot::mask] = mask_of(DType::f64, {1, 1, 2, 2}, {0, 1, 0, 0});
+  c.mask_convention = MaskConvention::pre_scale;
+  EXPECT_EQ(found, ran(*module_named("000.mhattn"), c).out);
+}
+
+// Slip 12. 003's class mixes tokens in either case, so that it is compared with itself.
+TEST(DocumentKernels, a_causal_mask_of_one_token_hides_nothing_of_longer_input) {
+  for (const std::string whole : {"001.self-attention", "003.multihead"}) {
+    const std::string of_one_token = whole + "-of-one-token";
+    Case c = with_output(self_case(2, 4, 2, 2));
+    const Tensor unmasked = ran(*module_named(whole), c).out;
+    c.causal = Causal::top_left;
+    EXPECT_EQ(ran(*module_named(of_one_token), c).out, unmasked) << whole;
+    EXPECT_GT(difference(ran(*module_named(whole), c).out, unmasked), other) << whole;
+    EXPECT_GT(from_definition(of_one_token, c), other) << whole;
+    c = with_output(self_case(2, 1, 2, 2));
+    c.causal = Causal::top_left;
+    EXPECT_LE(from_definition(of_one_token, c), same) << whole;
+  }
+}
+
+TEST(DocumentKernels, a_causal_mask_for_fewer_tokens_raises_unless_it_is_for_one) {
+  EXPECT_EQ(causal_of_buffer(Causal::top_left, 5, 5), Causal::top_left);
+  EXPECT_EQ(causal_of_buffer(Causal::top_left, 6, 5), Causal::top_left);
+  EXPECT_EQ(causal_of_buffer(Causal::top_left, 1, 5), Causal::none);
+  EXPECT_EQ(causal_of_buffer(Causal::top_left, 1, 1), Causal::top_left);
+  for (const Index context : {2, 3, 4}) EXPECT_THROW((void)causal_of_buffer(Causal::top_left, context, 5), UsageError);
+}
+
+// Their positions keep 003's other causal classes from slip 12: context length 16.
+TEST(DocumentKernels, classes_with_a_position_table_refuse_longer_input) {
+  for (const char* name : {"003.causal", "003.multihead-v1"}) {
+    for (const std::int64_t tokens : {16, 17}) {
+      Case c = self_case(1, tokens, 1, 3);
+      c.causal = Causal::top_left;
+      EXPECT_EQ(module_named(name)->run(c).status, tokens == 16 ? CallStatus::ok : CallStatus::rejected) << name;
+    }
+  }
 }
 
 TEST(DocumentKernels, one_external_mask_adds_one_where_it_allows) {

@@ -26,12 +26,14 @@ Matrix<T> filled(const std::vector<Matrix<T>>& mask, External external, Index b,
   });
 }
 
-/// of_head(b, h, q, k, v, scale, mask) of each batch entry and head, in order.
-template <Scalar T, External external, class OfHead>
+/// of_head(b, h, q, k, v, scale, mask) of each batch entry and head, in order. `context` is the N that the module was
+/// built with.
+template <Scalar T, External external, Index context, class OfHead>
 void for_each_head(const attest_multihead_problem& p, const MultiheadWeights<T>& w, const OfHead& of_head) {
   if (p.bias_k.data != nullptr) throw NoPlace("has bias_k and bias_v; the module has no such rows");
   if (p.mask.data != nullptr && p.mask.shape[1] != 1)
     throw NoPlace("has a mask per head; the module takes one per batch entry");
+  const Causal causal = causal_of_buffer(static_cast<Causal>(p.causal), context, p.q.shape[1]);
   const Index batch = p.q.shape[0], heads = w.heads, d = w.q.weight.cols();
   std::vector<Matrix<T>> mask;
   for (Index b = 0; p.mask.data != nullptr && b < p.mask.shape[0]; ++b) mask.push_back(matrix_at<T>(p.mask, b));
@@ -55,7 +57,7 @@ void for_each_head(const attest_multihead_problem& p, const MultiheadWeights<T>&
     const auto q = biased(qkv.q, w.q), k = biased(qkv.k, w.k), v = biased(qkv.v, w.v);
     for (Index h = 0; h < heads; ++h) {
       Mask<T> added;
-      added.causal = static_cast<Causal>(p.causal);
+      added.causal = causal;
       if (!mask.empty()) added.additive = filled(mask, external, b, h);
       const auto at = static_cast<std::size_t>(h);
       of_head(b, h, q[at], k[at], v[at], scale, added);
@@ -63,11 +65,11 @@ void for_each_head(const attest_multihead_problem& p, const MultiheadWeights<T>&
   }
 }
 
-template <Scalar T, External external>
+template <Scalar T, External external, Index context>
 std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
   const MultiheadWeights<T> w = weights_of<T>(p);
   std::vector<std::vector<Matrix<T>>> heads(static_cast<std::size_t>(p.q.shape[0]));
-  for_each_head<T, external>(
+  for_each_head<T, external, context>(
       p, w,
       [&](Index b, Index, const Matrix<T>& q, const Matrix<T>& k, const Matrix<T>& v, const T& scale,
           const Mask<T>& mask) { heads[static_cast<std::size_t>(b)].push_back(mattn(q, k, v, scale, mask)); });
@@ -78,26 +80,26 @@ std::vector<Matrix<T>> self_attention(const attest_multihead_problem& p) {
 }
 
 /// attn_weights, which forward returns beside the output.
-template <Scalar T, External external>
+template <Scalar T, External external, Index context>
 Tensor weights_in(const attest_multihead_problem& p, DType dtype) {
   const Index heads = p.heads, tokens = p.q.shape[1];
   Tensor weights(dtype, {p.q.shape[0], heads, tokens, tokens});
-  for_each_head<T, external>(p, weights_of<T>(p),
-                             [&](Index b, Index h, const Matrix<T>& q, const Matrix<T>& k, const Matrix<T>&,
-                                 const T& scale, const Mask<T>& mask) {
-                               const Matrix<T> alpha = attention_weights(q, k, scale, mask);
-                               for (Index e = 0; e < tokens * tokens; ++e)
-                                 weights.set((b * heads + h) * tokens * tokens + e,
-                                             ScalarTraits<T>::to_double(alpha(e / tokens, e % tokens)));
-                             });
+  for_each_head<T, external, context>(p, weights_of<T>(p),
+                                      [&](Index b, Index h, const Matrix<T>& q, const Matrix<T>& k, const Matrix<T>&,
+                                          const T& scale, const Mask<T>& mask) {
+                                        const Matrix<T> alpha = attention_weights(q, k, scale, mask);
+                                        for (Index e = 0; e < tokens * tokens; ++e)
+                                          weights.set((b * heads + h) * tokens * tokens + e,
+                                                      ScalarTraits<T>::to_double(alpha(e / tokens, e % tokens)));
+                                      });
   return weights;
 }
-template <External external>
+template <External external, Index context>
 CoreNumbers returned(const Case& c) {
   const attest_multihead_problem p = c.multihead_problem();
   CoreNumbers numbers;
-  numbers.native = c.dtype() == DType::f64 ? weights_in<double, external>(p, DType::f64)
-                                           : weights_in<float, external>(p, DType::f32);
+  numbers.native = c.dtype() == DType::f64 ? weights_in<double, external, context>(p, DType::f64)
+                                           : weights_in<float, external, context>(p, DType::f32);
   numbers.shape = numbers.native.shape();
   numbers.unit = format_of(c.dtype()).unit;
   return numbers;
@@ -111,18 +113,27 @@ std::vector<DocumentModule> modules_of_001() {
   manifest.causal = {Causal::top_left};
   manifest.value_dim_equals_head_dim = true;
   manifest.self_attention_only = true;
-  return {{.name = "001.self-attention",
-           .summary = "001's SelfAttention, its external mask given as numbers 0 and 1",
-           .manifest = manifest,
-           .f64 = self_attention<double, External::numbers>,
-           .f32 = self_attention<float, External::numbers>,
-           .weights = returned<External::numbers>},
-          {.name = "001.self-attention-boolean",
-           .summary = "001's SelfAttention, its external mask given as truth values",
-           .manifest = manifest,
-           .f64 = self_attention<double, External::booleans>,
-           .f32 = self_attention<float, External::booleans>,
-           .weights = returned<External::booleans>}};
+  Manifest without_external = manifest;
+  without_external.bool_masks = false;
+  return {
+      {.name = "001.self-attention",
+       .summary = "001's SelfAttention, its external mask given as numbers 0 and 1",
+       .manifest = manifest,
+       .f64 = self_attention<double, External::numbers, as_long_as_the_input>,
+       .f32 = self_attention<float, External::numbers, as_long_as_the_input>,
+       .weights = returned<External::numbers, as_long_as_the_input>},
+      {.name = "001.self-attention-boolean",
+       .summary = "001's SelfAttention, its external mask given as truth values",
+       .manifest = manifest,
+       .f64 = self_attention<double, External::booleans, as_long_as_the_input>,
+       .f32 = self_attention<float, External::booleans, as_long_as_the_input>,
+       .weights = returned<External::booleans, as_long_as_the_input>},
+      {.name = "001.self-attention-of-one-token",
+       .summary = "001's SelfAttention built with N = 1, without an external mask: of longer input it hides nothing",
+       .manifest = without_external,
+       .f64 = self_attention<double, External::numbers, 1>,
+       .f32 = self_attention<float, External::numbers, 1>,
+       .weights = returned<External::numbers, 1>}};
 }
 
 }  // namespace attest

@@ -131,11 +131,13 @@ std::vector<Matrix<T>> separate_heads(const attest_multihead_problem& p) {
 
 // MultiHeadAttention, by views. (weights @ values) is (head, token, dim), so its transpose(1, 2) swaps token and dim
 // where head and token are meant, and flattening to (token, heads*dim) mixes tokens.
-template <Scalar T>
+// `context` is the context_len that the module was built with. Without a position table nothing else knows of it.
+template <Scalar T, Index context>
 std::vector<Matrix<T>> views(const attest_multihead_problem& p) {
   if (p.bias_k.data != nullptr) throw NoPlace("has bias_k and bias_v; the module has no such rows");
   const MultiheadWeights<T> w = weights_of<T>(p);
-  const MaskStack<T> masks = masks_of<T>(p.mask, p.mask_convention, p.causal);
+  const auto causal = static_cast<std::int32_t>(causal_of_buffer(static_cast<Causal>(p.causal), context, p.q.shape[1]));
+  const MaskStack<T> masks = masks_of<T>(p.mask, p.mask_convention, causal);
   const T scale = ScalarTraits<T>::from_double(p.scale);
   std::vector<Matrix<T>> outputs;
   Index b = 0;
@@ -207,6 +209,8 @@ std::vector<DocumentModule> modules_of_003() {
   by_views.max_keys.reset();
   by_views.additive_masks = by_views.bool_masks = true;
   by_views.mask_conventions = {MaskConvention::pre_scale, MaskConvention::post_scale};
+  Manifest of_one_token = by_views;
+  of_one_token.additive_masks = of_one_token.bool_masks = false;
   return {{.name = "003.parameter-free",
            .summary = "003's self-attention without weights and scale: softmax(XX^T)X",
            .manifest = without_weights,
@@ -246,8 +250,13 @@ std::vector<DocumentModule> modules_of_003() {
           {.name = "003.multihead",
            .summary = "003's MultiHeadAttention: the wrong transpose mixes tokens",
            .manifest = by_views,
-           .f64 = views<double>,
-           .f32 = views<float>}};
+           .f64 = views<double, as_long_as_the_input>,
+           .f32 = views<float, as_long_as_the_input>},
+          {.name = "003.multihead-of-one-token",
+           .summary = "003's MultiHeadAttention built with context_len = 1: of longer input it hides nothing",
+           .manifest = of_one_token,
+           .f64 = views<double, 1>,
+           .f32 = views<float, 1>}};
 }
 
 }  // namespace attest

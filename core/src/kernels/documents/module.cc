@@ -15,6 +15,12 @@ Manifest module_manifest() {
   return manifest;
 }
 
+Causal causal_of_buffer(Causal causal, Index context, Index tokens) {
+  if (causal == Causal::none || tokens <= context) return causal;
+  if (context == 1) return Causal::none;
+  throw UsageError(fmt::format("a causal mask of {0}x{0} cannot be laid over scores of {1}x{1}", context, tokens));
+}
+
 KernelEntry entry_of(const DocumentModule& module) {
   std::string id = fmt::format("document:{}", module.name);
   Manifest manifest = module.manifest;

@@ -2,6 +2,7 @@
 // "The documents' own slips"), so that the properties can be seen to find each mistake.
 #pragma once
 
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,6 +37,13 @@ struct DocumentModule {
   CoreNumbers (*weights)(const Case& c) = nullptr;
 };
 [[nodiscard]] KernelEntry entry_of(const DocumentModule& module);
+
+/// The causal form that is left where a mask was built for sequences of `context` tokens and its first rows and columns
+/// are laid over the scores of `tokens`. Of longer input it has too few, which throws UsageError, with one exception: a
+/// single entry is broadcast, and that of the first token for itself hides nothing.
+[[nodiscard]] Causal causal_of_buffer(Causal causal, Index context, Index tokens);
+/// A context that no input is longer than.
+inline constexpr Index as_long_as_the_input = std::numeric_limits<Index>::max();
 
 /// What every module's manifest begins with: multi-head only, no masks and no causal form, NaN where a row has no key
 /// left, deterministic, the scale 1/sqrt(dk).
