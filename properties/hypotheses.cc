@@ -249,13 +249,6 @@ std::string misses_exact_projections(const Case& c) {
                      name_of(c.dtype()));
 }
 
-std::string misses_blind_queries(const Case& c) {
-  const Tensor& w = c[Slot::w_q];
-  for (std::int64_t e = 0; e < w.shape()[1]; ++e)
-    if (w[e] != 0) return "has queries that see the first entry of their tokens; W_q^T t = 0 is required";
-  return {};
-}
-
 std::string misses_small_whole_numbers(const Case& c) {
   if (in_a_proof()) return {};  // real numbers need not be rounded
   if (queries_of(c) > most_whole_tokens)
@@ -346,8 +339,6 @@ constexpr Hypothesis self_attention{"self-attention", "one X for queries, keys a
 constexpr Hypothesis one_projection{"one-projection", "W_q = W_k = W_v", misses_one_projection};
 constexpr Hypothesis exact_projections{"exact-projections", "projected tokens that the dtype holds",
                                        misses_exact_projections};
-constexpr Hypothesis queries_blind_to_the_step{"queries-blind-to-the-step", "a W_q whose first row is 0",
-                                               misses_blind_queries};
 constexpr Hypothesis small_whole_numbers{
     "small-whole-numbers", "few tokens, and they and the first row of W_v whole numbers", misses_small_whole_numbers};
 constexpr Hypothesis torch_case{"torch-case", "the shapes, biases and scale of torch.nn.MultiheadAttention",
@@ -364,6 +355,7 @@ constexpr Hypothesis constant_values{"constant-values", "all values are equal"};
 constexpr Hypothesis one_translation{"one-translation", "one c is added to all keys"};
 constexpr Hypothesis one_shift{"one-shift", "one constant is added to the whole row of B"};
 constexpr Hypothesis moving_mask{"moving-mask", "the mask is permuted as the rows and keys are"};
+constexpr Hypothesis queries_blind_to_the_step{"queries-blind-to-the-step", "W_q^T t = 0"};
 constexpr Hypothesis moving_positions{"moving-positions", "positions are permuted as the tokens are"};
 
 namespace {

@@ -123,7 +123,14 @@ const Property family[] = {
      .wants = wants_hidden_keys,
      .hypotheses = without_appended_key,
      .given = [](Draw& draw) -> Case {
-       return small_multihead(draw).masked().where([](Recipe& r) { r.key_value_bias = false; });
+       // Half of the cases are as 001's module is: of one X, often causal, with heads as wide as their values.
+       return small_multihead(draw).where([](Recipe& r) {
+         r.key_value_bias = false;
+         if ((r.seed >> 28) % 2 == 0) return;
+         r.self_attention = true;
+         r.dv = r.dk;
+         if ((r.seed >> 29) % 4 == 0) r.causal = Causal::top_left;
+       });
      },
      .check = returned_weights_law},
 };

@@ -81,16 +81,16 @@ Verdict shift_invariance(Kernel& kernel, const Case& c) {
   });
 }
 
-// p_i = p_0 + i t: moved by one position every token has t more, which no query sees, as W_q^T t = 0. It adds W_k^T t
-// to every key (attention.key-translation) and W_v^T t to every value. t is in the first entry of the tokens alone.
-Verdict shift_along_a_line(Kernel& kernel, const Case& c) {
+/// Every token of the case, p_i = p_0 + i t apart from where it was, moved by one position: it has t more, in its first
+/// entry.
+Verdict moved_along_a_line(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c), width = c.q().shape()[2], columns = c[Slot::w_v].shape()[1];
   const double t = any_number(1 + static_cast<double>(argument(c, "step", 3)));
   const Tensor origin = mapped(position_table(c, 1), [](std::int64_t, double entry) { return any_number(entry); });
   const auto with_first_at = [&](std::int64_t position) {
     return with_tokens(c, mapped(c.q(), [&](std::int64_t e, double old) {
                          const double placed = sum_of(old, origin[e % width]);
-                         const auto steps = static_cast<double>(e / width % M + position);
+                         const double steps = count_of(e / width % M + position);
                          return e % width == 0 ? sum_of(placed, product_of(steps, t)) : placed;
                        }));
   };
@@ -99,6 +99,13 @@ Verdict shift_along_a_line(Kernel& kernel, const Case& c) {
   for (std::size_t e = 0; e < shift.size(); ++e)
     shift[e] = product_of(t, c[Slot::w_v][static_cast<std::int64_t>(e) % columns]);
   return agree({Numbers(moved), Numbers(run(kernel, with_first_at(0))).plus(Numbers(moved.shape(), shift))});
+}
+
+// No query sees t, as W_q^T t = 0; it adds W_k^T t to every key (attention.key-translation) and W_v^T t to every value.
+Verdict shift_along_a_line(Kernel& kernel, const Case& c) {
+  Case blind = c;
+  for (std::int64_t e = 0; e < c[Slot::w_q].shape()[1]; ++e) blind[Slot::w_q].set(e, 0);
+  return moved_along_a_line(kernel, blind);
 }
 
 Case placed_tokens(Draw& draw, std::int32_t tokens) {
@@ -135,14 +142,15 @@ constexpr auto shifted =
     joined(defined_for_one_head, tokens,
            std::array{defining(hypotheses::a_query, "a token moves"),
                       defining(hypotheses::inverse_root_scale, "the counterexample has this scale")});
-constexpr auto along_a_line =
-    joined(std::array{spare(hypotheses::one_head, "every head obeys it by itself"),
-                      needed(hypotheses::identity_output, "W_v^T t passes through W_o"),
-                      spare(hypotheses::no_output_bias, "b_o is added to every row alike"),
-                      needed(hypotheses::no_bias_kv, "the appended key and value do not move")},
-           tokens,
-           std::array{needed(hypotheses::queries_blind_to_the_step, "queries that see t have other weights"),
-                      defining(hypotheses::small_whole_numbers, "X + P and W_v^T t must be what the dtype holds")});
+constexpr auto along_a_line = joined(
+    std::array{spare(hypotheses::one_head, "every head obeys it by itself"),
+               needed(hypotheses::identity_output, "W_v^T t passes through W_o"),
+               spare(hypotheses::no_output_bias, "b_o is added to every row alike"),
+               needed(hypotheses::no_bias_kv, "the appended key and value do not move")},
+    tokens,
+    std::array{
+        needed(hypotheses::queries_blind_to_the_step, "queries that see t have other weights", moved_along_a_line),
+        defining(hypotheses::small_whole_numbers, "X + P and W_v^T t must be what the dtype holds")});
 constexpr auto moved = joined(
     one_plain_head, tokens,
     std::array{needed(hypotheses::unmasked, "a causal form counts rows and keys, and they change their places"),
@@ -186,11 +194,9 @@ const Property family[] = {
      .operation = Operation::multihead,
      .hypotheses = along_a_line,
      .given = [](Draw& draw) -> Case {
-       Case c = one_head(self_attention(whole_numbers(draw), 1).where([](Recipe& r) {
+       return one_head(self_attention(whole_numbers(draw), 1).where([](Recipe& r) {
          r.queries = r.keys = std::min(r.queries, most_whole_tokens);
        }));
-       for (std::int64_t e = 0; e < c[Slot::w_q].shape()[1]; ++e) c[Slot::w_q].set(e, 0);
-       return c;
      },
      .check = shift_along_a_line},
     {.name = "position.shift-invariance",

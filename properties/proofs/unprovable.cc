@@ -22,6 +22,7 @@ std::string_view why_unprovable(std::string_view property) {
       {"multihead.finite", "is about overflow, which real numbers have none of"},
       {"multihead.strides", "is about where a kernel reads its inputs in memory"},
       {"multihead.oracle", "is about rounding: the error of an output against its bound"},
+      {"multihead.returned-weights", "is about a second answer, which is held against its error bound"},
       {"multihead.torch-case", "is about rounding: the error of PyTorch's special case against its bound"},
       {"layout.index-fusion", "is about indices, which are integers: checked one by one"},
   };
