@@ -55,10 +55,26 @@ std::uint32_t keys_class(std::int64_t keys) {
   return static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(keys)));
 }
 
+/// Bounds the size of X W + 1b^T; of X itself in an attention case.
+double projected_size(const Case& c, Slot x, Slot w, Slot b) {
+  if (c.operation == Operation::attention) return largest_of(c[x]);
+  return largest_of(c[x]) * largest_of(c[w]) * static_cast<double>(c[w].shape()[0]) + largest_of(c[b]);
+}
+
 /// Bounds the size of every score without its mask: sum of |q_c k_c| times the scale.
 double reach_of(const Case& c) {
-  const double width = static_cast<double>(c.q().shape()[c.q().shape().rank() - 1]);
-  return largest_of(c.q()) * largest_of(c.k()) * width * c.scale;
+  const double width = c.operation == Operation::attention
+                           ? static_cast<double>(c.q().shape()[3])
+                           : static_cast<double>(c[Slot::w_q].shape()[1]) / static_cast<double>(c.heads);
+  return projected_size(c, Slot::q, Slot::w_q, Slot::b_q) * projected_size(c, Slot::k, Slot::w_k, Slot::b_k) * width *
+         c.scale;
+}
+
+/// Bounds the size of every output.
+double output_size(const Case& c) {
+  const double values = projected_size(c, Slot::v, Slot::w_v, Slot::b_v);
+  if (c.operation == Operation::attention || !c[Slot::w_o].present()) return values;
+  return values * largest_of(c[Slot::w_o]) * static_cast<double>(c[Slot::w_o].shape()[0]) + largest_of(c[Slot::b_o]);
 }
 
 }  // namespace
@@ -71,10 +87,14 @@ std::uint32_t cell_of(const Case& c, const Verdict& verdict) {
   return cell * 4 + (values > 0 ? octaves(verdict.allowed / values, -52, 12, 4) : 0U);
 }
 
+bool asks_for_finiteness(const Property& property) {
+  return property.name.ends_with(".finite");
+}
+
 double quality_of(const Property& property, const Case& c, const Verdict& verdict) {
   if (verdict.outcome != Outcome::held) return -1;
-  if (property.name != "attention.finite") return std::isfinite(verdict.utilisation) ? verdict.utilisation : -1;
-  const double size = std::max(reach_of(c), largest_of(c.v()));
+  if (!asks_for_finiteness(property)) return std::isfinite(verdict.utilisation) ? verdict.utilisation : -1;
+  const double size = std::max(reach_of(c), output_size(c));
   if (!(size > 1)) return 0;
   return std::min(1.0, std::log2(size) / std::log2(format_of(c.dtype()).largest));
 }

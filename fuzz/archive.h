@@ -22,9 +22,12 @@ namespace attest {
 [[nodiscard]] std::uint32_t cell_of(const Case& c, const Verdict& verdict);
 inline constexpr std::uint32_t cell_count = 256;
 
-/// How bad a held case is, larger is worse; negative: it says nothing (skipped, excused, not decided, violated). For
-/// attention.finite, which is held or not, how near to the largest number of the dtype its products come, 0 to 1; for
-/// every other property the utilisation. That leaves out rows whose bound accepts every mean of the values: they are
+/// attention.finite or multihead.finite: held or not, and no error says how nearly.
+[[nodiscard]] bool asks_for_finiteness(const Property& property);
+
+/// How bad a held case is, larger is worse; negative: it says nothing (skipped, excused, not decided, violated). For a
+/// property that asks for finiteness how near to the largest number of the dtype its products come, 0 to 1; for every
+/// other property the utilisation. That leaves out rows whose bound accepts every mean of the values: they are
 /// excused (ElementBound::vacuous).
 [[nodiscard]] double quality_of(const Property& property, const Case& c, const Verdict& verdict);
 

@@ -488,7 +488,7 @@ CampaignObserver::Status Campaign::status() {
   for (const std::unique_ptr<State>& state : states_) {
     const std::lock_guard lock(state->mutex);
     status.cells += static_cast<std::int64_t>(state->search.archive().entries().size());
-    if (state->search.target().property->name != "attention.finite")
+    if (!asks_for_finiteness(*state->search.target().property))
       status.worst = std::max(status.worst, state->search.archive().worst());
   }
   return status;

@@ -47,8 +47,8 @@ struct CoreRounding {
   double unit = 0, underflow = 0, largest = 0;
 };
 [[nodiscard]] CoreRounding rounding_of(const CoreNumbers& numbers);
-/// The product in any order of summation: n roundings a term (error-bounds.md 1.1). Infinite errors where the scalar may
-/// overflow.
+/// The product in any order of summation: n roundings a term (error-bounds.md 1.1). Infinite errors where the scalar
+/// may overflow.
 [[nodiscard]] Sized times(const Sized& a, const Sized& b, const CoreRounding& rounding);
 /// scale times each, scale itself rounded.
 [[nodiscard]] Sized times(const Sized& a, double scale, const CoreRounding& rounding);

@@ -122,9 +122,9 @@ extern const Hypothesis output_projection;
 extern const Hypothesis self_attention;  ///< q, k and v are one X
 extern const Hypothesis one_projection;  ///< W_q = W_k = W_v
 extern const Hypothesis exact_projections;
-extern const Hypothesis small_whole_numbers;        ///< few tokens, and they and the first row of W_v whole numbers
-extern const Hypothesis torch_case;                 ///< the shapes and biases of torch.nn.MultiheadAttention
-extern const Hypothesis notebook;                   ///< the notebook's own X, W = I and scale 1
+extern const Hypothesis small_whole_numbers;  ///< few tokens, and they and the first row of W_v whole numbers
+extern const Hypothesis torch_case;           ///< the shapes and biases of torch.nn.MultiheadAttention
+extern const Hypothesis notebook;             ///< the notebook's own X, W = I and scale 1
 
 // What a check arranges.
 extern const Hypothesis hidden_key;            ///< key s is hidden from row i
@@ -135,11 +135,11 @@ extern const Hypothesis another_row;           ///< s is not i
 extern const Hypothesis hidden_tail;           ///< the keys appended are hidden
 extern const Hypothesis equal_keys;
 extern const Hypothesis constant_values;
-extern const Hypothesis one_translation;   ///< one c for all keys
-extern const Hypothesis one_shift;         ///< one constant for the whole row of B
-extern const Hypothesis moving_mask;       ///< the mask is permuted as the rows and keys are
+extern const Hypothesis one_translation;            ///< one c for all keys
+extern const Hypothesis one_shift;                  ///< one constant for the whole row of B
+extern const Hypothesis moving_mask;                ///< the mask is permuted as the rows and keys are
 extern const Hypothesis queries_blind_to_the_step;  ///< W_q^T t = 0
-extern const Hypothesis moving_positions;  ///< positions are permuted as the tokens are
+extern const Hypothesis moving_positions;           ///< positions are permuted as the tokens are
 
 }  // namespace hypotheses
 

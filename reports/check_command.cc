@@ -289,10 +289,13 @@ void print_comparison(const Options& options, const Comparison& comparison) {
 /// that no kernel was judged by. Beside others that held they would pass unseen.
 std::vector<std::string> unanswered(const Options& options, const OpenKernels& open, const Summary& summary) {
   std::vector<std::string> lines;
-  for (const auto& [spec, ids] : open.asked) {
-    const auto judged = [&](const KernelSummary& kernel) { return ids.contains(kernel.id) && kernel.judged() > 0; };
+  for (const auto& asked : open.asked) {
+    const auto judged = [&](const KernelSummary& kernel) {
+      return asked.second.contains(kernel.id) && kernel.judged() > 0;
+    };
     if (std::ranges::none_of(summary.kernels, judged))
-      lines.push_back(fmt::format("--kernel {}: judged in no case, so that the run says nothing of it", in_quotes(spec)));
+      lines.push_back(
+          fmt::format("--kernel {}: judged in no case, so that the run says nothing of it", in_quotes(asked.first)));
   }
   const std::vector<std::string> none = summary.judged_by_none();
   for (const std::string& glob : options.properties) {
@@ -409,10 +412,11 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, complete);
   write_ci_files(options, summary, journal, folder.path().string(), expected, problems_of(comparison));
   int status = expected ? status_with_known(options, *expected) : exit_status(summary, options.inconclusive_held);
-  for (const std::string& line : unanswered(options, open, summary)) {
-    fmt::print(stderr, "attest: {}\n", one_line(line));
-    if (status == 0 && !options.inconclusive_held) status = 4;
-  }
+  // Where nothing at all could be checked, or something was violated, that is what is to be said.
+  const std::vector<std::string> passed_over =
+      status == 0 ? unanswered(options, open, summary) : std::vector<std::string>();
+  for (const std::string& line : passed_over) fmt::print(stderr, "attest: {}\n", one_line(line));
+  if (!passed_over.empty() && !options.inconclusive_held) status = 4;
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 

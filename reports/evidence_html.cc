@@ -101,8 +101,8 @@ std::string kernel_cell(const KernelSummary& kernel, const PropertySummary& prop
 
 /// Of the property's proofs the strongest that is about the model, or about anything else.
 const ProofRecord* strongest(const std::vector<const ProofRecord*>& proofs, bool of_model) {
-  const auto found = std::ranges::find_if(
-      proofs, [&](const ProofRecord* one) { return one->level.starts_with("coq-") == of_model; });
+  const auto found =
+      std::ranges::find_if(proofs, [&](const ProofRecord* one) { return one->level.starts_with("coq-") == of_model; });
   return found == proofs.end() ? nullptr : *found;
 }
 

@@ -19,7 +19,7 @@ struct Objective {
 };
 /// The second one is that of a kernel's multi-head entry.
 constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle"}},
-                                    {"nonfinite", {"attention.finite", ""}},
+                                    {"nonfinite", {"attention.finite", "multihead.finite"}},
                                     {"row-sum", {"softmax.rows-sum-to-one", ""}}};
 
 std::vector<const Property*> laws(const std::string& word) {

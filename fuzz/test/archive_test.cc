@@ -128,6 +128,31 @@ TEST(Quality, of_finiteness_grows_with_the_numbers) {
   EXPECT_LE(large, 1);
 }
 
+// Every tensor that enters a product makes it larger; so does an output projection.
+TEST(Quality, of_many_heads_grows_with_each_of_their_tensors) {
+  const Property& finite = *properties_matching("multihead.finite").at(0);
+  const auto is_drawn = [](const Case& c) {
+    return c.q().elements() > 0 && c.k().elements() > 0 && c[Slot::w_o].present() && c[Slot::b_q].present();
+  };
+  Case c;
+  for (std::int64_t k = 0; !is_drawn(c); ++k) {
+    ASSERT_LT(k, 100);
+    c = generate(*properties_matching("multihead.oracle").at(0), DType::f32, 1, k);
+    if (!c[Slot::b_o].present()) c[Slot::w_o] = {};
+  }
+  for (Tensor& tensor : c.tensors)
+    if (tensor.present() && tensor.dtype() == DType::f32)
+      for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, 1.0);
+  const double small = quality_of(finite, c, {});
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::w_q, Slot::w_k, Slot::w_v, Slot::b_q, Slot::b_k, Slot::b_v,
+                          Slot::w_o, Slot::b_o}) {
+    Case larger = c;
+    larger[slot].set(0, 0x1p100);
+    EXPECT_GT(quality_of(finite, larger, {}), small) << name_of(slot);
+    EXPECT_GT(quality_of(finite, larger, {}), 0.75) << name_of(slot);
+  }
+}
+
 TEST(Search, is_guided_by_what_it_learnt_and_follows_from_its_seed) {
   const Target target{&oracle(), DType::f32};
   const Strategy strategy{.fresh_first = 20, .fresh_in_64 = 16};

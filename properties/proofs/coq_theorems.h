@@ -12,8 +12,8 @@ namespace attest {
 [[nodiscard]] std::vector<std::string_view> coq_theorems(std::string_view property);
 
 /// "Coq 8.16.1": what compiled these theorems and found them to rest on no axiom. That is known by
-/// properties/proofs/coq/compiled.txt, where its hashes are those of the files that this program was built beside; empty
-/// where they are not.
+/// properties/proofs/coq/compiled.txt, where its hashes are those of the files that this program was built beside;
+/// empty where they are not.
 [[nodiscard]] std::string_view coq_that_compiled_them();
 
 }  // namespace attest

@@ -135,8 +135,7 @@ TEST(CoreLaws, excuse_scores_that_overflow_before_they_are_scaled) {
     c.heads = 1;
     c.scale = 1.0 / 64;
     for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::f16, {1, 1, 1}, std::array{token});
-    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v})
-      c[slot] = Tensor(DType::f16, {1, 1}, std::array{16.0});
+    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(DType::f16, {1, 1}, std::array{16.0});
     return bilinear_score(*core_functions("core:half"), c).outcome;
   };
   EXPECT_EQ(verdict_with(16), Outcome::excused);

@@ -106,7 +106,7 @@ TEST(FuzzProgram, searches_what_it_is_told_to) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(properties(""), (Names{"attention.oracle", "multihead.oracle"}));
   EXPECT_EQ(properties("--objective nonfinite --objective row-sum"),
-            (Names{"attention.finite", "softmax.rows-sum-to-one"}));
+            (Names{"attention.finite", "multihead.finite", "softmax.rows-sum-to-one"}));
   EXPECT_EQ(properties("--objective law:causal.no-leak"), Names{"causal.no-leak"});
   EXPECT_GT(properties("--objective 'law:masked.*'").size(), 3U);
 }

@@ -356,8 +356,9 @@ TEST(Program, ChecksTheGenericCoreWithoutBeingTold) {
   EXPECT_EQ(judged["core:cpp_bin_float_50"], 120);
   EXPECT_EQ(judged["core:mpfr"], 120);
   // Asked for by name, a wide one is given what others are.
-  EXPECT_EQ(shell(folder, "$attest check --property attention.score-variance --cases 130 --out wide --dtype f32 "
-                          "--kernel core:mpfr")
+  EXPECT_EQ(shell(folder,
+                  "$attest check --property attention.score-variance --cases 130 --out wide --dtype f32 "
+                  "--kernel core:mpfr")
                 .status,
             0);
   EXPECT_EQ(summary_of(folder, "wide")["kernels"][0]["properties"][0]["held"], 130);
@@ -493,7 +494,8 @@ TEST(Program, GivesTheContractsExitStatus) {
   // 4: what was asked by name and answered in no case, beside what held.
   const std::string asked = "$attest check --property attention.finite --cases 5 --kernel builtin:flash ";
   EXPECT_EQ(shell(folder, asked).status, 0);
-  for (const std::string more : {"--property attention.score-variance", "--property 'self.b*'", "--kernel document:003.positions"}) {
+  for (const std::string more :
+       {"--property attention.score-variance", "--property 'self.b*'", "--kernel document:003.positions"}) {
     const ShellResult unanswered = shell(folder, asked + more);
     EXPECT_EQ(unanswered.status, 4) << unanswered.output;
     EXPECT_NE(unanswered.output.find(", so that the run says nothing of it\n"), std::string::npos) << unanswered.output;

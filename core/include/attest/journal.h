@@ -195,7 +195,8 @@ struct FindingRecord {
 /// What stands behind a row of the catalogue, at one level and about one subject; nothing of it is about rounding.
 struct ProofRecord {
   std::string property;
-  std::string level;    ///< "coq-all-shapes", "coq-not-compiled", "symbolic", "probabilistic", "abstract", "refuted", "tested", …
+  std::string
+      level;  ///< "coq-all-shapes", "coq-not-compiled", "symbolic", "probabilistic", "abstract", "refuted", "tested", …
   std::string subject;  ///< what it is about: "a model, all M, N, dk, dv, h", "the core's templates at 16 shapes, …"
   std::string words;    ///< the theorem, the counterexample, the reason why there is no more
   [[nodiscard]] auto operator<=>(const ProofRecord&) const = default;
