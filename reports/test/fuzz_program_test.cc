@@ -1,4 +1,5 @@
 // attest fuzz as a user meets it: findings and how they are replayed, what a campaign leaves, exit statuses, mistakes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,7 +116,7 @@ TEST(FuzzProgram, joins_shards_into_a_folder_that_can_be_replayed_and_resumed) {
   const Folder folder;
   const std::string fuzz = "$attest fuzz --kernel fault:sum-not-rescaled --dtype f32 --jobs 1 --quiet ";
   for (const char* const shard : {"0/3", "1/3", "2/3"}) {
-    const std::string out = std::string("part-") + shard[0];
+    const std::string out = fmt::format("part-{}", shard[0]);
     EXPECT_EQ(shell(folder, fuzz + "--runs 3000 --shard " + shard + " --out " + out).status, 1);
   }
   const ShellResult merged = shell(folder, "$attest merge part-2 part-0 part-1 -o whole/");
