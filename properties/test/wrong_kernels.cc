@@ -572,6 +572,13 @@ CoreNumbers projection_wrong_if_any(const Tensor& x, const Tensor& u) {
   return is_identity(u) ? numbers : raised(numbers);
 }
 
+/// Off by the last bit: within every bound, and not what attention to the identity is.
+CoreNumbers weights_off_by_a_bit(const Case& c) {
+  CoreNumbers weights = core_functions("core:double")->multihead_weights(c);
+  weights.native = mapped(weights.native, [](std::int64_t, double old) { return old * (1 + 0x1p-52); });
+  return weights;
+}
+
 struct BrokenFunctions {
   std::vector<std::string> scalars;
   std::vector<std::string_view> names;
@@ -612,6 +619,7 @@ const BrokenFunctions& broken() {
     b->add<&CoreFunctions::shared_projection>("shared_projection");
     b->add<&CoreFunctions::with_positions>("with_positions");
     b->add<&CoreFunctions::multihead_v1>("multihead_v1");
+    b->another("multihead_weights-last-bit").multihead_weights = weights_off_by_a_bit;
     b->another("multihead_torch-packed").multihead_torch = torch_wrong_if_packed;
     b->another("multihead_torch-separate").multihead_torch = torch_wrong_if_separate;
     b->another("scores-alike").scores = scores_wrong_alike;
