@@ -28,7 +28,8 @@ class Comparison {
   void excuse(Excuse why) { ++excused_[static_cast<std::size_t>(why)]; }
   template <class Describe>
   void add(std::int64_t element, double error, double allowed, bool vague, Describe&& describe) {
-    const bool exceeds = !(error <= allowed * sure);
+    // NaN and Inf stand for an infinite error, which no tolerance takes.
+    const bool exceeds = !(error <= allowed * sure) || std::isinf(error);
     if (!exceeds && vague) return excuse(Excuse::vacuous);
     ++judged_;
     const double utilisation = error == 0 ? 0 : error / allowed >= 0 ? error / allowed : infinity;
@@ -157,6 +158,8 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   const bool finite = is_finite(left, e) && is_finite(right, e);
   if (says_nothing(left, e) || says_nothing(right, e)) return comparison.excuse(Excuse::infinite);
   if (!finite && !(left.finite_required(e) && right.finite_required(e))) return comparison.excuse(Excuse::overflow);
+  // Whatever the two are, they would be within it.
+  if (finite && std::isinf(apart + allowed)) return comparison.excuse(Excuse::infinite);
   // Rounding of this difference: a relative 2^-53 of it; with the subtraction of `apart` as much again.
   const double differ = wide ? gap(ends(left, e), ends(right, e)) : std::fabs(x - y) * (1 - 0x1p-52);
   const double error = !finite ? infinity : apart > 0 ? std::max(0.0, differ * (1 - 0x1p-52) - apart) : differ;
@@ -310,6 +313,10 @@ Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) 
         error = std::max({least - x, x - most, 0.0});
       }
       allowed += x < least ? low.allowed(e) : high.allowed(e);
+      if (std::isinf(allowed)) {
+        comparison.excuse(Excuse::infinite);
+        continue;
+      }
     }
     comparison.add(e, error, allowed, why == Excuse::vacuous, [&] {
       return fmt::format("element {} is {:.17g}; it must lie in [{:.17g}, {:.17g}] to within {:.6g}", e, printed(x),

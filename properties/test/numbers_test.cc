@@ -82,6 +82,15 @@ TEST(Agree, never_accepts_nan_or_infinity) {
       << "a bound that is not a number";
 }
 
+TEST(Agree, an_infinite_tolerance_says_nothing) {
+  EXPECT_EQ(agree({given({1.0}, infinity), given({2.0})}).outcome, Outcome::excused);
+  EXPECT_EQ(agree({given({1.0}), given({1.0}, infinity)}).outcome, Outcome::excused);
+  EXPECT_EQ(within(given({0.5}, infinity), given({0}), given({1})).outcome, Outcome::excused);
+  EXPECT_EQ(agree({given({nan_value}, infinity), given({2.0})}).outcome, Outcome::violated);
+  const double apart[] = {infinity};
+  EXPECT_EQ(agree_to_within({given({1.0}), given({2.0})}, apart).outcome, Outcome::excused);
+}
+
 TEST(Agree, within_is_an_interval_widened_by_what_is_allowed) {
   EXPECT_EQ(within(given({1.0, -0.1}, 0.125), given({0, 0}), given({1, 1})).outcome, Outcome::held);
   EXPECT_EQ(within(given({1.2}, 0.125), given({0}), given({1})).outcome, Outcome::violated);
