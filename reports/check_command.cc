@@ -410,13 +410,17 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   const bool complete = ending == Ending::complete && options.shard.count == 1;
   std::optional<KnownComparison> expected;
   if (!options.known.empty()) expected = compare_with_known(known, options.known.string(), summary, complete);
-  write_ci_files(options, summary, journal, folder.path().string(), expected, problems_of(comparison));
   int status = expected ? status_with_known(options, *expected) : exit_status(summary, options.inconclusive_held);
   // Where nothing at all could be checked, or something was violated, that is what is to be said.
   const std::vector<std::string> passed_over =
       status == 0 ? unanswered(options, open, summary) : std::vector<std::string>();
   for (const std::string& line : passed_over) fmt::print(stderr, "attest: {}\n", one_line(line));
-  if (!passed_over.empty() && !options.inconclusive_held) status = 4;
+  std::vector<std::string> problems = problems_of(comparison);
+  if (!passed_over.empty() && !options.inconclusive_held) {
+    status = 4;
+    problems.insert(problems.end(), passed_over.begin(), passed_over.end());
+  }
+  write_ci_files(options, summary, journal, folder.path().string(), expected, problems);
   return comparison && comparison->count(Direction::worse) > 0 ? 1 : status;
 }
 

@@ -502,6 +502,10 @@ TEST(Program, GivesTheContractsExitStatus) {
     EXPECT_EQ(shell(folder, asked + more + " --inconclusive=held").status, 0);
   }
   EXPECT_EQ(shell(folder, asked + "--property 'attention.*' --kernel 'builtin:*'").status, 0);
+  // What a CI shows says the same as the exit status.
+  EXPECT_EQ(shell(folder, asked + "--property 'self.b*' --junit junit.xml").status, 4);
+  EXPECT_NE(read_file(folder / "junit.xml").find("judged on no kernel, so that the run says nothing of it"),
+            std::string::npos);
   // 2: a case file with NaN or Inf that does not say so.
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     write_case(folder / "bad.safetensors", bad);
