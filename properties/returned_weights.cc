@@ -172,7 +172,8 @@ Verdict returned_weights_law(Kernel& kernel, const Case& c) {
   const Case asked = asking_for_weights(c);
   const CoreNumbers given = returned(c);
   Returned answers(kernel, given);
-  Verdict verdict = judged_multihead(answers, asked);
+  const Verdict by_oracle = judged_multihead(answers, asked);
+  Verdict verdict = by_oracle;
   const Result weights = run(answers, asked);
   if (is_core(kernel) && why_unsupported(kernel.manifest(), asked).empty())
     verdict = worse_of({std::move(verdict), agree({weights, run(kernel, asked)},
@@ -188,8 +189,10 @@ Verdict returned_weights_law(Kernel& kernel, const Case& c) {
     output.push_back(by.output[at]), apart.push_back(by.apart[at]);
   }
   const Shape shape{std::ssize(bounded)};
-  return worse_of(
-      {std::move(verdict), agree_to_within({Numbers(out.at(shape, bounded)), Numbers(shape, output)}, apart)});
+  verdict =
+      worse_of({std::move(verdict), agree_to_within({Numbers(out.at(shape, bounded)), Numbers(shape, output)}, apart)});
+  // Where no weight has a bound, that nothing else was wrong is not that they were right.
+  return verdict.outcome == Outcome::held && by_oracle.outcome != Outcome::held ? by_oracle : verdict;
 }
 
 }  // namespace attest
