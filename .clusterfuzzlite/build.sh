@@ -6,7 +6,7 @@
 set -eu  # here and not in the first line: whoever runs it as "bash build.sh" is to be stopped too
 source=${ATTEST_SOURCE:-$SRC/attest}
 build=$WORK/attest
-mapfile -t targets < <(sed -n 's/^attest_fuzz_target(\([a-z_]*\) .*/\1/p' "$source/fuzz/targets/CMakeLists.txt")
+mapfile -t targets < <(sed -n 's/^attest_fuzz_target(\([a-z_]*\) .*/\1/p' "$source"/{fuzz/targets,reports/test_targets}/CMakeLists.txt)
 # Some alone: FUZZ_TARGETS="manifest_fuzzer frame_fuzzer"
 [ -z "${FUZZ_TARGETS:-}" ] || read -ra targets <<<"$FUZZ_TARGETS"
 launcher=()

@@ -1,4 +1,4 @@
-#include "archive.h"
+#include "fuzz/archive.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "attest/errors.h"
-#include "attest/json_writer.h"
+#include "core/support/errors.h"
+#include "core/support/json_writer.h"
 
 namespace attest {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "attest/verdict.h"
-#include "generators/stream.h"
-#include "input.h"
+#include "core/measure/verdict.h"
+#include "fuzz/input.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 

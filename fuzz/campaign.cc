@@ -1,4 +1,4 @@
-#include "campaign.h"
+#include "fuzz/campaign.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,13 +8,13 @@
 #include <thread>
 #include <utility>
 
-#include "attest/wide.h"
-#include "case_budget.h"
-#include "compared.h"
-#include "level.h"
-#include "libfuzzer.h"
-#include "repeat.h"
-#include "shrink_budget.h"
+#include "core/kernel/wide.h"
+#include "fuzz/level.h"
+#include "fuzz/libfuzzer.h"
+#include "properties/language/compared.h"
+#include "properties/road/case_budget.h"
+#include "properties/road/repeat.h"
+#include "properties/road/shrink_budget.h"
 
 namespace attest {
 namespace {

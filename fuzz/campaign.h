@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "attest/journal.h"
-#include "attest/kernel_under_test.h"
-#include "property.h"
-#include "search.h"
+#include "core/journal/journal.h"
+#include "core/kernel/kernel_under_test.h"
+#include "fuzz/search.h"
+#include "properties/catalogue/property.h"
 
 namespace attest {
 

@@ -1,4 +1,4 @@
-#include "input.h"
+#include "fuzz/input.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
-#include "attest/strides.h"
-#include "generators/draw.h"
-#include "generators/fill.h"
+#include "core/problem/memory.h"
+#include "properties/generators/draw.h"
+#include "properties/generators/fill.h"
 
 namespace attest {
 namespace {
@@ -106,6 +106,7 @@ void make_valid(Input& input) {
   r.override_count = 0;
   if (r.causal != Causal::top_left && r.causal != Causal::bottom_right) r.causal = Causal::none;
   if (r.convention != MaskConvention::pre_scale) r.convention = MaskConvention::post_scale;
+  limit_arguments(r.arguments);
   if (input.scale) {
     const double scale = std::abs(*input.scale);
     input.scale = scale == scale ? std::clamp(scale, least_scale, largest_scale) : 1.0;
@@ -154,6 +155,7 @@ Case case_of_bits(const Input& input) {
   c.scale = scale_of(r);
   c.causal = r.causal;
   c.mask_convention = r.convention;
+  set_later_arguments(c, r.arguments);
   c[Slot::q] = Tensor(r.dtype, {r.batch, r.heads, r.queries, r.dk});
   c[Slot::k] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dk});
   c[Slot::v] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dv});
@@ -277,7 +279,9 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
     const auto layout = read_kind<MemoryLayout>(reader);
     if (laid_out && operation == Operation::multihead) r.layouts.inputs[i] = layout;
   }
-  reader.skip_to(input_header_bytes);
+  reader.skip_to(input_header_bytes - 8 * later_count);
+  for_each_later_argument(r.arguments,
+                          [&](const auto&, double& value) { value = std::bit_cast<double>(reader.number(8)); });
   for (std::size_t i = 0; i < changes; ++i) {
     Change change;
     change.slot = static_cast<Slot>(reader.byte() % 3);
@@ -328,7 +332,9 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     const bool there = r.operation == Operation::multihead;
     writer.number(there ? static_cast<unsigned>(r.layouts.inputs[i]) : 0, 1);
   }
-  writer.bytes.resize(input_header_bytes);
+  writer.bytes.resize(input_header_bytes - 8 * later_count);
+  for_each_later_argument(input.recipe.arguments,
+                          [&](const auto&, double& value) { writer.number(std::bit_cast<std::uint64_t>(value), 8); });
   for (const Change& change : input.changes) {
     writer.number(static_cast<unsigned>(change.slot) % 3, 1);
     writer.number(change.index, 4);
@@ -385,6 +391,7 @@ std::optional<Input> input_of(const Case& c) {
     if (*kept[i] != *wanted[i]) return std::nullopt;
   r.causal = c.causal;
   r.convention = c.mask_convention;
+  r.arguments = argument_values(c);
   r.layouts = layouts_of(c);
   input.scale = c.scale;
   for (std::size_t i = 0; i < input.raw.size(); ++i) {

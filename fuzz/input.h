@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "attest/case.h"
-#include "generators/recipe.h"
-#include "property.h"
+#include "core/problem/case.h"
+#include "properties/catalogue/property.h"
+#include "properties/generators/recipe.h"
 
 namespace attest {
 
@@ -46,7 +46,7 @@ struct Input {
 };
 
 /// The first bytes of an input, which say everything but its changes and bits.
-inline constexpr std::size_t input_header_bytes = 80;
+inline constexpr std::size_t input_header_bytes = 80 + 8 * later_count;
 /// More than the bytes of any input.
 inline constexpr std::size_t most_input_bytes =
     input_header_bytes + most_changes * 13 + slot_count * (2 + most_raw_bytes);

@@ -1,4 +1,4 @@
-#include "level.h"
+#include "fuzz/level.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "libfuzzer.h"
+#include "fuzz/libfuzzer.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "attest/errors.h"
+#include "core/support/errors.h"
 
 #ifdef ATTEST_LIBFUZZER
 

@@ -1,13 +1,13 @@
-#include "mutate.h"
+#include "fuzz/mutate.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
-#include "generators/draw.h"
-#include "generators/fill.h"
-#include "generators/recipes.h"
+#include "properties/generators/draw.h"
+#include "properties/generators/fill.h"
+#include "properties/generators/recipes.h"
 
 namespace attest {
 namespace {
@@ -132,6 +132,7 @@ void change_structure(Input& input, Stream& stream) {
     case 9:
       r.causal = static_cast<Causal>(stream.below(3));
       r.convention = static_cast<MaskConvention>(stream.below(2));
+      change_later_argument(r.arguments, r.operation, stream);
       return;
     case 10:
       r.layouts.inputs[static_cast<std::size_t>(stream.below(4))] = any_kind<MemoryLayout>(stream);
@@ -330,6 +331,7 @@ Input crossed(const Input& a, const Input& b, Stream& stream) {
     result.recipe.mask = b.recipe.mask;
     result.recipe.boolean_mask = b.recipe.boolean_mask;
     result.recipe.causal = b.recipe.causal;
+    result.recipe.arguments = b.recipe.arguments;
     result.raw[3] = b.raw[3];
   }
   if (stream.one_in(2)) {

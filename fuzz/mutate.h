@@ -1,8 +1,8 @@
 // How inputs of a campaign are made: fresh ones by the properties' generators, and others from them by small steps.
 #pragma once
 
-#include "generators/stream.h"
-#include "input.h"
+#include "fuzz/input.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 

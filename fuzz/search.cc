@@ -1,4 +1,4 @@
-#include "search.h"
+#include "fuzz/search.h"
 
 #include <utility>
 

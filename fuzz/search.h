@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "archive.h"
-#include "mutate.h"
+#include "fuzz/archive.h"
+#include "fuzz/mutate.h"
 
 namespace attest {
 

@@ -1,4 +1,4 @@
-#include "self_test.h"
+#include "fuzz/self_test.h"
 
 #include <fmt/format.h>
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "faults/faults.h"
-#include "search.h"
+#include "fuzz/search.h"
+#include "properties/faults/faults.h"
 
 namespace attest {
 

@@ -6,18 +6,18 @@
 #include <cstring>
 #include <string_view>
 
-#include "attest/case.h"
-#include "attest/kernel_families.h"
-#include "attest/kernel_under_test.h"
-#include "attest/worker.h"
-#include "commands.h"
-#include "completion.h"
-#include "faults/faults.h"
-#include "help.h"
-#include "interrupt.h"
-#include "manual.h"
-#include "text.h"
-#include "version.h"
+#include "core/isolation/worker_main.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/kernels/kernel_families.h"
+#include "core/problem/case.h"
+#include "properties/faults/faults.h"
+#include "reports/command_line/completion.h"
+#include "reports/command_line/help.h"
+#include "reports/command_line/manual.h"
+#include "reports/commands/commands.h"
+#include "reports/run/interrupt.h"
+#include "reports/run/text.h"
+#include "reports/run/version.h"
 
 namespace {
 

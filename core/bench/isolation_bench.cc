@@ -9,9 +9,9 @@
 #include <memory>
 #include <string_view>
 
-#include "attest/edge.h"
-#include "attest/kernel_under_test.h"
-#include "attest/worker.h"
+#include "core/isolation/worker_main.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/problem/edge.h"
 
 namespace attest {
 namespace {

@@ -10,10 +10,10 @@
 #include <map>
 #include <random>
 
-#include "attest/kernel_under_test.h"
-#include "attest/oracle.h"
-#include "process_memory.h"
-#include "reference_passes.h"
+#include "core/bench/process_memory.h"
+#include "core/bench/reference_passes.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/oracle/oracle.h"
 
 namespace attest {
 namespace {

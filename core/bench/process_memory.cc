@@ -1,4 +1,4 @@
-#include "process_memory.h"
+#include "core/bench/process_memory.h"
 
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-#include "reference_passes.h"
+#include "core/bench/reference_passes.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "attest/scalars/arb_header.h"
-#include "inner_loops.h"
+#include "core/bound/loops/inner_loops.h"
+#include "core/scalars/arb_header.h"
 
 namespace attest {
 namespace {

@@ -13,7 +13,15 @@ set_target_properties(attest_flags PROPERTIES EXPORT_NAME flags)
 install(TARGETS attest_program attest_kernel attest_core attest_properties attest_flags EXPORT attest
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT attest FILE attestTargets.cmake NAMESPACE attest:: DESTINATION "${attest_package}")
-install(DIRECTORY core/include/attest properties/attest DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY core/include/attest properties/attest DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# What these include, from the root of the tree as they do; nothing there is promised to stay.
+install(DIRECTORY core properties DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attest/internal FILES_MATCHING PATTERN "*.h"
+        PATTERN include EXCLUDE
+        PATTERN attest EXCLUDE
+        PATTERN adapters EXCLUDE
+        PATTERN bench EXCLUDE
+        PATTERN proofs EXCLUDE
+        PATTERN test EXCLUDE)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" core/cmake/attestConfig.cmake
               core/cmake/AttestKernelTests.cmake core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake

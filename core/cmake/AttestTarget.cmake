@@ -13,6 +13,17 @@ if(ATTEST_WERROR)
   target_compile_options(attest_flags INTERFACE -Werror)
 endif()
 
+# attest_sources(TARGET FOLDER...): all sources of the folders, which stand in their order: a file may include from its own
+# folder and from those before it (.ci/layers.py checks it).
+function(attest_sources target)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc")
+    target_sources(${target} PRIVATE ${sources})
+  endforeach()
+  # Includes are written from the root.
+  target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+endfunction()
+
 # attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one, or
 # as one with ATTEST_WHOLE_BINARIES (a sanitized program starts slowly, and there are thousands of tests).
 function(attest_test name)
@@ -32,6 +43,31 @@ function(attest_test name)
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
   endif()
+endfunction()
+
+# attest_tests(LIBRARIES ... FOLDERS ... [PROGRAM target] [EXCEPT ...]): a test of each *_test.cc in the folders that is no
+# target yet, which is how one with more sources or other libraries is declared before. *_long_test.cc has the label long.
+# They know the file of PROGRAM as ATTEST_PROGRAM.
+function(attest_tests)
+  cmake_parse_arguments(arg "" "PROGRAM" "LIBRARIES;FOLDERS;EXCEPT" ${ARGN})
+  foreach(folder IN LISTS arg_FOLDERS)
+    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cc")
+    foreach(source IN LISTS sources)
+      cmake_path(GET source STEM name)
+      if(TARGET ${name} OR name IN_LIST arg_EXCEPT)
+        continue()
+      endif()
+      set(label "")
+      if(name MATCHES "_long_test$")
+        set(label LABEL long)
+      endif()
+      attest_test(${name} "${source}" LIBRARIES ${arg_LIBRARIES} ${label})
+      if(arg_PROGRAM)
+        target_compile_definitions(${name} PRIVATE ATTEST_PROGRAM="$<TARGET_FILE:${arg_PROGRAM}>")
+        add_dependencies(${name} ${arg_PROGRAM})
+      endif()
+    endforeach()
+  endforeach()
 endfunction()
 
 # attest_bench(NAME SOURCES... LIBRARIES ...): one Google Benchmark program, put beside the program, where `attest bench`

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "attest/kernel_under_test.h"
-#include "attest/worker.h"
+#include "core/isolation/worker_main.h"
+#include "core/kernel/kernel_under_test.h"
 #include "fuzz/search.h"
 
 namespace attest {

@@ -1,7 +1,7 @@
 // Archives of campaigns: refused in one line, or the same again from their text.
-#include "attest/errors.h"
+#include "core/support/errors.h"
 #include "fuzz/archive.h"
-#include "target.h"
+#include "fuzz/targets/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

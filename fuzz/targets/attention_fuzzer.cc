@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "attest/kernel_under_test.h"
+#include "core/kernel/kernel_under_test.h"
 #include "fuzz/level.h"
 #include "fuzz/mutate.h"
-#include "target.h"
+#include "fuzz/targets/target.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "process/frames.h"
-#include "target.h"
+#include "core/isolation/frames.h"
+#include "fuzz/targets/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

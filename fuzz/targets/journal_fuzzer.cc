@@ -1,9 +1,9 @@
 // Journals: refused in one line, or a journal whose canonical form is canonical and comes back from its text. Most of
 // what an engine changes is refused for its checksum, so the same is asked of the text with checksums that are right.
 // What is sound in either can be salvaged or is refused.
-#include "attest/errors.h"
-#include "attest/journal.h"
-#include "target.h"
+#include "core/journal/journal.h"
+#include "core/support/errors.h"
+#include "fuzz/targets/target.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Manifests: refused in one line, or the same again from the JSON that is written of them.
-#include "attest/manifest.h"
-#include "target.h"
+#include "core/kernel/manifest.h"
+#include "fuzz/targets/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

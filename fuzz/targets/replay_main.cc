@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "attest/errors.h"
-#include "attest/files.h"
-#include "target.h"
+#include "core/support/errors.h"
+#include "core/support/files.h"
+#include "fuzz/targets/target.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "attest/errors.h"
+#include "core/support/errors.h"
 #include "fuzz/search.h"
 
 namespace attest {
@@ -26,7 +26,7 @@ Archive::Entry entry(std::uint32_t cell, double quality, std::uint64_t seed = 0)
   return {.cell = cell, .quality = quality, .k = 3, .work = 8, .input = seeded(seed)};
 }
 
-TEST(Archive, keeps_the_worst_of_each_cell) {
+TEST(Archive, KeepsTheWorstOfEachCell) {
   Archive archive;
   EXPECT_TRUE(archive.offer(entry(1, 0.5, 10)));
   EXPECT_FALSE(archive.offer(entry(1, 0.5, 11)));
@@ -38,13 +38,13 @@ TEST(Archive, keeps_the_worst_of_each_cell) {
   EXPECT_EQ(archive.worst(), 0.75);
 }
 
-TEST(Archive, takes_no_quality_that_is_none) {
+TEST(Archive, TakesNoQualityThatIsNone) {
   Archive archive;
   for (const double quality : {-1.0, std::nan("")}) EXPECT_FALSE(archive.offer(entry(1, quality)));
   EXPECT_TRUE(archive.empty());
 }
 
-TEST(Archive, picks_every_cell_and_the_worst_ones_more_often) {
+TEST(Archive, PicksEveryCellAndTheWorstOnesMoreOften) {
   Archive archive;
   for (std::uint32_t cell = 0; cell < 16; ++cell) archive.offer(entry(cell, cell, cell));
   Stream stream(1);
@@ -54,7 +54,7 @@ TEST(Archive, picks_every_cell_and_the_worst_ones_more_often) {
   EXPECT_GT(picked[15], 2 * picked[0]);
 }
 
-TEST(Archive, picks_a_costly_case_rarely) {
+TEST(Archive, PicksACostlyCaseRarely) {
   Archive archive;
   archive.offer(entry(0, 0.5, 0));
   Archive::Entry costly = entry(1, 0.5, 1);
@@ -67,7 +67,7 @@ TEST(Archive, picks_a_costly_case_rarely) {
   EXPECT_LT(picked, 640);
 }
 
-TEST(Archive, comes_back_from_its_text) {
+TEST(Archive, ComesBackFromItsText) {
   Archive archive;
   Stream stream(4);
   const Target target{&oracle(), DType::bf16};
@@ -83,7 +83,7 @@ TEST(Archive, comes_back_from_its_text) {
   EXPECT_EQ(back.worst(), archive.worst());
 }
 
-TEST(Archive, refuses_text_that_is_none) {
+TEST(Archive, RefusesTextThatIsNone) {
   Archive archive;
   archive.offer(entry(1, 0.5));
   const std::string good = to_text(archive);
@@ -104,7 +104,7 @@ TEST(Archive, refuses_text_that_is_none) {
   EXPECT_NO_THROW((void)parse_archive(good, "archive", oracle(), DType::f32));
 }
 
-TEST(Quality, is_that_of_held_cases_alone) {
+TEST(Quality, IsThatOfHeldCasesAlone) {
   const Case c = generate(oracle(), DType::f32, 1, 0);
   EXPECT_EQ(quality_of(oracle(), c, {.outcome = Outcome::held, .utilisation = 0.5}), 0.5);
   for (const Outcome outcome : {Outcome::violated, Outcome::skipped, Outcome::excused, Outcome::inconclusive})
@@ -112,7 +112,7 @@ TEST(Quality, is_that_of_held_cases_alone) {
   EXPECT_LT(quality_of(oracle(), c, {.utilisation = std::numeric_limits<double>::infinity()}), 0);
 }
 
-TEST(Quality, of_finiteness_grows_with_the_numbers) {
+TEST(Quality, OfFinitenessGrowsWithTheNumbers) {
   const Property& finite = *properties_matching("attention.finite").at(0);
   Recipe r;
   r.scores = ScoreKind::integers;
@@ -129,7 +129,7 @@ TEST(Quality, of_finiteness_grows_with_the_numbers) {
 }
 
 // Every tensor that enters a product makes it larger; so does an output projection.
-TEST(Quality, of_many_heads_grows_with_each_of_their_tensors) {
+TEST(Quality, OfManyHeadsGrowsWithEachOfTheirTensors) {
   const Property& finite = *properties_matching("multihead.finite").at(0);
   const auto is_drawn = [](const Case& c) {
     return c.q().elements() > 0 && c.k().elements() > 0 && c[Slot::w_o].present() && c[Slot::b_q].present();
@@ -153,7 +153,7 @@ TEST(Quality, of_many_heads_grows_with_each_of_their_tensors) {
   }
 }
 
-TEST(Search, is_guided_by_what_it_learnt_and_follows_from_its_seed) {
+TEST(Search, IsGuidedByWhatItLearntAndFollowsFromItsSeed) {
   const Target target{&oracle(), DType::f32};
   const Strategy strategy{.fresh_first = 20, .fresh_in_64 = 16};
   Search a(target, 1, strategy), b(target, 1, strategy), other(target, 2, strategy);
@@ -177,7 +177,7 @@ TEST(Search, is_guided_by_what_it_learnt_and_follows_from_its_seed) {
   EXPECT_LT(bred, 250);
 }
 
-TEST(Search, breeds_nothing_when_it_is_unguided) {
+TEST(Search, BreedsNothingWhenItIsUnguided) {
   const Target target{&oracle(), DType::f32};
   Search search(target, 1, unguided);
   for (std::int64_t k = 0; k < 100; ++k) {

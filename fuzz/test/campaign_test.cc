@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "faults/faults.h"
+#include "properties/faults/faults.h"
 
 namespace attest {
 namespace {
@@ -71,7 +71,7 @@ struct Recorded final : CampaignObserver {
   Status status;
 };
 
-TEST(Campaign, finds_nothing_in_a_correct_kernel_and_hands_on_its_worst_case) {
+TEST(Campaign, FindsNothingInACorrectKernelAndHandsOnItsWorstCase) {
   const CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 5000);
   const CampaignRoad road;
   Recorded recorded;
@@ -89,7 +89,7 @@ TEST(Campaign, finds_nothing_in_a_correct_kernel_and_hands_on_its_worst_case) {
             recorded.worst_utilisation);
 }
 
-TEST(Campaign, follows_from_its_seed_with_one_job) {
+TEST(Campaign, FollowsFromItsSeedWithOneJob) {
   std::string texts[2];
   for (std::string& text : texts) {
     const CampaignPlan plan = plan_of(builtin("builtin:online"), "attention.oracle", DType::bf16, 2500);
@@ -101,7 +101,7 @@ TEST(Campaign, follows_from_its_seed_with_one_job) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
-TEST(Campaign, makes_every_run_once_with_two_jobs) {
+TEST(Campaign, MakesEveryRunOnceWithTwoJobs) {
   CampaignPlan plan = plan_of(builtin("builtin:two-pass"), "attention.oracle", DType::f32, 3000);
   plan.jobs = 2;
   const CampaignRoad road;
@@ -110,7 +110,7 @@ TEST(Campaign, makes_every_run_once_with_two_jobs) {
   recorded.expect_whole(3000);
 }
 
-TEST(Campaign, shrinks_and_confirms_what_it_finds) {
+TEST(Campaign, ShrinksAndConfirmsWhatItFinds) {
   for (const char* name : {"sum-not-rescaled", "narrow-output-sum", "masked-row-is-nan"}) {
     SCOPED_TRACE(name);
     const DType dtype = std::string_view(name) == "narrow-output-sum" ? DType::f16 : DType::f32;
@@ -144,7 +144,7 @@ TEST(Campaign, shrinks_and_confirms_what_it_finds) {
   }
 }
 
-TEST(Campaign, goes_on_behind_what_an_earlier_one_left) {
+TEST(Campaign, GoesOnBehindWhatAnEarlierOneLeft) {
   CampaignPlan first = plan_of(fault("sum-not-rescaled"), "attention.oracle", DType::f32, 1000);
   const CampaignRoad road;
   Recorded before;
@@ -172,7 +172,7 @@ Manifest plain_manifest() {
   return manifest;
 }
 
-TEST(Campaign, keeps_failures_and_goes_on) {
+TEST(Campaign, KeepsFailuresAndGoesOn) {
   int calls = 0;
   CampaignPlan plan = plan_of(function_kernel("failing", plain_manifest(),
                                               [&calls](const attest_problem&, attest_result&, std::string& message) {
@@ -190,7 +190,7 @@ TEST(Campaign, keeps_failures_and_goes_on) {
   EXPECT_LE(recorded.findings.size(), static_cast<std::size_t>(samples_per_kind));
 }
 
-TEST(Campaign, ends_when_it_is_told_to_and_blames_nobody) {
+TEST(Campaign, EndsWhenItIsToldToAndBlamesNobody) {
   std::atomic<bool> stop = false;
   std::atomic<int> calls = 0;
   // As a process answers whose wait was cut short.
@@ -217,7 +217,7 @@ TEST(Campaign, ends_when_it_is_told_to_and_blames_nobody) {
   for (const BatchRecord& batch : recorded.batches) EXPECT_LE(batch.last_k, 2);
 }
 
-TEST(Campaign, cuts_the_stint_of_a_kernel_that_became_slow_and_makes_its_runs_later) {
+TEST(Campaign, CutsTheStintOfAKernelThatBecameSlowAndMakesItsRunsLater) {
   CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 30);
   CampaignRoad road;
   road.check = [](const Property&, Kernel&, const Case&) {
@@ -231,7 +231,7 @@ TEST(Campaign, cuts_the_stint_of_a_kernel_that_became_slow_and_makes_its_runs_la
   for (const BatchRecord& batch : recorded.batches) EXPECT_LE(batch.last_k - batch.first_k, 14);
 }
 
-TEST(Campaign, shrinks_few_of_the_same_kind) {
+TEST(Campaign, ShrinksFewOfTheSameKind) {
   CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 500);
   CampaignRoad road;
   int shrunk = 0;
@@ -252,7 +252,7 @@ TEST(Campaign, shrinks_few_of_the_same_kind) {
   EXPECT_LE(shrunk, samples_per_place * static_cast<int>(places.size()));
 }
 
-TEST(Campaign, ends_at_its_deadline) {
+TEST(Campaign, EndsAtItsDeadline) {
   CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 1);
   plan.runs.reset();
   plan.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
@@ -262,7 +262,7 @@ TEST(Campaign, ends_at_its_deadline) {
   EXPECT_GT(recorded.status.runs, 0);
 }
 
-TEST(Campaign, throws_what_the_observer_throws) {
+TEST(Campaign, ThrowsWhatTheObserverThrows) {
   struct Full final : CampaignObserver {
     void found(FindingRecord&, Case) override {}
     void batch_done(const BatchRecord&) override { throw UsageError("the disk is full"); }
@@ -277,7 +277,7 @@ TEST(Campaign, throws_what_the_observer_throws) {
   EXPECT_THROW((void)campaign.run(), UsageError);
 }
 
-TEST(Campaign, leaves_statistical_properties_out) {
+TEST(Campaign, LeavesStatisticalPropertiesOut) {
   CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.expectation-sampling", DType::f32, 10);
   ASSERT_EQ(plan.properties.size(), 1U);
   EXPECT_TRUE(subjects_of(plan).empty());

@@ -1,6 +1,6 @@
 # Runs .clusterfuzzlite/build.sh with what ClusterFuzzLite's image sets, on one target, and fuzzes with what it leaves.
 # The script and the image's conventions are tested; the image is not here.
-include("${CMAKE_CURRENT_LIST_DIR}/../../reports/test/run.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/../../reports/test/install/run.cmake")
 
 set(out "${FOLDER}/out")
 file(REMOVE_RECURSE "${FOLDER}")

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "attest/strides.h"
+#include "core/problem/memory.h"
 #include "fuzz/mutate.h"
 
 namespace attest {
@@ -38,7 +38,7 @@ void expect_same_case(const Case& a, const Case& b) {
   EXPECT_EQ(layouts_of(a), layouts_of(b));
 }
 
-TEST(Input, is_a_valid_case_whatever_its_bytes) {
+TEST(Input, IsAValidCaseWhateverItsBytes) {
   std::mt19937_64 random(1);
   const Property* const properties[] = {&named("attention.oracle"), &named("masked.tail-padding"),
                                         &named("multihead.torch-case")};
@@ -57,7 +57,7 @@ TEST(Input, is_a_valid_case_whatever_its_bytes) {
   for (std::size_t keys = 1; keys <= 8; ++keys) EXPECT_GT(tokens[keys], 5'000) << keys;
 }
 
-TEST(Input, gives_its_bytes_back) {
+TEST(Input, GivesItsBytesBack) {
   std::mt19937_64 random(2);
   const Property& property = named("attention.oracle");
   for (int n = 0; n < 20'000; ++n) {
@@ -94,16 +94,16 @@ void expect_held(std::initializer_list<const char*> names) {
   EXPECT_GT(held, drawn * 9 / 10) << drawn;
 }
 
-TEST(Input, holds_every_small_attention_case_bit_by_bit) {
+TEST(Input, HoldsEverySmallAttentionCaseBitByBit) {
   expect_held({"attention.oracle", "masked.tail-padding", "masked.row-shift", "causal.prefix"});
 }
 
-TEST(Input, holds_every_small_multihead_case_bit_by_bit) {
+TEST(Input, HoldsEverySmallMultiheadCaseBitByBit) {
   expect_held(
       {"multihead.torch-case", "multihead.permutation-equivariance", "multihead.self-permutation-equivariance"});
 }
 
-TEST(Input, refuses_what_it_cannot_hold) {
+TEST(Input, RefusesWhatItCannotHold) {
   Recipe r;
   r.keys = 4096;
   r.dk = 8;
@@ -126,7 +126,7 @@ TEST(Input, refuses_what_it_cannot_hold) {
   EXPECT_FALSE(input_of(several));
 }
 
-TEST(Input, repeats_bits_that_are_too_few_and_makes_them_finite) {
+TEST(Input, RepeatsBitsThatAreTooFewAndMakesThemFinite) {
   Input input;
   Recipe& r = input.recipe;
   r.queries = 2, r.keys = 3, r.dk = 2, r.dv = 1;
@@ -147,7 +147,7 @@ TEST(Input, repeats_bits_that_are_too_few_and_makes_them_finite) {
   EXPECT_EQ(c.mask()[1], 1.0);
 }
 
-TEST(Input, limits_the_work_of_a_case) {
+TEST(Input, LimitsTheWorkOfACase) {
   Input input;
   for (std::int32_t* const extent : {&input.recipe.batch, &input.recipe.heads, &input.recipe.queries,
                                      &input.recipe.keys, &input.recipe.dk, &input.recipe.dv}) {

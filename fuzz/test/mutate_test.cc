@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "attest/strides.h"
-#include "generators/draw.h"
+#include "core/problem/memory.h"
+#include "properties/generators/draw.h"
 
 namespace attest {
 namespace {
@@ -17,7 +17,7 @@ const Property& named(std::string_view name) {
 
 constexpr DType dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
 
-TEST(Mutation, leaves_valid_cases_after_any_number_of_steps) {
+TEST(Mutation, LeavesValidCasesAfterAnyNumberOfSteps) {
   for (const char* name : {"attention.oracle", "masked.tail-padding", "multihead.torch-case"}) {
     const Property& property = named(name);
     for (const DType dtype : dtypes) {
@@ -39,7 +39,7 @@ TEST(Mutation, leaves_valid_cases_after_any_number_of_steps) {
   }
 }
 
-TEST(Mutation, changes_the_case_nearly_always) {
+TEST(Mutation, ChangesTheCaseNearlyAlways) {
   const Target target{&named("attention.oracle"), DType::f32};
   Stream stream(1);
   int same = 0;
@@ -53,7 +53,7 @@ TEST(Mutation, changes_the_case_nearly_always) {
   EXPECT_LT(same, 2000 / 8);
 }
 
-TEST(Mutation, reaches_every_kind_and_length) {
+TEST(Mutation, ReachesEveryKindAndLength) {
   const Target target{&named("attention.oracle"), DType::f32};
   Stream stream(3);
   std::set<ScoreKind> scores;
@@ -75,7 +75,7 @@ TEST(Mutation, reaches_every_kind_and_length) {
   for (const std::int64_t length : {1, 2, 7, 8, 15, 16, 17, 33, 63, 64}) EXPECT_TRUE(keys.contains(length)) << length;
 }
 
-TEST(Mutation, follows_from_the_stream_alone) {
+TEST(Mutation, FollowsFromTheStreamAlone) {
   const Target target{&named("attention.oracle"), DType::bf16};
   Stream a(5), b(5);
   Input left = fresh_input(target, a), right = fresh_input(target, b);
@@ -85,7 +85,7 @@ TEST(Mutation, follows_from_the_stream_alone) {
   }
 }
 
-TEST(FreshInput, is_mostly_a_case_that_the_property_draws) {
+TEST(FreshInput, IsMostlyACaseThatThePropertyDraws) {
   const Property& property = named("attention.oracle");
   Stream stream(9);
   int drawn = 0;

@@ -8,13 +8,13 @@
 namespace attest {
 namespace {
 
-TEST(SelfTest, takes_the_median_of_runs) {
+TEST(SelfTest, TakesTheMedianOfRuns) {
   EXPECT_EQ(median_of<int>({7}), 7);
   EXPECT_EQ(median_of<int>({9, 1, 5}), 5);
   EXPECT_EQ(median_of<int>({4, 1, 3, 2}), 3);
 }
 
-TEST(SelfTest, counts_wins_and_half_the_ties) {
+TEST(SelfTest, CountsWinsAndHalfTheTies) {
   EXPECT_EQ(a12_of<int>({1, 2}, {3, 4}), 1);
   EXPECT_EQ(a12_of<int>({3, 4}, {1, 2}), 0);
   EXPECT_EQ(a12_of<int>({1, 2}, {1, 2}), 0.5);
@@ -29,7 +29,7 @@ std::vector<const PlantedFault*> named(std::initializer_list<std::string_view> n
   return chosen;
 }
 
-TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
+TEST(SelfTest, FindsGrossFaultsBothWaysAndTellsEach) {
   const SelfTestPlan plan{.faults = named({"all-zeros", "sum-not-rescaled", "bool-mask-inverted"}),
                           .kernels = {},
                           .seeds = 3,
@@ -52,14 +52,14 @@ TEST(SelfTest, finds_gross_faults_both_ways_and_tells_each) {
       << table;
 }
 
-TEST(SelfTest, says_what_was_not_found) {
+TEST(SelfTest, SaysWhatWasNotFound) {
   const SelfTestPlan plan{.faults = {}, .kernels = {}, .seeds = 2, .most_runs = 10};
   const std::vector<Detection> detections{{"hidden", "attention.oracle", "f32", {11, 11}, {3, 11}}};
   const std::string table = self_test_table({detections, {}}, plan);
   EXPECT_NE(table.find("| 0/2 | > 10 | 1/2 | > 10 | 0.25 |"), std::string::npos) << table;
 }
 
-TEST(SelfTest, compares_the_worst_cases_of_a_kernel_that_is_right) {
+TEST(SelfTest, ComparesTheWorstCasesOfAKernelThatIsRight) {
   const std::shared_ptr<Kernel> flash = std::move(open_kernels("builtin:flash", {}).front());
   const SelfTestPlan plan{.faults = {}, .kernels = {{flash, DType::f32}}, .seeds = 2, .most_runs = 3000};
   const SelfTest result = self_test(plan, [] { return false; }, [](const std::string&) {});
@@ -81,7 +81,7 @@ TEST(SelfTest, compares_the_worst_cases_of_a_kernel_that_is_right) {
   EXPECT_TRUE(std::isinf(self_test(wrong, [] { return false; }, [](const std::string&) {}).worsts.at(0).guided.at(0)));
 }
 
-TEST(SelfTest, stops_between_two_runs) {
+TEST(SelfTest, StopsBetweenTwoRuns) {
   const SelfTestPlan plan{.faults = named({"all-zeros"}), .kernels = {}, .seeds = 3, .most_runs = 2000};
   EXPECT_TRUE(self_test(plan, [] { return true; }, [](const std::string&) {}).detections.empty());
 }

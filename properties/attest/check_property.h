@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "attest/kernel_under_test.h"
-#include "attest/verdict.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/measure/verdict.h"
 
 namespace attest {
 

@@ -8,6 +8,7 @@
 // runs in the test's own process: a crash ends the binary (`attest check --kernel ./libmine.so` survives one).
 #pragma once
 
+#include <attest/check_property.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "attest/check_property.h"
-#include "attest/errors.h"
+#include "core/support/errors.h"
 
 namespace attest {
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "attest/kernel_under_test.h"
-#include "property.h"
-#include "selection.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/problem/selection.h"
+#include "properties/catalogue/property.h"
 
 namespace attest {
 namespace {

@@ -2,10 +2,10 @@
 #include <benchmark/benchmark.h>
 #include <rapidcheck/Random.h>
 
-#include "generators/draw.h"
-#include "generators/recipes.h"
-#include "property.h"
-#include "selection.h"
+#include "core/problem/selection.h"
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+#include "properties/generators/recipes.h"
 
 namespace attest {
 namespace {

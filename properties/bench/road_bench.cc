@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "attest/kernel_under_test.h"
-#include "property.h"
+#include "core/kernel/kernel_under_test.h"
+#include "properties/catalogue/property.h"
 
 namespace attest {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "faults/faults.h"
+#include "properties/faults/faults.h"
 
 namespace attest {
 

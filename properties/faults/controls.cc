@@ -1,6 +1,6 @@
 #include <array>
 
-#include "faults/faults.h"
+#include "properties/faults/faults.h"
 
 namespace attest {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "attest/kernel_under_test.h"
-#include "faults/make.h"
+#include "core/kernel/kernel_under_test.h"
+#include "properties/faults/make.h"
 
 namespace attest {
 

@@ -1,5 +1,5 @@
 // Planted faults of masks, causal forms, heads, scales and memory: what a row sees.
-#include "faults/catalogue.h"
+#include "properties/faults/catalogue.h"
 
 namespace attest {
 

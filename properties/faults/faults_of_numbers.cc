@@ -1,5 +1,5 @@
 // Planted faults of sums, maxima, merges, tails, indices and runs: what a row computes.
-#include "faults/catalogue.h"
+#include "properties/faults/catalogue.h"
 
 namespace attest {
 

@@ -1,4 +1,4 @@
-#include "faults/make.h"
+#include "properties/faults/make.h"
 
 namespace attest {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "attest/arithmetic.h"
-#include "attest/kernel_under_test.h"
+#include "core/kernel/arithmetic.h"
+#include "core/kernel/kernel_under_test.h"
 
 namespace attest {
 

@@ -5,13 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "attest/tensor.h"
-#include "faults/planted_row.h"
+#include "core/support/infinity.h"
+#include "core/value/tensor.h"
+#include "properties/faults/planted_row.h"
 
 namespace attest {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Memory of one call, kept by each thread for its next one.
 template <class Real>

@@ -1,4 +1,4 @@
-#include "faults/planted_row.h"
+#include "properties/faults/planted_row.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "faults/make.h"
+#include "properties/faults/make.h"
 
 namespace attest {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "faults/catalogue.h"
-#include "faults/faults.h"
+#include "properties/faults/catalogue.h"
+#include "properties/faults/faults.h"
 
 namespace attest {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <string>
 
-#include "attest/edge.h"
-#include "generators/fill.h"
-#include "generators/recipe.h"
-#include "generators/stream.h"
+#include "core/problem/edge.h"
+#include "properties/generators/fill.h"
+#include "properties/generators/recipe.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 namespace {
@@ -57,6 +57,7 @@ void make_valid(Recipe& r) {
     r.keys = r.queries;
     r.c_k = r.c_v = r.c_q;
   }
+  limit_arguments(r.arguments);
   for (MemoryLayout& layout : r.layouts.inputs) wrap(layout);
   for (MemoryLayout* const layout : {&r.layouts.out, &r.layouts.lse}) {
     wrap(*layout);
@@ -122,6 +123,7 @@ Case decode(Recipe recipe) {
   c.scale = scale_of(recipe);
   c.causal = recipe.causal;
   c.mask_convention = recipe.convention;
+  set_later_arguments(c, recipe.arguments);
   c[Slot::mask] = filled_mask(recipe);
   if (recipe.operation == Operation::attention) {
     thread_local std::vector<double> q, k;
@@ -137,6 +139,9 @@ Case decode(Recipe recipe) {
   }
   set_edge(c, edge_of(recipe));
   c.metadata.emplace("kinds", kinds_of(recipe));
+  for_each_scalar(c.operation, [&](const auto& field) {
+    if (!field.is_original && c.*field.member != field.neutral) add_kind(c, std::string(field.name) + ":", "given");
+  });
   return c;
 }
 

@@ -1,9 +1,9 @@
-#include "generators/draw.h"
+#include "properties/generators/draw.h"
 
 #include <algorithm>
 
-#include "generators/recipes.h"
-#include "generators/stream.h"
+#include "properties/generators/recipes.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 
@@ -105,6 +105,11 @@ void mask(Recipe& r) {
   r.mask = static_cast<MaskKind>(1 + (r.seed >> 8) % (static_cast<std::uint64_t>(MaskKind::count) - 1));
 }
 
+void draw_later_arguments(Recipe& r) {
+  Stream stream(r.seed ^ 0x61726775U);
+  if (stream.one_in(4)) change_later_argument(r.arguments, r.operation, stream);
+}
+
 void raise(Recipe& r, std::int32_t queries, std::int32_t keys) {
   r.queries = std::max(r.queries, queries);
   r.keys = std::max(r.keys, keys);
@@ -114,6 +119,10 @@ void raise(Recipe& r, std::int32_t queries, std::int32_t keys) {
 
 DrawnAttention& DrawnAttention::unmasked() {
   unmask(recipe_);
+  return *this;
+}
+DrawnAttention& DrawnAttention::with_later_arguments() {
+  draw_later_arguments(recipe_);
   return *this;
 }
 DrawnAttention& DrawnAttention::masked() {
@@ -127,6 +136,10 @@ DrawnAttention& DrawnAttention::at_least(std::int32_t queries, std::int32_t keys
 
 DrawnMultihead& DrawnMultihead::unmasked() {
   unmask(recipe_);
+  return *this;
+}
+DrawnMultihead& DrawnMultihead::with_later_arguments() {
+  draw_later_arguments(recipe_);
   return *this;
 }
 DrawnMultihead& DrawnMultihead::masked() {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "attest/case.h"
-#include "generators/recipe.h"
+#include "core/problem/case.h"
+#include "properties/generators/recipe.h"
 
 namespace attest {
 
@@ -24,6 +24,9 @@ class DrawnAttention {
   DrawnAttention& long_among_the_first();
   /// No mask, no causal form: Attention(Q, K, V) of the documents.
   DrawnAttention& unmasked();
+  /// One case in four has an argument of a later version of the contract, drawn by its row (fields.h). Only for what
+  /// asks the definition itself: a law says nothing of arguments that it does not name.
+  DrawnAttention& with_later_arguments();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four
   /// has no mask, which masks nothing.
   DrawnAttention& masked();
@@ -60,6 +63,9 @@ class DrawnMultihead {
   DrawnMultihead& torch_case();
   /// No mask, no causal form.
   DrawnMultihead& unmasked();
+  /// One case in four has an argument of a later version of the contract, drawn by its row (fields.h). Only for what
+  /// asks the definition itself: a law says nothing of arguments that it does not name.
+  DrawnMultihead& with_later_arguments();
   /// Masked but for the causal forms.
   DrawnMultihead& masked();
   DrawnMultihead& at_least(std::int32_t queries, std::int32_t keys);

@@ -1,9 +1,9 @@
-#include "generators/fill.h"
+#include "properties/generators/fill.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "selection.h"
+#include "core/problem/selection.h"
 
 namespace attest {
 

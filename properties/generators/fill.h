@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "attest/case.h"
-#include "attest/dtype.h"
-#include "generators/recipe.h"
-#include "generators/stream.h"
+#include "core/problem/case.h"
+#include "core/value/dtype.h"
+#include "properties/generators/recipe.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 

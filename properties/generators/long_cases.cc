@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "generators/draw.h"
-#include "generators/stream.h"
+#include "properties/generators/draw.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "generators/fill.h"
+#include "properties/generators/fill.h"
 
 namespace attest {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-#include "generators/fill.h"
-#include "generators/recipe.h"
+#include "properties/generators/fill.h"
+#include "properties/generators/recipe.h"
 
 namespace attest {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "generators/fill.h"
+#include "properties/generators/fill.h"
 
 namespace attest {
 namespace {

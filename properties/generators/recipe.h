@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "attest/case.h"
-#include "attest/strides.h"
+#include "core/problem/case.h"
+#include "core/problem/memory.h"
+#include "core/support/words.h"
+#include "properties/generators/later_arguments.h"
 
 namespace attest {
 
@@ -89,11 +91,35 @@ enum class MatrixKind : std::uint8_t {
 
 enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, count };
 
-[[nodiscard]] std::string_view name_of(ScoreKind);
-[[nodiscard]] std::string_view name_of(ValueKind);
-[[nodiscard]] std::string_view name_of(MaskKind);
-[[nodiscard]] std::string_view name_of(MatrixKind);
-[[nodiscard]] std::string_view name_of(ScaleKind);
+template <>
+struct Words<ScoreKind> {
+  static constexpr std::array<std::string_view, 18> names{
+      "gaussian-0.1",    "gaussian",        "gaussian-10",     "heavy",        "integers", "powers-of-two",
+      "exact-ties",      "near-ties",       "duplicate-keys",  "dominant",     "offset",   "spread",
+      "below-sentinels", "underflow-edges", "ill-conditioned", "zero-queries", "huge",     "bit-classes"};
+};
+template <>
+struct Words<ValueKind> {
+  static constexpr std::array<std::string_view, 13> names{
+      "gaussian",     "heavy",     "integers",   "powers-of-two", "ones", "one-hot",    "low-weight-one-hot",
+      "zero-visible", "half-ones", "cancelling", "huge-offset",   "huge", "bit-classes"};
+};
+template <>
+struct Words<MaskKind> {
+  static constexpr std::array<std::string_view, 12> names{"none",       "random",  "first-block", "middle-block",
+                                                          "last-block", "padding", "whole-row",   "whole-head",
+                                                          "causal",     "bias",    "alibi",       "finite-sentinel"};
+};
+template <>
+struct Words<MatrixKind> {
+  static constexpr std::array<std::string_view, 10> names{"gaussian", "gaussian-10", "integers",     "powers-of-two",
+                                                          "identity", "one-hot",     "equal-tokens", "zeros",
+                                                          "heavy",    "huge"};
+};
+template <>
+struct Words<ScaleKind> {
+  static constexpr std::array<std::string_view, 4> names{"inverse-root", "one", "power-of-two", "uniform"};
+};
 
 /// "empty" without queries or keys; else by the largest extent "small" (at most 8), "large" (at most 256) or "long".
 [[nodiscard]] std::string_view shape_name(std::int64_t queries, std::int64_t keys, std::int64_t dk, std::int64_t dv);
@@ -128,6 +154,8 @@ struct Recipe {
   ScaleKind scale = ScaleKind::inverse_root;
   Causal causal = Causal::none;
   MaskConvention convention = MaskConvention::post_scale;
+  /// Those of later versions of the contract; the others stand above.
+  ArgumentValues arguments = neutral_arguments();
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
   /// has something to repeat; a mask is spread out over the heads.
   Layouts layouts{};

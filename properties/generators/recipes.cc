@@ -1,10 +1,10 @@
-#include "generators/recipes.h"
+#include "properties/generators/recipes.h"
 
 #include <rapidcheck/shrinkable/Create.h>
 
 #include <cmath>
 
-#include "generators/fill.h"
+#include "properties/generators/fill.h"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <rapidcheck/Gen.h>
 #include <rapidcheck/Random.h>
 
-#include "generators/recipe.h"
+#include "properties/generators/recipe.h"
 
 namespace attest {
 

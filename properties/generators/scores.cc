@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "generators/fill.h"
+#include "properties/generators/fill.h"
 
 namespace attest {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "generators/fill.h"
-#include "visibility.h"
+#include "core/problem/sight.h"
+#include "properties/generators/fill.h"
 
 namespace attest {
 namespace {

@@ -1,4 +1,4 @@
-#include "proofs/coq_theorems.h"
+#include "properties/proofs/coq_theorems.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "proofs/evidence.h"
+#include "properties/proofs/evidence.h"
 
 #include <fmt/format.h>
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "attest/journal.h"
-#include "proofs/coq_theorems.h"
-#include "proofs/prove.h"
+#include "core/journal/journal.h"
+#include "properties/proofs/coq_theorems.h"
+#include "properties/proofs/prove.h"
 
 namespace attest {
 

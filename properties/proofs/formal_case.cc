@@ -1,4 +1,4 @@
-#include "proofs/formal_case.h"
+#include "properties/proofs/formal_case.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <random>
 
-#include "attest/errors.h"
-#include "selection.h"
+#include "core/problem/selection.h"
+#include "core/support/errors.h"
 
 namespace attest {
 namespace {

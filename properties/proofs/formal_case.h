@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "attest/formal.h"
-#include "property.h"
+#include "core/kernel/formal.h"
+#include "properties/catalogue/property.h"
 
 namespace attest {
 

@@ -1,12 +1,12 @@
-#include "proofs/missing.h"
+#include "properties/proofs/missing.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "arrange.h"
-#include "generators/stream.h"
-#include "multihead_cases.h"
+#include "properties/generators/stream.h"
+#include "properties/language/arrange.h"
+#include "properties/language/multihead_cases.h"
 
 namespace attest {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "attest/case.h"
-#include "hypotheses.h"
+#include "core/problem/case.h"
+#include "properties/catalogue/hypotheses.h"
 
 namespace attest {
 

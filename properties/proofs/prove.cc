@@ -1,4 +1,4 @@
-#include "proofs/prove.h"
+#include "properties/proofs/prove.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <set>
 #include <tuple>
 
-#include "attest/errors.h"
-#include "attest/formal.h"
-#include "proofs/unprovable.h"
+#include "core/kernel/formal.h"
+#include "core/support/errors.h"
+#include "properties/proofs/unprovable.h"
 
 namespace attest {
 namespace {
@@ -124,12 +124,6 @@ std::vector<ProofShape> ascending(std::vector<ProofShape> shapes) {
 }
 
 }  // namespace
-
-std::string_view name_of(Evidence evidence) {
-  constexpr std::array<std::string_view, 7> names{"symbolic", "particular", "probabilistic", "abstract",
-                                                  "refuted",  "DIFFERENT",  "untreated"};
-  return names[static_cast<std::size_t>(evidence)];
-}
 
 Proof prove(const Property& property, const ProveOptions& options) {
   return prove(property, options, *formal_kernel());

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "attest/case.h"
-#include "proofs/formal_case.h"
-#include "property.h"
+#include "core/problem/case.h"
+#include "core/support/words.h"
+#include "properties/catalogue/property.h"
+#include "properties/proofs/formal_case.h"
 
 namespace attest {
 
@@ -23,7 +24,11 @@ enum class Evidence : std::uint8_t {
   different,      ///< believed true, and two formulas differ: the core, or the belief, is wrong
   untreated       ///< this back end has nothing to say, and says why
 };
-[[nodiscard]] std::string_view name_of(Evidence evidence);
+template <>
+struct Words<Evidence> {
+  static constexpr std::array<std::string_view, 7> names{"symbolic", "particular", "probabilistic", "abstract",
+                                                         "refuted",  "DIFFERENT",  "untreated"};
+};
 
 struct Proof {
   const Property* property = nullptr;

@@ -1,4 +1,4 @@
-#include "proofs/unprovable.h"
+#include "properties/proofs/unprovable.h"
 
 #include <algorithm>
 #include <utility>

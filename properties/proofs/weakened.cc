@@ -1,4 +1,4 @@
-#include "proofs/weakened.h"
+#include "properties/proofs/weakened.h"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <array>
 #include <cmath>
 
-#include "answer.h"
-#include "attest/errors.h"
-#include "proofs/missing.h"
-#include "redeclared_kernel.h"
-#include "selection.h"
+#include "core/problem/selection.h"
+#include "core/support/errors.h"
+#include "properties/language/answer.h"
+#include "properties/proofs/missing.h"
+#include "properties/road/redeclared_kernel.h"
 
 namespace attest {
 namespace {
@@ -148,11 +148,6 @@ Weakened search(const Property& property, const Stated& stated, bool dropped) {
 }
 
 }  // namespace
-
-std::string_view name_of(Without without) {
-  constexpr std::array<std::string_view, 4> names{"refuted", "not needed", "no matter", "UNEXPECTED"};
-  return names[static_cast<std::size_t>(without)];
-}
 
 const Stated* stated_by(const Property& property, const Hypothesis& hypothesis) {
   const auto found = std::ranges::find(property.hypotheses, &hypothesis, &Stated::hypothesis);

@@ -7,9 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "attest/case.h"
-#include "attest/kernel_under_test.h"
-#include "property.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/problem/case.h"
+#include "core/support/words.h"
+#include "properties/catalogue/property.h"
 
 namespace attest {
 
@@ -22,7 +23,10 @@ enum class Without {
   no_matter,   ///< without the hypothesis the theorem says nothing
   unexpected   ///< a needed hypothesis without a witness, or a witness against one that is not: the catalogue is wrong
 };
-[[nodiscard]] std::string_view name_of(Without);
+template <>
+struct Words<Without> {
+  static constexpr std::array<std::string_view, 4> names{"refuted", "not needed", "no matter", "UNEXPECTED"};
+};
 
 struct Weakened {
   const Property* property = nullptr;

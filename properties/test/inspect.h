@@ -2,38 +2,25 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "attest/case.h"
+#include "core/problem/case.h"
+#include "core/support/fnv1a.h"
+#include "core/test/reference_attention.h"
 
 namespace attest {
 
 /// scale·q.k + bias of row i and key j, in double; -inf where mask or causal form hides the key.
 inline double score(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-  const Shape &q = c.q().shape(), &k = c.k().shape();
-  const std::int64_t heads = q[1], rows = q[2], dk = q[3], kv_heads = k[1], keys = k[2];
-  if (c.causal == Causal::top_left && j > i) return -INFINITY;
-  if (c.causal == Causal::bottom_right && j > i + keys - rows) return -INFINITY;
-  double dot = 0;
-  const std::int64_t row = ((b * heads + h) * rows + i) * dk,
-                     key = ((b * kv_heads + h / (heads / kv_heads)) * keys + j) * dk;
-  for (std::int64_t column = 0; column < dk; ++column) dot += c.q()[row + column] * c.k()[key + column];
-  double bias = 0;
-  if (const Tensor& mask = c.mask(); mask.present()) {
-    const std::int64_t mb = mask.shape()[0] == 1 ? 0 : b, mh = mask.shape()[1] == 1 ? 0 : h;
-    const double entry = mask[((mb * mask.shape()[1] + mh) * rows + i) * keys + j];
-    bias = mask.dtype() != DType::boolean ? entry : entry != 0 ? 0.0 : -INFINITY;
-  }
-  return c.mask_convention == MaskConvention::pre_scale ? c.scale * (dot + bias) : c.scale * dot + bias;
+  return test::reference_score<double>(c, b, h, i, j);
 }
 
 /// FNV-1a of everything that a kernel sees.
 inline std::uint64_t hash_of(const Case& c) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](std::uint64_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  std::uint64_t hash = fnv1a_start;
+  const auto add = [&](std::uint64_t byte) { hash = fnv1a(hash, byte); };
   const auto add_number = [&](std::uint64_t number) {
     for (int byte = 0; byte < 8; ++byte) add(number >> (8 * byte) & 0xff);
   };

@@ -1,13 +1,16 @@
 // One property on one kernel: what tests of families ask of it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
-#include "attest/names.h"
-#include "property.h"
-#include "tampered.h"
+#include "core/support/names.h"
+#include "properties/catalogue/property.h"
+#include "properties/test/catalogue/tampered.h"
 
 namespace attest {
 
@@ -36,6 +39,18 @@ inline Tried tried(std::string_view name, Kernel& kernel, DType dtype, std::int6
     if (t.violated++ == 0) t.first_violated = k, t.reason = verdict.reason;
   }
   return t;
+}
+
+/// Why a case of the property that `edit` spoils is skipped.
+template <class Edit>
+[[nodiscard]] std::string why_skipped(std::string_view name, const Edit& edit) {
+  const Property& property = property_named(name);
+  Case c = generate(property, DType::f64, /*run_seed=*/1, /*k=*/3);
+  edit(c);
+  const auto kernel = registered("core:double");
+  const Verdict verdict = check_case(property, *kernel, c);
+  EXPECT_EQ(verdict.outcome, Outcome::skipped) << name;
+  return verdict.reason;
 }
 
 }  // namespace attest

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "answer.h"
-#include "attest/kernel_under_test.h"
-#include "generators/draw.h"
-#include "inspect.h"
-#include "property.h"
+#include "core/kernel/kernel_under_test.h"
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+#include "properties/language/answer.h"
+#include "properties/test/inspect.h"
 
 namespace attest {
 

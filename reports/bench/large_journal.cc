@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "attest/journal.h"
+#include "core/journal/journal.h"
 
 namespace attest {
 namespace {

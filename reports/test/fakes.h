@@ -2,32 +2,17 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <string>
 
-#include "answer.h"
-#include "engine.h"
+#include "core/test/temporary_folder.h"
+#include "properties/language/answer.h"
+#include "reports/run/engine.h"
 
 namespace attest::fake {
 
-/// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/attest-reports-XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using Folder = test::TemporaryFolder;
 
 class FakeKernel final : public Kernel {
  public:

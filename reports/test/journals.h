@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "attest/journal.h"
+#include "core/journal/journal.h"
 
 namespace attest::fake {
 

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "attest/safetensors.h"
-#include "shell.h"
+#include "core/value/safetensors.h"
+#include "reports/test/shell.h"
 
 namespace attest {
 

@@ -13,13 +13,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "attest/case.h"
-#include "attest/files.h"
-#include "attest/journal.h"
-#include "attest/oracle.h"
-#include "attest/safetensors.h"
-#include "program_checks.h"
-#include "shell.h"
+#include "core/journal/journal.h"
+#include "core/oracle/oracle.h"
+#include "core/problem/case.h"
+#include "core/support/files.h"
+#include "core/value/safetensors.h"
+#include "reports/test/program_checks.h"
+#include "reports/test/shell.h"
 
 namespace attest {
 namespace {
@@ -465,14 +465,40 @@ TEST(Program, NamesTheLauncherInLinesToCopy) {
             std::string::npos);
 }
 
-TEST(Program, HoldsTheKernelOfTheReadme) {
+/// Checks the kernel in Python that stands in the document.
+void holds_the_kernel_of(const std::string& document, const std::string& module) {
   const Folder folder;
-  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
+  if (shell(folder, "/usr/bin/python3 -c 'import " + module + "'").status != 0)
+    GTEST_SKIP() << "Python has no " << module;
   const ShellResult result =
-      shell(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR
-                    "/README.md > mine.py && test -s mine.py && "
-                    "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
+      shell(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR "/" + document +
+                        " > mine.py && test -s mine.py && "
+                        "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
   EXPECT_EQ(result.status, 0) << result.output;
+}
+
+TEST(Program, HoldsTheKernelOfTheReadme) {
+  holds_the_kernel_of("README.md", "numpy");
+}
+
+TEST(Program, HoldsTheKernelOfTheGuide) {
+  holds_the_kernel_of("reports/guide/your-kernel.md", "torch");
+}
+
+// It writes nothing into out, which is for the reader to do: each case that it does not refuse is a finding.
+TEST(Program, LoadsTheLibraryOfTheReadmeAndTheGuide) {
+  for (const std::string document : {"README.md", "reports/guide/your-kernel.md"}) {
+    const Folder folder;
+    if (shell(folder, "cc --version").status != 0) GTEST_SKIP() << "there is no cc";
+    const ShellResult result =
+        shell(folder, "sed -n '/^```c$/,/^```$/p' " ATTEST_SOURCE_DIR "/" + document +
+                          " | grep -v '^```' > mine.c && cc -Wall -Werror -O2 -shared -fPIC -I " ATTEST_SOURCE_DIR
+                          "/core/include -o libmine.so mine.c && "
+                          "$attest check --kernel ./libmine.so --property attention.oracle --cases 20");
+    EXPECT_EQ(result.status, 1) << result.output;
+    EXPECT_NE(result.output.find("VIOLATED attention.oracle by ./libmine.so in f32"), std::string::npos)
+        << result.output;
+  }
 }
 
 TEST(Program, GivesTheContractsExitStatus) {
@@ -499,6 +525,8 @@ TEST(Program, GivesTheContractsExitStatus) {
     const ShellResult unanswered = shell(folder, asked + more);
     EXPECT_EQ(unanswered.status, 4) << unanswered.output;
     EXPECT_NE(unanswered.output.find(", so that the run says nothing of it\n"), std::string::npos) << unanswered.output;
+    EXPECT_NE(unanswered.output.find("\ninconclusive: "), std::string::npos) << unanswered.output;
+    EXPECT_EQ(unanswered.output.find("\nheld: "), std::string::npos) << unanswered.output;
     EXPECT_EQ(shell(folder, asked + more + " --inconclusive=held").status, 0);
   }
   EXPECT_EQ(shell(folder, asked + "--property 'attention.*' --kernel 'builtin:*'").status, 0);
@@ -506,6 +534,22 @@ TEST(Program, GivesTheContractsExitStatus) {
   EXPECT_EQ(shell(folder, asked + "--property 'self.b*' --junit junit.xml").status, 4);
   EXPECT_NE(read_file(folder / "junit.xml").find("judged on no kernel, so that the run says nothing of it"),
             std::string::npos);
+  // A shard does not know what others judge; all of them together do, whatever is made of them.
+  for (const std::string shard : {"0", "1"}) {
+    const ShellResult part =
+        shell(folder, joined({asked, "--property 'self.b*' --shard ", shard, "/2 --out part-", shard}));
+    EXPECT_EQ(part.status, 0) << part.output;
+    EXPECT_EQ(part.output.find("says nothing of it"), std::string::npos) << part.output;
+  }
+  const std::string merge =
+      "touch none.toml; $attest merge part-0 -o one.jsonl --known none.toml && $attest merge "
+      "part-0 part-1 -o whole/ --known none.toml --junit whole.xml";
+  const ShellResult whole = shell(folder, merge);
+  EXPECT_EQ(whole.status, 4) << whole.output;
+  EXPECT_NE(whole.output.find("attest: --property \"self.b*\": judged on no kernel"), std::string::npos)
+      << whole.output;
+  EXPECT_EQ(read_file(folder / "whole/summary.md").find("## ❔ Attest: inconclusive\n"), 0U);
+  EXPECT_EQ(shell(folder, "$attest report part-0 part-1 --junit report.xml && cmp report.xml whole.xml").status, 0);
   // 2: a case file with NaN or Inf that does not say so.
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     write_case(folder / "bad.safetensors", bad);

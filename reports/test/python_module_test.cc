@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "program_checks.h"
-#include "shell.h"
+#include "reports/test/program_checks.h"
+#include "reports/test/shell.h"
 
 namespace attest {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "attest/files.h"
-#include "fakes.h"
+#include "core/support/files.h"
+#include "reports/test/fakes.h"
 
 namespace attest {
 

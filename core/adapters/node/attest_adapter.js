@@ -16,6 +16,7 @@
 //     maskConvention   'post-scale': scale*qk + mask, or 'pre-scale': scale*(qk + mask)
 //     wantLse          true: return { out, lse }, lse a Float64Array of [batch, heads, M]
 //     outDtype         the dtype of out as a word: 'f32'
+// and, where they are given, those that the manifest lists under "arguments", their names in camelCase.
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -129,11 +130,15 @@ function request() {
   return { metadata, tensors };
 }
 
-/** Throws Unsupported for an argument of a later Attest: left out, it would be judged as if it had been heeded. */
-function refuseUnknown({ metadata, tensors }) {
+/**
+ * Throws Unsupported for an argument of a later Attest that is not among those that the manifest lists: left out, it would
+ * be judged as if it had been heeded.
+ */
+function refuseUnknown({ metadata, tensors }, listed) {
   const { op } = metadata;
   const refuse = (what) => { throw new Unsupported(`this attest_adapter.js does not know ${what}`); };
   for (const [key, value] of Object.entries(metadata)) {
+    if (listed.includes(key)) continue;
     const known = Object.hasOwn(KEYS, key) && (key !== 'heads' || op === 'multihead');
     if (!known) refuse(`the key "${key}" of a request`);
     if (KEYS[key] !== null && !KEYS[key].includes(value)) refuse(`"${value}" as ${key}`);
@@ -144,7 +149,9 @@ function refuseUnknown({ metadata, tensors }) {
   }
 }
 
-function problem(metadata, { q, k, v, mask = null, ...others }) {
+const camelCase = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+
+function problem(metadata, { q, k, v, mask = null, ...others }, listed) {
   const given = {
     q, k, v, mask, scale: Number(metadata.scale), causal: metadata.causal, maskConvention: metadata.mask_convention,
     wantLse: metadata.want === 'lse', outDtype: metadata.out_dtype ?? q.dtype,
@@ -152,6 +159,11 @@ function problem(metadata, { q, k, v, mask = null, ...others }) {
   if (metadata.op === 'multihead') {
     given.heads = Number(metadata.heads);
     for (const name of MULTIHEAD_TENSORS) given[name] = others[name] ?? null;
+  }
+  for (const name of listed) {
+    if (Object.hasOwn(metadata, name)) {
+      given[camelCase(name)] = Number.isNaN(Number(metadata[name])) ? metadata[name] : Number(metadata[name]);
+    }
   }
   return given;
 }
@@ -175,9 +187,10 @@ function output(name, dtype, shape, data) {
 async function answer(functions, manifest, { metadata, tensors }) {
   const { op } = metadata;
   if (op === 'manifest') return reply({ manifest: JSON.stringify(manifest) });
-  refuseUnknown({ metadata, tensors });
+  const listed = (manifest.arguments ?? []).filter((name) => !Object.hasOwn(KEYS, name));
+  refuseUnknown({ metadata, tensors }, listed);
   if (!functions[op]) throw new Unsupported(`there is no ${op} function`);
-  const given = problem(metadata, tensors);
+  const given = problem(metadata, tensors, listed);
   const result = await functions[op](given);
   const { out, lse } = ArrayBuffer.isView(result) ? { out: result } : (result ?? {});
   const shape = outputShape(op, given);

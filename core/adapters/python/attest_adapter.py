@@ -15,6 +15,8 @@ that it has parameters for:
     mask_convention  "post-scale": scale*qk + mask, or "pre-scale": scale*(qk + mask)
     want_lse         True: return (out, lse), lse [batch, heads, M] in float64
     out_dtype        None, or the dtype of out as a word: "f32"
+and those that the manifest lists under "arguments", which it gets only where they are given: it says by a default what
+their absence means.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -94,10 +96,23 @@ def f32_to_bf16(values):
     return numpy.where(is_nan, high | numpy.uint32(0x40), rounded).astype(numpy.uint16)
 
 
-def _refuse_unknown(metadata, header):
-    """Raises Unsupported for an argument of a later Attest: left out, it would be judged as if it had been heeded."""
+def _number_or_word(text):
+    """What stands in a request, as a whole number, a number or a word."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _refuse_unknown(metadata, header, listed):
+    """Raises Unsupported for an argument of a later Attest that is not among those that the manifest lists: left out, it
+    would be judged as if it had been heeded."""
     op = metadata["op"]
     for key, value in metadata.items():
+        if key in listed:
+            continue
         if key not in _KEYS or (key == "heads" and op != "multihead"):
             raise Unsupported(f'this attest_adapter.py does not know the key "{key}" of a request')
         if _KEYS[key] and value not in _KEYS[key]:
@@ -293,6 +308,7 @@ class Server:
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         self.manifest = manifest
         self.framework = framework
+        self.listed = frozenset(manifest.get("arguments", ())) - _KEYS.keys()
         self.out_dtypes = {name.lower(): name for name in _SIZES}
 
     def by_name(self, op, metadata, tensors, head_dim, additive):
@@ -309,6 +325,7 @@ class Server:
             values["heads"] = int(metadata["heads"])
             for name in _MULTIHEAD_OPTIONAL:
                 values[name] = tensors.get(name)
+        values.update({name: _number_or_word(metadata[name]) for name in self.listed if name in metadata})
         known = self.known[op]
         if known is None:
             return values
@@ -333,7 +350,7 @@ class Server:
         function = self.functions.get(op)
         if function is None:
             raise Unsupported(f"there is no {op} function")
-        _refuse_unknown(metadata, header)
+        _refuse_unknown(metadata, header, self.listed)
         read = self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         memories = {}

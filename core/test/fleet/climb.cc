@@ -1,4 +1,4 @@
-#include "climb.h"
+#include "core/test/fleet/climb.h"
 
 #include <cmath>
 #include <random>

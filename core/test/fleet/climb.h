@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ledger.h"
+#include "core/test/fleet/ledger.h"
 
 namespace attest::fleet {
 

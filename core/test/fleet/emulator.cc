@@ -1,4 +1,4 @@
-#include "emulator.h"
+#include "core/test/fleet/emulator.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,12 +11,11 @@
 #include <random>
 #include <vector>
 
-#include "soft.h"
+#include "core/support/infinity.h"
+#include "core/test/fleet/soft.h"
 
 namespace attest::fleet {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A number in [-1, 1] that looks random and is a function of x; not 0 at 0.
 double noise(double x) {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "attest/arithmetic.h"
-#include "attest/case.h"
-#include "attest/tensor.h"
+#include "core/kernel/arithmetic.h"
+#include "core/problem/case.h"
+#include "core/value/tensor.h"
 
 namespace attest::fleet {
 

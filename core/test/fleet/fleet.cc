@@ -1,4 +1,4 @@
-#include "fleet.h"
+#include "core/test/fleet/fleet.h"
 
 #include <string>
 #include <utility>

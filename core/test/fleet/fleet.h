@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator.h"
-#include "regimes.h"
+#include "core/test/fleet/emulator.h"
+#include "core/test/fleet/regimes.h"
 
 namespace attest::fleet {
 

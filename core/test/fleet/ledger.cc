@@ -1,4 +1,4 @@
-#include "ledger.h"
+#include "core/test/fleet/ledger.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "attest/error_alarm.h"
-#include "attest/error_bound.h"
+#include "core/bound/error_alarm.h"
+#include "core/bound/error_bound.h"
 
 namespace attest::fleet {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "attest/oracle.h"
-#include "emulator.h"
-#include "regimes.h"
+#include "core/oracle/oracle.h"
+#include "core/test/fleet/emulator.h"
+#include "core/test/fleet/regimes.h"
 
 namespace attest::fleet {
 

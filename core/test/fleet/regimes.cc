@@ -1,16 +1,15 @@
-#include "regimes.h"
+#include "core/test/fleet/regimes.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "core/support/infinity.h"
+
 namespace attest::fleet {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The tensors as doubles while a regime shapes them.
 struct Draft {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "attest/case.h"
+#include "core/problem/case.h"
 
 namespace attest::fleet {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attest/dtype.h"
+#include "core/value/dtype.h"
 
 namespace attest::fleet {
 

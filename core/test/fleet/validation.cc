@@ -1,11 +1,11 @@
-#include "validation.h"
+#include "core/test/fleet/validation.h"
 
 #include <cmath>
 #include <random>
 #include <stdexcept>
 
-#include "attest/kernel_under_test.h"
-#include "fleet.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/test/fleet/fleet.h"
 
 namespace attest::fleet {
 

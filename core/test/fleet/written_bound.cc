@@ -1,4 +1,4 @@
-#include "written_bound.h"
+#include "core/test/fleet/written_bound.h"
 
 #include <algorithm>
 #include <cmath>

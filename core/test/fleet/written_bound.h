@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "attest/case.h"
-#include "attest/error_bound.h"
+#include "core/bound/error_bound.h"
+#include "core/problem/case.h"
 
 namespace attest::fleet {
 

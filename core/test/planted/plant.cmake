@@ -1,4 +1,4 @@
-# Copies headers of the core with faults planted in them: cmake -DINCLUDE=core/include -DOUT=folder -P plant.cmake
+# Copies headers of the core with faults planted in them: cmake -DINCLUDE=root -DOUT=folder -P plant.cmake
 #
 # The copies are the real templates with one expression at a time made a choice: the core's own text, or a deviation
 # where the fault of that name is on. The core knows nothing of it. Each place must be found exactly once, so that a
@@ -34,7 +34,7 @@ function(plant file before original after)
 endfunction()
 
 file(REMOVE_RECURSE "${OUT}")
-set(definitions attest/definitions)
+set(definitions core/definition/bodies)
 
 # Scores.
 plant(${definitions}/attention.h [[s_j = ]] [[scale * x]] [[;]]
@@ -78,13 +78,13 @@ plant(${definitions}/attention.h [[const T from_left = ]] [[Traits::exp(left.ref
   rescale-missing [[Traits::from_double(1.0)]]
   rescaled-by-another-row [[Traits::exp(left.reference(left.reference.size() - 1 - i) - reference)]])
 # Masks.
-plant(attest/mask.h [[return ]] [[j <= i]] [[;]]
-  causal-off-by-one [[j <= i + 1]])
-plant(attest/mask.h [[return ]] [[j <= i + keys - rows]] [[;]]
-  bottom-right-is-top-left [[j <= i]])
-plant(attest/mask.h [[if (]] [[j >= covered]] [[) return true;]]
+plant(core/problem/sight.h [[if (rule.causal == Causal::top_left) last = ]] [[i + 1]] [[;]]
+  causal-off-by-one [[i + 2]])
+plant(core/problem/sight.h [[if (rule.causal == Causal::bottom_right) last = ]] [[i + 1 + keys - rows]] [[;]]
+  bottom-right-is-top-left [[i + 1]])
+plant(core/definition/mask.h [[if (]] [[j >= covered]] [[) return true;]]
   appended-key-is-causal [[j >= covered && mask.causal == Causal::none]])
-plant(attest/mask.h [[pages_[static_cast<std::size_t>(]] [[(batch_ == 1 ? 0 : b) * heads_ + (heads_ == 1 ? 0 : h)]] [[)];]]
+plant(core/definition/mask.h [[pages_[static_cast<std::size_t>(]] [[(batch_ == 1 ? 0 : b) * heads_ + (heads_ == 1 ? 0 : h)]] [[)];]]
   pages-transposed [[(heads_ == 1 ? 0 : h) * batch_ + (batch_ == 1 ? 0 : b)]])
 # Projections.
 plant(${definitions}/projection.h [[a(i, c) = ]] [[a(i, c) + (*bias)(c)]] [[;]]

@@ -1,10 +1,10 @@
 // The core on the scalars that prove, from the copies of its headers with faults planted in them. It defines what the
 // library's own files under src/scalars define, so that the linker does not take those.
-#include "attest/definitions/instantiate.h"
-#include "attest/scalars/finite_field.h"
-#include "attest/scalars/sign.h"
-#include "attest/scalars/symbolic.h"
-#include "attest/scalars/taint.h"
+#include "core/definition/bodies/instantiate.h"
+#include "core/proof/finite_field.h"
+#include "core/proof/sign.h"
+#include "core/proof/symbolic.h"
+#include "core/proof/taint.h"
 
 namespace attest {
 ATTEST_INSTANTIATE_CORE(Symbolic)

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "attest/scalars/sign.h"
-#include "attest/scalars/taint.h"
-#include "planted.h"
+#include "core/proof/sign.h"
+#include "core/proof/taint.h"
+#include "core/test/definition/specification_checks.h"
+#include "core/test/planted/planted.h"
 #include "planted_names.h"
-#include "specification_checks.h"
 
 namespace attest::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "attack.h"
+#include "reports/test/attack/attack.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "../left_running.h"
+#include "reports/test/run/left_running.h"
 
 namespace attest::attack {
 namespace {

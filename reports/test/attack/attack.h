@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "../shell.h"
+#include "reports/test/shell.h"
 
 namespace attest::attack {
 

@@ -1,7 +1,7 @@
 // The attack: kills, changed bytes, hostile kernels and foreign folders of runs. Nothing is written outside, nothing
 // hangs, nothing is lost, nothing is left running, and no figure changes unseen. attack_program_test makes a small one
 // of a fixed seed, attack_long_test the whole, drawn anew each time.
-#include "attack.h"
+#include "reports/test/attack/attack.h"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 #include <fstream>
 #include <functional>
 
-#include "../kills.h"
-#include "attest/case.h"
-#include "attest/manifest.h"
-#include "figures.h"
-#include "foreign_folder.h"
-#include "hostile_library.h"
-#include "known.h"
-#include "mutation.h"
+#include "core/kernel/manifest.h"
+#include "core/problem/case.h"
+#include "reports/results/figures.h"
+#include "reports/results/known.h"
+#include "reports/test/attack/foreign_folder.h"
+#include "reports/test/attack/hostile_library.h"
+#include "reports/test/attack/mutation.h"
+#include "reports/test/run/kills.h"
 
 namespace attest::attack {
 namespace {

@@ -1,4 +1,4 @@
-#include "foreign_folder.h"
+#include "reports/test/attack/foreign_folder.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <array>
 #include <cstring>
 
-#include "attest/journal.h"
+#include "core/journal/journal.h"
 
 namespace attest::attack {
 namespace {

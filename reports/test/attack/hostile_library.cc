@@ -1,4 +1,4 @@
-#include "hostile_library.h"
+#include "reports/test/attack/hostile_library.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "mutation.h"
+#include "reports/test/attack/mutation.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "attack.h"
+#include "reports/test/attack/attack.h"
 
 namespace attest::attack {
 

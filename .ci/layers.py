@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Holds every include of the tree against the order of its folders: a file may include from its own folder and from those
+before it, and nobody includes a test but tests. Prints each include that does not, and how many there are.
+
+    .ci/layers.py [ROOT]
+"""
+import pathlib
+import re
+import sys
+
+FLOORS = {
+    "core": "include support value measure problem definition scalars proof kernel bound oracle journal call isolation kernels",
+    "properties": "generators language catalogue families faults road diagnosis proofs attest",
+    "fuzz": ". targets",
+    "reports": "run results page sections formats starter command_line commands test_targets .",
+}
+# What stands beside the floor and sees all of it.
+ANNEXES = ("test", "bench")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def place(path):
+    """(floor, folder) as numbers; folder is None in an annex."""
+    floor, *folders = path.parts[:-1]
+    folder = folders[0] if folders else "."
+    if folder in ANNEXES:
+        return list(FLOORS).index(floor), None
+    return list(FLOORS).index(floor), FLOORS[floor].split().index(folder)
+
+
+def wrong(source, root):
+    for name in INCLUDE.findall((root / source).read_text()):
+        target = pathlib.PurePosixPath(name)
+        if target.parts[0] not in FLOORS or not (root / target).exists():
+            # What is made as it is built, or lies beside a kernel that its author compiles by itself.
+            if "/" in name or (root / source).with_name(name).exists() and source.suffix != ".c":
+                yield f'{source}: "{name}" is not written from the root of the tree'
+            continue
+        here, there = place(source), place(target)
+        if there[1] is None and here[1] is not None and target.parts[1] == "test":
+            yield f"{source} includes {target}, which is a test's"
+        elif there[0] > here[0] or (there[0] == here[0] and None not in (here[1], there[1]) and there[1] > here[1]):
+            yield f"{source} includes {target}, which comes after it"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__ + "/../..").resolve()
+    files = (file for floor in FLOORS for file in sorted((root / floor).rglob("*")) if file.suffix in (".h", ".cc", ".inc"))
+    sources = [pathlib.PurePosixPath(file.relative_to(root)) for file in files if file.relative_to(root).parts[1] != "adapters"]
+    found = [line for source in sources for line in wrong(source, root)]
+    print(*found, f"{len(found)} includes against the order, of {len(sources)} files", sep="\n")
+    return 1 if found or not sources else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+// Arithmetic to profile: which roundings, how many, how large.
+#include <algorithm>
+#include <cmath>
+
+#include "core/bound/error_bound.h"
+
+namespace attest {
+namespace {
+
+/// Absolute error of an operation whose result is below the smallest normal number. Half the smallest subnormal of f64
+/// is 0 in a double, and a bound of 0 can neither hold nor fail an answer that lies between two doubles: the whole one.
+double underflow_of(const Format& format, bool flushes, bool truncates) {
+  if (flushes) return format.min_normal;
+  return truncates ? format.min_subnormal : std::max(format.min_subnormal * 0.5, 0x1p-1074);
+}
+
+/// What the parts of a profile are derived from.
+struct Declared {
+  const Arithmetic& a;
+  const ProfileInputs& inputs;
+  const Format& score;
+  const Format& sums;
+  double u;  ///< unit roundoff of the score format
+  bool flushes, truncates, pre_scale;
+  bool power_of_two;  ///< the scale is one
+};
+
+/// q.k. A truncating sum errs by up to 2u, and by a whole subnormal (C22).
+void set_products(const Declared& d, Profile& p) {
+  p.u_s = d.truncates ? 2 * d.u : d.u;
+  p.lam_s = underflow_of(d.score, d.flushes, d.truncates);
+  p.bias_in_sum = d.inputs.bias && d.a.bias_in_sum;
+  p.n_s = d.inputs.dk + (p.bias_in_sum ? 1 : 0);
+  p.score_precision = d.score.precision;
+  p.score_least_bit = d.flushes ? d.score.min_normal : d.score.min_subnormal;
+  if (d.a.prescaled_q) {
+    const Format& kept = format_of(*d.a.prescaled_q);
+    p.prescaled = true;
+    p.prescaled_format = *d.a.prescaled_q;
+    p.u_qpre = std::max(kept.unit, d.u);
+    p.lam_q = std::max(underflow_of(kept, d.flushes, false), underflow_of(d.score, d.flushes, false));
+    p.H_q = std::min(kept.largest, d.score.largest);
+  }
+}
+
+/// The scaled product and the bias after it, and what is written to memory on the way: only a coarser or narrower
+/// format loses anything.
+void set_scores(const Declared& d, Profile& p) {
+  p.H_s = d.score.largest;
+  p.u_range = p.u_s;
+  const auto store = [&](const std::optional<DType>& stored, double& unit, double& lam) {
+    unit = lam = 0;
+    if (!stored) return;
+    const Format& format = format_of(*stored);
+    p.stored = true;
+    p.stored_formats.push_back(*stored);
+    p.H_s = std::min(p.H_s, format.largest);
+    if (format.unit > d.u) unit = format.unit;
+    if (format.min_subnormal > d.score.min_subnormal || format.unit > d.u) lam = underflow_of(format, d.flushes, false);
+    p.u_range = std::max(p.u_range, unit);
+  };
+  double u_scaled = 0, u_biased = 0;
+  store(d.a.stored_raw, p.u_raw, p.lam_raw);
+  store(d.a.stored_scaled, u_scaled, p.lam_scale);
+  store(d.a.stored_biased, u_biased, p.lam_bias);
+  p.lam_scale += 2 * underflow_of(d.score, d.flushes, false);
+  p.th_scale = join(pw(d.u, d.a.base2 ? 2 : 1), u_scaled);
+  p.th_bias = join(join(d.inputs.bias ? d.u : 0.0, u_biased), d.a.base2 ? d.u : 0.0);
+}
+
+/// Roundings of the bias by itself: conversion, multiplication by log2(e), and by tau where q carries the scale (C5).
+void set_bias(const Declared& d, Profile& p) {
+  if (!d.inputs.bias) return;
+  const Arithmetic& a = d.a;
+  if (a.mask_format) {
+    const Format& kept = format_of(*a.mask_format);
+    p.any_mask_format = true;
+    p.mask_format = *a.mask_format;
+    const Format& own = format_of(d.inputs.mask == DType::boolean ? DType::f32 : d.inputs.mask);
+    if (kept.unit > own.unit) p.u_bc = kept.unit;
+    if (kept.min_subnormal > own.min_subnormal) p.lam_bc = underflow_of(kept, d.flushes, false);
+  }
+  // A mask wider than the score format is rounded on its way in.
+  if (d.inputs.mask != DType::boolean && format_of(d.inputs.mask).unit < d.u) p.u_bc = join(p.u_bc, d.u);
+  if (a.base2) p.u_bc = join(p.u_bc, d.u);
+  if (d.pre_scale && (p.prescaled || a.stored_scaled)) p.u_bc = join(p.u_bc, d.u);
+  p.lam_bc += underflow_of(d.score, d.flushes, a.flushes_inputs) * (a.flushes_inputs ? 2 : 1);
+}
+
+/// Constants: tau converted or computed as 1/sqrt(dk), then multiplied by log2(e); a scale that is itself the rounded
+/// 1/sqrt(dk) differs from the kernel's own by 2^-52. A power of two is exact wherever it is not folded.
+void set_constants(const Declared& d, Profile& p) {
+  if (d.a.base2) {
+    p.th_tau = join(pw(d.u, 4), 0x1p-52);
+    p.th_l2e = pw(d.u, 2);
+  } else if (!d.power_of_two) {
+    p.th_tau = join(pw(d.u, 2), 0x1p-52);
+  }
+  // What scales q in a narrow format has the scale in that format too, or may. It is then the constant of q.k alone:
+  // one for all keys, but for a bias that is scaled beside it by another.
+  p.least_scale = d.score.min_normal;
+  if (d.a.prescaled_q && (d.a.base2 || !d.power_of_two) && format_of(*d.a.prescaled_q).unit > d.u) {
+    const Format& kept = format_of(*d.a.prescaled_q);
+    double& error = d.inputs.bias && d.pre_scale ? p.u_qpre : p.th_tau;
+    error = join(error, kept.unit);
+    p.least_scale = std::max(p.least_scale, kept.min_normal);
+  }
+}
+
+/// The exponent, its reference point, exp, and the factors by which partial results are rescaled and merged.
+void set_exponentials(const Declared& d, Profile& p) {
+  const Arithmetic& a = d.a;
+  p.u_e = d.u;
+  p.c_e = a.base2 ? 3 : 1;
+  p.c_m = a.folded_exp2 ? (a.split_merge ? 2 : 1) : 0;  // C7
+  p.lazy = a.max == MaxPolicy::lazy ? a.lazy_nats : 0;
+  p.fixed_shift = a.max == MaxPolicy::none || a.max == MaxPolicy::unstated;
+  p.takes_no_maximum = a.max == MaxPolicy::none;
+  p.eps_exp = a.exp_ulp > 0 ? 2 * a.exp_ulp * d.u : 4 * d.u;
+  p.exp_vanishes = a.exp_ulp > 0;
+  p.lam_e = d.flushes || a.exp_ulp <= 0 ? d.score.min_normal : std::max(0.5, a.exp_ulp) * d.score.min_subnormal;
+  p.rescalings = (a.block > 0 ? std::ceil(static_cast<double>(d.inputs.keys) / static_cast<double>(a.block)) : 0.0) +
+                 (a.split_merge ? 2 : 0);
+  p.lse_merge = a.split_merge;
+  p.u_lse = d.u;
+  p.eps_log = std::max(4 * d.u, p.eps_exp);
+}
+
+/// The weights' own rounding, and the sums over keys. A weight enters a coarser accumulator through one more rounding,
+/// absolute below its least number.
+void set_sums(const Declared& d, Profile& p) {
+  const Arithmetic& a = d.a;
+  const Format& weights = format_of(a.weights);
+  if (weights.unit > d.u) p.u_p = weights.unit;
+  if (weights.unit > d.u || weights.min_subnormal > d.score.min_subnormal)
+    p.lam_p = underflow_of(weights, d.flushes, false);
+  p.p_in_denom = a.weights_in_denominator && (p.u_p > 0 || p.lam_p > 0);
+
+  p.u_a = d.truncates ? 2 * d.sums.unit : d.sums.unit;
+  p.lam_a = underflow_of(d.sums, d.flushes, d.truncates);
+  p.nearest = !d.truncates;
+  if (d.sums.unit > d.u) p.extra = 1;
+  if (d.sums.min_subnormal > d.score.min_subnormal) p.lam_e += underflow_of(d.sums, d.flushes, false);
+  p.depth_declared = a.summation_depth || a.blocked_sums;
+  p.c_div = static_cast<double>(a.division_roundings);
+  p.norm_first = a.normalise_first;
+  p.H_a = d.sums.largest;
+  p.H_p = std::min(weights.largest, d.score.largest);
+}
+
+/// What is read and what is returned.
+void set_ends(const Declared& d, Profile& p) {
+  const Format& out = format_of(d.a.output);
+  if (out.unit > d.sums.unit) p.u_o = out.unit;
+  if (out.unit > d.sums.unit || out.min_subnormal > d.sums.min_subnormal) p.lam_o = underflow_of(out, d.flushes, false);
+  if (d.a.flushes_inputs) p.lam_in = format_of(d.a.input).min_normal;
+  p.H_o = out.largest;
+}
+
+}  // namespace
+
+double pw(double u, double count) {
+  return std::expm1(count * std::log1p(u)) * (1.0 + 0x1p-50);
+}
+
+Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
+  const Format& score = format_of(a.score_sums);
+  const Format& sums = format_of(a.accumulate);
+  int exponent = 0;
+  const Declared d{.a = a,
+                   .inputs = inputs,
+                   .score = score,
+                   .sums = sums,
+                   .u = score.unit,
+                   .flushes = a.flushes_subnormals,
+                   .truncates = a.rounding == Rounding::toward_zero,
+                   .pre_scale = inputs.convention == MaskConvention::pre_scale,
+                   .power_of_two = std::frexp(inputs.scale, &exponent) == 0.5};
+  Profile p;
+  p.of = inputs;
+  p.declared = a;
+  p.u_score = score.unit;
+  p.score_format = a.score_sums;
+  p.base2 = a.base2;
+  p.folded = a.folded_exp2;
+  p.least_score = score.min_normal;
+  p.least_weight = std::max(score.min_normal, sums.min_normal);
+  set_products(d, p);
+  set_scores(d, p);
+  set_bias(d, p);
+  set_constants(d, p);  // after the products: it may widen u_qpre
+  set_exponentials(d, p);
+  set_sums(d, p);
+  set_ends(d, p);
+  return p;
+}
+
+}  // namespace attest

@@ -1,0 +1,255 @@
+// error-bounds.md 1.4 with C27, as error_alarm.h derives it. Where that departs from the document: rounding of q*scale
+// is common to all keys and so never averages out over them; swallowed summands break Higham and Mary's constants as
+// they break Azuma's, so both get the term Stag; nearly equal summands lean as equal ones do; and rounded weights in
+// the denominator (p_in_denom) have a term of their own.
+#include "core/bound/row_alarm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/support/infinity.h"
+#include "core/support/room.h"
+
+namespace attest::detail {
+namespace {
+
+/// A summand counts as swallowed below this many units of its sum.
+constexpr double swallowed = 8;
+
+/// L of Higham and Mary's constants: `chains` of them hold together with probability 1 - p/2.
+double lambda_of_chains(double chains, double unit, double probability) {
+  return std::sqrt(2 * std::log(4 * chains / probability)) / (1 - unit);
+}
+
+/// The constant itself, where it is below the proved one.
+double random_chain(double unit, double count, double lambda) {
+  return std::min(pw(unit, count), std::expm1(lambda * std::sqrt(count) * unit + count * unit * unit / (1 - unit)));
+}
+
+/// Where the sum q.k begins and how large it may become, in units of the score.
+double reach_of(const Profile& p, const RowKeys& row, std::int64_t j) {
+  return std::fabs(p.of.scale) * row.size[j] + (p.bias_in_sum && row.b ? std::fabs(row.b[j]) : 0.0);
+}
+
+/// What a number shares with its multiples by -1 and powers of two, as bits; subnormal ones with themselves alone.
+std::uint64_t digits_of(double x) {
+  return x == 0 ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(x) & 0xfffffffffffffU;
+}
+
+/// Sum of the products |q_c k_c| below `least`, each `most` at the most.
+double leaning_products(const double* q, const double* k, std::int64_t dk, double least, double most) {
+  const auto part = [&](std::int64_t c) {
+    const double product = std::fabs(q[c] * k[c]), at_most = product < most ? product : most;
+    return product < least ? at_most : 0.0;
+  };
+  double parts[4] = {};
+  std::int64_t c = 0;
+  for (; c + 4 <= dk; c += 4)
+    for (std::int64_t lane = 0; lane < 4; ++lane) parts[lane] += part(c + lane);
+  for (; c < dk; ++c) parts[0] += part(c);
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
+/// One key's part in the sums per column.
+struct Part {
+  double plain, dot, square, weight;
+};
+/// Adds a key's part, |v_jk - o_k| being `apart`. Summands below least[k] lean, by most[k] at the most.
+void add_part(const Part& part, std::int64_t dv, const double* __restrict v, const double* __restrict apart,
+              const double* __restrict least, const double* __restrict most, double* __restrict plain,
+              double* __restrict dot, double* __restrict square, double* __restrict leaning) {
+  for (std::int64_t k = 0; k < dv; ++k) {
+    const double d = apart[k], root = part.square * d, x = part.weight * std::fabs(v[k]);
+    plain[k] += part.plain * d;
+    dot[k] += part.dot * d;
+    square[k] += root * root;
+    const double at_most = x < most[k] ? x : most[k];
+    leaning[k] += x < least[k] ? at_most : 0.0;
+  }
+}
+
+}  // namespace
+
+bool RowAlarm::compare_keys(const Profile& p, const RowKeys& row, const BoundScratch& w) {
+  keys_.assign(static_cast<std::size_t>(row.n), Key{});
+  bool apart = true;
+  const auto same = [&](bool Key::* mark, std::int64_t a, std::int64_t b) {
+    for (const std::int64_t j : {a, b}) {
+      keys_[static_cast<std::size_t>(j)].*mark = true;
+      if (row.alpha[j] >= swallowed * p.u_a) apart = false;
+    }
+  };
+  ranked_.clear();
+  for (std::int64_t j = 0; j < row.n; ++j)
+    if (w.pp[static_cast<std::size_t>(j)] > 0) ranked_.emplace_back(row.la[j], j);
+  if (!row.exact_dots) {
+    // Open addressing, half of it empty: a place holds a key, or -1.
+    const std::size_t places = std::bit_ceil(2 * ranked_.size());
+    table_.assign(places, -1);
+    for (const Ranked& key : ranked_) {
+      const std::uint64_t bits = digits_of(row.t[key.second]);
+      std::size_t at = (bits * 0x9e3779b97f4a7c15U) >> 20U & (places - 1);
+      while (table_[at] >= 0 && digits_of(row.t[table_[at]]) != bits) at = (at + 1) & (places - 1);
+      if (table_[at] < 0)
+        table_[at] = key.second;
+      else
+        same(&Key::equal_dot, table_[at], key.second);
+    }
+  }
+  std::sort(ranked_.begin(), ranked_.end());
+  for (std::size_t i = 1; i < ranked_.size(); ++i)
+    if (ranked_[i].first == ranked_[i - 1].first) same(&Key::crowded, ranked_[i - 1].second, ranked_[i].second);
+  mark_crowds(p, row);
+  return apart;
+}
+
+void RowAlarm::mark_crowds(const Profile& p, const RowKeys& row) {
+  // ranked_ holds the logarithms of the weights, sorted. An average summand is 1/n of the sum: within `wide` of each
+  // other, relatively, summands agree to a few units of the sum, within `narrow` to a fraction of one.
+  const double count = static_cast<double>(ranked_.size()), wide = swallowed * p.u_a * count, narrow = wide / 16;
+  const auto groups = [&](double width, auto&& is_crowd) {
+    for (std::size_t begin = 0, end = 0; begin < ranked_.size(); begin = end) {
+      double weight = 0;
+      for (end = begin; end < ranked_.size() && ranked_[end].first - ranked_[begin].first <= width; ++end)
+        weight += row.alpha[ranked_[end].second];
+      if (end - begin < 2 || !is_crowd(begin, end, weight)) continue;
+      for (std::size_t i = begin; i < end; ++i) keys_[static_cast<std::size_t>(ranked_[i].second)].crowded = true;
+    }
+  };
+  // Where the weights spread over many such windows, their last bits at the scale of the sum are as good as random.
+  groups(wide, [&](std::size_t begin, std::size_t end, double weight) {
+    return 16 * static_cast<double>(end - begin) > count || 16 * weight > 1;
+  });
+  // A few distinct weights, each many times over, spread without being random: clumps in their neighbourhood.
+  groups(narrow, [&](std::size_t begin, std::size_t end, double) {
+    const double low = ranked_[begin].first - wide / 2, high = ranked_[end - 1].first + wide / 2;
+    const auto from = std::lower_bound(ranked_.begin(), ranked_.end(), Ranked{low, 0});
+    const auto to = std::upper_bound(from, ranked_.end(), Ranked{high, std::numeric_limits<std::int64_t>::max()});
+    return end - begin >= 4 && 4 * static_cast<std::ptrdiff_t>(end - begin) > to - from;
+  });
+}
+
+void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q, const double* keys,
+                          const BoundScratch& w) {
+  for (auto* array : {&plain_, &dot_, &square_}) fit(*array, row.n);
+  fit(scaled_q_, p.of.dk);
+  for (std::int64_t c = 0; c < p.of.dk; ++c) scaled_q_[static_cast<std::size_t>(c)] = std::fabs(p.of.scale) * q[c];
+  sum_plain_ = sum_dot_ = sum_square_ = 0;
+  const auto terms = static_cast<double>(p.n_s);
+  const double proved = row.exact_dots ? 0.0 : pw(p.u_s, terms), growth = 1 + pw(p.u_s, terms);
+  for (std::int64_t j = 0; j < row.n; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    plain_[i] = w.ph[i];
+    dot_[i] = square_[i] = 0;
+    // Below 2^-960 a share of ph may underflow, and a value of f64 make it large again.
+    if (w.ph[i] > 0x1p-960 && proved > 0 && !keys_[i].equal_dot) {
+      // ph is the weight times e^E - 1, of which q.k's share at first order is the part that averages out.
+      const double reach = reach_of(p, row, j), per_error = w.ph[i] / std::expm1(w.E[i]);
+      const double* const k = keys + (row.index ? row.index[j] : j) * p.of.dk;
+      const double least = swallowed * p.u_s * reach, most = p.u_s * reach;
+      const double leaning = leaning_products(scaled_q_.data(), k, p.of.dk, least, most);
+      dot_[i] = std::min(per_error * (proved * reach), w.ph[i]);
+      plain_[i] = (w.ph[i] - dot_[i]) + per_error * growth * leaning;
+      square_[i] = per_error * (std::sqrt(terms) * p.u_s * growth * reach);
+    }
+    sum_plain_ += plain_[i], sum_dot_ += dot_[i], sum_square_ += square_[i] * square_[i];
+  }
+}
+
+void RowAlarm::sum_columns(const Profile& p, const RowKeys& row, const RowValues& values, const double* o,
+                           const BoundScratch& w, const ElementTerms* elements) {
+  for (auto* array : {&column_plain_, &column_dot_, &column_square_, &leaning_})
+    array->assign(static_cast<std::size_t>(values.dv), 0.0);
+  const auto columns = static_cast<std::size_t>(values.dv);
+  least_.resize(columns), most_.resize(columns);
+  for (std::size_t k = 0; k < columns; ++k) {
+    most_[k] = p.u_a * elements[k].values;
+    least_[k] = swallowed * most_[k];
+  }
+  everything_.assign(columns, infinity);
+  distance_.resize(columns);
+  for (std::int64_t j = 0; j < row.n; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    const Part part{plain_[i], dot_[i], square_[i], w.pp[i]};
+    if (!(part.weight > 0 || part.plain > 0)) continue;
+    const double* const v = values.v + (row.index ? row.index[j] : j) * values.stride;
+    const double* const least = keys_[i].crowded ? everything_.data() : least_.data();
+    if (!values.apart)
+      for (std::size_t k = 0; k < columns; ++k) distance_[k] = std::fabs(v[k] - o[k]);
+    add_part(part, values.dv, v, values.apart ? values.apart + j * values.stride : distance_.data(), least,
+             most_.data(), column_plain_.data(), column_dot_.data(), column_square_.data(), leaning_.data());
+  }
+}
+
+void RowAlarm::evaluate(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
+                        const double* q, const double* keys, const double* o, const BoundScratch& w,
+                        const ElementTerms* elements, double probability, ElementAlarm* out) {
+  const bool covered = p.nearest && compare_keys(p, row, w);
+  if (!covered) {
+    for (std::int64_t k = 0; k < values.dv; ++k) out[k] = {elements[k].allowed, elements[k].allowed, false};
+    return;
+  }
+  weigh_keys(p, row, q, keys, w);
+  sum_columns(p, row, values, o, w, elements);
+
+  const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
+  const double n = static_cast<double>(row.n), R = p.rescalings, u = p.u_a;
+  const double by_norm = p.norm_first ? (p.depth_declared ? p.c_div : p.c_div - 1) : 0.0;
+  // A weight that enters a coarser accumulator is rounded like a stored one: p.extra counts in full.
+  const double in_values = h + 1 + 2 * R + by_norm, in_weights = h + 2 * R;
+  const double growth = 1 + pw(u, in_values + p.extra);
+  const double azuma = std::sqrt(2 * std::log(4 / probability));
+  const double lambda = lambda_of_chains(n * (static_cast<double>(p.n_s) + 2), std::max(p.u_s, u), probability);
+  const double proved_dot = pw(p.u_s, static_cast<double>(p.n_s));
+  const double share_of_dot = random_chain(p.u_s, static_cast<double>(p.n_s), lambda) / proved_dot;
+
+  double leaning_weights = 0;
+  for (std::int64_t j = 0; j < row.n; ++j) {
+    const auto i = static_cast<std::size_t>(j);
+    if (keys_[i].crowded || w.pp[i] < swallowed * u) leaning_weights += std::min(w.pp[i], u);
+  }
+  const double linear_weights = growth * (std::min(leaning_weights, h * u) + p.extra * u);
+  const double hm_weights = std::min(terms.sum_error, random_chain(u, in_weights, lambda) + linear_weights);
+  const Denominator denominator = denominator_of(p, row, terms, hm_weights);
+  const double in_denominator = p.p_in_denom ? p.u_p : 0.0;
+  const double common = join(std::expm1(terms.merge), in_denominator);  // merges and rounded weights
+  const double excess = std::max(1 / denominator.least - 1, denominator.UD + terms.LD);
+  const double hm_chain = random_chain(u, in_values, lambda);
+  const Finish finish(p);
+
+  for (std::int64_t k = 0; k < values.dv; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const ElementTerms& e = elements[k];
+    double plain = column_plain_[i] + e.radius * sum_plain_, dot = column_dot_[i] + e.radius * sum_dot_;
+    double root = std::sqrt(column_square_[i]) + e.radius * std::sqrt(sum_square_);
+    // Squares that underflow: q.k counts in full.
+    if (!(root > 0x1p-450)) plain += dot, dot = root = 0;
+    const double linear_values = growth * (std::min(leaning_[i], h * u * e.values) + p.extra * u * e.values);
+    const double hm_sums = std::min(e.sums, hm_chain * e.values + linear_values);
+    double hm = infinity, az = infinity;
+    if (denominator.least > 0) {
+      const double S = std::min(e.scores, plain + share_of_dot * dot), N = p.u_p * e.values + (1 + p.u_p) * hm_sums;
+      hm = finish(S + (N + e.underflow + (e.size + S) * (denominator.UD + terms.LD)) / denominator.least, e.size);
+
+      const double size = e.size + e.scores;
+      const double sums = u * growth *
+                          std::hypot(std::sqrt(in_values) * (1 + p.u_p) * e.values,
+                                     std::sqrt(in_weights) * (1 + in_denominator) * size);
+      // The random errors are divided by sums that are not quite 1: second order, counted in full.
+      const double by_quotients =
+          dot * terms.reach +
+          2 * ((1 + p.u_p) * (hm_sums + linear_values) + size * (hm_weights + linear_weights)) * excess;
+      const double linear = p.u_p * e.values + (1 + p.u_p) * linear_values + e.underflow +
+                            size * (terms.LD + common + (1 + common) * (hm_weights * common + linear_weights));
+      az = (1 + 0x1p-20) *
+           finish(azuma * std::hypot(root, sums) + plain + by_quotients + linear / denominator.least, e.size);
+    }
+    out[k].hm = hm <= e.allowed ? hm : e.allowed;
+    out[k].allowed = az <= out[k].hm ? az : out[k].hm;
+    out[k].covered = true;
+  }
+}
+
+}  // namespace attest::detail

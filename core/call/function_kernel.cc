@@ -1,0 +1,232 @@
+#include "core/call/function_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "core/call/float_environment.h"
+#include "core/call/guarded_memory.h"
+#include "core/call/problem_in_memory.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/problem/edge.h"
+
+namespace attest {
+namespace {
+
+/// A row-major view of an output that has no memory yet.
+attest_tensor output_view(DType dtype, const Shape& shape) {
+  attest_tensor view{};
+  view.dtype = static_cast<std::int32_t>(dtype);
+  view.rank = shape.rank();
+  std::int64_t stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    view.shape[axis] = shape[axis];
+    view.stride[axis] = stride;
+    stride *= shape[axis];
+  }
+  return view;
+}
+
+/// [batch, heads, M] of an output [batch, heads, M, dv].
+Shape lse_shape(const Shape& out) {
+  return {out[0], out[1], out[2]};
+}
+
+/// Tells a memory when the call is over, however it ends.
+class Returned {
+ public:
+  explicit Returned(GuardedMemory& memory) : memory_(memory) {}
+  Returned(const Returned&) = delete;
+  Returned& operator=(const Returned&) = delete;
+  ~Returned() { memory_.called(); }
+
+ private:
+  GuardedMemory& memory_;
+};
+
+/// The memory of the newest call of a kernel with faulting ends, for a signal handler.
+std::atomic<const GuardedMemory*> newest_memory = nullptr;
+
+class FunctionKernel final : public OutsideKernel {
+ public:
+  FunctionKernel(std::string id, Manifest manifest, AttentionFunction attention, MultiheadFunction multihead,
+                 GuardedMemory::Ends ends)
+      : id_(std::move(id)),
+        manifest_(std::move(manifest)),
+        attention_(std::move(attention)),
+        multihead_(std::move(multihead)),
+        ends_(ends),
+        memory_(ends) {}
+  FunctionKernel(const FunctionKernel&) = delete;
+  FunctionKernel& operator=(const FunctionKernel&) = delete;
+  ~FunctionKernel() override {
+    const GuardedMemory* own = &memory_;
+    newest_memory.compare_exchange_strong(own, nullptr);
+  }
+
+  [[nodiscard]] const std::string& id() const override { return id_; }
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override;
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<FunctionKernel>(id_, manifest_, attention_, multihead_, ends_);
+  }
+  [[nodiscard]] std::optional<std::string> late_change() const override { return memory_.changed_since_sealed(); }
+
+ private:
+  /// One call in guarded memory; what it left lies in memory_ until the next one.
+  Reply call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill);
+  /// The function itself, its inputs placed: its status, or nothing and the message when it threw.
+  template <class Function, class Problem>
+  std::optional<int> invoke(const Function& function, const Problem& problem, const Case& c, attest_result& result,
+                            std::string& message);
+  std::optional<int> attention(const Case& c, attest_result& result, std::string& message);
+  std::optional<int> multihead(const Case& c, attest_result& result, std::string& message);
+
+  std::string id_;
+  Manifest manifest_;
+  AttentionFunction attention_;
+  MultiheadFunction multihead_;
+  GuardedMemory::Ends ends_;
+  GuardedMemory memory_;
+};
+
+template <class Function, class Problem>
+std::optional<int> FunctionKernel::invoke(const Function& function, const Problem& problem, const Case& c,
+                                          attest_result& result, std::string& message) {
+  const Layouts layouts = layouts_of(c);
+  memory_.output("out", result.out, layouts.out);
+  if (result.lse.rank != 0) memory_.output("lse", result.lse, layouts.lse);
+  memory_.lay_out();
+  const Returned returned(memory_);
+  try {
+    return function(problem, result, message);
+  } catch (const std::exception& error) {
+    message = fmt::format("threw an exception: {}", error.what());
+  } catch (...) {
+    message = "threw something that is not a std::exception";
+  }
+  return std::nullopt;
+}
+
+std::optional<int> FunctionKernel::attention(const Case& c, attest_result& result, std::string& message) {
+  attest_problem problem = c.problem();
+  add_inputs(memory_, problem, layouts_of(c));
+  return invoke(attention_, problem, c, result, message);
+}
+
+std::optional<int> FunctionKernel::multihead(const Case& c, attest_result& result, std::string& message) {
+  attest_multihead_problem problem = c.multihead_problem();
+  add_inputs(memory_, problem, layouts_of(c));
+  return invoke(multihead_, problem, c, result, message);
+}
+
+Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill) {
+  attest_result result{};
+  result.size = sizeof(attest_result);
+  const Shape shape = c.out_shape();
+  result.out = output_view(output, shape);
+  if (want_lse) result.lse = output_view(DType::f64, lse_shape(shape));
+
+  Reply reply;
+  if (std::optional<std::string> late = memory_.changed_since_sealed()) {
+    memory_.clear(manifest_.alignment, fill);
+    return {CallStatus::failed, std::move(*late), {}, {}};
+  }
+  memory_.clear(manifest_.alignment, fill, edge_of(c));
+  if (ends_ == GuardedMemory::Ends::faulting) newest_memory = &memory_;
+  const FloatEnvironment standard = FloatEnvironment::standard();
+  if (FloatEnvironment::current() != standard) standard.install();
+  const std::optional<int> status =
+      c.operation == Operation::attention ? attention(c, result, reply.message) : multihead(c, result, reply.message);
+  // Before anything is computed here: an exception that the kernel unmasked would end this program instead.
+  if (const FloatEnvironment left = FloatEnvironment::current(); left != standard) {
+    standard.install();
+    reply.status = CallStatus::failed;
+    reply.message = fmt::format("left the floating-point environment changed: it {}; a call must leave it as it was",
+                                left.difference_from(standard));
+    return reply;
+  }
+  if (ends_ == GuardedMemory::Ends::faulting) memory_.seal();
+  // Checked whatever the status: a kernel that refuses a problem has no business in its memory either.
+  if (std::optional<std::string> trespass = memory_.trespass()) {
+    reply.status = CallStatus::failed;
+    reply.message = std::move(*trespass);
+    return reply;
+  }
+  if (!status) {
+    reply.status = CallStatus::failed;
+  } else if (*status == ATTEST_OK) {
+    reply.status = CallStatus::ok;
+  } else if (*status == ATTEST_UNSUPPORTED) {
+    reply.status = CallStatus::unsupported;
+  } else if (*status == ATTEST_REJECTED) {
+    reply.status = CallStatus::rejected;
+  } else {
+    reply.status = CallStatus::failed;
+    reply.message = reply.message.empty() ? fmt::format("returned status {}", *status)
+                                          : fmt::format("returned status {}: {}", *status, reply.message);
+  }
+  return reply;
+}
+
+Reply FunctionKernel::run(const Case& c, DType output, bool want_lse) {
+  const bool multihead = c.operation == Operation::multihead;
+  if (multihead ? !multihead_ : !attention_) {
+    return {CallStatus::unsupported, fmt::format("has no {} entry", name_of(c.operation)), {}, {}};
+  }
+  want_lse = want_lse && !multihead;
+  Reply reply = call(c, output, want_lse, GuardedMemory::Fill::signalling);
+  if (reply.status != CallStatus::ok) return reply;
+  reply.out = memory_.copy_of(0);
+  if (want_lse) reply.lse = memory_.copy_of(1);
+
+  // Still the fill? Then ask again over another one; only what holds both fills was left unwritten.
+  constexpr std::size_t most = std::size_t{1} << 20U;
+  const int outputs = want_lse ? 2 : 1;
+  std::array<std::vector<std::int64_t>, 2> suspects;
+  for (int which = 0; which < outputs; ++which)
+    suspects[static_cast<std::size_t>(which)] = memory_.untouched(which, most);
+  if (suspects[0].empty() && suspects[1].empty()) return reply;
+  if (Reply again = call(c, output, want_lse, GuardedMemory::Fill::ordinary); again.status != CallStatus::ok)
+    return again;
+  for (int which = 0; which < outputs; ++which) {
+    const std::vector<std::int64_t> still = memory_.untouched(which, most);
+    const auto& before = suspects[static_cast<std::size_t>(which)];
+    std::vector<std::int64_t> unwritten;
+    std::set_intersection(before.begin(), before.end(), still.begin(), still.end(), std::back_inserter(unwritten));
+    if (unwritten.empty()) continue;
+    const Tensor& tensor = which == 0 ? reply.out : reply.lse;
+    std::string message =
+        fmt::format("left {} of {} elements of {} {} unwritten, the first at flat index {}", unwritten.size(),
+                    tensor.elements(), which == 0 ? "out" : "lse", tensor.shape().to_string(), unwritten.front());
+    return {CallStatus::failed, std::move(message), {}, {}};
+  }
+  return reply;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                        MultiheadFunction multihead) {
+  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
+                                          std::move(multihead), GuardedMemory::Ends::open);
+}
+
+std::unique_ptr<OutsideKernel> outside_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                              MultiheadFunction multihead) {
+  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
+                                          std::move(multihead), GuardedMemory::Ends::faulting);
+}
+
+std::optional<FaultPlace> place_of_fault(const void* address) noexcept {
+  const GuardedMemory* const memory = newest_memory;
+  return memory == nullptr ? std::nullopt : memory->place_of(address);
+}
+
+}  // namespace attest

@@ -1,0 +1,479 @@
+#include "core/call/guarded_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/call/edge_faults.h"
+
+namespace attest {
+namespace {
+
+constexpr std::byte poison{0xff};
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+std::size_t rounded_up(std::size_t value, std::size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+std::size_t element_size(const attest_tensor& view) {
+  return size_of(static_cast<DType>(view.dtype));
+}
+
+std::size_t bytes_of(const attest_tensor& view) {
+  std::size_t bytes = element_size(view);
+  for (int axis = 0; axis < view.rank; ++axis) bytes *= static_cast<std::size_t>(view.shape[axis]);
+  return bytes;
+}
+
+/// visit(flat index, byte from the first element) for each element, in row-major order.
+template <class Visit>
+void for_each_element(const attest_tensor& view, Visit visit) {
+  std::array<std::int64_t, 4> shape{1, 1, 1, 1}, stride{};
+  for (int axis = 0; axis < view.rank; ++axis) {
+    const std::size_t to = std::size_t{4} - static_cast<std::size_t>(view.rank - axis);
+    shape[to] = view.shape[axis];
+    stride[to] = view.stride[axis];
+  }
+  const std::size_t size = element_size(view);
+  std::size_t flat = 0;
+  for (std::int64_t i = 0; i < shape[0]; ++i)
+    for (std::int64_t j = 0; j < shape[1]; ++j)
+      for (std::int64_t k = 0; k < shape[2]; ++k)
+        for (std::int64_t l = 0; l < shape[3]; ++l, ++flat)
+          visit(flat, size * static_cast<std::size_t>(i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3]));
+}
+
+/// The pattern of one element, little-endian in the low bytes.
+std::uint64_t pattern_of(DType dtype, GuardedMemory::Fill fill) {
+  if (fill == GuardedMemory::Fill::ordinary) return 0x5a5a5a5a5a5a5a5aU;
+  switch (dtype) {
+    case DType::f64:
+      return 0x7ff457a77e57a75eU;
+    case DType::f32:
+      return 0x7fa57a5eU;
+    case DType::f16:
+      return 0x7d5eU;
+    case DType::bf16:
+      return 0x7fa5U;
+    case DType::f8_e5m2:
+      return 0x7dU;
+    case DType::f8_e4m3:
+    case DType::boolean:
+      return 0x7fU;
+  }
+  return 0;
+}
+
+template <class Word>
+void fill_words(std::byte* to, std::size_t bytes, std::uint64_t pattern) {
+  const auto word = static_cast<Word>(pattern);
+  for (std::size_t i = 0; i < bytes; i += sizeof(Word)) std::memcpy(to + i, &word, sizeof(Word));
+}
+
+void fill(std::byte* to, std::size_t bytes, DType dtype, GuardedMemory::Fill fill) {
+  const std::uint64_t pattern = pattern_of(dtype, fill);
+  switch (size_of(dtype)) {
+    case 8:
+      return fill_words<std::uint64_t>(to, bytes, pattern);
+    case 4:
+      return fill_words<std::uint32_t>(to, bytes, pattern);
+    case 2:
+      return fill_words<std::uint16_t>(to, bytes, pattern);
+    default:
+      return fill_words<std::uint8_t>(to, bytes, pattern);
+  }
+}
+
+template <class Word>
+void find_words(const std::byte* in, std::size_t bytes, std::uint64_t pattern, std::size_t most,
+                std::vector<std::int64_t>& found) {
+  const auto wanted = static_cast<Word>(pattern);
+  for (std::size_t i = 0; i < bytes && found.size() < most; i += sizeof(Word)) {
+    Word word;
+    std::memcpy(&word, in + i, sizeof(Word));
+    if (word == wanted) found.push_back(static_cast<std::int64_t>(i / sizeof(Word)));
+  }
+}
+
+/// The first byte that is no poison any more; `to` where all are.
+const std::byte* first_changed(const std::byte* from, const std::byte* to) {
+  constexpr std::size_t words = 8;
+  for (; to - from >= static_cast<std::ptrdiff_t>(words * sizeof(std::uint64_t));
+       from += words * sizeof(std::uint64_t)) {
+    std::array<std::uint64_t, words> word;
+    std::memcpy(word.data(), from, sizeof word);
+    std::uint64_t all = ~std::uint64_t{0};
+    for (const std::uint64_t w : word) all &= w;
+    if (all != ~std::uint64_t{0}) break;
+  }
+  return std::find_if(from, to, [](std::byte b) { return b != poison; });
+}
+
+/// A digest that any change of a single word changes.
+std::uint64_t digest(const std::byte* from, std::size_t bytes) {
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
+  std::array<std::uint64_t, 4> lane{1, 2, 3, 4}, word{};  // four, as a product waits for the one before
+  for (; bytes >= sizeof word; from += sizeof word, bytes -= sizeof word) {
+    std::memcpy(word.data(), from, sizeof word);
+    for (std::size_t i = 0; i < lane.size(); ++i) lane[i] = (lane[i] ^ word[i]) * odd;
+  }
+  word = {};
+  if (bytes != 0) std::memcpy(word.data(), from, bytes);
+  std::uint64_t result = bytes;
+  for (std::size_t i = 0; i < lane.size(); ++i) result = (result ^ ((lane[i] ^ word[i]) * odd)) * odd;
+  return result;
+}
+
+}  // namespace
+
+GuardedMemory::~GuardedMemory() {
+  if (watched_) ignore_edges_of(*this);
+}
+
+void GuardedMemory::clear(std::int64_t alignment, Fill fill, Edge edge) {
+  armed_ = false;
+  // Another thread's fault may have found it armed, and its handler reads where the last call's tensors are.
+  if (watched_) wait_for_edge_faults();
+  protect_again();
+  count_ = 0;
+  zone_count_ = 0;
+  sealed_ = false;
+  if (edge != Edge::none && !watched_) watched_ = watch_edges_of(*this);
+  edge_ = watched_ ? edge : Edge::none;
+  asked_alignment_ = static_cast<std::size_t>(alignment);
+  alignment_ = std::max<std::size_t>(64, 2 * asked_alignment_);  // so that what is shifted is aligned no better
+  assert((alignment_ & (alignment_ - 1)) == 0);
+  end_ = rounded_up(guard, alignment_);
+  fill_ = fill;
+}
+
+void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* original, MemoryLayout layout) {
+  assert(count_ < pieces_.size());
+  const std::size_t element = element_size(view);
+  Piece piece{.name = name,
+              .view = &view,
+              .layout = {},
+              .original = original,
+              .dense = true,
+              .offset = end_,
+              .size = bytes_of(view),
+              .first = 0,
+              .memory = nullptr};
+  if (layout != MemoryLayout::row_major) {
+    const std::size_t unit = std::max<std::size_t>(1, asked_alignment_ / element);
+    const Placement placed = place(layout, view, static_cast<std::int64_t>(unit));
+    std::copy_n(placed.stride.begin(), 4, view.stride);
+    piece.dense = false;
+    piece.size = element * static_cast<std::size_t>(placed.elements);
+    piece.first = element * static_cast<std::size_t>(placed.start);
+    // What lies before the first element is nobody's; the page is to touch that element.
+    if (edge_ == Edge::front) piece.size -= std::exchange(piece.first, 0);
+  }
+  piece.layout = view;
+  pieces_[count_++] = piece;
+  end_ = rounded_up(end_ + piece.size + guard, alignment_);
+}
+
+void GuardedMemory::input(const char* name, attest_tensor& view, MemoryLayout layout) {
+  if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data), layout);
+}
+
+void GuardedMemory::output(const char* name, attest_tensor& view, MemoryLayout layout) {
+  add(name, view, nullptr, layout);
+}
+
+void GuardedMemory::add_zone(std::byte* from, std::byte* to, int after, int before) {
+  std::fill(from, to, poison);
+  zones_[zone_count_++] = {from, to, after, before};
+}
+
+void GuardedMemory::fill_in(const Piece& piece) const {
+  const auto dtype = static_cast<DType>(piece.layout.dtype);
+  if (!piece.dense) {
+    std::fill_n(piece.memory, piece.size, poison);
+    const std::size_t element = element_size(piece.layout);
+    for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+      std::byte* const to = piece.memory + piece.first + at;
+      if (piece.original != nullptr) {
+        std::memcpy(to, piece.original + flat * element, element);
+      } else {
+        fill(to, element, dtype, fill_);
+      }
+    });
+  } else if (piece.original != nullptr) {
+    std::memcpy(piece.memory, piece.original, piece.size);
+  } else {
+    fill(piece.memory, piece.size, dtype, fill_);
+  }
+  piece.view->data = piece.memory + piece.first;
+}
+
+void GuardedMemory::lay_out_in_a_block() {
+  if (ends_ == Ends::faulting) {
+    pages_.resize(end_);
+    floor_ = pages_.begin();
+    start_ = pages_.end() - end_;  // end_ is a multiple of the alignment
+    assert(GuardedPages::alignment % alignment_ == 0);
+  } else {
+    if (block_.size() < end_ + alignment_) block_.resize(end_ + alignment_);
+    const auto address = reinterpret_cast<std::uintptr_t>(block_.data());
+    start_ = block_.data() + (rounded_up(address, alignment_) - address);
+    floor_ = start_;
+  }
+  std::byte* next = floor_;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Piece& piece = pieces_[i];
+    piece.memory = start_ + piece.offset;
+    add_zone(next, piece.memory, static_cast<int>(i) - 1, static_cast<int>(i));
+    next = piece.memory + piece.size;
+  }
+  add_zone(next, start_ + end_, static_cast<int>(count_) - 1, -1);
+}
+
+void GuardedMemory::lay_out_at_edges() {
+  constexpr std::size_t region = std::size_t{1} << 20U;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Piece& piece = pieces_[i];
+    std::unique_ptr<GuardedPages>& pages = own_pages_[i];
+    if (!pages) pages = std::make_unique<GuardedPages>(region);
+    const std::size_t room = rounded_up(piece.size, std::max(asked_alignment_, element_size(piece.layout)));
+    pages->resize(room + guard);
+    const int own = static_cast<int>(i);
+    if (edge_ == Edge::front) {
+      piece.memory = pages->begin();
+      add_zone(piece.memory + piece.size, piece.memory + room + guard, own, -1);
+    } else {
+      piece.memory = pages->end() - room;
+      add_zone(piece.memory - guard, piece.memory, -1, own);
+      add_zone(piece.memory + piece.size, pages->end(), own, -1);
+    }
+  }
+}
+
+void GuardedMemory::lay_out() {
+  if (edge_ == Edge::none) {
+    lay_out_in_a_block();
+  } else {
+    lay_out_at_edges();
+  }
+  for (std::size_t i = 0; i < count_; ++i) fill_in(pieces_[i]);
+  armed_ = edge_ != Edge::none;
+}
+
+std::optional<std::string> GuardedMemory::fault_in_words() const {
+  if (!fault_) return std::nullopt;
+  const char* const did = fault_->access == Access::read    ? "read"
+                          : fault_->access == Access::write ? "wrote"
+                                                            : "read or wrote";
+  const bool behind = fault_->place.side == FaultPlace::Side::behind;
+  return fmt::format("{} outside the tensors: byte {} {} of {}, where this call had a protected page", did,
+                     fault_->place.bytes, behind ? "after the end" : "before the start", fault_->place.name);
+}
+
+std::optional<std::string> GuardedMemory::trespass() const {
+  if (std::optional<std::string> fault = fault_in_words()) return fault;
+  for (const Zone& zone : std::span(zones_).first(zone_count_)) {
+    const std::byte* const bad = first_changed(zone.from, zone.to);
+    if (bad == zone.to) continue;
+    // Blame the tensor whose end is nearer: kernels overrun more often than they underrun.
+    if (zone.after >= 0 && (zone.before < 0 || bad - zone.from <= zone.to - bad)) {
+      return fmt::format("wrote outside the tensors: byte {} after the end of {} changed", bad - zone.from,
+                         pieces_[static_cast<std::size_t>(zone.after)].name);
+    }
+    return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", zone.to - bad,
+                       pieces_[static_cast<std::size_t>(zone.before)].name);
+  }
+  for (const Piece& piece : std::span(pieces_).first(count_)) {
+    if (!piece.dense) {
+      if (std::optional<std::string> found = trespass_between_elements(piece)) return found;
+    } else if (piece.original != nullptr && piece.size != 0 &&
+               std::memcmp(piece.memory, piece.original, piece.size) != 0) {
+      return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece& piece) const {
+  const std::size_t element = element_size(piece.layout);
+  const std::byte* const memory = piece.memory;
+  std::vector<bool> owned(piece.size);
+  bool intact = true;
+  for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+    const std::size_t from = piece.first + at;
+    std::fill_n(owned.begin() + static_cast<std::ptrdiff_t>(from), element, true);
+    if (piece.original != nullptr)
+      intact = intact && std::memcmp(memory + from, piece.original + flat * element, element) == 0;
+  });
+  std::size_t bad = 0;
+  while (bad < piece.size && (owned[bad] || memory[bad] == poison)) ++bad;
+  if (bad < piece.first)
+    return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", piece.first - bad,
+                       piece.name);
+  if (bad < piece.size) {
+    std::size_t before = 0, behind = 0;  // the element whose end lies nearest below, and that end
+    for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+      const std::size_t end = piece.first + at + element;
+      if (end <= bad && end > behind) before = flat, behind = end;
+    });
+    return fmt::format("wrote into the gaps of {}: byte {} behind its element {} (flat index) changed", piece.name,
+                       bad - behind, before);
+  }
+  if (!intact) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+  return std::nullopt;
+}
+
+const GuardedMemory::Piece& GuardedMemory::output_piece(int which) const {
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (pieces_[i].original == nullptr && which-- == 0) return pieces_[i];
+  }
+  assert(false && "no such output");
+  return pieces_[0];
+}
+
+std::vector<std::int64_t> GuardedMemory::untouched(int which, std::size_t most) const {
+  const Piece& piece = output_piece(which);
+  const auto dtype = static_cast<DType>(piece.layout.dtype);
+  const std::uint64_t pattern = pattern_of(dtype, fill_);
+  const Tensor gathered = piece.dense ? Tensor() : copy_of(which);
+  const std::byte* const data = piece.dense ? piece.memory : gathered.bytes().data();
+  const std::size_t size = piece.dense ? piece.size : gathered.bytes().size();
+  std::vector<std::int64_t> found;
+  switch (size_of(dtype)) {
+    case 8:
+      find_words<std::uint64_t>(data, size, pattern, most, found);
+      break;
+    case 4:
+      find_words<std::uint32_t>(data, size, pattern, most, found);
+      break;
+    case 2:
+      find_words<std::uint16_t>(data, size, pattern, most, found);
+      break;
+    default:
+      find_words<std::uint8_t>(data, size, pattern, most, found);
+  }
+  return found;
+}
+
+Tensor GuardedMemory::copy_of(int which) const {
+  const Piece& piece = output_piece(which);
+  attest_tensor view = piece.layout;
+  view.data = piece.memory + piece.first;
+  if (!piece.dense) return gather(view);
+  Tensor tensor(static_cast<DType>(view.dtype), Shape(std::span(view.shape, static_cast<std::size_t>(view.rank))));
+  if (piece.size != 0) std::memcpy(tensor.bytes().data(), view.data, piece.size);
+  return tensor;
+}
+
+std::uint64_t GuardedMemory::digest_of_piece(std::size_t piece) const {
+  return digest(pieces_[piece].memory, pieces_[piece].size);
+}
+
+std::uint64_t GuardedMemory::digest_of_zone(std::size_t zone) const {
+  return digest(zones_[zone].from, static_cast<std::size_t>(zones_[zone].to - zones_[zone].from));
+}
+
+void GuardedMemory::seal() {
+  for (std::size_t i = 0; i < count_; ++i) piece_digests_[i] = digest_of_piece(i);
+  for (std::size_t i = 0; i < zone_count_; ++i) zone_digests_[i] = digest_of_zone(i);
+  sealed_ = true;
+}
+
+std::optional<std::string> GuardedMemory::changed_since_sealed() const {
+  if (!sealed_) return std::nullopt;
+  const auto words = [](std::string_view where, const char* name) {
+    return fmt::format(
+        "went on writing after a call had returned: the memory {} {} changed between two calls; a thread "
+        "that it leaves behind must leave the tensors alone",
+        where, name);
+  };
+  for (std::size_t i = 0; i < count_; ++i)
+    if (digest_of_piece(i) != piece_digests_[i]) return words("of", pieces_[i].name);
+  for (std::size_t i = 0; i < zone_count_; ++i) {
+    if (digest_of_zone(i) == zone_digests_[i]) continue;
+    const Zone& zone = zones_[i];
+    return zone.after >= 0 ? words("behind", pieces_[static_cast<std::size_t>(zone.after)].name)
+                           : words("before", pieces_[static_cast<std::size_t>(zone.before)].name);
+  }
+  return std::nullopt;
+}
+
+bool GuardedMemory::inside(std::size_t piece, const std::byte* at) const noexcept {
+  return at >= own_pages_[piece]->begin() && at < own_pages_[piece]->end();
+}
+
+std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noexcept {
+  const auto* const at = static_cast<const std::byte*>(address);
+  // Once: a thread that a kernel left behind may crash while the next call is laid out. The names are an old call's
+  // then.
+  const std::size_t count = count_;
+  if (edge_ != Edge::none) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const Piece& piece = pieces_[i];
+      if (!own_pages_[i] || !own_pages_[i]->covers(address)) continue;
+      if (inside(i, at)) return FaultPlace{FaultPlace::Side::within, piece.name, 0};
+      // From the first element and the last, whatever gaps a layout leaves before the first.
+      if (at < piece.memory) {
+        return FaultPlace{FaultPlace::Side::before, piece.name,
+                          static_cast<std::size_t>(piece.memory + piece.first - at)};
+      }
+      return FaultPlace{FaultPlace::Side::behind, piece.name,
+                        static_cast<std::size_t>(at - (piece.memory + piece.size))};
+    }
+    return std::nullopt;
+  }
+  if (ends_ == Ends::open || count == 0 || !pages_.covers(address)) return std::nullopt;
+  if (at >= pages_.end()) {
+    const Piece& last = pieces_[count - 1];
+    return FaultPlace{FaultPlace::Side::behind, last.name,
+                      static_cast<std::size_t>(at - start_) - last.offset - last.size};
+  }
+  if (at < pages_.begin()) {
+    const Piece& first = pieces_[0];
+    return FaultPlace{FaultPlace::Side::before, first.name, static_cast<std::size_t>(start_ + first.offset - at)};
+  }
+  for (std::size_t i = count - 1; i > 0; --i) {
+    if (at >= start_ + pieces_[i].offset) return FaultPlace{FaultPlace::Side::within, pieces_[i].name, 0};
+  }
+  return FaultPlace{FaultPlace::Side::within, pieces_[0].name, 0};
+}
+
+bool GuardedMemory::take_fault(const void* address, Access access) noexcept {
+  if (!armed_) return false;
+  const std::optional<FaultPlace> place = place_of(address);
+  const std::size_t page = page_bytes();
+  if (!place || place->side == FaultPlace::Side::within || place->bytes > most_faults * page) return false;
+  const std::size_t number = faults_.fetch_add(1);
+  if (number >= most_faults) return false;
+  auto* const at = static_cast<std::byte*>(const_cast<void*>(address));  // of our own pages
+  std::byte* const from = at - reinterpret_cast<std::uintptr_t>(address) % page;
+  if (::mprotect(from, page, PROT_READ | PROT_WRITE) != 0) return false;
+  // As guards are: what is read here and used shows in the result too.
+  std::memset(from, std::to_integer<int>(poison), page);
+  opened_[number] = from;
+  if (number == 0) fault_ = Fault{*place, access};
+  return true;
+}
+
+void GuardedMemory::protect_again() {
+  const std::size_t opened = std::min(faults_.exchange(0), most_faults);
+  for (std::size_t i = 0; i < opened; ++i) {
+    std::byte* const from = std::exchange(opened_[i], nullptr);
+    if (from != nullptr) ::mprotect(from, page_bytes(), PROT_NONE);
+  }
+  fault_.reset();
+}
+
+}  // namespace attest

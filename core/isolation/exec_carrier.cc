@@ -1,0 +1,205 @@
+// The frame protocol of kernel-interface.md, section 2, from our side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "core/isolation/unfit_output.h"
+#include "core/isolation/worker.h"
+#include "core/problem/memory.h"
+#include "core/support/names.h"
+#include "core/value/safetensors.h"
+
+namespace attest::process {
+namespace {
+
+std::string manifest_request() {
+  return write_safetensors({{}, {{"attest", "1"}, {"op", "manifest"}}});
+}
+
+/// Where a program that asks for strides is to lay its inputs: {"k": {"start": 0, "strides": [57, 27, 8, 1],
+/// "elements": 48}}, of the tensors that are not row-major, counted in elements.
+std::string strides_request(const Case& c, const Layouts& layouts) {
+  nlohmann::json places = nlohmann::json::object();
+  for (int i = 0; i < slot_count; ++i) {
+    const auto slot = static_cast<Slot>(i);
+    if (!c[slot].present() || layouts[slot] == MemoryLayout::row_major) continue;
+    const attest_tensor view = c[slot].view();
+    const Placement placed = place(layouts[slot], view);
+    places[std::string(name_of(slot))] = {
+        {"start", placed.start},
+        {"strides", std::span(placed.stride).first(static_cast<std::size_t>(view.rank))},
+        {"elements", placed.elements}};
+  }
+  return places.dump();
+}
+
+/// The request carries what the contract names and nothing of the case's story.
+std::string request_for(const Case& c, DType output, bool want_lse) {
+  Case bare = c;
+  bare.metadata.clear();
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts())
+    bare.metadata["strides"] = strides_request(c, layouts);
+  if (want_lse) bare.metadata["want"] = "lse";
+  if (output != c.dtype()) bare.metadata["out_dtype"] = std::string(name_of(output));
+  return encode_case(bare);
+}
+
+Reply malformed(std::string message) {
+  return {CallStatus::malformed, std::move(message), {}, {}};
+}
+
+/// Checks one output tensor; empty when it is as asked.
+std::string why_wrong(std::string_view name, const Tensor& found, DType dtype, const Shape& shape) {
+  if (found.dtype() != dtype) {
+    return fmt::format("{} is {}; it must be {}", name, name_of(found.dtype()), name_of(dtype));
+  }
+  if (!(found.shape() == shape)) {
+    return fmt::format("{} has the shape {}; it must be {}", name, found.shape().to_string(), shape.to_string());
+  }
+  return {};
+}
+
+std::optional<CallStatus> status_named(const std::string& word) {
+  if (word == "ok") return CallStatus::ok;
+  if (word == "unsupported") return CallStatus::unsupported;
+  if (word == "rejected") return CallStatus::rejected;
+  if (word == "failed") return CallStatus::failed;
+  return std::nullopt;
+}
+
+Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
+  Reply reply;
+  if (const auto status = file.metadata.find("status"); status != file.metadata.end()) {
+    const auto known = status_named(status->second);
+    if (!known) {
+      return malformed(fmt::format("the reply's status is {}; it must be unsupported, rejected, failed, or absent",
+                                   in_quotes(status->second)));
+    }
+    reply.status = *known;
+  }
+  if (const auto message = file.metadata.find("message"); message != file.metadata.end()) {
+    reply.message = message->second;
+  }
+  if (reply.status != CallStatus::ok) return reply;
+  const Shape shape = c.out_shape();
+  for (auto& [name, tensor] : file.tensors) {
+    std::string wrong;
+    if (name == "out") {
+      wrong = why_wrong(name, tensor, output, shape);
+      if (tensor.shape() != shape) wrong += likeness(tensor, c);
+      reply.out = std::move(tensor);
+    } else if (name == "lse") {
+      if (!want_lse) continue;
+      wrong = why_wrong(name, tensor, DType::f64, {shape[0], shape[1], shape[2]});
+      reply.lse = std::move(tensor);
+    } else {
+      wrong = fmt::format("the reply holds a tensor named {}; only out and lse are known", in_quotes(name));
+    }
+    if (!wrong.empty()) return malformed(std::move(wrong));
+  }
+  if (!reply.out.present()) return malformed("the reply has no tensor named out");
+  if (want_lse && !reply.lse.present()) return malformed("the reply has no tensor named lse, and it was asked for");
+  return reply;
+}
+
+/// What a frame may hold beside tensors: header, manifest, message.
+constexpr std::uint64_t other_bytes = std::uint64_t{16} << 20U;
+
+/// Bytes of the largest reply worth reading: out and lse in the widest dtype, so that one in a wrong dtype is told as
+/// such, and as much again, so that one with a tensor too many is.
+std::uint64_t most_reply(const Case& c, bool want_lse) {
+  const Shape shape = c.out_shape();
+  const auto out = static_cast<std::uint64_t>(shape.elements());
+  const auto lse = want_lse ? static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]) : 0;
+  return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse));
+}
+
+class ExecCarrier final : public Carrier {
+ public:
+  ExecCarrier(Child child, FrameChannel channel, Output& output)
+      : child_(std::move(child)), channel_(std::move(channel)), output_(output) {}
+
+  [[nodiscard]] Exchange manifest(Clock::time_point until) override {
+    Exchange exchange = channel_.exchange(manifest_request(), until, other_bytes);
+    if (exchange.status != CallStatus::ok) return exchange;
+    const auto refuse = [](std::string message) { return Exchange{CallStatus::malformed, {}, std::move(message)}; };
+    try {
+      auto file = read_safetensors(exchange.body, "the reply to the manifest request");
+      if (const auto found = file.metadata.find("manifest"); found != file.metadata.end()) {
+        return {CallStatus::ok, std::move(found->second), {}};
+      }
+      const auto message = file.metadata.find("message");
+      return refuse(message == file.metadata.end() ? "the reply to the manifest request has no manifest in its metadata"
+                                                   : message->second);
+    } catch (const UsageError& error) {
+      return refuse(error.what());
+    }
+  }
+
+  [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
+    const std::string request = request_for(c, output, want_lse);
+    if (request.size() > max_frame) {
+      return {CallStatus::unsupported,
+              fmt::format("the request has {} bytes; a frame holds 1 GiB", request.size()),
+              {},
+              {}};
+    }
+    in_step_ = false;
+    Exchange exchange = channel_.exchange(request, until, most_reply(c, want_lse));
+    if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
+    try {
+      TensorFile file = read_safetensors(exchange.body, "the reply");
+      in_step_ = true;
+      exchange.body = {};
+      return read_reply(std::move(file), c, output, want_lse);
+    } catch (const UsageError& error) {
+      return malformed(error.what());
+    }
+  }
+
+  [[nodiscard]] std::string end(Clock::time_point until) override {
+    channel_.close_input();
+    return child_.end(until, &output_);
+  }
+  [[nodiscard]] bool is_in_step() const override { return in_step_; }
+  [[nodiscard]] bool has_ended() const override { return child_.has_ended(); }
+  [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
+
+ private:
+  Child child_;
+  FrameChannel channel_;
+  bool in_step_ = false;
+  Output& output_;
+};
+
+}  // namespace
+
+Starter program_starter(std::vector<std::string> argv, const KernelOptions& options) {
+  return [argv = std::move(argv), interrupt = options.interrupt,
+          memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
+    Pair requests = make_pipe();
+    Pair replies = make_pipe();
+    Launch launch;
+    launch.argv = argv;
+    launch.standard_input = requests.read.get();
+    launch.standard_output = replies.write.get();
+    launch.standard_error = output.error_descriptor();
+    launch.memory = memory;
+    Child child(launch);
+    FrameChannel channel(std::move(requests.write), std::move(replies.read), interrupt, &output);
+    return std::make_unique<ExecCarrier>(std::move(child), std::move(channel), output);
+  };
+}
+
+Starter exec_starter(std::string command, const KernelOptions& options) {
+  if (options.memory == 0) return program_starter({"/bin/sh", "-c", std::move(command)}, options);
+  // A limit set from outside could come too late: the shell may have started the program by then.
+  std::string limited = fmt::format("ulimit -d {} 2>/dev/null; exec /bin/sh -c \"$0\"", options.memory / 1024);
+  return program_starter({"/bin/sh", "-c", std::move(limited), std::move(command)}, options);
+}
+
+}  // namespace attest::process

@@ -1,0 +1,127 @@
+// A kernel under test: the generic core on some scalar, a built-in kernel, a shared library or a process, all behind
+// one abstraction and one view of a tensor.
+#pragma once
+
+#include <attest/kernel.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel/manifest.h"
+#include "core/problem/case.h"
+#include "core/support/words.h"
+#include "core/value/tensor.h"
+
+namespace attest {
+
+/// A kernel that cannot be loaded or started: one line with what, where and how to mend it. Exit status 3.
+class KernelLoadError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How a call ended. All but ok, unsupported and rejected are findings by themselves.
+enum class CallStatus {
+  ok,
+  unsupported,  ///< the kernel says it cannot do this one: skipped, counted
+  rejected,     ///< the kernel says the problem is invalid: a violation if it is valid
+  failed,       ///< the kernel reports an error, or throws
+  died,         ///< its process ended (signal or exit status in the message)
+  timed_out,    ///< no reply within the time limit
+  malformed     ///< a reply that is not one: shape, dtype, frame
+};
+template <>
+struct Words<CallStatus> {
+  static constexpr std::array<std::string_view, 7> names{"ok",   "unsupported", "rejected",       "failed",
+                                                         "died", "timed out",   "malformed reply"};
+};
+
+/// What came back. `out` is present only when status is ok; so is lse, where it was asked for.
+struct Reply {
+  CallStatus status = CallStatus::ok;
+  std::string message;
+  Tensor out;
+  Tensor lse;
+};
+
+struct WideReply;  // wide.h
+
+/// Options of opening kernels.
+struct KernelOptions {
+  std::chrono::milliseconds first_reply{60'000};
+  std::chrono::milliseconds reply{10'000};
+  std::filesystem::path log_folder;  ///< where a process's standard error is kept; empty: in memory, the newest part
+  /// The program that serves shared libraries as `PROGRAM worker LIBRARY` (see worker_main.h); empty: the running one.
+  std::filesystem::path worker_program;
+  /// A descriptor that becomes readable when the run is to end: every wait for a process's reply then ends at once as
+  /// if its time were over, and the process is killed. -1: none.
+  int interrupt = -1;
+  /// Bytes of private writable memory that a kernel's process may hold; 0: no limit. Four GiB are more than a
+  /// forward pass of any case needs and less than makes a machine swap.
+  std::uint64_t memory = std::uint64_t{4} << 30U;
+  /// A shared library is loaded into this very process: a debugger sees it, and its crash, hang or stray write is ours.
+  /// The time limits and `memory` do not hold then.
+  bool in_process = false;
+};
+
+/// A kernel under test. One thread at a time; clone() gives another job its own.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// As written on the command line and in journals: "builtin:flash", "exec:python3 mine.py".
+  [[nodiscard]] virtual const std::string& id() const = 0;
+  [[nodiscard]] virtual const Manifest& manifest() const = 0;
+  /// Runs a valid case. `output` is the dtype of out (the input's own, or one of out_dtypes). Never throws for what the
+  /// kernel does; a process that died or was killed has been started again when the next call needs it.
+  [[nodiscard]] virtual Reply run(const Case& c, DType output, bool want_lse) = 0;
+  [[nodiscard]] Reply run(const Case& c) { return run(c, c.dtype(), false); }
+  /// Whether the kernel computes on a scalar wider than every dtype, whose own numbers run_wide gives.
+  [[nodiscard]] virtual bool is_wide() const { return false; }
+  /// The output as the scalar itself, not rounded to a dtype. Only where is_wide().
+  [[nodiscard]] virtual WideReply run_wide(const Case& c);
+  [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
+  /// What the kernel did wrong before it was ever called, in one line; empty: nothing. It stands in no Reply, as it is
+  /// about no case, and violates the contract all the same.
+  [[nodiscard]] virtual std::string load_finding() const { return {}; }
+  /// What is worth knowing of it and of its clones so far and violates nothing, a line each, such as that it prints.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+};
+
+/// A kernel given as a function over the C structures, called in this process. It sees copies of the inputs, aligned as
+/// the manifest asks, and a fresh output filled with a sentinel, all between guard zones that read as NaN. `failed`: a
+/// status beyond 2, an exception, an element left unwritten (a suspect is called once more over another fill, so no
+/// value a kernel may return is mistaken for it), a guard or an input changed, the floating-point environment changed.
+/// A case whose operation has no function here is `unsupported`. Clones copy the functions, which must not share state.
+using AttentionFunction = std::function<int(const attest_problem&, attest_result&, std::string& message)>;
+using MultiheadFunction = std::function<int(const attest_multihead_problem&, attest_result&, std::string& message)>;
+[[nodiscard]] std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                                      MultiheadFunction multihead = nullptr);
+
+/// Opens what `--kernel SPEC` names (kernel-interface.md, section 0; globs give several, sorted by name). Throws
+/// UsageError for a name that matches nothing (with the nearest name), KernelLoadError for one that cannot start.
+[[nodiscard]] std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options);
+
+/// Every name `--kernel` knows without being told a command or a path: "builtin:…", "core:…", "document:…", "ort:…",
+/// "pytorch:…", in order, for `attest list`. Starts nothing.
+[[nodiscard]] std::vector<std::string> known_kernels();
+
+/// Registration: each built-in family provides one of these; core/kernels/registry.cc lists them.
+struct KernelEntry {
+  std::string id;
+  std::string summary;  ///< one line for `attest list`
+  std::function<std::unique_ptr<Kernel>()> make;
+};
+[[nodiscard]] std::vector<KernelEntry> builtin_kernels();  ///< core/kernels
+[[nodiscard]] std::vector<KernelEntry> core_kernels();     ///< the generic core per scalar, core/kernels/core_kernel.cc
+/// The modules of the source documents as they stand, mistakes included, core/kernels/documents. No run takes them
+/// unless it is told to.
+[[nodiscard]] std::vector<KernelEntry> document_kernels();
+
+}  // namespace attest

@@ -1,0 +1,18 @@
+#include "core/kernel/manifest.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/kernel/words.h"
+
+namespace attest {
+
+bool Manifest::claims_to(Claim claim) const {
+  return std::find(claims.begin(), claims.end(), claim) != claims.end();
+}
+
+const Arithmetic& Manifest::arithmetic_for(DType dtype) const {
+  return arithmetic.at(dtype);
+}
+
+}  // namespace attest

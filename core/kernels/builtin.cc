@@ -1,0 +1,86 @@
+#include "core/kernels/builtin.h"
+
+#include <string>
+
+namespace attest {
+namespace {
+
+constexpr DType formats[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+
+Manifest manifest_of(const BuiltinKernel& kernel) {
+  Manifest manifest;
+  manifest.name = std::string(kernel.name);
+  manifest.version = "1";
+  manifest.dtypes.assign(std::begin(formats), std::end(formats));
+  for (const DType dtype : formats) manifest.arithmetic.emplace(dtype, kernel.arithmetic(dtype));
+  manifest.claims = kernel.claims;
+  manifest.fully_masked_row = kernel.no_key == NoKey::nan ? FullyMaskedRow::nan : FullyMaskedRow::zero;
+  manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
+  manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.grouped_query = true;
+  manifest.strides = true;
+  manifest.lse = true;
+  manifest.multihead = true;
+  return manifest;
+}
+
+}  // namespace
+
+Arithmetic row_arithmetic(DType dtype) {
+  const DType real = dtype == DType::f64 ? DType::f64 : DType::f32;
+  Arithmetic arithmetic;
+  arithmetic.input = dtype;
+  arithmetic.output = dtype;
+  arithmetic.score_sums = real;
+  arithmetic.accumulate = real;
+  arithmetic.weights = real;
+  // glibc's manual: exp, expf, exp2, exp2f, log and logf err by at most one ulp on every machine it knows.
+  arithmetic.exp_ulp = 1.0;
+  arithmetic.base2 = false;
+  arithmetic.folded_exp2 = false;
+  arithmetic.split_merge = false;
+  arithmetic.normalise_first = false;
+  arithmetic.bias_in_sum = false;
+  arithmetic.division_roundings = 1;
+  return arithmetic;
+}
+
+int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,
+                std::string& message) {
+  switch (static_cast<DType>(problem.q.dtype)) {
+    case DType::f64:
+      for_each_row(problem, result, kernel.no_key, kernel.rows.f64);
+      return ATTEST_OK;
+    case DType::f32:
+      for_each_row(problem, result, kernel.no_key, kernel.rows.f32);
+      return ATTEST_OK;
+    case DType::f16:
+      for_each_row(problem, result, kernel.no_key, kernel.rows.f16);
+      return ATTEST_OK;
+    case DType::bf16:
+      for_each_row(problem, result, kernel.no_key, kernel.rows.bf16);
+      return ATTEST_OK;
+    default:
+      message = "runs in f64, f32, f16 and bf16";
+      return ATTEST_UNSUPPORTED;
+  }
+}
+
+KernelEntry entry_of(const BuiltinKernel& kernel) {
+  KernelEntry entry;
+  entry.id = "builtin:" + std::string(kernel.name);
+  entry.summary = std::string(kernel.summary);
+  entry.make = [id = entry.id, kernel] {
+    return function_kernel(
+        id, manifest_of(kernel),
+        [kernel](const attest_problem& problem, attest_result& result, std::string& message) {
+          return run_builtin(kernel, problem, result, message);
+        },
+        [kernel](const attest_multihead_problem& problem, attest_result& result, std::string& message) {
+          return run_builtin_multihead(kernel, problem, result, message);
+        });
+  };
+  return entry;
+}
+
+}  // namespace attest

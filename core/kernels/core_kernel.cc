@@ -1,0 +1,163 @@
+// The generic core, on each of its scalars, as kernels under test: "core:float", "core:half", "core:mpfr", …
+
+#include "core/call/guarded_memory.h"
+#include "core/call/problem_in_memory.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/kernels/core_problem.h"
+
+namespace attest {
+namespace {
+
+template <class T>
+int run_attention(const attest_problem& p, attest_result& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  const Index batch = p.q.shape[0], heads = p.q.shape[1];
+  const std::vector<AttentionResult<T>> results = attention_results<T>(p);
+  for (Index b = 0; b < batch; ++b) {
+    for (Index h = 0; h < heads; ++h) {
+      const AttentionResult<T>& page = results[static_cast<std::size_t>(b * heads + h)];
+      for (Index i = 0; i < page.out.rows(); ++i) {
+        for (Index c = 0; c < page.out.cols(); ++c) {
+          refuse_loose(page.out(i, c));
+          store(result.out, offset_in(result.out, b, h, i, c), page.out(i, c));
+        }
+        if (result.lse.data == nullptr) continue;
+        refuse_loose(page.lse(i));
+        store(result.lse, offset_in(result.lse, b, h, i), page.lse(i));
+      }
+    }
+  }
+  return ATTEST_OK;
+} catch (const UsageError& error) {
+  message = error.what();
+  return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
+}
+
+template <class T>
+int run_multihead(const attest_multihead_problem& p, attest_result& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  store_entries(multihead_outputs<T>(p), result.out);
+  return ATTEST_OK;
+} catch (const UsageError& error) {
+  message = error.what();
+  return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
+}
+
+/// `inner` is the format every operation of the scalar rounds to, or f64 where the scalar is wider than that: then one
+/// rounding to the output is all there is, and f64 is the loosest true statement the manifest has words for.
+Arithmetic core_arithmetic(DType dtype, DType inner) {
+  Arithmetic a;
+  a.input = a.output = dtype;
+  a.score_sums = a.accumulate = a.weights = inner;
+  a.exp_ulp = 1.0;
+  a.base2 = false;
+  a.folded_exp2 = false;
+  a.split_merge = false;
+  a.normalise_first = true;
+  a.max = MaxPolicy::running;
+  a.block = 0;
+  a.bias_in_sum = false;
+  a.division_roundings = 1;
+  return a;
+}
+
+/// A kernel on a wide scalar: rounded to a dtype as any other, or as it is.
+template <class T>
+class WideKernel final : public Kernel {
+ public:
+  explicit WideKernel(std::unique_ptr<Kernel> rounded) : rounded_(std::move(rounded)) {}
+  [[nodiscard]] const std::string& id() const override { return rounded_->id(); }
+  [[nodiscard]] const Manifest& manifest() const override { return rounded_->manifest(); }
+  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+    return rounded_->run(c, output, want_lse);
+  }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<WideKernel<T>>(rounded_->clone());
+  }
+  [[nodiscard]] bool is_wide() const override { return true; }
+  [[nodiscard]] WideReply run_wide(const Case& c) override try {
+    [[maybe_unused]] const CallPrecision<T> precision;
+    WideReply reply;
+    reply.unit = unit_of<T>();
+    const auto keep = [&](const Matrix<T>& out) {
+      for (Index i = 0; i < out.rows(); ++i)
+        for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(wide_interval(out(i, k)));
+    };
+    if (c.operation == Operation::attention) {
+      attest_problem problem = c.problem();
+      lay_out(problem, c);
+      for (const AttentionResult<T>& page : attention_results<T>(problem)) keep(page.out);
+    } else {
+      attest_multihead_problem problem = c.multihead_problem();
+      lay_out(problem, c);
+      for (const Matrix<T>& out : multihead_outputs<T>(problem)) keep(out);
+    }
+    return reply;
+  } catch (const UsageError& error) {
+    return {.status = CallStatus::rejected, .message = error.what(), .out = {}};
+  }
+
+ private:
+  /// The problem's tensors in the layouts that the case names, if it names any.
+  template <class Problem>
+  void lay_out(Problem& problem, const Case& c) {
+    const Layouts layouts = layouts_of(c);
+    if (layouts == Layouts()) return;
+    memory_.clear(manifest().alignment, GuardedMemory::Fill::signalling);
+    add_inputs(memory_, problem, layouts);
+    memory_.lay_out();
+  }
+
+  std::unique_ptr<Kernel> rounded_;
+  GuardedMemory memory_;
+};
+
+template <class T>
+KernelEntry entry(std::vector<DType> dtypes, DType inner, const std::string& summary) {
+  std::string id = "core:" + std::string(ScalarTraits<T>::name);
+  Manifest manifest;
+  manifest.name = id;
+  manifest.version = "1";
+  for (const DType dtype : dtypes) manifest.arithmetic.emplace(dtype, core_arithmetic(dtype, inner));
+  manifest.dtypes = std::move(dtypes);
+  manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
+                     Claim::ignores_dead_values};
+  manifest.fully_masked_row = core_fully_masked_row;
+  manifest.multihead = true;
+  manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
+  manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.grouped_query = true;
+  manifest.strides = true;
+  manifest.lse = true;
+  auto make = [id, manifest]() -> std::unique_ptr<Kernel> {
+    std::unique_ptr<Kernel> rounded = function_kernel(id, manifest, run_attention<T>, run_multihead<T>);
+    if constexpr (is_wide_scalar<T>) return std::make_unique<WideKernel<T>>(std::move(rounded));
+    return rounded;
+  };
+  return {.id = std::move(id), .summary = summary, .make = std::move(make)};
+}
+
+}  // namespace
+
+std::vector<KernelEntry> core_kernels() {
+  const std::vector<DType> wide{DType::f64, DType::f32};
+  return {
+      entry<float>({DType::f32}, DType::f32, "the definition in float"),
+      entry<double>(wide, DType::f64, "the definition in double, f32 output rounded once"),
+      entry<Eigen::half>({DType::f16}, DType::f16, "the definition with every operation in half"),
+      entry<Eigen::bfloat16>({DType::bf16}, DType::bf16, "the definition with every operation in bfloat16"),
+      entry<BinFloat50>(wide, DType::f64, "the definition in 50 decimal digits, rounded once"),
+      entry<BinFloat100>(wide, DType::f64, "the definition in 100 decimal digits, rounded once"),
+      entry<Mpfr>(wide, DType::f64, "the definition in MPFR with 61 decimal digits, rounded once"),
+      entry<Interval>(wide, DType::f64, "the definition in MPFI intervals, their midpoints rounded once"),
+      entry<Arb>(wide, DType::f64, "the definition in Arb balls, their midpoints rounded once"),
+  };
+}
+
+}  // namespace attest

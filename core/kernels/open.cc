@@ -1,0 +1,170 @@
+// From what the user wrote after --kernel to kernels that can be called (kernel-interface.md, section 0).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/isolation/adapters.h"
+#include "core/isolation/library.h"
+#include "core/isolation/worker.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/kernels/kernel_families.h"
+#include "core/support/names.h"
+
+namespace attest {
+namespace {
+
+using process::Worker;
+
+using Family = std::vector<KernelEntry> (*)();
+
+/// In the order of `attest list`.
+std::vector<Family>& families() {
+  static std::vector<Family> known{builtin_kernels, core_kernels, document_kernels};
+  return known;
+}
+
+std::vector<KernelEntry> entries() {
+  std::vector<KernelEntry> all;
+  for (const Family family : families()) std::ranges::move(family(), std::back_inserter(all));
+  return all;
+}
+
+/// Parses the manifest of a worker that delivered one and makes a kernel of it. The contract has no key for the entries
+/// a kernel offers, so one that does not state "operations" is asked for the smallest multihead problem once.
+std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::string& json) {
+  Manifest manifest;
+  try {
+    manifest = parse_manifest(json, fmt::format("{}: its manifest", worker->id()));
+  } catch (const UsageError& error) {
+    throw KernelLoadError(error.what());
+  }
+  if (!nlohmann::json::parse(json).contains("operations")) {
+    const DType dtype = manifest.dtypes.front();
+    manifest.multihead = worker->call(process::smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
+  }
+  return process::worker_kernel(std::move(worker), std::move(manifest));
+}
+
+std::unique_ptr<Kernel> open_worker(std::string id, process::Starter starter, const KernelOptions& options) {
+  auto worker = std::make_unique<Worker>(std::move(id), std::move(starter), options);
+  const std::string json = worker->first_manifest();
+  return kernel_of(std::move(worker), json);
+}
+
+std::unique_ptr<Worker> script_worker(const AdapterFamily& family, const std::string& id, const char* program,
+                                      const KernelOptions& options) {
+  const auto folder = adapters_folder();
+  if (folder.empty()) {
+    throw KernelLoadError(fmt::format(
+        "{}: the adapter scripts are nowhere to be found; set ATTEST_ADAPTERS to the folder core/adapters", id));
+  }
+  const auto script = folder / family.script;
+  const std::string name = id.substr(id.find(':') + 1);
+  return std::make_unique<Worker>(id, process::program_starter({program, script.string(), name}, options), options);
+}
+
+/// These libraries take a second to load, so all the processes are started before the first is waited for.
+std::vector<std::unique_ptr<Kernel>> open_scripts(const AdapterFamily& family, const std::vector<std::string>& ids,
+                                                  const KernelOptions& options) {
+  std::string reasons;
+  for (const char* const program : family.programs) {
+    try {
+      std::vector<std::unique_ptr<Worker>> workers;
+      for (const auto& id : ids) {
+        workers.push_back(script_worker(family, id, program, options));
+        workers.back()->launch();
+      }
+      std::vector<std::unique_ptr<Kernel>> kernels;
+      for (auto& worker : workers) {
+        const std::string json = worker->first_manifest();
+        kernels.push_back(kernel_of(std::move(worker), json));
+      }
+      return kernels;
+    } catch (const KernelLoadError& error) {
+      const std::string_view text = error.what();
+      const bool not_started = text.starts_with(program) || text.find("cannot be started") != std::string_view::npos;
+      if (!not_started && text.find(family.absent) == std::string_view::npos) throw;
+      reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", text);
+    }
+  }
+  throw KernelLoadError(fmt::format("{}; {}", reasons, family.remedy));
+}
+
+void refuse_in_process(std::string_view spec, const KernelOptions& options) {
+  if (!options.in_process) return;
+  throw UsageError(fmt::format(
+      "--in-process loads a shared library into attest itself; {} is a program of its own: leave --in-process out",
+      in_quotes(spec)));
+}
+
+}  // namespace
+
+void add_kernel_family(Family family) {
+  if (std::ranges::find(families(), family) == families().end()) families().push_back(family);
+}
+
+std::vector<std::string> known_kernels() {
+  std::vector<std::string> names;
+  for (const auto& entry : entries()) names.push_back(entry.id);
+  for (const AdapterFamily& family : adapter_families()) {
+    for (const AdapterKernel& kernel : family.kernels) names.emplace_back(kernel.id);
+  }
+  return names;
+}
+
+std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  constexpr std::string_view exec = "exec:";
+  if (spec.starts_with(exec)) {
+    const std::string command(spec.substr(exec.size()));
+    if (command.find_first_not_of(" \t\n") == std::string::npos) {
+      throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
+    }
+    refuse_in_process(spec, options);
+    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command, options), options));
+    return kernels;
+  }
+
+  auto known = entries();
+  std::erase_if(known, [&](const KernelEntry& entry) { return !glob_match(spec, entry.id); });
+  std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (const auto& entry : known) kernels.push_back(entry.make());
+  for (const AdapterFamily& family : adapter_families()) {
+    std::vector<std::string> ids;
+    for (const AdapterKernel& kernel : family.kernels) {
+      if (glob_match(spec, kernel.id)) ids.emplace_back(kernel.id);
+    }
+    if (ids.empty()) continue;
+    refuse_in_process(spec, options);
+    std::ranges::move(open_scripts(family, ids, options), std::back_inserter(kernels));
+  }
+  if (!kernels.empty()) return kernels;
+
+  const bool is_path = spec.find('/') != std::string_view::npos || spec.ends_with(".so");
+  if (!is_path) {
+    const std::string nearest = suggestion(spec, known_kernels());
+    throw UsageError(fmt::format("--kernel is {}, which is no kernel{}", in_quotes(spec),
+                                 !nearest.empty() ? nearest
+                                                  : "; a shared library's path contains a '/' or ends in .so, and a "
+                                                    "program is written exec:COMMAND"));
+  }
+  // dlopen searches the system's folders for a name without a slash; a file of the user's is meant.
+  const std::filesystem::path path =
+      spec.find('/') == std::string_view::npos ? "./" + std::string(spec) : std::string(spec);
+  if (const std::string why = process::why_unloadable(path); !why.empty()) {
+    throw KernelLoadError(fmt::format("{}: {}", spec, why));
+  }
+  if (options.in_process) {
+    kernels.push_back(process::library_in_process(std::string(spec), path));
+  } else {
+    kernels.push_back(open_worker(std::string(spec), process::library_starter(path, options), options));
+  }
+  return kernels;
+}
+
+}  // namespace attest

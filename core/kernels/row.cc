@@ -1,0 +1,111 @@
+#include "core/kernels/row.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "core/value/tensor.h"
+
+namespace attest {
+namespace {
+
+/// Memory of one call, kept by each thread for its next one.
+template <class Real>
+struct Workspace {
+  std::vector<Real> q, k, v, bias, scratch, out;
+  std::vector<std::uint8_t> visible;
+};
+
+/// Copies one head of a tensor [batch, heads, rows, columns] into row-major order.
+template <class Format>
+void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<typename Format::Real>& to) {
+  using Real = typename Format::Real;
+  to.resize(static_cast<std::size_t>(t.shape[2] * t.shape[3]));
+  auto next = to.begin();
+  for (std::int64_t i = 0; i < t.shape[2]; ++i) {
+    for (std::int64_t c = 0; c < t.shape[3]; ++c, ++next) {
+      *next = static_cast<Real>(load_element(t.data, Format::dtype, offset_in(t, b, h, i, c)));
+    }
+  }
+}
+
+/// Which keys row i may see and what the mask adds to their scores. Returns whether it sees any.
+template <class Real>
+bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, std::int64_t i, Workspace<Real>& w) {
+  const attest_tensor& mask = p.mask;
+  const std::int64_t queries = p.q.shape[2];
+  const std::int64_t keys = p.k.shape[2];
+  std::int64_t end = keys;  // of the keys that the causal form leaves
+  if (p.causal == ATTEST_CAUSAL_TOP_LEFT) end = std::min(keys, i + 1);
+  if (p.causal == ATTEST_CAUSAL_BOTTOM_RIGHT) end = std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys);
+  w.visible.assign(static_cast<std::size_t>(keys), 0);
+  w.bias.assign(static_cast<std::size_t>(keys), Real{0});
+  bool any = false;
+  for (std::int64_t j = 0; j < end; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    bool sees = true;
+    if (mask.data != nullptr) {
+      const std::int64_t offset = offset_in(mask, mask.shape[0] == 1 ? 0 : b, mask.shape[1] == 1 ? 0 : h, i, j);
+      const double entry = load_element(mask.data, static_cast<DType>(mask.dtype), offset);
+      if (mask.dtype == ATTEST_BOOL) {
+        sees = entry != 0;
+      } else {
+        sees = entry != -std::numeric_limits<double>::infinity();
+        w.bias[at] = static_cast<Real>(entry);
+      }
+    }
+    w.visible[at] = sees ? 1 : 0;
+    any = any || sees;
+  }
+  return any;
+}
+
+}  // namespace
+
+template <class Format>
+void for_each_row(const attest_problem& p, attest_result& result, NoKey no_key, void (*kernel)(const Row<Format>&)) {
+  using Real = typename Format::Real;
+  thread_local Workspace<Real> w;
+  const std::int64_t heads_per_kv = p.q.shape[1] / p.k.shape[1];
+  const std::int64_t keys = p.k.shape[2];
+  const std::int64_t head_dim = p.q.shape[3];
+  const std::int64_t value_dim = p.v.shape[3];
+  const bool has_bias = p.mask.data != nullptr && p.mask.dtype != ATTEST_BOOL;
+  w.scratch.resize(static_cast<std::size_t>(keys));
+  w.out.resize(static_cast<std::size_t>(value_dim));
+  for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < p.q.shape[1]; ++h) {
+      load_head<Format>(p.q, b, h, w.q);
+      if (h % heads_per_kv == 0) {
+        load_head<Format>(p.k, b, h / heads_per_kv, w.k);
+        load_head<Format>(p.v, b, h / heads_per_kv, w.v);
+      }
+      for (std::int64_t i = 0; i < p.q.shape[2]; ++i) {
+        Real lse = 0;
+        if (load_mask(p, b, h, i, w)) {
+          kernel({keys, head_dim, value_dim, w.q.data() + i * head_dim, w.k.data(), w.v.data(), w.visible.data(),
+                  has_bias ? w.bias.data() : nullptr, static_cast<Real>(p.scale),
+                  p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(), w.out.data(), &lse});
+        } else {
+          const Real nan = std::numeric_limits<Real>::quiet_NaN();
+          std::fill(w.out.begin(), w.out.end(), no_key == NoKey::nan ? nan : Real{0});
+          lse = no_key == NoKey::nan ? nan : -std::numeric_limits<Real>::infinity();
+        }
+        for (std::int64_t c = 0; c < value_dim; ++c) {
+          store_element(result.out.data, static_cast<DType>(result.out.dtype), offset_in(result.out, b, h, i, c),
+                        static_cast<double>(w.out[static_cast<std::size_t>(c)]));
+        }
+        if (result.lse.data != nullptr) {
+          store_element(result.lse.data, DType::f64, offset_in(result.lse, b, h, i), static_cast<double>(lse));
+        }
+      }
+    }
+  }
+}
+
+template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F64>&));
+template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F32>&));
+template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F16>&));
+template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<BF16>&));
+
+}  // namespace attest

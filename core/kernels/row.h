@@ -1,0 +1,61 @@
+// Row: what a built-in kernel computes, one query row of one head, and how rows are made of a problem.
+#pragma once
+
+#include <attest/kernel.h>
+
+#include <cstdint>
+
+#include "core/kernels/formats.h"
+
+namespace attest {
+
+/// One query row of one head, its tensors row-major in the format's Real (exact), and where its answer goes.
+/// At least one key is visible: fully masked rows never reach a kernel.
+template <class Format>
+struct Row {
+  using Real = typename Format::Real;
+
+  std::int64_t keys;            ///< N
+  std::int64_t head_dim;        ///< dk
+  std::int64_t value_dim;       ///< dv
+  const Real* q;                ///< [dk]
+  const Real* k;                ///< [N, dk]
+  const Real* v;                ///< [N, dv]
+  const std::uint8_t* visible;  ///< [N]: 0 hides a key by mask or causal form; nothing of it may be used
+  const Real* bias;             ///< [N]: the additive mask; nullptr: none
+  Real scale;                   ///< rounded to Real
+  bool pre_scale;               ///< scale*(q.k + b) instead of scale*q.k + b
+  Real* scratch;                ///< [N], for scores or weights
+  Real* out;                    ///< [dv]
+  Real* lse;                    ///< log-sum-exp of the visible scores
+
+  /// q.k_j, summed from left to right.
+  [[nodiscard]] Real product(std::int64_t j) const {
+    const Real* const key = k + j * head_dim;
+    Real sum = 0;
+    for (std::int64_t c = 0; c < head_dim; ++c) sum += q[c] * key[c];
+    return sum;
+  }
+  /// The score of key j by the mask convention.
+  [[nodiscard]] Real score(std::int64_t j) const {
+    if (bias == nullptr) return scale * product(j);
+    return pre_scale ? scale * (product(j) + bias[j]) : scale * product(j) + bias[j];
+  }
+  [[nodiscard]] const Real* value(std::int64_t j) const { return v + j * value_dim; }
+};
+
+/// What a kernel answers for a row that sees no key: NaN throughout, or zeros with lse -inf.
+enum class NoKey { nan, zero };
+
+/// Calls `kernel` for every row of a problem whose tensors have the format's dtype (out may have another: each element
+/// is rounded to it once) and any strides. Rows are independent of each other, whatever their number and order.
+template <class Format>
+void for_each_row(const attest_problem& problem, attest_result& result, NoKey no_key,
+                  void (*kernel)(const Row<Format>&));
+
+extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F64>&));
+extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F32>&));
+extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F16>&));
+extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<BF16>&));
+
+}  // namespace attest

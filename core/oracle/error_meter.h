@@ -1,0 +1,42 @@
+// The errors of one case, element by element, as the statistics want them (error_statistics.h).
+#pragma once
+
+#include <memory>
+
+#include "core/measure/error_statistics.h"
+#include "core/oracle/row_oracle.h"
+#include "core/oracle/tally.h"
+#include "core/value/dtype.h"
+
+namespace attest::detail {
+
+/// Collects the judged elements of out; one per case.
+class ErrorMeter {
+ public:
+  explicit ErrorMeter(DType output) : format_(format_of(output)), sample_(std::make_shared<ErrorSample>()) {}
+  /// What the mask does in the row that was just started.
+  void note_row(const Head& head, const Row& row);
+  /// An element that was held or violated, of the row that the oracle is at; k is its column.
+  void add(const RowOracle& oracle, std::int64_t k, double found, const Decision& decision);
+  /// After the elements of a row, of which the oracle still is.
+  void end_row(const RowOracle& oracle);
+  /// What was collected; the meter is done with.
+  [[nodiscard]] std::shared_ptr<const ErrorSample> take(std::int64_t keys);
+
+ private:
+  /// Notes how the worst element so far is conditioned.
+  void describe(const RowOracle& oracle, std::int64_t k, double exact, const Decision& decision);
+
+  const Format& format_;
+  /// The worst element so far where it is of the row at hand: what is known of it is noted once, at the row's end.
+  struct Worst {
+    std::int64_t k = -1;  ///< -1: it is of another row
+    double exact = 0;
+    Decision decision;
+  };
+  bool bias_ = false, hides_ = false;
+  Worst worst_;
+  std::shared_ptr<ErrorSample> sample_;
+};
+
+}  // namespace attest::detail

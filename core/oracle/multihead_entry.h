@@ -1,0 +1,92 @@
+// One batch entry of a multihead case in balls: exact outputs, and the bound of error-bounds.md 1.5 as corrected
+// by 1.7.
+#pragma once
+
+#include <vector>
+
+#include "core/bound/row_bound.h"
+#include "core/oracle/oracle.h"
+#include "core/oracle/projected.h"
+
+namespace attest::detail {
+
+/// One batch entry at one precision: exact outputs and their bounds.
+struct MultiheadEntry {
+  Balls y;                      ///< [M, d_o]
+  std::vector<double> allowed;  ///< likewise
+  std::vector<Excuse> excuse;
+  std::vector<double> most_E;  ///< [M], over the heads
+  bool settled = true;
+};
+
+/// What the heads say about one row of a batch entry, columns side by side: all of it but `values` per column.
+struct HeadsRow {
+  Balls o;                         ///< exact
+  std::vector<double> size;        ///< |O| from above
+  std::vector<double> error;       ///< dO
+  std::vector<double> score;       ///< the part of it that the errors of the scores make up
+  std::vector<double> most_value;  ///< largest |X||W_v| + |b_v| of a visible key
+  std::vector<Excuse> why;
+  std::vector<std::vector<double>> apart;  ///< per head: V_j - O for its visible keys, [keys][dv]
+
+  HeadsRow(std::int64_t heads, std::int64_t dv) : o(heads * dv), why(static_cast<std::size_t>(heads * dv)) {
+    for (auto* column : {&size, &error, &score, &most_value}) column->resize(static_cast<std::size_t>(heads * dv));
+    apart.resize(static_cast<std::size_t>(heads));
+  }
+};
+
+class MultiheadProblem {
+ public:
+  /// The case must outlive the problem.
+  MultiheadProblem(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values);
+  [[nodiscard]] MultiheadEntry evaluate(std::int64_t batch, long bits);
+
+ private:
+  /// One head of one row: where its numbers lie in the projected matrices.
+  struct Head {
+    std::int64_t batch, h, i;
+    const Projected &q, &k, &v;
+  };
+
+  /// One head's part of a row.
+  Excuse head_row(const Head& head, long bits, HeadsRow& out, bool& settled);
+  /// Fills visible_ and bias_; why the row has no bound, if it has none.
+  Excuse see_keys(const Head& head);
+  /// The additive mask of key j after the causal form and the kernel's format of masks; -inf where it is hidden.
+  [[nodiscard]] double bias_of(const Head& head, std::int64_t j) const;
+  /// The perturbed problem's scores: sizes with the inputs' errors in them, and what the scores owe to those.
+  RowKeys perturbed_keys(const Head& head);
+  RowValues perturbed_values(const Head& head);
+  /// Y of row i from the heads' outputs.
+  ///
+  /// Vacuous, of an element of Y (ElementBound): whatever weights each head gave its keys, Y would stay within reach =
+  /// sum_h max_j |sum_c W_hc (V_jhc - O_hc)| of the exact one. A bound that accepts all of that because the scores are
+  /// not known (they make up half of it or more) tells nothing; nor does one whose other part is as large as the
+  /// numbers that Y is summed from. One key, or values that hardly differ, leave the scores no part in the bound.
+  void output(std::int64_t i, std::int64_t d_o, const HeadsRow& heads, long bits, MultiheadEntry& entry) const;
+  /// How far the element with these factors may move when every head weighs its keys as it likes.
+  [[nodiscard]] double reach(const HeadsRow& heads, const std::vector<double>& factors) const;
+
+  /// Where column `column` of visible key j lies.
+  [[nodiscard]] std::size_t cell(const Projected& p, std::int64_t j, std::int64_t column) const {
+    return static_cast<std::size_t>(visible_[static_cast<std::size_t>(j)] * p.columns + column);
+  }
+  [[nodiscard]] std::int64_t value_stride() const { return (dv_ + 3) / 4 * 4; }
+
+  const Case& c_;
+  bool ignores_dead_ = false, appended_ = false;
+  std::int64_t M_ = 0, N_ = 0, heads_ = 1, dk_ = 1, dv_ = 1, keys_ = 0;
+  std::vector<double> bias_k_, bias_v_;
+  double most_E_ = 0;
+  Profile profile_;
+  ProjectionProfile projections_;
+  std::vector<std::int64_t> visible_;
+  std::vector<double> bias_;
+  BallRow row_;
+  BoundScratch scratch_;
+  std::vector<ElementTerms> elements_;
+  // Of the head at hand, for its bound.
+  std::vector<double> sizes_, input_error_, k1_, scaled_bias_, q_most_, values_, values_error_, low_, high_, abs_sum_;
+};
+
+}  // namespace attest::detail

@@ -1,0 +1,55 @@
+// From the decisions on elements to the verdict on a case.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "core/bound/error_alarm.h"
+#include "core/bound/error_bound.h"
+#include "core/measure/verdict.h"
+#include "core/problem/case.h"
+#include "core/value/tensor.h"
+
+namespace attest::detail {
+
+/// What was decided about one number.
+struct Decision {
+  Outcome outcome = Outcome::inconclusive;
+  double error = 0;  ///< upper end
+  double allowed = 0;
+  int level = 1;
+};
+
+/// Collects decisions; the worst one is described in the verdict. Elements are flat indices into out, -1 - row the lse.
+class CaseTally {
+ public:
+  explicit CaseTally(const Case& c);
+  void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
+  void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
+  void add(std::int64_t element, double found, double exact, const Decision& decision);
+  /// The alarm was asked for.
+  void raise_alarms() { alarm_.emplace(); }
+  /// An element whose error is at least `lower` and at most `upper`, to a relative 2^-20 of `bound`.
+  void alarm(const ElementAlarm& bound, double lower, double upper);
+  [[nodiscard]] Verdict verdict() const;
+
+ private:
+  struct Worst {
+    double utilisation = -1;
+    std::int64_t element = 0;
+    double found = 0, exact = 0;
+    Decision decision;
+  };
+  [[nodiscard]] std::string place_of(std::int64_t element) const;
+
+  Shape shape_;
+  Reach reach_;
+  std::int64_t held_ = 0, violated_ = 0, inconclusive_ = 0;
+  std::array<std::int64_t, 8> excused_{};
+  int level_ = 0;
+  std::optional<Alarm> alarm_;
+  Worst worst_held_, worst_violated_, worst_inconclusive_;
+};
+
+}  // namespace attest::detail

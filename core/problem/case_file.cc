@@ -1,0 +1,174 @@
+#include "core/problem/case_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/problem/fields.h"
+#include "core/support/errors.h"
+#include "core/support/files.h"
+#include "core/support/names.h"
+#include "core/value/safetensors.h"
+
+namespace attest {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+/// Shortest decimal that reads back as the same double; no locale.
+std::string decimal(double value) {
+  std::array<char, 32> text;
+  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), result.ptr};
+}
+
+/// The whole of `text` as a number, or nothing.
+template <class Number>
+std::optional<Number> number(std::string_view text) {
+  Number value{};
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Moves the value of `key` out of the metadata.
+std::optional<std::string> take(Metadata& metadata, std::string_view key) {
+  auto node = metadata.extract(std::string(key));
+  if (node.empty()) return std::nullopt;
+  return std::move(node.mapped());
+}
+
+/// As take; throws when there is none. `example` is a value it might have.
+std::string take_required(Metadata& metadata, std::string_view key, std::string_view example) {
+  if (auto value = take(metadata, key)) return *std::move(value);
+  throw UsageError(fmt::format("metadata has no \"{}\"; a case states it, as \"{}\": \"{}\"", key, key, example));
+}
+
+/// The value that the metadata states under `key`.
+template <class Value>
+Value read(std::string_view key, std::string_view text, std::string_view example) {
+  if constexpr (std::is_enum_v<Value>) {
+    if (const auto found = named<Value>(text)) return *found;
+    throw UsageError(fmt::format("metadata \"{}\" is {}, which is none{}", key, in_quotes(text),
+                                 suggestion(text, Words<Value>::names)));
+  } else {
+    if (const auto found = number<Value>(text)) return *found;
+    throw UsageError(fmt::format("metadata \"{}\" is {}; it must be a {}, as \"{}\"", key, in_quotes(text),
+                                 std::is_integral_v<Value> ? "whole number" : "decimal number that a double holds",
+                                 example));
+  }
+}
+
+template <class Value>
+std::string written(Value value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return std::string(name_of(value));
+  } else if constexpr (std::is_integral_v<Value>) {
+    return std::to_string(value);
+  } else {
+    return decimal(value);
+  }
+}
+
+/// Leading axes of 1 up to `rank` axes: what was captured without a batch or without heads.
+Tensor with_rank(Tensor t, int rank) {
+  const Shape& shape = t.shape();
+  const int missing = rank - shape.rank();
+  if (missing <= 0 || shape.rank() < 2) return t;
+  std::array<std::int64_t, 4> extents{1, 1, 1, 1};
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    extents[static_cast<std::size_t>(missing) + static_cast<std::size_t>(axis)] = shape[axis];
+  return std::move(t).reshaped(Shape(std::span<const std::int64_t>(extents).first(static_cast<std::size_t>(rank))));
+}
+
+void take_tensors(Case& c, std::vector<std::pair<std::string, Tensor>>& tensors) {
+  std::vector<std::string_view> known;
+  for (const TensorField& field : tensor_fields)
+    if (field.axes(c.operation).rank > 0) known.push_back(field.name());
+  for (auto& [name, tensor] : tensors) {
+    const auto slot = named<Slot>(name);
+    if (!slot || std::ranges::find(known, name) == known.end()) {
+      throw UsageError(fmt::format("holds a tensor {}, which {} does not take{}", in_quotes(name), name_of(c.operation),
+                                   suggestion(name, known)));
+    }
+    c[*slot] = std::move(tensor);
+  }
+  for (const TensorField& field : tensor_fields)
+    if (field.content != Content::weight)
+      c[field.slot] = with_rank(std::move(c[field.slot]), field.axes(c.operation).rank);
+}
+
+Case case_of(TensorFile file) {
+  Case c;
+  Metadata& metadata = file.metadata;
+  const std::string format = take_required(metadata, "attest", "1");
+  if (format != "1") {
+    throw UsageError(fmt::format("metadata \"attest\" is {}; this version reads \"1\"", in_quotes(format)));
+  }
+  c.operation = read<Operation>("op", take_required(metadata, "op", "attention"), "attention");
+  for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if (!field.example.empty()) {
+      c.*field.member = read<Value>(field.name, take_required(metadata, field.name, field.example), field.example);
+    } else if (const auto value = take(metadata, field.name)) {
+      c.*field.member = read<Value>(field.name, *value, "");
+    }
+  });
+  c.metadata = std::move(metadata);
+  take_tensors(c, file.tensors);
+  validate(c);
+  return c;
+}
+
+}  // namespace
+
+std::vector<std::string_view> case_keys(Operation operation) {
+  std::vector<std::string_view> keys{"attest", "op"};
+  for_each_scalar(operation, [&](const auto& field) { keys.push_back(field.name); });
+  return keys;
+}
+
+std::string encode_case(const Case& c) {
+  TensorFile file;
+  for (const TensorField& field : tensor_fields)
+    if (c[field.slot].present()) file.tensors.emplace_back(field.name(), c[field.slot]);
+  file.metadata = c.metadata;
+  file.metadata["attest"] = "1";
+  file.metadata["op"] = name_of(c.operation);
+  for_each_scalar(c.operation, [&](const auto& field) {
+    if (field.is_original || c.*field.member != field.neutral)
+      file.metadata[std::string(field.name)] = written(c.*field.member);
+  });
+  return write_safetensors(file);
+}
+
+Case decode_case(std::string_view bytes, std::string_view source) {
+  TensorFile file = read_safetensors(bytes, source);
+  try {
+    return case_of(std::move(file));
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", source, error.what()));
+  }
+}
+
+Case load_case(const std::filesystem::path& file) {
+  return decode_case(read_file(file), file.native());
+}
+
+void save_case(const Case& c, const std::filesystem::path& file) {
+  write_file_atomically(file, encode_case(c));
+}
+
+}  // namespace attest

@@ -1,0 +1,243 @@
+// The arguments of attention, a row each. Whatever has to know them all walks these rows: the case file, the C
+// structures, the process of a shared library, validation, selection, shrinking and the words for people. An argument
+// that a row describes needs nothing else of them.
+#pragma once
+
+#include <attest/kernel.h>
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "core/problem/case.h"
+
+namespace attest {
+
+/// The axes of tensors, in the letters of kernel-interface.md.
+enum class Axis : std::uint8_t {
+  batch,
+  heads,
+  kv_heads,
+  queries,
+  keys,
+  dk,
+  dv,
+  c_q,
+  c_k,
+  c_v,
+  key_columns,    ///< heads*dk
+  value_columns,  ///< heads*dv
+  d_o
+};
+template <>
+struct Words<Axis> {
+  static constexpr std::array<std::string_view, 13> names{
+      "batch", "heads", "kv_heads", "M", "N", "dk", "dv", "c_q", "c_k", "c_v", "heads*dk", "heads*dv", "d_o"};
+};
+inline constexpr std::size_t axis_count = Words<Axis>::names.size();
+
+/// The axes of a tensor, in order.
+struct Axes {
+  std::array<Axis, 4> axis{};
+  int rank = 0;    ///< 0: the operation does not take the tensor
+  int shared = 0;  ///< so many of the first may be 1 and then serve every index
+  bool required = false;
+
+  [[nodiscard]] constexpr Axis operator[](int i) const { return axis[static_cast<std::size_t>(i)]; }
+};
+
+/// What the numbers of a tensor are, and so what they may be.
+enum class Content : std::uint8_t {
+  input,   ///< finite, unless the metadata says "non_finite": "yes"
+  mask,    ///< of any dtype; finite or -inf, bool 0 or 1
+  weight,  ///< finite
+};
+
+struct TensorField {
+  Slot slot;
+  Content content;
+  Axes attention, multihead;
+  attest_tensor attest_problem::* in_attention;
+  attest_tensor attest_multihead_problem::* in_multihead;
+
+  [[nodiscard]] constexpr std::string_view name() const { return name_of(slot); }
+  [[nodiscard]] constexpr const Axes& axes(Operation operation) const {
+    return operation == Operation::attention ? attention : multihead;
+  }
+};
+
+namespace fields_detail {
+
+constexpr Axes axes(bool required, int shared, std::initializer_list<Axis> list) {
+  Axes result{.axis = {}, .rank = static_cast<int>(list.size()), .shared = shared, .required = required};
+  std::size_t i = 0;
+  for (const Axis axis : list) result.axis[i++] = axis;
+  return result;
+}
+constexpr Axes required(std::initializer_list<Axis> list) {
+  return axes(true, 0, list);
+}
+constexpr Axes optional(std::initializer_list<Axis> list) {
+  return axes(false, 0, list);
+}
+
+}  // namespace fields_detail
+
+/// By Slot.
+inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
+  using enum Axis;
+  using fields_detail::optional, fields_detail::required;
+  using P = attest_problem;
+  using H = attest_multihead_problem;
+  constexpr Content input = Content::input, weight = Content::weight;
+  // The first two axes may be 1, the form of both operations.
+  constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
+  return std::array<TensorField, slot_count>{{
+      {Slot::q, input, required({batch, heads, queries, dk}), required({batch, queries, c_q}), &P::q, &H::q},
+      {Slot::k, input, required({batch, kv_heads, keys, dk}), required({batch, keys, c_k}), &P::k, &H::k},
+      {Slot::v, input, required({batch, kv_heads, keys, dv}), required({batch, keys, c_v}), &P::v, &H::v},
+      {Slot::mask, Content::mask, mask, mask, &P::mask, &H::mask},
+      {Slot::w_q, weight, {}, required({c_q, key_columns}), nullptr, &H::w_q},
+      {Slot::w_k, weight, {}, required({c_k, key_columns}), nullptr, &H::w_k},
+      {Slot::w_v, weight, {}, required({c_v, value_columns}), nullptr, &H::w_v},
+      {Slot::b_q, weight, {}, optional({key_columns}), nullptr, &H::b_q},
+      {Slot::b_k, weight, {}, optional({key_columns}), nullptr, &H::b_k},
+      {Slot::b_v, weight, {}, optional({value_columns}), nullptr, &H::b_v},
+      {Slot::w_o, weight, {}, optional({value_columns, d_o}), nullptr, &H::w_o},
+      {Slot::b_o, weight, {}, optional({d_o}), nullptr, &H::b_o},
+      {Slot::bias_k, weight, {}, optional({key_columns}), nullptr, &H::bias_k},
+      {Slot::bias_v, weight, {}, optional({value_columns}), nullptr, &H::bias_v},
+  }};
+}();
+
+/// The operations that have an argument.
+enum class Operations : std::uint8_t { attention, multihead, both };
+
+/// From `least` to `most`; words have none.
+template <class Value>
+struct Range {
+  Value least, most;
+};
+template <class Value>
+  requires std::is_enum_v<Value>
+struct Range<Value> {};
+
+/// An argument that is one number or word.
+template <class Value>
+struct ScalarField {
+  /// As it stands in the C structures, where neutral is 0 (an argument of a later version that is not sent is 0).
+  using InC = std::conditional_t<std::is_enum_v<Value>, std::int32_t, Value>;
+
+  std::string_view name;
+  Operations of = Operations::both;
+  Value Case::* member;
+  /// Asks nothing of a kernel; what a violation that does not need the argument is shrunk to.
+  Value neutral;
+  /// A word it may be, for who left it out of a case file that must state it; "": it may be left out, and is neutral.
+  std::string_view example = {};
+  InC attest_problem::* in_attention = nullptr;
+  InC attest_multihead_problem::* in_multihead = nullptr;
+  /// The least and the largest that it may be, of a number.
+  Range<Value> range{};
+  /// Of the first version of the contract, in which every case states it and every kernel knows it. A later argument is
+  /// stated where it is not neutral, and reaches the kernels alone whose manifest lists it under "arguments".
+  bool is_original = false;
+  /// How long an axis is, which changes with the tensors that have it.
+  bool is_extent = false;
+
+  [[nodiscard]] constexpr bool is_of(Operation operation) const {
+    return of == Operations::both || (of == Operations::attention) == (operation == Operation::attention);
+  }
+};
+
+inline constexpr std::tuple scalar_fields{
+    ScalarField<double>{.name = "scale",
+                        .member = &Case::scale,
+                        .neutral = 1.0,
+                        .example = "0.125",
+                        .in_attention = &attest_problem::scale,
+                        .in_multihead = &attest_multihead_problem::scale,
+                        .range = {0x1p-1074, 0x1.fffffffffffffp1023},
+                        .is_original = true},
+    ScalarField<Causal>{.name = "causal",
+                        .member = &Case::causal,
+                        .neutral = Causal::none,
+                        .in_attention = &attest_problem::causal,
+                        .in_multihead = &attest_multihead_problem::causal,
+                        .is_original = true},
+    ScalarField<MaskConvention>{.name = "mask_convention",
+                                .member = &Case::mask_convention,
+                                .neutral = MaskConvention::post_scale,
+                                .in_attention = &attest_problem::mask_convention,
+                                .in_multihead = &attest_multihead_problem::mask_convention,
+                                .is_original = true},
+    ScalarField<std::int32_t>{.name = "heads",
+                              .of = Operations::multihead,
+                              .member = &Case::heads,
+                              .neutral = 1,
+                              .example = "8",
+                              .in_multihead = &attest_multihead_problem::heads,
+                              .range = {1, 0x7fffffff},
+                              .is_original = true,
+                              .is_extent = true},
+};
+inline constexpr std::size_t scalar_count = std::tuple_size_v<decltype(scalar_fields)>;
+
+/// Arguments of later versions of the contract.
+inline constexpr std::size_t later_count = std::apply(
+    [](const auto&... field) { return (std::size_t{0} + ... + (field.is_original ? 0U : 1U)); }, scalar_fields);
+
+/// visit(field) for each scalar that the operation has, in the order of the rows.
+template <class Visit>
+constexpr void for_each_scalar(Operation operation, Visit&& visit) {
+  std::apply([&](const auto&... field) { (void(field.is_of(operation) ? (visit(field), 0) : 0), ...); }, scalar_fields);
+}
+
+/// Every scalar of a case as a number, by row: enumerators by their values. A whole number is exact up to 2^53.
+using ArgumentValues = std::array<double, scalar_count>;
+[[nodiscard]] ArgumentValues argument_values(const Case& c);
+void set_arguments(Case& c, const ArgumentValues& values);
+/// The names of the arguments of later versions of the contract, which a manifest's "arguments" may list.
+[[nodiscard]] std::vector<std::string_view> later_arguments();
+
+/// The C structure of an operation over a case's memory, which must outlive it: attest_problem or
+/// attest_multihead_problem.
+template <class Problem>
+[[nodiscard]] Problem pack(const Case& c) {
+  constexpr bool attention = std::same_as<Problem, attest_problem>;
+  Problem problem{};
+  problem.size = sizeof(Problem);
+  for (const TensorField& field : tensor_fields) {
+    if constexpr (attention) {
+      if (field.in_attention != nullptr) problem.*field.in_attention = c[field.slot].view();
+    } else {
+      problem.*field.in_multihead = c[field.slot].view();
+    }
+  }
+  for_each_scalar(attention ? Operation::attention : Operation::multihead,
+                  [&]<class Value>(const ScalarField<Value>& field) {
+                    using InC = typename ScalarField<Value>::InC;
+                    if constexpr (attention) {
+                      problem.*field.in_attention = static_cast<InC>(c.*field.member);
+                    } else {
+                      problem.*field.in_multihead = static_cast<InC>(c.*field.member);
+                    }
+                  });
+  return problem;
+}
+
+/// How long each axis of a case is, by Axis: as its first tensor that has the axis for itself says. 0 where none does,
+/// or where the tensor has another rank than it must.
+using AxisExtents = std::array<std::int64_t, axis_count>;
+[[nodiscard]] AxisExtents axis_extents(const Case& c);
+
+/// "[batch or 1, heads or 1, M, N]".
+[[nodiscard]] std::string form_of(const Axes& axes);
+
+}  // namespace attest

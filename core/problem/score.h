@@ -1,0 +1,14 @@
+// The score of a query and a key, from their product: scale and mask in the order that the convention says.
+#pragma once
+
+#include "core/problem/case.h"
+
+namespace attest {
+
+/// scale*qk + added, or scale*(qk + added). For every number that has + and *.
+template <class T>
+[[nodiscard]] constexpr T score(const T& qk, const T& added, const T& scale, MaskConvention convention) {
+  return convention == MaskConvention::pre_scale ? scale * (qk + added) : scale * qk + added;
+}
+
+}  // namespace attest

@@ -1,0 +1,54 @@
+// What a row of a problem sees: mask and causal form meet here (kernel-interface.md, section 1). Kernels that are
+// judged by it have their own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/problem/case.h"
+
+namespace attest {
+
+/// The keys that a row sees by its position: those of [first, last). A mask hides some of them.
+struct Sight {
+  std::int64_t first = 0, last = 0;
+
+  [[nodiscard]] bool sees(std::int64_t j) const { return first <= j && j < last; }
+};
+
+/// The arguments of a problem that hide keys by their position. One that does so has its member here and its meaning in
+/// sight(), and nowhere else.
+struct SightRule {
+  Causal causal = Causal::none;
+};
+[[nodiscard]] inline SightRule sight_rule(const Case& c) {
+  return {.causal = c.causal};
+}
+
+/// Row i of `rows`. Causal: all of `keys`, or those up to its own place counted from the first (000) or the last of
+/// them.
+[[nodiscard]] inline Sight sight(const SightRule& rule, std::int64_t i, std::int64_t rows, std::int64_t keys) {
+  std::int64_t first = 0, last = keys;
+  if (rule.causal == Causal::top_left) last = i + 1;
+  if (rule.causal == Causal::bottom_right) last = i + 1 + keys - rows;
+  last = std::clamp<std::int64_t>(last, 0, keys);
+  return {std::min(first, last), last};
+}
+
+[[nodiscard]] std::int64_t batch_of(const Case& c);
+/// Heads of the queries.
+[[nodiscard]] std::int64_t heads_of(const Case& c);
+/// M and N; the row of bias_k/bias_v is not counted.
+[[nodiscard]] std::int64_t queries_of(const Case& c);
+[[nodiscard]] std::int64_t keys_of(const Case& c);
+
+/// True when the mask or the causal form hides key `j` from row `i`. A finite mask entry hides nothing.
+[[nodiscard]] bool hidden(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
+
+/// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
+[[nodiscard]] double bias_of(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
+
+/// True when some row sees no key at all (never with bias_k, whose row nothing hides). N = 0 with M > 0 counts.
+[[nodiscard]] bool has_fully_masked_row(const Case& c);
+
+}  // namespace attest

@@ -1,0 +1,275 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/problem/case.h"
+#include "core/problem/case_file.h"
+#include "core/problem/edge.h"
+#include "core/problem/fields.h"
+#include "core/problem/memory.h"
+#include "core/support/names.h"
+
+namespace attest {
+namespace {
+
+/// Limits that no real problem meets, so that a small file cannot ask for endless loops over empty tensors or for an
+/// output that fills the machine.
+constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_heads = std::int64_t{1} << 24;  // batch times heads
+constexpr std::int64_t most_out = std::int64_t{1} << 32;    // elements
+
+template <class... T>
+[[noreturn]] void refuse(fmt::format_string<T...> text, T&&... arguments) {
+  throw UsageError(fmt::format(text, std::forward<T>(arguments)...));
+}
+
+/// "[0, 2, 5]", the multi-index of a flat one.
+std::string index_text(const Shape& shape, std::int64_t flat) {
+  std::array<std::int64_t, 4> index{};
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = flat % shape[axis];
+    flat /= shape[axis];
+  }
+  return Shape(std::span<const std::int64_t>(index).first(static_cast<std::size_t>(shape.rank()))).to_string();
+}
+
+/// First flat index >= `from` whose bits have all of `pattern` set; -1: none.
+template <class Bits>
+std::int64_t first_with(const Tensor& t, Bits pattern, std::int64_t from) {
+  const std::byte* bytes = t.bytes().data();
+  const auto count = t.elements();
+  for (std::int64_t i = from; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, bytes + static_cast<std::size_t>(i) * sizeof(Bits), sizeof(Bits));
+    if ((bits & pattern) == pattern) return i;
+  }
+  return -1;
+}
+
+/// First flat index >= `from` of a NaN or an infinity: an exponent field of ones (e4m3fn: the one NaN pattern). -1:
+/// none.
+std::int64_t first_non_finite(const Tensor& t, std::int64_t from) {
+  switch (t.dtype()) {
+    case DType::f64:
+      return first_with<std::uint64_t>(t, 0x7ff0000000000000U, from);
+    case DType::f32:
+      return first_with<std::uint32_t>(t, 0x7f800000U, from);
+    case DType::f16:
+      return first_with<std::uint16_t>(t, 0x7c00U, from);
+    case DType::bf16:
+      return first_with<std::uint16_t>(t, 0x7f80U, from);
+    case DType::f8_e4m3:
+      return first_with<std::uint8_t>(t, 0x7fU, from);
+    case DType::f8_e5m2:
+      return first_with<std::uint8_t>(t, 0x7cU, from);
+    case DType::boolean:
+      return -1;
+  }
+  return -1;
+}
+
+/// "q, k and v".
+std::string listed(std::vector<std::string_view> names) {
+  const std::string_view last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
+/// The names of the tensors that an operation takes: all, or those that it cannot do without.
+std::string taken(Operation operation, bool required_alone) {
+  std::vector<std::string_view> names;
+  for (const TensorField& field : tensor_fields) {
+    const Axes& axes = field.axes(operation);
+    if (axes.rank > 0 && (axes.required || !required_alone)) names.push_back(field.name());
+  }
+  return listed(std::move(names));
+}
+
+/// A tensor has its axes: as many as it must, none too long, and none but M and N empty.
+void validate_axes(const Case& c, const TensorField& field) {
+  const Axes& axes = field.axes(c.operation);
+  const Shape& shape = c[field.slot].shape();
+  if (shape.rank() != axes.rank) {
+    refuse("{} has shape {}; {} needs {} axes, {}", field.name(), shape.to_string(), name_of(c.operation), axes.rank,
+           form_of(axes));
+  }
+  for (int i = 0; i < axes.rank; ++i) {
+    if (shape[i] > most_extent) {
+      refuse("{} has shape {}; an axis is at most {} long", field.name(), shape.to_string(), most_extent);
+    }
+    if (shape[i] < 1 && axes[i] != Axis::queries && axes[i] != Axis::keys) {
+      refuse("{} has shape {}: {} is {}; it must be at least 1", field.name(), shape.to_string(), name_of(axes[i]),
+             shape[i]);
+    }
+  }
+}
+
+/// Its axes are as long as those of the tensors before it.
+void validate_shape(const Case& c, const TensorField& field, const AxisExtents& extents) {
+  const Axes& axes = field.axes(c.operation);
+  const Shape& shape = c[field.slot].shape();
+  bool fits = true;
+  std::string wanted;
+  for (int i = 0; i < axes.rank; ++i) {
+    const std::int64_t extent = extents[static_cast<std::size_t>(axes[i])];
+    const bool is_shared = i < axes.shared;
+    fits &= shape[i] == extent || (is_shared && shape[i] == 1);
+    wanted += fmt::format("{}{}{}", i == 0 ? "[" : ", ", extent, is_shared ? " or 1" : "");
+  }
+  if (!fits) refuse("{} has shape {}; it must be {} = {}]", field.name(), shape.to_string(), form_of(axes), wanted);
+}
+
+void validate_tensors(const Case& c) {
+  if (c.operation == Operation::multihead && c.heads < 1) refuse("heads is {}; it must be at least 1", c.heads);
+  for (const TensorField& field : tensor_fields) {
+    const Axes& axes = field.axes(c.operation);
+    const bool is_present = c[field.slot].present();
+    if (is_present && axes.rank == 0) {
+      refuse("{} is present; {} takes {} only (operation multihead takes it)", field.name(), name_of(c.operation),
+             taken(c.operation, /*required_alone=*/false));
+    }
+    if (!is_present && axes.required) {
+      refuse("{} is missing; {} needs {}", field.name(), name_of(c.operation),
+             taken(c.operation, /*required_alone=*/true));
+    }
+    if (is_present) validate_axes(c, field);
+  }
+}
+
+void validate_shapes(const Case& c) {
+  const AxisExtents extents = axis_extents(c);
+  for (const TensorField& field : tensor_fields)
+    if (c[field.slot].present()) validate_shape(c, field, extents);
+}
+
+/// The heads of keys and values divide those of queries; the columns of a projection are equal shares of the heads.
+void validate_heads(const Case& c) {
+  if (c.operation == Operation::attention) {
+    const std::int64_t heads = c.q().shape()[1], kv_heads = c.k().shape()[1];
+    if (heads % kv_heads != 0)
+      refuse("q has {} heads and k has {}; the heads of k must divide those of q", heads, kv_heads);
+    return;
+  }
+  for (const Slot slot : {Slot::w_q, Slot::w_v}) {
+    const std::int64_t columns = c[slot].shape()[1];
+    if (columns % c.heads == 0) continue;
+    refuse("{} has {} columns, which {} heads do not divide; head h owns an equal share of them", name_of(slot),
+           columns, c.heads);
+  }
+}
+
+void validate_appended_row(const Case& c) {
+  if (c[Slot::bias_k].present() == c[Slot::bias_v].present()) return;
+  refuse("{} is present without {}; the appended row needs both", c[Slot::bias_k].present() ? "bias_k" : "bias_v",
+         c[Slot::bias_k].present() ? "bias_v" : "bias_k");
+}
+
+void validate_scale(const Case& c) {
+  if (std::isfinite(c.scale) && c.scale > 0) return;
+  refuse("scale is {}; it must be finite and greater than 0", c.scale);
+}
+
+/// Arguments of later versions; those of the first have rules of their own.
+void validate_arguments(const Case& c) {
+  for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if constexpr (!std::is_enum_v<Value>) {
+      const Value value = c.*field.member;
+      if (field.is_original || value == field.neutral || (value >= field.range.least && value <= field.range.most))
+        return;
+      refuse("{} is {}; it must be {}, or from {} to {}", field.name, value, field.neutral, field.range.least,
+             field.range.most);
+    }
+  });
+}
+
+void validate_size(const Case& c) {
+  const Shape& q = c.q().shape();
+  const std::int64_t heads = c.operation == Operation::attention ? q[1] : c.heads;
+  if (q[0] > most_heads / heads) refuse("batch {} times heads {} is more than {}", q[0], heads, most_heads);
+  const Shape out = c.out_shape();
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < out.rank(); ++axis) {
+    // Each factor is below 2^31 and the product so far at most 2^32, so that this cannot overflow.
+    elements *= out[axis];
+    if (elements > most_out) refuse("the output {} has more than {} elements", out.to_string(), most_out);
+  }
+}
+
+void validate_mask(const Tensor& mask) {
+  if (mask.dtype() == DType::boolean) {
+    for (std::int64_t i = 0; i < mask.elements(); ++i) {
+      const int byte = std::to_integer<int>(mask.bytes()[static_cast<std::size_t>(i)]);
+      if (byte > 1)
+        refuse("mask holds the byte {} at {}; 1 shows a key and 0 hides it", byte, index_text(mask.shape(), i));
+    }
+    return;
+  }
+  for (std::int64_t i = first_non_finite(mask, 0); i >= 0; i = first_non_finite(mask, i + 1)) {
+    if (mask[i] == -std::numeric_limits<double>::infinity()) continue;
+    refuse("mask holds {} at {}; an entry is finite or -inf", mask[i], index_text(mask.shape(), i));
+  }
+}
+
+/// dtypes, and NaN or Inf among the elements.
+void validate_elements(const Case& c) {
+  if (c.dtype() == DType::boolean) refuse("q is bool; it must be of a floating dtype");
+  const auto stated = c.metadata.find("non_finite");
+  const bool non_finite_stated = stated != c.metadata.end() && stated->second == "yes";
+  for (const TensorField& field : tensor_fields) {
+    const Tensor& t = c[field.slot];
+    if (!t.present()) continue;
+    if (field.content == Content::mask) {
+      validate_mask(t);
+      continue;
+    }
+    if (t.dtype() != c.dtype()) {
+      refuse("{} is {} and q is {}; all tensors but mask have one dtype", field.name(), name_of(t.dtype()),
+             name_of(c.dtype()));
+    }
+    const bool is_input = field.content == Content::input;
+    if (non_finite_stated && is_input) continue;
+    const std::int64_t found = first_non_finite(t, 0);
+    if (found < 0) continue;
+    refuse("{} holds {} at {}; {}", field.name(), t[found], index_text(t.shape(), found),
+           is_input ? "inputs are finite unless the metadata says \"non_finite\": \"yes\""
+                    : "weights and biases are finite");
+  }
+}
+
+void validate_metadata(const Case& c) {
+  for (const std::string_view key : case_keys(c.operation)) {
+    if (c.metadata.count(std::string(key)) != 0) refuse("metadata holds \"{}\", which the case itself states", key);
+  }
+  static_cast<void>(layouts_of(c));
+  if (const auto edge = c.metadata.find(edge_key); edge != c.metadata.end() && !named<Edge>(edge->second))
+    refuse("metadata \"edge\" is {}; it must be \"none\", \"front\" or \"behind\"", in_quotes(edge->second));
+}
+
+}  // namespace
+
+void validate(const Case& c) {
+  validate_tensors(c);
+  // First, as a wrong number of heads makes a mask look wrong too.
+  validate_heads(c);
+  validate_shapes(c);
+  validate_appended_row(c);
+  validate_size(c);
+  validate_scale(c);
+  validate_arguments(c);
+  validate_elements(c);
+  validate_metadata(c);
+}
+
+}  // namespace attest

@@ -1,0 +1,6 @@
+#include "core/definition/bodies/instantiate.h"
+#include "core/scalars/bin_float.h"
+
+namespace attest {
+ATTEST_INSTANTIATE_CORE(BinFloat100)
+}  // namespace attest

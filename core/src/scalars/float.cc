@@ -1,5 +1,0 @@
-#include "attest/definitions/instantiate.h"
-
-namespace attest {
-ATTEST_INSTANTIATE_CORE(float)
-}  // namespace attest

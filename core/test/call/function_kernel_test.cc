@@ -1,0 +1,281 @@
+// The kernel over C functions: what it hands to the function, and every way a function can misbehave.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/test/cases.h"
+
+namespace attest {
+namespace {
+
+constexpr std::array all_dtypes{DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
+
+Case small_case(DType dtype) {
+  return test::attention_of({.heads = 2, .queries = 3, .keys = 4, .dk = 2, .dv = 5},
+                            [&](Slot slot, const Shape& shape) {
+                              return test::filled(dtype, shape, [&] { return slot == Slot::q ? 0.5 : 0; });
+                            });
+}
+
+Manifest manifest_for(DType dtype) {
+  Manifest manifest;
+  manifest.name = "test";
+  manifest.dtypes = {dtype};
+  return manifest;
+}
+
+/// Runs `attention` on the small case of a dtype.
+Reply reply_of(AttentionFunction attention, DType dtype = DType::f32, bool want_lse = false) {
+  return function_kernel("test:it", manifest_for(dtype), std::move(attention))->run(small_case(dtype), dtype, want_lse);
+}
+
+std::int64_t elements_of(const attest_tensor& t) {
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < t.rank; ++axis) elements *= t.shape[axis];
+  return elements;
+}
+
+void fill(const attest_tensor& t, double value) {
+  for (std::int64_t i = 0; i < elements_of(t); ++i) store_element(t.data, static_cast<DType>(t.dtype), i, value);
+}
+
+int write_all(const attest_problem&, attest_result& result, std::string&) {
+  fill(result.out, 1.5);
+  if (result.lse.data != nullptr) fill(result.lse, -2.0);
+  return ATTEST_OK;
+}
+
+TEST(FunctionKernel, HandsOverTheProblemAndReturnsTheOutput) {
+  for (const DType dtype : all_dtypes) {
+    const Reply reply = reply_of(
+        [dtype](const attest_problem& p, attest_result& r, std::string& message) {
+          EXPECT_EQ(p.size, sizeof(attest_problem));
+          EXPECT_EQ(r.size, sizeof(attest_result));
+          EXPECT_EQ(p.q.shape[2], 3);
+          EXPECT_EQ(p.v.shape[3], 5);
+          EXPECT_EQ(p.mask.data, nullptr);
+          EXPECT_EQ(r.lse.data, nullptr);
+          EXPECT_EQ(r.out.stride[1], 15);
+          EXPECT_EQ(load_element(p.q.data, dtype, 7), 0.5);
+          return write_all(p, r, message);
+        },
+        dtype);
+    ASSERT_EQ(reply.status, CallStatus::ok) << name_of(dtype) << ": " << reply.message;
+    EXPECT_EQ(reply.out.dtype(), dtype);
+    EXPECT_EQ(reply.out.shape(), (Shape{1, 2, 3, 5}));
+    for (std::int64_t i = 0; i < reply.out.elements(); ++i) EXPECT_EQ(reply.out[i], 1.5);
+    EXPECT_FALSE(reply.lse.present());
+  }
+}
+
+TEST(FunctionKernel, ReturnsTheLogSumExpWhereWanted) {
+  const Reply reply = reply_of(write_all, DType::bf16, true);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(reply.lse.dtype(), DType::f64);
+  EXPECT_EQ(reply.lse.shape(), (Shape{1, 2, 3}));
+  EXPECT_EQ(reply.lse[5], -2.0);
+}
+
+TEST(FunctionKernel, TheOutputMayBeWiderThanTheInput) {
+  const auto kernel = function_kernel("test:it", manifest_for(DType::bf16), write_all);
+  const Reply reply = kernel->run(small_case(DType::bf16), DType::f32, false);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(reply.out.dtype(), DType::f32);
+}
+
+TEST(FunctionKernel, AnUnwrittenElementIsAFailure) {
+  for (const DType dtype : all_dtypes) {
+    for (const std::int64_t hole : {std::int64_t{0}, std::int64_t{13}, std::int64_t{29}}) {
+      const Reply reply = reply_of(
+          [&](const attest_problem&, attest_result& r, std::string&) {
+            for (std::int64_t i = 0; i < 30; ++i) {
+              if (i != hole) store_element(r.out.data, dtype, i, 1.0);
+            }
+            return ATTEST_OK;
+          },
+          dtype);
+      EXPECT_EQ(reply.status, CallStatus::failed) << name_of(dtype);
+      EXPECT_FALSE(reply.out.present());
+      EXPECT_EQ(reply.message,
+                "left 1 of 30 elements of out [1, 2, 3, 5] unwritten, the first at flat index " + std::to_string(hole));
+    }
+  }
+}
+
+TEST(FunctionKernel, AnUnwrittenLogSumExpIsAFailure) {
+  const Reply reply = reply_of(
+      [](const attest_problem&, attest_result& r, std::string&) {
+        fill(r.out, 0.0);
+        return ATTEST_OK;
+      },
+      DType::f32, true);
+  EXPECT_EQ(reply.status, CallStatus::failed);
+  EXPECT_NE(reply.message.find("6 of 6 elements of lse"), std::string::npos) << reply.message;
+}
+
+TEST(FunctionKernel, NoBitPatternIsMistakenForUnwritten) {
+  // Whatever a kernel writes is an output, the fill's own pattern included.
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
+    const unsigned patterns = size_of(dtype) == 2 ? 65536 : 256;
+    const unsigned step = size_of(dtype) == 2 ? 7 : 1;
+    for (unsigned pattern = 0; pattern < patterns; pattern += step) {
+      const Reply reply = reply_of(
+          [&](const attest_problem&, attest_result& r, std::string&) {
+            for (std::size_t i = 0; i < 30; ++i) {
+              std::memcpy(static_cast<std::byte*>(r.out.data) + i * size_of(dtype), &pattern, size_of(dtype));
+            }
+            return ATTEST_OK;
+          },
+          dtype);
+      ASSERT_EQ(reply.status, CallStatus::ok) << name_of(dtype) << " " << pattern << " " << reply.message;
+    }
+  }
+}
+
+TEST(FunctionKernel, AWriteOutsideIsAFailure) {
+  for (const std::int64_t at : {std::int64_t{-1}, std::int64_t{30}, std::int64_t{-16}, std::int64_t{45}}) {
+    const Reply reply = reply_of([at](const attest_problem&, attest_result& r, std::string&) {
+      fill(r.out, 1.0);
+      static_cast<float*>(r.out.data)[at] = 0.0F;
+      return ATTEST_OK;
+    });
+    EXPECT_EQ(reply.status, CallStatus::failed) << at;
+    EXPECT_NE(reply.message.find("wrote outside the tensors"), std::string::npos) << reply.message;
+  }
+}
+
+TEST(FunctionKernel, AWriteToAnInputIsAFailureAndLeavesTheCaseAlone) {
+  const Case c = small_case(DType::f32);
+  const auto kernel =
+      function_kernel("test:it", manifest_for(DType::f32), [](const attest_problem& p, attest_result& r, std::string&) {
+        fill(r.out, 1.0);
+        static_cast<float*>(p.k.data)[3] += 1.0F;
+        return ATTEST_OK;
+      });
+  const Reply reply = kernel->run(c);
+  EXPECT_EQ(reply.status, CallStatus::failed);
+  EXPECT_EQ(reply.message, "wrote to its input k; inputs are read-only");
+  EXPECT_EQ(c.k()[3], 0.0);
+}
+
+TEST(FunctionKernel, MapsStatusesAndExceptions) {
+  const auto status_of = [](int status) {
+    return reply_of([status](const attest_problem&, attest_result& r, std::string& message) {
+      fill(r.out, 1.0);
+      message = "because";
+      return status;
+    });
+  };
+  EXPECT_EQ(status_of(ATTEST_OK).status, CallStatus::ok);
+  EXPECT_EQ(status_of(ATTEST_UNSUPPORTED).status, CallStatus::unsupported);
+  EXPECT_EQ(status_of(ATTEST_UNSUPPORTED).message, "because");
+  EXPECT_EQ(status_of(ATTEST_REJECTED).status, CallStatus::rejected);
+  EXPECT_EQ(status_of(7).status, CallStatus::failed);
+  EXPECT_EQ(status_of(-1).message, "returned status -1: because");
+  EXPECT_FALSE(status_of(7).out.present());
+
+  Reply thrown = reply_of([](const attest_problem&, attest_result&, std::string&) -> int {
+    throw std::runtime_error("no memory for tiles");
+  });
+  EXPECT_EQ(thrown.status, CallStatus::failed);
+  EXPECT_EQ(thrown.message, "threw an exception: no memory for tiles");
+  thrown = reply_of([](const attest_problem&, attest_result&, std::string&) -> int { throw 3; });
+  EXPECT_EQ(thrown.status, CallStatus::failed);
+}
+
+TEST(FunctionKernel, AChangedFloatingPointEnvironmentIsAFailureAndIsRestored) {
+  const Reply reply = reply_of([](const attest_problem& p, attest_result& r, std::string& message) {
+    std::fesetround(FE_UPWARD);
+    return write_all(p, r, message);
+  });
+  EXPECT_EQ(reply.status, CallStatus::failed);
+  EXPECT_NE(reply.message.find("floating-point environment"), std::string::npos);
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+}
+
+#ifdef __SSE2__
+TEST(FunctionKernel, FlushingSubnormalsIsAChangedEnvironment) {
+  for (const unsigned bit : {0x8000U, 0x0040U}) {  // FTZ, DAZ
+    const Reply reply = reply_of([bit](const attest_problem& p, attest_result& r, std::string& message) {
+      __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | bit);
+      return write_all(p, r, message);
+    });
+    EXPECT_EQ(reply.status, CallStatus::failed);
+    EXPECT_EQ(__builtin_ia32_stmxcsr() & 0x8040U, 0U);
+  }
+}
+#endif
+
+TEST(FunctionKernel, MeetsTheDeclaredAlignment) {
+  Manifest manifest = manifest_for(DType::f16);
+  manifest.alignment = 256;
+  const auto kernel =
+      function_kernel("test:it", manifest, [](const attest_problem& p, attest_result& r, std::string& message) {
+        for (const void* data : {p.q.data, p.k.data, p.v.data, r.out.data}) {
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 256, 0U);
+        }
+        return write_all(p, r, message);
+      });
+  EXPECT_EQ(kernel->run(small_case(DType::f16)).status, CallStatus::ok);
+}
+
+TEST(FunctionKernel, ReadsBeyondATensorYieldNaN) {
+  reply_of([](const attest_problem& p, attest_result& r, std::string& message) {
+    EXPECT_TRUE(std::isnan(static_cast<const float*>(p.k.data)[p.k.shape[1] * p.k.stride[1]]));
+    EXPECT_TRUE(std::isnan(static_cast<const float*>(p.q.data)[-1]));
+    return write_all(p, r, message);
+  });
+}
+
+TEST(FunctionKernel, AnOperationItLacksIsUnsupported) {
+  Case c = small_case(DType::f32);
+  c.operation = Operation::multihead;
+  const Reply reply = function_kernel("test:it", manifest_for(DType::f32), write_all)->run(c);
+  EXPECT_EQ(reply.status, CallStatus::unsupported);
+  EXPECT_EQ(reply.message, "has no multihead entry");
+}
+
+TEST(FunctionKernel, RunsMultiheadCases) {
+  Case c;
+  c.operation = Operation::multihead;
+  c.heads = 1;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::f32, {1, 2, 3});
+  for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(DType::f32, {3, 4});
+  c[Slot::w_o] = Tensor(DType::f32, {4, 5});
+  const auto kernel = function_kernel("test:it", manifest_for(DType::f32), nullptr,
+                                      [](const attest_multihead_problem& p, attest_result& r, std::string&) {
+                                        EXPECT_EQ(p.w_o.shape[1], 5);
+                                        EXPECT_EQ(p.b_o.data, nullptr);
+                                        fill(r.out, 2.0);
+                                        return ATTEST_OK;
+                                      });
+  const Reply reply = kernel->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(reply.out.shape(), (Shape{1, 2, 5}));
+}
+
+TEST(FunctionKernel, NothingToWriteIsFine) {
+  Case c = small_case(DType::f32);
+  c[Slot::q] = Tensor(DType::f32, {1, 2, 0, 2});
+  const auto kernel = function_kernel("test:it", manifest_for(DType::f32), write_all);
+  const Reply reply = kernel->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_TRUE(reply.out.present());
+  EXPECT_EQ(reply.out.elements(), 0);
+}
+
+TEST(FunctionKernel, AClonedKernelIsAnother) {
+  const auto kernel = function_kernel("test:it", manifest_for(DType::f32), write_all);
+  const auto other = kernel->clone();
+  EXPECT_EQ(other->id(), "test:it");
+  EXPECT_EQ(other->run(small_case(DType::f32)).out, kernel->run(small_case(DType::f32)).out);
+}
+
+}  // namespace
+}  // namespace attest

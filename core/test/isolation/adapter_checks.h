@@ -1,0 +1,76 @@
+// What the tests of adapters share: programs to look for, masks, and answers held to a loose tolerance.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/test/isolation/kernel_problem.h"
+#include "core/test/isolation/opening.h"
+
+namespace attest::testing_process {
+
+inline bool succeeds(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+inline double tolerance(DType dtype) {
+  return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 0.05;
+}
+
+inline void expect_attention(Kernel& kernel, const Case& c) {
+  const Reply reply = kernel.run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
+  EXPECT_EQ(reply.out.dtype(), c.dtype());
+  EXPECT_LE(largest_difference(reply.out, attention_answer(c)), tolerance(c.dtype())) << kernel.id();
+}
+
+inline void expect_multihead(Kernel& kernel, const Case& c) {
+  const Reply reply = kernel.run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
+  EXPECT_LE(largest_difference(reply.out, multihead_answer(c)), tolerance(c.dtype())) << kernel.id();
+}
+
+/// True and false by turns, with key 0 open to every row; or finite numbers and -inf.
+inline Tensor mask_of(DType dtype, const Shape& shape) {
+  Tensor mask(dtype, shape);
+  for (std::int64_t i = 0; i < mask.elements(); ++i) {
+    const bool open = i % shape[3] == 0 || i % 7 % 3 != 0;
+    if (dtype == DType::boolean) {
+      mask.set(i, open ? 1.0 : 0.0);
+    } else {
+      mask.set(i, open ? static_cast<double>(i % 5) / 4.0 : -std::numeric_limits<double>::infinity());
+    }
+  }
+  return mask;
+}
+
+inline std::vector<Shape> mask_shapes(const Case& c, std::int64_t batch, std::int64_t heads, std::int64_t rows) {
+  const std::int64_t keys = c.operation == Operation::attention ? c.k().shape()[2] : c.k().shape()[1];
+  return {{1, 1, rows, keys}, {batch, 1, rows, keys}, {1, heads, rows, keys}, {batch, heads, rows, keys}};
+}
+
+/// All 2^16 (2^8) bit patterns as q [1, 1, patterns, 1] of a 16- (8-) bit dtype, with one key.
+inline Case every_pattern(DType dtype) {
+  const std::int64_t patterns = size_of(dtype) == 2 ? 65536 : 256;
+  Case c;
+  c[Slot::q] = Tensor(dtype, {1, 1, patterns, 1});
+  for (std::int64_t i = 0; i < patterns; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto bits = c[Slot::q].bytes();
+    if (patterns == 256) {
+      bits[at] = static_cast<std::byte>(i);
+    } else {
+      bits[2 * at] = static_cast<std::byte>(i & 255);
+      bits[2 * at + 1] = static_cast<std::byte>(i >> 8);
+    }
+  }
+  c[Slot::k] = c[Slot::v] = Tensor(dtype, {1, 1, 1, 1});
+  return c;
+}
+
+}  // namespace attest::testing_process

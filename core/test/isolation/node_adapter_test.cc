@@ -1,0 +1,252 @@
+// The JavaScript adapter, and ONNX Runtime's attention through it. Skipped where Node.js or onnxruntime-node is
+// missing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/isolation/adapters.h"
+#include "core/test/isolation/adapter_checks.h"
+
+namespace attest {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace testing_process;
+
+std::unique_ptr<Kernel> adapted(const std::string& mode) {
+  return open_kernel("exec:node '" ATTEST_SOURCE_DIR "/core/test/isolation/adapter_kernels.js' " + mode);
+}
+
+class NodeAdapter : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const bool has_node = succeeds("node -e 'process.exit(+(process.versions.node.split(\".\")[0] < 18))'");
+    if (!has_node) GTEST_SKIP() << "there is no Node.js 18 or later";
+  }
+};
+
+TEST_F(NodeAdapter, ServesTheExample) {
+  const auto kernel = open_kernel("exec:node '" ATTEST_SOURCE_DIR "/core/adapters/node/plain_example.js'");
+  EXPECT_EQ(kernel->manifest().name, "plain JavaScript");
+  Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
+  expect_attention(*kernel, c);
+  for (const DType kind : {DType::f32, DType::boolean}) {
+    for (const Shape& shape : mask_shapes(c, 2, 3, 4)) {
+      c[Slot::mask] = mask_of(kind, shape);
+      expect_attention(*kernel, c);
+    }
+  }
+  expect_attention(*kernel, attention_case(DType::f32, {1, 1, 0, 2, 3, 3}));
+  expect_attention(*kernel, attention_case(DType::f32, {2, 1, 3, 0, 3, 3}));
+}
+
+TEST_F(NodeAdapter, FillsTheManifestIn) {
+  const Manifest manifest = adapted("multihead")->manifest();
+  EXPECT_EQ(manifest.dtypes, (std::vector{DType::f64, DType::f32}));
+  EXPECT_TRUE(manifest.multihead);
+  EXPECT_FALSE(manifest.attention);
+  EXPECT_EQ(adapted("prints")->manifest().name, "prints");
+}
+
+TEST_F(NodeAdapter, CarriesEveryBit) {
+  const auto kernel = adapted("echo");
+  ASSERT_EQ(kernel->manifest().dtypes.size(), 6U);
+  for (const DType dtype : kernel->manifest().dtypes) {
+    const Case c = size_of(dtype) <= 2 ? every_pattern(dtype) : attention_case(dtype, {});
+    const Reply reply = kernel->run(c);
+    ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+    EXPECT_EQ(reply.out, c.q()) << name_of(dtype);
+  }
+}
+
+TEST_F(NodeAdapter, HandsTheScalarsAndTheMaskOver) {
+  const auto kernel = adapted("tells");
+  Case c = attention_case(DType::f32, {2, 2, 2, 3, 4, 4});
+  const auto expect_told = [&](double scale, double mask, char causal, char convention) {
+    const Reply reply = kernel->run(c);
+    ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+    EXPECT_EQ(reply.out[0], scale);
+    EXPECT_EQ(reply.out[1], mask);
+    EXPECT_EQ(reply.out[2], causal);
+    EXPECT_EQ(reply.out[3], convention);
+  };
+  expect_told(0.5, 0.0, 'n', 'o');
+  c.scale = 0.125;
+  c.causal = Causal::top_left;
+  c.mask_convention = MaskConvention::pre_scale;
+  for (const Shape& shape : mask_shapes(c, 2, 2, 2)) {
+    c[Slot::mask] = Tensor(DType::f32, shape);
+    // row(1, 1, 1)[1]: in the last slice, one before the end of its last row.
+    c[Slot::mask].set(c[Slot::mask].elements() - 2, 7.0);
+    expect_told(0.125, 7.0, 't', 'r');
+  }
+}
+
+TEST_F(NodeAdapter, PassesFailuresOnAndGoesOn) {
+  const Case c = attention_case(DType::f32, {});
+  const auto reply_of = [&](const std::string& mode) {
+    const auto kernel = adapted(mode);
+    static_cast<void>(kernel->run(c));
+    return kernel->run(c);
+  };
+  const auto expect_failure = [&](const std::string& mode, const std::string& message) {
+    const Reply reply = reply_of(mode);
+    EXPECT_EQ(reply.status, CallStatus::failed) << mode;
+    EXPECT_THAT(reply.message, HasSubstr(message));
+  };
+  expect_failure("fails", "TypeError: a message with \"quotes\",\nlines and ünïcode");
+  expect_failure("wrong-type", "returned Float64Array of 48 for out where Float32Array of 48 is due");
+  expect_failure("wrong-length", "returned Float32Array of 47 for out where Float32Array of 48 is due");
+  expect_failure("nothing", "returned undefined for out");
+  EXPECT_EQ(reply_of("refuses").status, CallStatus::rejected);
+  EXPECT_EQ(reply_of("declines").status, CallStatus::unsupported);
+  EXPECT_EQ(reply_of("prints").status, CallStatus::ok);
+  EXPECT_EQ(reply_of("later").status, CallStatus::ok);
+  EXPECT_EQ(adapted("echo")->run(multihead_case(DType::f32, {})).status, CallStatus::unsupported);
+}
+
+TEST_F(NodeAdapter, RefusesToServe) {
+  for (const auto& [mode, why] : {std::pair{"absent", "there is nothing here to serve"},
+                                  std::pair{"strides", "leave \"strides\" out of the manifest"}}) {
+    try {
+      adapted(mode);
+      ADD_FAILURE() << mode;
+    } catch (const KernelLoadError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(why), testing::Not(HasSubstr("\n"))));
+    }
+  }
+}
+
+TEST_F(NodeAdapter, BringsTheLogSumExp) {
+  const auto kernel = adapted("lse");
+  const Case c = attention_case(DType::f32, {1, 2, 3, 5, 4, 4});
+  const Reply reply = kernel->run(c, DType::f32, true);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  for (std::int64_t r = 0; r < 6; ++r) {
+    double sum = 0.0;
+    for (std::int64_t x = 0; x < 4; ++x) sum += c.q()[4 * r + x];
+    EXPECT_EQ(reply.lse[r], sum);
+  }
+  EXPECT_FALSE(kernel->run(c).lse.present());
+}
+
+TEST_F(NodeAdapter, ServesAMultiheadFunction) {
+  const auto kernel = adapted("multihead");
+  const Case c = multihead_case(DType::f64, {});
+  const Reply reply = kernel->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  for (std::int64_t i = 0; i < reply.out.elements(); ++i)
+    EXPECT_EQ(reply.out[i], c.q()[i] + 2.0 + c[Slot::b_q][i % 6] + 1.0);
+}
+
+class OnnxRuntime : public NodeAdapter {
+ protected:
+  void SetUp() override {
+    NodeAdapter::SetUp();
+    static const bool installed =
+        succeeds("node -e 'require(\"" ATTEST_SOURCE_DIR "/core/adapters/onnxruntime/operator\")'");
+    if (!IsSkipped() && !installed) GTEST_SKIP() << "onnxruntime-node is not installed in core/adapters/onnxruntime";
+  }
+};
+
+TEST_F(NodeAdapter, SaysHowOnnxruntimeIsInstalled) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / ("attest-adapters-" + std::to_string(::getpid()));
+  for (const std::string name : {"node/attest_adapter.js", "onnxruntime/ort_kernels.js", "onnxruntime/operator.js"}) {
+    fs::create_directories((folder / name).parent_path());
+    fs::copy_file(adapters_folder() / name, folder / name);
+  }
+  ::setenv("ATTEST_ADAPTERS", folder.c_str(), 1);
+  try {
+    static_cast<void>(open_kernels("ort:*", patient()));
+    ADD_FAILURE() << "opened";
+  } catch (const KernelLoadError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("onnxruntime-node cannot be loaded"), HasSubstr("npm ci"),
+                                    testing::Not(HasSubstr("\n"))));
+  }
+  ::unsetenv("ATTEST_ADAPTERS");
+  fs::remove_all(folder);
+}
+
+TEST_F(OnnxRuntime, DoesWhatTheManifestsRestOn) {
+  EXPECT_EQ(std::system("node '" ATTEST_SOURCE_DIR "/core/adapters/onnxruntime/probe.js' >&2"), 0);
+}
+
+TEST_F(OnnxRuntime, HasFiveKernels) {
+  const auto kernels = open_kernels("ort:*", patient());
+  std::vector<std::string> ids;
+  ids.reserve(kernels.size());
+  for (const auto& kernel : kernels) ids.push_back(kernel->id());
+  EXPECT_EQ(ids, (std::vector<std::string>{"ort:attention", "ort:attention-23", "ort:group-query",
+                                           "ort:group-query-f16", "ort:multihead"}));
+}
+
+/// With masks of each kind and shape that the manifest allows.
+void expect_masked_attention(Kernel& kernel, Case c) {
+  expect_attention(kernel, c);
+  const Manifest& manifest = kernel.manifest();
+  const Shape q = c.q().shape();
+  for (const DType kind : {c.dtype(), DType::boolean}) {
+    if (kind == DType::boolean && !manifest.bool_masks) continue;
+    for (const Shape& shape : mask_shapes(c, q[0], q[1], q[2])) {
+      c[Slot::mask] = mask_of(kind, shape);
+      expect_attention(kernel, c);
+    }
+  }
+}
+
+TEST_F(OnnxRuntime, ComputesAttention) {
+  for (const std::string name : {"ort:attention", "ort:attention-23"}) {
+    const auto kernel = open_kernel(name);
+    for (const DType dtype : kernel->manifest().dtypes) {
+      for (const Sizes& sizes : {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 40, 50, 16, 16}}) {
+        Case c = attention_case(dtype, sizes);
+        c.scale = 0.25;
+        expect_masked_attention(*kernel, c);
+        c.causal = Causal::top_left;
+        expect_masked_attention(*kernel, c);
+      }
+      EXPECT_EQ(kernel->run(attention_case(dtype, {1, 1, 0, 3, 2, 2})).status, CallStatus::unsupported);
+    }
+  }
+}
+
+TEST_F(OnnxRuntime, ComputesMultiheadAttentionOnProjectedInputs) {
+  const auto kernel = open_kernel("ort:multihead");
+  for (const Sizes& sizes : {Sizes{2, 3, 4, 5, 6, 7}, Sizes{1, 2, 40, 40, 16, 16}, Sizes{1, 1, 0, 3, 2, 2}}) {
+    Case c = attention_case(DType::f32, sizes);
+    c.scale = 0.25;
+    if (sizes.queries > 0) expect_masked_attention(*kernel, c);
+    if (sizes.queries == 0) expect_attention(*kernel, c);
+    c.causal = Causal::top_left;
+    if (sizes.queries == sizes.keys) expect_masked_attention(*kernel, c);
+  }
+}
+
+TEST_F(OnnxRuntime, ComputesGroupedQueryAttentionOverACache) {
+  for (const std::string name : {"ort:group-query", "ort:group-query-f16"}) {
+    const auto kernel = open_kernel(name);
+    const DType dtype = kernel->manifest().dtypes.front();
+    for (const Sizes& sizes : {Sizes{2, 3, 4, 4, 8, 8}, Sizes{1, 2, 4, 9, 16, 16}, Sizes{2, 2, 1, 9, 8, 8}}) {
+      Case c = attention_case(dtype, sizes);
+      c.scale = 0.25;
+      c.causal = Causal::bottom_right;
+      expect_masked_attention(*kernel, c);
+      c.causal = Causal::none;
+      EXPECT_EQ(kernel->run(c).status, sizes.queries == 1 ? CallStatus::ok : CallStatus::unsupported);
+    }
+    Case many = attention_case(dtype, {2, 1, 2, 3, 8, 8});
+    many.causal = Causal::bottom_right;
+    EXPECT_THAT(kernel->run(many).message, HasSubstr("takes one sequence"));
+  }
+}
+
+}  // namespace
+}  // namespace attest

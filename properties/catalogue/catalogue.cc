@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <iterator>
+
+#include "core/support/names.h"
+#include "properties/catalogue/property.h"
+
+namespace attest {
+
+const std::vector<const Property*>& catalogue() {
+  static const std::vector<const Property*> all = [] {
+    std::vector<const Property*> joined;
+    for (const std::span<const Property> family : {softmax_properties(),
+                                                   attention_row_properties(),
+                                                   attention_expectation_properties(),
+                                                   multihead_weight_properties(),
+                                                   attention_form_properties(),
+                                                   multihead_form_properties(),
+                                                   attention_value_properties(),
+                                                   attention_key_properties(),
+                                                   attention_scaling_properties(),
+                                                   attention_split_properties(),
+                                                   attention_layout_properties(),
+                                                   attention_stride_properties(),
+                                                   attention_properties(),
+                                                   attention_length_properties(),
+                                                   masked_properties(),
+                                                   masked_form_properties(),
+                                                   masked_law_properties(),
+                                                   causal_properties(),
+                                                   weights_properties(),
+                                                   self_properties(),
+                                                   self_score_properties(),
+                                                   position_properties(),
+                                                   multihead_row_properties(),
+                                                   multihead_head_properties(),
+                                                   multihead_properties(),
+                                                   multihead_oracle_properties(),
+                                                   reduction_properties(),
+                                                   batch_properties(),
+                                                   layout_properties()}) {
+      std::transform(family.begin(), family.end(), std::back_inserter(joined), [](const Property& p) { return &p; });
+    }
+    return joined;
+  }();
+  return all;
+}
+
+std::vector<const Property*> properties_matching(std::string_view glob) {
+  std::vector<const Property*> matching;
+  std::copy_if(catalogue().begin(), catalogue().end(), std::back_inserter(matching),
+               [&](const Property* p) { return glob_match(glob, p->name); });
+  return matching;
+}
+
+}  // namespace attest

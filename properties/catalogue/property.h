@@ -1,0 +1,111 @@
+// Property: a named statement of theorems.md. Given a case it arranges one or more runs of a kernel and says what must
+// agree, bitwise or within the bound.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/measure/verdict.h"
+#include "core/problem/case.h"
+#include "properties/catalogue/hypotheses.h"
+#include "properties/catalogue/wants.h"
+
+namespace attest {
+
+class Draw;  // generators/draw.h: a seeded source of cases for one dtype
+
+/// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the
+/// catalogue joins to the others, so that adding or changing one recompiles that one file.
+struct Property {
+  std::string_view name = {};            ///< the claim, "attention.oracle", the same everywhere
+  std::string_view statement = {};       ///< in the words of theorems.md
+  std::string_view source = {};          ///< source document(s), "+" where none states it
+  std::string_view needs = {};           ///< what it needs of a kernel ("attention", "multihead", …)
+  std::string_view floating_point = {};  ///< what must hold in floating point, theorems.md's last column
+  Operation operation = Operation::attention;
+  /// Without these among its judged cases a verdict of held says little: a run that drew too few of them warns.
+  std::span<const Want> wants = {};
+  /// What the theorem asks of a case beyond the operation, in the order in which it is asked.
+  std::span<const Stated> hypotheses = {};
+  /// A case that meets the hypotheses, of the drawn dtype. Never looks at a kernel.
+  Case (*given)(Draw& draw) = nullptr;
+  /// Runs the kernel on the case (as often as the theorem needs) and judges. The case is valid, supported and meets the
+  /// hypotheses. May throw NoAnswer (answer.h), so it is called through check_case.
+  Verdict (*check)(Kernel& kernel, const Case& c) = nullptr;
+  /// The same with the alarm of error_alarm.h beside the verdict. Null: the property raises none.
+  Verdict (*check_with_alarm)(Kernel& kernel, const Case& c, double probability) = nullptr;
+
+  /// Empty when the case meets the hypotheses, else the first that it misses ("has dk = 3 and dv = 4; dk = dv is
+  /// required"). Asked of every case, wherever it came from: a file, a projection, a step of shrinking.
+  [[nodiscard]] std::string misses(const Case& c) const;
+};
+
+/// The families of theorems.md: one file each.
+[[nodiscard]] std::span<const Property> softmax_properties();
+[[nodiscard]] std::span<const Property> attention_properties();
+[[nodiscard]] std::span<const Property> attention_row_properties();
+[[nodiscard]] std::span<const Property> attention_expectation_properties();
+[[nodiscard]] std::span<const Property> attention_form_properties();
+[[nodiscard]] std::span<const Property> attention_value_properties();
+[[nodiscard]] std::span<const Property> attention_key_properties();
+[[nodiscard]] std::span<const Property> attention_scaling_properties();
+[[nodiscard]] std::span<const Property> attention_split_properties();
+[[nodiscard]] std::span<const Property> attention_layout_properties();
+[[nodiscard]] std::span<const Property> attention_stride_properties();
+[[nodiscard]] std::span<const Property> attention_length_properties();
+[[nodiscard]] std::span<const Property> masked_properties();
+[[nodiscard]] std::span<const Property> masked_form_properties();
+[[nodiscard]] std::span<const Property> masked_law_properties();
+[[nodiscard]] std::span<const Property> causal_properties();
+[[nodiscard]] std::span<const Property> multihead_oracle_properties();
+[[nodiscard]] std::span<const Property> multihead_weight_properties();
+[[nodiscard]] std::span<const Property> multihead_form_properties();
+[[nodiscard]] std::span<const Property> multihead_properties();
+[[nodiscard]] std::span<const Property> batch_properties();
+[[nodiscard]] std::span<const Property> layout_properties();
+[[nodiscard]] std::span<const Property> weights_properties();
+[[nodiscard]] std::span<const Property> self_properties();
+[[nodiscard]] std::span<const Property> self_score_properties();
+[[nodiscard]] std::span<const Property> position_properties();
+[[nodiscard]] std::span<const Property> multihead_row_properties();
+[[nodiscard]] std::span<const Property> multihead_head_properties();
+[[nodiscard]] std::span<const Property> reduction_properties();
+
+/// Every property, in the order of theorems.md.
+[[nodiscard]] const std::vector<const Property*>& catalogue();
+/// Properties whose name matches the glob; empty when none does.
+[[nodiscard]] std::vector<const Property*> properties_matching(std::string_view glob);
+
+/// H(run seed, property, dtype, k): the seed of case k, the same for every kernel, job, shard and machine.
+[[nodiscard]] std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType dtype, std::int64_t k);
+
+/// Case k of a property in a dtype: a function of (run_seed, property, dtype, k) alone. Its metadata holds "property",
+/// "dtype", "seed" (the run's), "k" and "kinds" (what was drawn, "scores:near-ties values:ones mask:none shape:small").
+[[nodiscard]] Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k);
+
+/// Meets a manifest's limits of shape (head dimension, lengths, heads, grouped queries, scale, self-attention only) by
+/// a fixed projection: crops or repeats rows and columns of the case. Extents that were tied (c_q = heads·dk, a scale
+/// of 1/sqrt(dk), …) stay tied. A case within the limits comes back unchanged. Masks, causal forms and dtypes stay as
+/// they are: check_case skips what a manifest rules out there. A case that the limits would make larger than
+/// case_budget.h allows comes back as it was, marked, and check_case skips it too.
+[[nodiscard]] Case project(Case c, const Manifest& manifest);
+
+/// Checks one valid case: skipped with the reason where the manifest rules it out or a hypothesis is missed, else the
+/// property's verdict. A call that ends in anything but ok or unsupported is violated, with the status in `reason`;
+/// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row). Not 0:
+/// `alarm_probability` asks for the alarm where the property raises one. Where memory runs out (std::bad_alloc), the
+/// case is inconclusive with that reason.
+[[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability = 0);
+
+/// A smaller case that the kernel still violates by a margin (utilisation >= 2, or as far above 1 as the original):
+/// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` cases are checked. A crash stays a
+/// crash: a case that is violated in another way (Verdict::violation, or a finite error for an infinite one) is not
+/// taken. Deterministic for a deterministic kernel. A case that is not violated comes back unchanged. The result's
+/// metadata says "shrunk": "yes".
+[[nodiscard]] Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget = 1000);
+
+}  // namespace attest

@@ -1,0 +1,37 @@
+// Probing: what a kernel does with what its manifest leaves open, found by asking and judging the answers against every
+// reading of the question.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/kernel/kernel_under_test.h"
+
+namespace attest {
+
+/// One question and its answer.
+struct ProbeAnswer {
+  std::string question;      ///< "boolean mask"
+  std::string declared;      ///< by the manifest in effect, stated or not
+  std::string found;         ///< in words; "unsupported: …" where the kernel says so
+  bool contradicts = false;  ///< the manifest offers it, and the kernel does another thing
+  bool beyond = false;       ///< the kernel does it, and the manifest does not offer it
+};
+
+struct Probed {
+  std::vector<ProbeAnswer> answers;
+  Manifest manifest;  ///< the declared one with what was found in the place of what it says otherwise
+  [[nodiscard]] bool contradicted() const;
+};
+
+/// Asks a kernel's attention entry, or its multihead one where that is all it has, in one of its dtypes (f32 where it
+/// lists it): scale, masks and their polarity and convention, causal alignment, rows without a key, the key-value head
+/// of a head or the columns of one, lse, biases, strides, lengths and head dimensions, and which claims hold in a few
+/// hundred cases. A reading is found when every answer to the question lies within its bound and within that of no
+/// other reading; declared arithmetic and limits are believed. Questions and their numbers follow from `seed`. Throws
+/// UsageError where the kernel answers the plainest problem wrong or not at all, so that nothing it does could be read.
+[[nodiscard]] Probed probe(Kernel& kernel, std::uint64_t seed);
+
+}  // namespace attest

@@ -1,0 +1,147 @@
+// attention: softmax(QKᵀ/√dk) V.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "core/oracle/oracle.h"
+#include "core/support/printed.h"
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+#include "properties/language/answer.h"
+#include "properties/language/compared.h"
+
+namespace attest {
+namespace {
+
+bool same_bits(const Tensor& a, const Tensor& b, std::int64_t element) {
+  const std::size_t size = size_of(a.dtype()), at = static_cast<std::size_t>(element) * size;
+  return std::memcmp(a.bytes().data() + at, b.bytes().data() + at, size) == 0;
+}
+
+Arithmetic with_output(Arithmetic arithmetic, DType output) {
+  arithmetic.output = output;
+  return arithmetic;
+}
+
+/// The output, in the input's dtype and in every other that the kernel offers, within its bound of the exact value: a
+/// wide output shows what a narrow one hides (accumulation faults, error-bounds.md 3.4 f).
+Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
+  const Manifest& manifest = kernel.manifest();
+  const Arithmetic& arithmetic = manifest.arithmetic_for(c.dtype());
+  const auto judged = [&](DType output) {
+    const Reply reply = answer(kernel, c, output, true);
+    return with_element(judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
+                                        {.alarm_probability = probability, .measure_errors = output == c.dtype()}),
+                        c, reply.out);
+  };
+  Verdict worst = judged(c.dtype());
+  const auto wider = manifest.out_dtypes.find(c.dtype());
+  if (wider == manifest.out_dtypes.end()) return worst;
+  for (const DType output : wider->second) {
+    if (output != c.dtype()) worst = worse_of({std::move(worst), judged(output)});
+  }
+  return worst;
+}
+
+Verdict oracle(Kernel& kernel, const Case& c) {
+  return oracle_with_alarm(kernel, c, 0);
+}
+
+/// Every element of a row inside the domain of definition is finite.
+Verdict finite(Kernel& kernel, const Case& c) {
+  const std::vector<bool> required = finite_required(c, kernel.manifest().arithmetic_for(c.dtype()));
+  const Reply reply = answer(kernel, c);
+  const std::int64_t width = c.v().shape()[3];
+  bool any = false;
+  for (std::size_t row = 0; row < required.size(); ++row) {
+    if (!required[row]) continue;
+    any = true;
+    for (std::int64_t column = 0; column < width; ++column) {
+      const std::int64_t element = static_cast<std::int64_t>(row) * width + column;
+      if (std::isfinite(reply.out[element])) continue;
+      Verdict verdict =
+          violated(Violation::not_finite, fmt::format("non-finite: element {} is {}; a finite value is required",
+                                                      element, printed(reply.out[element])));
+      verdict.element = element;
+      return with_element(std::move(verdict), c, reply.out);
+    }
+  }
+  if (any) return {};
+  return {.outcome = Outcome::excused, .reason = "no row lies inside the domain of definition"};
+}
+
+/// The same call twice gives the same bits where the kernel claims it; else both lie within the bound.
+Verdict repeatable(Kernel& kernel, const Case& c) {
+  const Reply first = answer(kernel, c), second = answer(kernel, c);
+  if (kernel.manifest().claims_to(Claim::deterministic)) {
+    if (first.out == second.out) return {};
+    std::int64_t element = 0;
+    while (element + 1 < first.out.elements() && same_bits(first.out, second.out, element)) ++element;
+    const double x = first.out[element], y = second.out[element];
+    Verdict verdict = violated(
+        Violation::bits,
+        fmt::format("not-repeatable: element {} is {} at first and {} the second time; the kernel claims to be "
+                    "deterministic",
+                    element, printed(x),
+                    std::isnan(x) && std::isnan(y) ? "of other bits" : fmt::format("{}", printed(y))));
+    verdict.element = element;
+    verdict.error = std::abs(x - y);
+    const auto problem = std::make_shared<const Case>(c);
+    verdict.compared = {{problem, element, x}, {problem, element, y}};
+    return verdict;
+  }
+  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
+  return worse_of({with_element(judge_attention(c, first.out, {}, arithmetic), c, first.out),
+                   with_element(judge_attention(c, second.out, {}, arithmetic), c, second.out)});
+}
+
+/// Where intermediate results overflow and sentinels stop being small.
+constexpr Want wants_edges[] = {
+    {"scores near the edge of the domain",
+     "scores:huge scores:offset scores:below-sentinels scores:underflow-edges scores:bit-classes"},
+    {"huge values", "values:huge values:bit-classes"}};
+/// Equal scores and small numbers hide most of what the bound is about.
+constexpr Want wants_hard_scores[] = {
+    {"scores that lie far apart", "scores:gaussian-10 scores:heavy scores:dominant scores:spread"},
+    {"subnormal numbers", "bits:subnormal"}};
+
+const Property family[] = {
+    {.name = "attention.repeatable",
+     .statement = "the same call twice gives the same bits",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bitwise if deterministic",
+     .operation = Operation::attention,
+     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .check = repeatable},
+    {.name = "attention.finite",
+     .statement = "inside the domain of definition (error-bounds.md, 2) the output is finite",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "required",
+     .operation = Operation::attention,
+     .wants = wants_edges,
+     .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge(); },
+     .check = finite},
+    {.name = "attention.oracle",
+     .statement = "the output lies within its error bound of the exact value",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .wants = wants_hard_scores,
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().sometimes_of_model_size().long_among_the_first().with_later_arguments();
+     },
+     .check = oracle,
+     .check_with_alarm = oracle_with_alarm},
+};
+
+}  // namespace
+
+std::span<const Property> attention_properties() {
+  return family;
+}
+
+}  // namespace attest

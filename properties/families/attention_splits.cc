@@ -1,0 +1,243 @@
+// attention: blocks of keys and their log-sum-exp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "core/problem/score.h"
+#include "core/support/infinity.h"
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+#include "properties/language/agree.h"
+#include "properties/language/answer.h"
+#include "properties/language/any_number.h"
+#include "properties/language/arguments.h"
+#include "properties/language/arrange.h"
+#include "properties/language/weights.h"
+
+namespace attest {
+namespace {
+
+Verdict excused(Excuse why) {
+  return {.outcome = Outcome::excused, .reason = std::string(name_of(why))};
+}
+
+/// 0 … N cut into up to three runs of keys, some of them empty.
+std::vector<Indices> key_blocks(const Case& c) {
+  const std::int64_t N = keys_of(c);
+  std::int64_t first = argument(c, "cut", N + 1), second = argument(c, "cut2", N + 1);
+  if (second < first) std::swap(first, second);
+  std::vector<Indices> blocks(3);
+  for (std::int64_t j = 0; j < N; ++j) blocks[j < first ? 0 : j < second ? 1 : 2].push_back(j);
+  return blocks;
+}
+
+/// One block of keys: its attention, and the log-sum-exp of a row with how far it may be off.
+struct Block {
+  std::optional<Result> out;  ///< nothing: an empty block
+  struct Lse {
+    double value, error;
+  };
+  [[nodiscard]] Lse lse(std::int64_t row) const {
+    if (!out) return {-infinity, 0};
+    const RowBound& bound = out->run().row_bound(row);
+    if (bound.excuse == Excuse::fully_masked) return {-infinity, 0};
+    if (!out->run().lse().present()) return {bound.lse, bound.lse_certificate};
+    return {out->run().lse()[row], bound.lse_allowed};
+  }
+};
+
+/// What a merged element is and how far it may be off; or why there is nothing to say.
+struct Merged {
+  double value = 0, error = 0;
+  Excuse excuse = Excuse::none;
+};
+
+// With L_t exact and lse_t within d of it, the weights w_t = e^lse_t / sum e^lse are off by a factor in e^±2d; o is a
+// convex combination of the blocks' exact O_t, so that |O_t - o| <= 2 max(|o_t| + B_t). The merge differs from o by at
+// most sum_t w_t B_t + (e^2d - 1) 2 max(|o_t| + B_t). A block whose weight underflows has no part in that maximum: it
+// is known to (e^2d - 1) w_t (|o_t| + B_t) and two of the smallest number.
+Merged merge(const std::vector<Block>& blocks, const std::vector<Numbers>& outs, std::int64_t e, std::int64_t dv) {
+  constexpr double smallest = std::numeric_limits<double>::denorm_min();
+  double most = -infinity, off = 0x1p-42;  // rounding of the differences, up to 745, and of what follows
+  for (const Block& block : blocks) {
+    const auto [lse, error] = block.lse(e / dv);
+    if (std::isnan(lse) || !(error < 0.25)) return {.excuse = std::isnan(lse) ? Excuse::overflow : Excuse::infinite};
+    most = std::max(most, lse);
+    off = std::max(off, error + 0x1p-42);
+  }
+  if (most == -infinity) return {.excuse = Excuse::fully_masked};
+  if (most == infinity) return {.excuse = Excuse::overflow};
+  double sum = 0;
+  for (const Block& block : blocks) sum += std::exp(block.lse(e / dv).value - most);
+  Merged merged;
+  double bounds = 0, reach = 0;
+  for (std::size_t t = 0; t < blocks.size(); ++t) {
+    const double lse = blocks[t].lse(e / dv).value;
+    if (lse == -infinity) continue;
+    const Numbers& out = outs[t];
+    if (out.excuse(e) != Excuse::none && out.excuse(e) != Excuse::vacuous) return {.excuse = out.excuse(e)};
+    if (!std::isfinite(out.value(e)) || !(out.allowed(e) < infinity)) return {.excuse = Excuse::infinite};
+    // Divided by the sum first: the sum of the products may lie beyond the range, their mean does not.
+    const double weight = std::exp(lse - most) / sum, size = std::fabs(out.value(e)) + out.allowed(e);
+    merged.value += weight * out.value(e);
+    bounds += std::max(weight, smallest) * out.allowed(e) + smallest;
+    if (weight < std::numeric_limits<double>::min()) {
+      bounds += (std::expm1(2 * off) * weight + 2 * smallest) * size;
+    } else {
+      reach = std::max(reach, size);
+    }
+  }
+  if (!std::isfinite(merged.value)) return {.excuse = Excuse::overflow};
+  merged.error = (bounds + std::expm1(2 * off) * 2 * reach) * (1 + 0x1p-40) + smallest;
+  return merged;
+}
+
+/// In a proof: sum_t e^lse_t O_t / sum_t e^lse_t as formulas.
+Verdict formally_merged(const Result& whole, const std::vector<Block>& blocks, const std::vector<Numbers>& outs,
+                        std::int64_t dv) {
+  const Numbers left(whole);
+  return agree({left, left.formally([&](std::int64_t e) {
+                  std::optional<Expression> sum, merged;
+                  for (std::size_t t = 0; t < blocks.size(); ++t) {
+                    if (!blocks[t].out || outs[t].excuse(e) != Excuse::none) continue;  // no visible key: lse = -inf
+                    const Expression& lse = blocks[t].out->run().formal_lse()[static_cast<std::size_t>(e / dv)];
+                    const Expression weight = ScalarTraits<Expression>::exp(lse), term = weight * outs[t].formal(e);
+                    sum = sum ? *sum + weight : weight;
+                    merged = merged ? *merged + term : term;
+                  }
+                  return *merged / *sum;
+                })});
+}
+
+// +: attention over concatenated key blocks is the merge of the blocks' attentions, weighted by e^lse; an empty block
+// has lse = -inf and changes nothing.
+Verdict split_merge(Kernel& kernel, const Case& c) {
+  const Result whole = run(kernel, c);
+  std::vector<Block> blocks;
+  std::vector<Numbers> outs;
+  for (const Indices& keys : key_blocks(c)) {
+    Block block;
+    if (!keys.empty()) block.out = run_with_lse(kernel, with_keys(c, keys));
+    outs.push_back(block.out ? Numbers(*block.out) : Numbers());
+    blocks.push_back(std::move(block));
+  }
+  const std::int64_t dv = c.v().shape()[3];
+  if (in_a_proof()) return formally_merged(whole, blocks, outs, dv);
+  Indices judged;
+  std::vector<double> values, errors;
+  Excuse why = Excuse::none;
+  for (std::int64_t e = 0; e < whole.elements(); ++e) {
+    const Merged merged = merge(blocks, outs, e, dv);
+    if (merged.excuse != Excuse::none) {
+      why = merged.excuse;
+      continue;
+    }
+    judged.push_back(e);
+    values.push_back(merged.value);
+    errors.push_back(merged.error);
+  }
+  if (judged.empty() && why != Excuse::none) return excused(why);
+  const Shape shape{static_cast<std::int64_t>(judged.size())};
+  return agree({Numbers(whole.at(shape, judged)), Numbers(shape, values).loosened(errors)});
+}
+
+/// In a proof: e^lse_i is the sum of e^s_ij over the visible keys. Each term is positive and at most the largest, which
+/// is what the two bounds say.
+Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
+  const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
+  const std::int64_t group = heads / c.k().shape()[1];
+  using Traits = ScalarTraits<Expression>;
+  GenericInputs& inputs = GenericInputs::current();
+  const Result out = run_with_lse(kernel, c);
+  for (std::int64_t row = 0; row < batch * heads * M; ++row) {
+    const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M;
+    std::optional<Expression> sum;
+    for (std::int64_t j = 0; j < N; ++j) {
+      if (hidden(c, b, h, i, j)) continue;
+      Expression product = Traits::from_double(0);
+      for (std::int64_t d = 0; d < dk; ++d)
+        product = product +
+                  inputs.at(c.q()[row * dk + d]) * inputs.at(c.k()[((b * heads / group + h / group) * N + j) * dk + d]);
+      const Expression scale = inputs.at(c.scale);
+      const Expression bias = inputs.at(bias_of(c, b, h, i, j));
+      const Expression term = Traits::exp(score(product, bias, scale, c.mask_convention));
+      sum = sum ? *sum + term : term;
+    }
+    if (!sum) continue;
+    const Expression found = Traits::exp(out.run().formal_lse()[static_cast<std::size_t>(row)]);
+    if (!inputs.identical(found, *sum))
+      return violated(Violation::lse,
+                      fmt::format("lse {}: its exponential and the sum of those of the scores differ by a "
+                                  "multiple of {}",
+                                  row, inputs.difference(found, *sum)));
+  }
+  return {};
+}
+
+// +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, the scores in double with their own error.
+Verdict lse_range(Kernel& kernel, const Case& c) {
+  if (in_a_proof()) return formally_in_lse_range(kernel, c);
+  if (!kernel.manifest().lse) return {.outcome = Outcome::skipped, .reason = "the manifest's lse is false"};
+  const Reply reply = answer(kernel, c, c.dtype(), /*want_lse=*/true);
+  const AttentionBounds bounds = attention_bounds(c, kernel.manifest().arithmetic_for(c.dtype()),
+                                                  kernel.manifest().claims_to(Claim::ignores_dead_values));
+  std::vector<double> found, low, high, errors;
+  Excuse why = Excuse::none;
+  const std::int64_t M = queries_of(c), N = keys_of(c), heads = heads_of(c);
+  for (std::int64_t row = 0; row < batch_of(c) * heads * M; ++row) {
+    const RowBound& bound = bounds.rows[static_cast<std::size_t>(row)];
+    if (bound.excuse != Excuse::none || !(bound.lse_allowed < infinity)) {
+      why = bound.excuse == Excuse::none ? Excuse::infinite : bound.excuse;
+      continue;
+    }
+    double most = -infinity, error = 0;
+    std::int64_t visible = 0;
+    for (std::int64_t j = 0; j < N; ++j) {
+      if (hidden(c, row / M / heads, row / M % heads, row % M, j)) continue;
+      const Score score = score_of(c, row / M / heads, row / M % heads, row % M, j);
+      most = std::max(most, score.value), error = std::max(error, score.error);
+      ++visible;
+    }
+    found.push_back(reply.lse[row]);
+    low.push_back(most);
+    high.push_back(most + std::log(static_cast<double>(visible)));
+    errors.push_back(bound.lse_allowed + error + 0x1p-50 * (std::fabs(most) + std::log(static_cast<double>(visible))));
+  }
+  if (found.empty() && why != Excuse::none) return excused(why);
+  const Shape shape{static_cast<std::int64_t>(found.size())};
+  return within(Numbers(shape, found).loosened(errors), Numbers(shape, low), Numbers(shape, high));
+}
+
+constexpr std::array in_blocks{
+    needed(hypotheses::no_causal_form, "the form counts keys, and a block begins to count anew")};
+
+const Property family[] = {
+    {.name = "attention.split-merge",
+     .statement = "attention over concatenated key blocks is the log-sum-exp-weighted merge of the blocks' attentions; "
+                  "an empty block has lse = −∞ and changes nothing",
+     .source = "+",
+     .needs = "attention",
+     .floating_point = "bound",
+     .hypotheses = in_blocks,
+     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
+     .check = split_merge},
+    {.name = "attention.lse-range",
+     .statement = "max_j s_j ≤ lse_i ≤ max_j s_j + ln N",
+     .source = "+",
+     .needs = "attention, lse",
+     .floating_point = "bound",
+     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .check = lse_range},
+};
+
+}  // namespace
+
+std::span<const Property> attention_split_properties() {
+  return family;
+}
+
+}  // namespace attest

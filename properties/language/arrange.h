@@ -1,0 +1,34 @@
+// Arrangements of cases: the other side of a theorem. Each returns a valid case of the same scalars and metadata.
+#pragma once
+
+#include <functional>
+
+#include "core/problem/case.h"
+#include "core/problem/selection.h"
+#include "core/problem/sight.h"
+
+namespace attest {
+
+/// Rows, keys, batch entries at the indices, in their order; the mask follows. Of a case without a causal form (which
+/// counts rows and keys): hypotheses::no_causal_form.
+[[nodiscard]] Case with_queries(const Case& c, const Indices& rows);
+[[nodiscard]] Case with_keys(const Case& c, const Indices& keys);
+[[nodiscard]] Case with_batch(const Case& c, const Indices& entries);
+[[nodiscard]] Case with_heads(const Case& c, const Indices& heads);  ///< key-value heads that groups share are repeated
+[[nodiscard]] Case without_query(const Case& c, std::int64_t i);     ///< Q^(i), B^(i)
+[[nodiscard]] Case without_key(const Case& c, std::int64_t s);       ///< K^(s), V^(s), B^[s]
+
+/// The same problem without a mask, and without a causal form.
+[[nodiscard]] Case without_mask(Case c);
+/// The same problem with its mask written out: additive, in the case's dtype, [batch|1, heads|1, M, N], 0 where there
+/// was none; a boolean mask becomes 0 and -inf. The causal form stays.
+[[nodiscard]] Case with_additive_mask(Case c);
+/// The same problem with mask and causal form as one additive mask, and no causal form.
+[[nodiscard]] Case with_causal_written_out(Case c);
+/// Sets the mask entry (i, s) of every batch entry and head (of every row where i < 0); the mask is written out first.
+[[nodiscard]] Case with_mask_entry(Case c, std::int64_t i, std::int64_t s, double value);
+
+/// Element by element: tensor[e] = value(e, old), rounded once to its dtype.
+[[nodiscard]] Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value);
+
+}  // namespace attest

@@ -1,0 +1,36 @@
+#include "properties/language/compared.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/problem/sight.h"
+
+namespace attest {
+
+Verdict with_element(Verdict verdict, const Case& c, const Tensor& out) {
+  if (verdict.outcome == Outcome::violated && verdict.element >= 0)
+    verdict.compared = {{std::make_shared<const Case>(c), verdict.element, out[verdict.element]}};
+  return verdict;
+}
+
+std::int64_t multiplications_of(const Case& c) {
+  const std::int64_t dk = c.q().shape()[3], dv = c.v().shape()[3], keys = c.k().shape()[2];
+  return c.q().elements() / std::max<std::int64_t>(dk, 1) * keys * (dk + dv);
+}
+
+std::vector<ComparedRecord> compared_elements(const Verdict& verdict, const Manifest& manifest) {
+  std::vector<ComparedRecord> records;
+  records.reserve(verdict.compared.size());
+  for (const ComparedElement& side : verdict.compared) {
+    const Case& c = *side.problem;
+    ComparedRecord& record = records.emplace_back();
+    record = {.shape = c.out_shape(), .element = side.element, .keys = keys_of(c), .found = side.found};
+    if (c.operation != Operation::attention || multiplications_of(c) > most_computed_again) continue;
+    const Enclosure exact =
+        exact_elements(c, manifest.arithmetic_for(c.dtype())).at(static_cast<std::size_t>(side.element)).exact;
+    if (!std::isnan(exact.lower) && !std::isnan(exact.upper)) record.exact = exact;
+  }
+  return records;
+}
+
+}  // namespace attest

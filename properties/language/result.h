@@ -1,0 +1,99 @@
+// Result: what a kernel answered, whatever its scalar, and the rearrangements that theorems make of it. Nothing is
+// copied: a result is a run and the elements of it that are meant, in order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/bound/error_bound.h"
+#include "core/kernel/formal.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/wide.h"
+#include "core/measure/verdict.h"
+#include "core/problem/case.h"
+#include "core/problem/selection.h"
+
+namespace attest {
+
+/// One run of a kernel. Its bound is computed when it is first asked for.
+class Run {
+ public:
+  /// `want_lse`: lse() too, where the manifest offers one.
+  Run(Kernel& kernel, Case c, bool want_lse = false);
+  [[nodiscard]] const Case& problem() const { return case_; }
+  [[nodiscard]] Shape shape() const { return case_.out_shape(); }
+  [[nodiscard]] bool is_wide() const { return wide_; }
+  /// Of the core on a scalar of proofs: formal_out() is all there is of the output.
+  [[nodiscard]] bool is_formal() const { return formal_; }
+  [[nodiscard]] const std::vector<Expression>& formal_out() const { return formal_out_; }
+  /// Where is_formal(): the log-sum-exp of each row of an attention case.
+  [[nodiscard]] const std::vector<Expression>& formal_lse() const { return formal_lse_; }
+  /// The output in its dtype; absent where is_wide(). Throws NotTreated where is_formal().
+  [[nodiscard]] const Tensor& out() const;
+  [[nodiscard]] const std::vector<WideInterval>& wide_out() const { return wide_out_; }
+  /// [batch, heads, M]; absent where none was wanted or is offered, and of a wide scalar.
+  [[nodiscard]] const Tensor& lse() const { return lse_; }
+  /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
+  /// scaled (RowBound::most_E), and 0 for intervals and formulas.
+  [[nodiscard]] ElementBound bound(std::int64_t element) const;
+  /// The same with how far an element may leave the range of the visible values in the place of its error.
+  [[nodiscard]] ElementBound hull(std::int64_t element) const;
+  /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double. Throws
+  /// NotTreated where is_formal().
+  [[nodiscard]] const RowBound& row_bound(std::int64_t row) const;
+
+ private:
+  [[nodiscard]] const AttentionBounds& bounds() const;
+  [[nodiscard]] ElementBound scaled(ElementBound b, std::int64_t element) const;
+  Case case_;
+  Arithmetic arithmetic_;
+  bool ignores_dead_values_ = false, wide_ = false, formal_ = false;
+  double unit_ = 0;
+  Tensor out_, lse_;
+  std::vector<WideInterval> wide_out_;
+  std::vector<Expression> formal_out_, formal_lse_;
+  mutable std::shared_ptr<const AttentionBounds> bounds_;
+};
+
+class Result {
+ public:
+  /// All of a run, in the shape of its output: [batch, heads, M, dv], or [batch, M, d_o] of a multihead case.
+  explicit Result(std::shared_ptr<const Run> run);
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(at_.size()); }
+  [[nodiscard]] const Run& run() const { return *run_; }
+  /// Element e of this as one that a law compared. Throws NotTreated where run().is_formal().
+  [[nodiscard]] ComparedElement compared(std::int64_t e) const;
+  /// Element of the run's output that is meant by element e of this.
+  [[nodiscard]] std::int64_t origin(std::int64_t e) const { return at_[static_cast<std::size_t>(e)]; }
+
+  /// The entries at `indices` of an axis, in their order; repeats and omissions allowed. axis counts from the end: 1
+  /// columns, 2 queries, 3 heads (attention) or batch (multihead), 4 batch (attention).
+  [[nodiscard]] Result along(int axis_from_end, const Indices& indices) const;
+  [[nodiscard]] Result columns(const Indices& indices) const { return along(1, indices); }
+  [[nodiscard]] Result queries(const Indices& indices) const { return along(2, indices); }
+  [[nodiscard]] Result heads(const Indices& indices) const { return along(3, indices); }  ///< of an attention case
+  [[nodiscard]] Result batch(const Indices& indices) const { return along(shape_.rank(), indices); }
+  /// Without query i: O^(i).
+  [[nodiscard]] Result without_query(std::int64_t i) const;
+  /// The chosen elements, in order.
+  [[nodiscard]] Result at(const Shape& shape, const Indices& elements) const;
+  /// As many elements in the same order, as another shape.
+  [[nodiscard]] Result reshaped(const Shape& shape) const;
+
+ private:
+  std::shared_ptr<const Run> run_;
+  Shape shape_;
+  std::vector<std::int64_t> at_;
+};
+
+/// Runs the kernel on a case that the property arranged. Throws NoAnswer (answer.h) where the manifest rules it out
+/// (skipped, saying so) or no output came.
+[[nodiscard]] Result run(Kernel& kernel, Case c);
+/// The same with the run's lse where the manifest offers one.
+[[nodiscard]] Result run_with_lse(Kernel& kernel, Case c);
+
+/// 0 … extent - 1 without i.
+[[nodiscard]] Indices all_but(std::int64_t extent, std::int64_t i);
+
+}  // namespace attest

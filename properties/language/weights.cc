@@ -1,0 +1,76 @@
+#include "properties/language/weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/problem/score.h"
+#include "core/problem/sight.h"
+
+namespace attest {
+namespace {
+
+/// [batch, heads, rows, columns] with 1 where row - first = column.
+Tensor identity_columns(DType dtype, const Shape& shape, std::int64_t first) {
+  Tensor t(dtype, shape);
+  const std::int64_t rows = shape[2], columns = shape[3];
+  for (std::int64_t page = 0; page < shape[0] * shape[1]; ++page)
+    for (std::int64_t j = first; j < std::min(rows, first + columns); ++j)
+      t.set((page * rows + j) * columns + (j - first), 1.0);
+  return t;
+}
+
+/// Widest block of values that the manifest takes beside keys of width dk, no wider than N needs. At most 512: the
+/// identity of thousands of keys would take more memory than the kernel.
+std::int64_t block_width(const Manifest& m, std::int64_t dk, std::int64_t keys) {
+  if (m.value_dim_equals_head_dim) return dk;
+  const std::int64_t multiple = m.head_dim_multiple;
+  const std::int64_t most =
+      std::max<std::int64_t>(1, std::min<std::int64_t>(512, m.max_head_dim.value_or(512)) / multiple);
+  return multiple * std::clamp<std::int64_t>((keys + multiple - 1) / multiple, 1, most);
+}
+
+}  // namespace
+
+Case with_identity_keys(Case c) {
+  const Shape q = c.q().shape();
+  const Shape identity{q[0], q[1], q[3], q[3]};
+  c[Slot::k] = identity_columns(c.dtype(), identity, 0);
+  c[Slot::v] = c[Slot::k];
+  c[Slot::mask] = Tensor();
+  c.causal = Causal::none;
+  return c;
+}
+
+WeightBlocks read_weights(Kernel& kernel, const Case& c) {
+  const Shape k = c.k().shape();
+  WeightBlocks weights;
+  weights.width = block_width(kernel.manifest(), k[3], k[2]);
+  for (std::int64_t first = 0; first < k[2]; first += weights.width) {
+    Case read = c;
+    read[Slot::v] = identity_columns(c.dtype(), {k[0], k[1], k[2], weights.width}, first);
+    weights.blocks.push_back(run(kernel, std::move(read)));
+  }
+  return weights;
+}
+
+Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const Shape &q = c.q().shape(), &k = c.k().shape();
+  const std::int64_t heads = q[1], dk = q[3], group = heads / k[1];
+  const std::int64_t row = ((b * heads + h) * q[2] + i) * dk, key = ((b * k[1] + h / group) * k[2] + j) * dk;
+  double dot = 0, size = 0;
+  for (std::int64_t e = 0; e < dk; ++e) {
+    const double product = c.q()[row + e] * c.k()[key + e];
+    dot += product;
+    size += std::fabs(product);
+  }
+  const double bias = bias_of(c, b, h, i, j);
+  Score found;
+  found.value = score(dot, bias, c.scale, c.mask_convention);
+  found.size = score(size, std::fabs(bias), c.scale, c.mask_convention);
+  // Every term passes at most dk + 3 roundings (Higham 2002, 3.1); twice that covers the sum of sizes, and underflow.
+  found.error =
+      2 * static_cast<double>(dk + 3) * 0x1p-53 * found.size + static_cast<double>(dk) * 0x1p-1070 * (1 + c.scale);
+  return found;
+}
+
+}  // namespace attest

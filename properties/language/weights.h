@@ -1,0 +1,31 @@
+// Weights and scores of a case: what properties of softmax and of attention's weights need beside the output.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "properties/language/result.h"
+
+namespace attest {
+
+/// softmax(A) read from an attention kernel: the case with q = A as it is and K = I, V = I, so that its scores are
+/// scale * A and its output is its weights. Mask and causal form go; every head gets keys of its own.
+[[nodiscard]] Case with_identity_keys(Case c);
+
+/// The weights alpha of a case as the kernel has them, through V = I: columns of the identity, in blocks as wide as the
+/// kernel takes them. Block b holds the weights of keys b*width …, a column each; columns beyond N are 0. None where
+/// N = 0.
+struct WeightBlocks {
+  std::int64_t width = 1;
+  std::vector<Result> blocks;
+};
+[[nodiscard]] WeightBlocks read_weights(Kernel& kernel, const Case& c);
+
+/// The score of row i and key j of an attention case, in double: scale*q.k + b or scale*(q.k + b), with a proved bound
+/// of its own error, and `size`, the sum of the absolute values of its terms. Of a key that nothing hides.
+struct Score {
+  double value = 0, error = 0, size = 0;
+};
+[[nodiscard]] Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
+
+}  // namespace attest

@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <new>
+
+#include "properties/catalogue/property.h"
+#include "properties/language/answer.h"
+#include "properties/road/case_budget.h"
+
+namespace attest {
+
+std::string Property::misses(const Case& c) const {
+  for (const Stated& stated : hypotheses) {
+    if (stated.hypothesis->misses == nullptr) continue;
+    if (std::string why = stated.hypothesis->misses(c); !why.empty()) return why;
+  }
+  return {};
+}
+
+Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability) {
+  if (c.operation != property.operation) {
+    return {.outcome = Outcome::skipped,
+            .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
+                                  name_of(property.operation))};
+  }
+  if (const auto over = c.metadata.find(over_budget_key); over != c.metadata.end())
+    return {.outcome = Outcome::skipped, .reason = over->second};
+  if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
+  }
+  if (std::string why = property.misses(c); !why.empty())
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
+  try {
+    const bool alarmed = alarm_probability > 0 && property.check_with_alarm != nullptr;
+    return alarmed ? property.check_with_alarm(kernel, c, alarm_probability) : property.check(kernel, c);
+  } catch (NoAnswer& none) {
+    return std::move(none.verdict);
+  } catch (const std::bad_alloc&) {
+    return {.outcome = Outcome::inconclusive, .reason = std::string(out_of_memory)};
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,53 @@
+#include <bit>
+
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+
+namespace attest {
+namespace {
+
+/// FNV-1a over bytes, then a finaliser that lets every input bit reach every output bit.
+class Hash {
+ public:
+  void add(std::uint64_t number) {
+    for (int byte = 0; byte < 8; ++byte) add_byte(static_cast<unsigned char>(number >> (8 * byte)));
+  }
+  /// With its end marked, so that ("ab", "c") and ("a", "bc") differ.
+  void add(std::string_view text) {
+    for (const char character : text) add_byte(static_cast<unsigned char>(character));
+    add_byte(0xff);
+  }
+  [[nodiscard]] std::uint64_t finished() const {
+    std::uint64_t x = state_;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+  }
+
+ private:
+  void add_byte(unsigned char byte) { state_ = (state_ ^ byte) * 0x100000001b3; }
+  std::uint64_t state_ = 0xcbf29ce484222325;
+};
+
+}  // namespace
+
+std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType dtype, std::int64_t k) {
+  Hash hash;
+  hash.add(run_seed);
+  hash.add(property);
+  hash.add(name_of(dtype));
+  hash.add(static_cast<std::uint64_t>(k));
+  return hash.finished();
+}
+
+Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k) {
+  Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k);
+  Case c = property.given(draw);
+  c.metadata.emplace("property", property.name);
+  c.metadata.emplace("dtype", name_of(dtype));
+  c.metadata.emplace("seed", std::to_string(run_seed));
+  c.metadata.emplace("k", std::to_string(k));
+  return c;
+}
+
+}  // namespace attest

@@ -1,0 +1,300 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "core/problem/edge.h"
+#include "core/problem/fields.h"
+#include "core/problem/memory.h"
+#include "core/problem/selection.h"
+#include "properties/catalogue/property.h"
+#include "properties/road/shrink_budget.h"
+#include "properties/road/simplify.h"
+
+namespace attest {
+namespace {
+
+/// Greedy descent: a candidate that still shows the violation replaces the current case.
+class Shrinker {
+ public:
+  Shrinker(const Property& property, Kernel& kernel, Case start, const Verdict& verdict, int budget)
+      : property_(property),
+        kernel_(kernel),
+        current_(std::move(start)),
+        element_(verdict.element),
+        budget_(budget),
+        violation_(verdict.violation),
+        least_utilisation_(std::min(2.0, verdict.utilisation)),
+        infinite_(std::isinf(verdict.utilisation)) {}
+
+  Case shrunk() {
+    aim();
+    if (is_without_answer(violation_) || violation_ == Violation::not_finite) leap();
+    for (bool changed = true; changed && budget_ > 0;) {
+      changed = reduce_extents();
+      changed |= simplify_form();
+      changed |= simplify_numbers();
+    }
+    return std::move(current_);
+  }
+
+ private:
+  bool take(Case candidate) {
+    if (budget_ <= 0) return false;
+    --budget_;
+    const Verdict verdict = check_case(property_, kernel_, candidate);
+    if (verdict.outcome != Outcome::violated || verdict.violation != violation_) return false;
+    if (!(verdict.utilisation >= least_utilisation_) || (infinite_ && !std::isinf(verdict.utilisation))) return false;
+    current_ = std::move(candidate);
+    return true;
+  }
+
+  bool take(Selection selection) {
+    keep_widths(current_, selection);
+    return take(select(current_, selection));
+  }
+
+  /// Only the batch entry, head, row and column of the worst element.
+  void aim() {
+    if (current_.operation != Operation::attention || element_ < 0) return;
+    const Extents e = extents_of(current_);
+    const std::int64_t column = element_ % e.dv, row = element_ / e.dv % e.queries,
+                       head = element_ / e.dv / e.queries % e.heads, batch = element_ / e.dv / e.queries / e.heads;
+    Selection s = everything(current_);
+    s.batch = {batch};
+    keep_head(e, s, head);
+    take(s);
+    // Rows move under a causal form, so the row is a step of its own.
+    s = everything(current_);
+    s.queries = {row};
+    take(s);
+    s = everything(current_);
+    s.dv = {column};
+    take(s);
+  }
+
+  /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of
+  /// its form.
+  void leap() {
+    Selection first = everything(current_);
+    for (const auto part : {&Selection::batch, &Selection::queries, &Selection::keys, &Selection::dk, &Selection::dv,
+                            &Selection::c_q, &Selection::c_k, &Selection::c_v, &Selection::d_o}) {
+      if (!(first.*part).empty()) first.*part = {0};
+    }
+    keep_head(extents_of(current_), first, 0);
+    keep_widths(current_, first);
+    // The smallest that the manifest allows.
+    Case smallest = project(select(current_, first), kernel_.manifest()), plain = smallest;
+    plain[Slot::mask] = Tensor();
+    for_each_scalar(plain.operation, [&]<class Value>(const ScalarField<Value>& field) {
+      if (is_form(field)) plain.*field.member = field.neutral;
+    });
+    set_layouts(plain, Layouts());
+    if (!take(std::move(plain))) take(std::move(smallest));
+  }
+
+  static void keep_head(const Extents& e, Selection& s, std::int64_t head) {
+    s.heads = {head};
+    if (e.kv_heads > 0) s.kv_heads = {head / (e.heads / e.kv_heads)};
+  }
+
+  /// Axes that must change together move as one.
+  using Axis = std::vector<Indices Selection::*>;
+
+  bool reduce_extents() {
+    bool changed = reduce_heads();
+    if (current_.operation == Operation::attention) {
+      for (const Axis& axis : {Axis{&Selection::batch}, Axis{&Selection::keys}, Axis{&Selection::queries},
+                               Axis{&Selection::queries, &Selection::keys}, Axis{&Selection::dk}, Axis{&Selection::dv},
+                               Axis{&Selection::dk, &Selection::dv}}) {
+        changed |= reduce(axis);
+      }
+      return changed;
+    }
+    for (const Axis& axis :
+         {Axis{&Selection::batch}, Axis{&Selection::keys}, Axis{&Selection::queries},
+          Axis{&Selection::queries, &Selection::keys}, Axis{&Selection::dk, &Selection::dv}, Axis{&Selection::dk},
+          Axis{&Selection::dv}, Axis{&Selection::c_q}, Axis{&Selection::c_k}, Axis{&Selection::c_v},
+          Axis{&Selection::c_q, &Selection::c_k, &Selection::c_v}, Axis{&Selection::d_o}}) {
+      changed |= reduce(axis);
+    }
+    return changed;
+  }
+
+  bool reduce_heads() {
+    bool changed = false;
+    const std::int64_t heads = extents_of(current_).heads;
+    for (std::int64_t head = 0; heads > 1 && head < heads && !changed; ++head) {
+      Selection s = everything(current_);
+      keep_head(extents_of(current_), s, head);
+      changed = take(std::move(s));
+    }
+    if (changed || heads < 3) return changed;
+    // Two heads, or a key-value head of its own for each: what a wrong head mapping needs.
+    Selection s = everything(current_);
+    s.heads = {0, heads - 1};
+    const Extents e = extents_of(current_);
+    if (e.kv_heads > 0) s.kv_heads = {0, e.kv_heads - 1};
+    return take(std::move(s));
+  }
+
+  /// Fewer indices of an axis: 1, 2, 3 of them first, then a shorter axis, then without ever smaller chunks.
+  bool reduce(const Axis& axis) {
+    const auto extent = [&] { return static_cast<std::int64_t>((everything(current_).*axis.front()).size()); };
+    const Selection all = everything(current_);
+    for (const auto part : axis) {
+      if ((all.*part).size() != (all.*axis.front()).size()) return false;
+    }
+    const auto keep = [&](const Indices& indices) {
+      Selection s = everything(current_);
+      for (const auto part : axis) s.*part = indices;
+      return take(std::move(s));
+    };
+    for (std::int64_t few = 1; few <= 3 && few < extent(); ++few) {
+      if (keep(all_of(few))) return true;
+    }
+    bool changed = shorten(extent(), keep);
+    int attempts = 48;  // so that a long axis leaves something of the budget to the others
+    const std::int64_t start = extent();
+    for (auto chunk = static_cast<std::int64_t>(
+             std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, start - 1))));
+         chunk >= 1 && attempts > 0; chunk /= 2) {
+      for (std::int64_t from = 0; from < extent() && extent() > chunk && attempts > 0; --attempts) {
+        Indices rest = all_of(extent());
+        const auto first = rest.begin() + from;
+        rest.erase(first, first + std::min<std::int64_t>(chunk, rest.end() - first));
+        if (keep(rest)) {
+          changed = true;
+        } else {
+          from += chunk;
+        }
+      }
+    }
+    return changed;
+  }
+
+  /// The first indices of an axis, as few as will do: found by halving, since what goes wrong from some length on needs
+  /// that length whichever indices they are, and taking them away piece by piece would not end. More than 3.
+  template <class Keep>
+  static bool shorten(std::int64_t extent, const Keep& keep) {
+    bool changed = false;
+    for (std::int64_t too_few = 3; extent - too_few > 1;) {
+      const std::int64_t half = too_few + (extent - too_few) / 2;
+      if (keep(all_of(half))) {
+        extent = half;
+        changed = true;
+      } else {
+        too_few = half;
+      }
+    }
+    return changed;
+  }
+
+  /// What may be neutral on its own: no extent, and no number, which is tried after all else.
+  template <class Value>
+  static bool is_form(const ScalarField<Value>& field) {
+    return !field.is_extent && !std::is_floating_point_v<Value>;
+  }
+
+  bool simplify_form() {
+    bool changed = false;
+    const auto with = [&](auto change) {
+      Case candidate = current_;
+      change(candidate);
+      changed |= take(std::move(candidate));
+    };
+    changed |= simplify_layouts();
+    if (edge_of(current_) != Edge::none) with([](Case& c) { set_edge(c, Edge::none); });
+    if (current_.mask().present()) with([](Case& c) { c[Slot::mask] = Tensor(); });
+    for_each_scalar(current_.operation, [&]<class Value>(const ScalarField<Value>& field) {
+      if (is_form(field) && current_.*field.member != field.neutral)
+        with([&](Case& c) { c.*field.member = field.neutral; });
+    });
+    if (current_[Slot::bias_k].present()) {
+      with([](Case& c) { c[Slot::bias_k] = c[Slot::bias_v] = Tensor(); });
+    }
+    if (current_[Slot::b_q].present()) {
+      with([](Case& c) { c[Slot::b_q] = c[Slot::b_k] = c[Slot::b_v] = c[Slot::b_o] = Tensor(); });
+    }
+    for_each_scalar(current_.operation, [&]<class Value>(const ScalarField<Value>& field) {
+      if constexpr (std::is_floating_point_v<Value>) {
+        const auto nearest_power = [](Value value) { return std::exp2(std::round(std::log2(value))); };
+        if (current_.*field.member != field.neutral) with([&](Case& c) { c.*field.member = field.neutral; });
+        if (current_.*field.member != nearest_power(current_.*field.member))
+          with([&](Case& c) { c.*field.member = nearest_power(c.*field.member); });
+      }
+    });
+    return changed;
+  }
+
+  /// Row-major in the place of each layout that the violation does not need.
+  bool simplify_layouts() {
+    bool changed = false;
+    const auto without = [&](auto part) {
+      Layouts layouts = layouts_of(current_);
+      if (std::exchange(part(layouts), MemoryLayout::row_major) == MemoryLayout::row_major) return;
+      Case candidate = current_;
+      set_layouts(candidate, layouts);
+      changed |= take(std::move(candidate));
+    };
+    for (int slot = 0; slot < slot_count; ++slot)
+      without([slot](Layouts& layouts) -> MemoryLayout& { return layouts[static_cast<Slot>(slot)]; });
+    without([](Layouts& layouts) -> MemoryLayout& { return layouts.out; });
+    without([](Layouts& layouts) -> MemoryLayout& { return layouts.lse; });
+    return changed;
+  }
+
+  bool simplify_numbers() {
+    bool changed = false;
+    for (int slot = 0; slot < slot_count; ++slot) changed |= simplify_tensor(static_cast<Slot>(slot));
+    return changed;
+  }
+
+  bool simplify_tensor(Slot slot) {
+    bool changed = false;
+    for (const Simplification simpler : simplifications) {
+      Case candidate = current_;
+      if (!simplify_all(candidate[slot], simpler)) continue;
+      if (take(std::move(candidate))) {
+        changed = true;
+        break;
+      }
+    }
+    const std::int64_t elements = current_[slot].elements() * (current_[slot].present() ? 1 : 0);
+    for (std::int64_t element = 0; elements <= 64 && element < elements; ++element) {
+      for (const Simplification simpler : simplifications) {
+        Case candidate = current_;
+        if (!simplify_one(candidate[slot], element, simpler)) continue;
+        if (take(std::move(candidate))) {
+          changed = true;
+          break;
+        }
+      }
+    }
+    return changed;
+  }
+
+  const Property& property_;
+  Kernel& kernel_;
+  Case current_;
+  std::int64_t element_;
+  int budget_;
+  Violation violation_;
+  double least_utilisation_;
+  bool infinite_;
+};
+
+}  // namespace
+
+Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget) {
+  if (budget < 1) return c;
+  const Verdict verdict = check_case(property, kernel, c);
+  if (verdict.outcome != Outcome::violated) return c;
+  Case result = Shrinker(property, kernel, c, verdict, budget - 1).shrunk();
+  result.metadata["shrunk"] = "yes";
+  return result;
+}
+
+}  // namespace attest

@@ -1,0 +1,137 @@
+// One of the core's functions wrong at a time.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/kernels/core_functions.h"
+#include "properties/language/arrange.h"
+#include "properties/language/multihead_cases.h"
+#include "properties/test/catalogue/wrong_kernels.h"
+
+namespace attest {
+namespace {
+
+/// 1/4 and more is added, another number to each element, so that no symmetry hides it.
+template <auto function, class... Arguments>
+CoreNumbers spoilt_function(Arguments... arguments) {
+  CoreNumbers numbers = (core_functions("core:double")->*function)(arguments...);
+  numbers.native =
+      mapped(numbers.native, [](std::int64_t e, double old) { return old + 0.25 + 0.125 * double(e % 7); });
+  return numbers;
+}
+template <auto function, class... Arguments>
+void spoil(CoreFunctions& functions, CoreNumbers (*CoreFunctions::*member)(Arguments...)) {
+  functions.*member = &spoilt_function<function, Arguments...>;
+}
+
+CoreNumbers raised(CoreNumbers numbers) {
+  numbers.native = mapped(numbers.native, [](std::int64_t, double old) { return old + 0.25; });
+  return numbers;
+}
+/// Wrong in one of the ways in which they are asked.
+CoreNumbers torch_wrong_if_packed(const Case& c, bool packed) {
+  const CoreNumbers numbers = core_functions("core:double")->multihead_torch(c, packed);
+  return packed ? raised(numbers) : numbers;
+}
+CoreNumbers torch_wrong_if_separate(const Case& c, bool packed) {
+  const CoreNumbers numbers = core_functions("core:double")->multihead_torch(c, packed);
+  return packed ? numbers : raised(numbers);
+}
+CoreNumbers scores_wrong_alike(const Case& c) {
+  return raised(core_functions("core:double")->scores(c));
+}
+CoreNumbers projection_wrong_if_any(const Tensor& x, const Tensor& u) {
+  const CoreNumbers numbers = core_functions("core:double")->shared_projection(x, u);
+  return is_identity(u) ? numbers : raised(numbers);
+}
+
+/// Off by the last bit: within every bound, and not what attention to the identity is.
+CoreNumbers weights_off_by_a_bit(const Case& c) {
+  CoreNumbers weights = core_functions("core:double")->multihead_weights(c);
+  weights.native = mapped(weights.native, [](std::int64_t, double old) { return old * (1 + 0x1p-52); });
+  return weights;
+}
+
+struct BrokenFunctions {
+  std::vector<std::string> scalars;
+  std::vector<std::string_view> names;
+  std::vector<CoreFunctions> functions;
+  CoreFunctions& another(std::string_view name) {
+    names.push_back(name);
+    return functions.emplace_back(*core_functions("core:double"));
+  }
+  template <auto function>
+  void add(std::string_view name) {
+    spoil<function>(another(name), function);
+  }
+};
+const BrokenFunctions& broken() {
+  static const BrokenFunctions* const all = [] {
+    auto* const b = new BrokenFunctions;
+    b->add<&CoreFunctions::softmax_rows>("softmax_rows");
+    b->add<&CoreFunctions::softmax_columns>("softmax_columns");
+    b->add<&CoreFunctions::product>("product");
+    b->add<&CoreFunctions::attention>("attention");
+    b->add<&CoreFunctions::attention_renormalised>("attention_renormalised");
+    b->add<&CoreFunctions::attention_columns>("attention_columns");
+    b->add<&CoreFunctions::scores>("scores");
+    b->add<&CoreFunctions::bilinear_scores>("bilinear_scores");
+    b->add<&CoreFunctions::multihead>("multihead");
+    b->add<&CoreFunctions::multihead_weights>("multihead_weights");
+    b->add<&CoreFunctions::multihead_torch>("multihead_torch");
+    b->add<&CoreFunctions::multihead_as_sum>("multihead_as_sum");
+    b->add<&CoreFunctions::multihead_unmasked>("multihead_unmasked");
+    b->add<&CoreFunctions::multihead_self>("multihead_self");
+    b->add<&CoreFunctions::multihead_self_unmasked>("multihead_self_unmasked");
+    b->add<&CoreFunctions::weighted>("weighted");
+    b->add<&CoreFunctions::weighted_unmasked>("weighted_unmasked");
+    b->add<&CoreFunctions::weighted_self>("weighted_self");
+    b->add<&CoreFunctions::weighted_self_unmasked>("weighted_self_unmasked");
+    b->add<&CoreFunctions::unscaled_self>("unscaled_self");
+    b->add<&CoreFunctions::parameter_free>("parameter_free");
+    b->add<&CoreFunctions::shared_projection>("shared_projection");
+    b->add<&CoreFunctions::with_positions>("with_positions");
+    b->add<&CoreFunctions::multihead_v1>("multihead_v1");
+    b->another("multihead_weights-last-bit").multihead_weights = weights_off_by_a_bit;
+    b->another("multihead_torch-packed").multihead_torch = torch_wrong_if_packed;
+    b->another("multihead_torch-separate").multihead_torch = torch_wrong_if_separate;
+    b->another("scores-alike").scores = scores_wrong_alike;
+    b->another("shared_projection-not-of-I").shared_projection = projection_wrong_if_any;
+    for (std::size_t n = 0; n < b->names.size(); ++n) b->scalars.push_back("broken-" + std::string(b->names[n]));
+    for (std::size_t n = 0; n < b->names.size(); ++n) {
+      b->functions[n].scalar = b->scalars[n];
+      add_core_functions(b->functions[n]);
+    }
+    return b;
+  }();
+  return *all;
+}
+
+/// A kernel under another name.
+class Renamed : public Kernel {
+ public:
+  Renamed(std::unique_ptr<Kernel> kernel, std::string id) : kernel_(std::move(kernel)), id_(std::move(id)) {}
+  [[nodiscard]] const std::string& id() const override { return id_; }
+  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
+  Reply run(const Case& c, DType output, bool want_lse) override { return kernel_->run(c, output, want_lse); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<Renamed>(kernel_->clone(), id_);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  std::string id_;
+};
+
+}  // namespace
+
+const std::vector<std::string_view>& broken_functions() {
+  return broken().names;
+}
+
+std::unique_ptr<Kernel> with_broken_function(std::string_view name) {
+  return std::make_unique<Renamed>(registered("core:double"), "core:broken-" + std::string(name));
+}
+
+}  // namespace attest

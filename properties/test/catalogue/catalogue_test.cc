@@ -1,0 +1,263 @@
+// The catalogue in code against theorems.md, and the cases of the catalogue against themselves on another day.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "core/journal/journal.h"
+#include "core/support/fnv1a.h"
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+#include "properties/test/inspect.h"
+
+namespace attest {
+namespace {
+
+struct Row {
+  std::string statement, source, floating_point;
+};
+
+std::string trimmed(std::string text) {
+  text.erase(0, text.find_first_not_of(' '));
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+/// Cells of a Markdown table row; `\|` is a bar inside a cell.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    if (line[i] == '\\' && i + 1 < line.size() && line[i + 1] == '|') {
+      cells.back() += line[++i];
+    } else if (line[i] == '|') {
+      cells.emplace_back();
+    } else {
+      cells.back() += line[i];
+    }
+  }
+  cells.pop_back();
+  for (std::string& cell : cells) cell = trimmed(cell);
+  return cells;
+}
+
+/// The names between backticks.
+std::vector<std::string> names_in(const std::string& cell) {
+  std::vector<std::string> names;
+  std::istringstream parts(cell);
+  std::string part;
+  for (bool inside = false; std::getline(parts, part, '`'); inside = !inside) {
+    if (inside) names.push_back(part);
+  }
+  return names;
+}
+
+/// Every property of theorems.md: the rows of its four-column tables, one per name, and the list of reductions.
+std::map<std::string, Row> rows_of(std::istream& theorems) {
+  std::map<std::string, Row> rows;
+  for (std::string line; std::getline(theorems, line);) {
+    if (line.starts_with("| `")) {
+      const std::vector<std::string> cells = cells_of(line);
+      if (cells.size() != 4) continue;
+      const bool ours = cells[0].find("**+**") != std::string::npos;
+      for (const std::string& name : names_in(cells[0])) {
+        rows[name] = {cells[1], cells[2].empty() && ours ? "+" : cells[2], cells[3]};
+      }
+    } else if (line.starts_with("`reduction.")) {
+      for (const std::string& name : names_in(line)) {
+        if (name.starts_with("reduction.")) rows[name] = {{}, "000", "bitwise in the core, bound for a kernel"};
+      }
+    }
+  }
+  return rows;
+}
+
+/// What a property says otherwise than its row; empty where they agree.
+std::string mismatch(const Property& property, const std::map<std::string, Row>& rows) {
+  const auto row = rows.find(std::string(property.name));
+  if (row == rows.end()) return fmt::format("{} is not in theorems.md", property.name);
+  // The list of reductions leaves the identity to "the document": any words, but some.
+  if (row->second.statement.empty() ? property.statement.empty() : property.statement != row->second.statement) {
+    return fmt::format("{} states \"{}\"; theorems.md states \"{}\"", property.name, property.statement,
+                       row->second.statement);
+  }
+  if (property.source != row->second.source) {
+    return fmt::format("{} has source \"{}\"; theorems.md has \"{}\"", property.name, property.source,
+                       row->second.source);
+  }
+  if (property.floating_point != row->second.floating_point) {
+    return fmt::format("{} holds in floating point \"{}\"; theorems.md says \"{}\"", property.name,
+                       property.floating_point, row->second.floating_point);
+  }
+  return {};
+}
+
+std::map<std::string, Row> the_rows() {
+  std::ifstream file(ATTEST_SOURCE_DIR "/properties/theorems.md");
+  return rows_of(file);
+}
+
+TEST(Catalogue, IsTheoremsMd) {
+  const std::map<std::string, Row> rows = the_rows();
+  ASSERT_GE(rows.size(), 100U);
+  std::set<std::string_view> names;
+  for (const Property* property : catalogue()) {
+    EXPECT_EQ(mismatch(*property, rows), "");
+    EXPECT_TRUE(names.insert(property->name).second) << property->name << " is registered twice";
+    EXPECT_NE(property->given, nullptr);
+    EXPECT_NE(property->check, nullptr);
+    EXPECT_FALSE(property->needs.empty());
+  }
+  for (const auto& [name, row] : rows) EXPECT_TRUE(names.contains(name)) << name << " of theorems.md is no property";
+}
+
+TEST(Catalogue, ARenamedOrRewordedPropertyIsNamed) {
+  const std::map<std::string, Row> rows = the_rows();
+  for (const Property* property : catalogue()) {
+    Property other = *property;
+    other.name = "attention.oracel";
+    EXPECT_EQ(mismatch(other, rows), "attention.oracel is not in theorems.md");
+    const bool worded = !rows.at(std::string(property->name)).statement.empty();
+    for (const auto field : {&Property::statement, &Property::source, &Property::floating_point}) {
+      if (field == &Property::statement && !worded) continue;
+      other = *property;
+      other.*field = "something else";
+      EXPECT_NE(mismatch(other, rows).find("something else"), std::string::npos);
+    }
+  }
+}
+
+TEST(Catalogue, MatchesGlobs) {
+  EXPECT_EQ(properties_matching("*").size(), catalogue().size());
+  ASSERT_EQ(properties_matching("attention.oracle").size(), 1U);
+  EXPECT_EQ(properties_matching("attention.oracle")[0]->name, "attention.oracle");
+  EXPECT_TRUE(properties_matching("attention").empty());
+  for (const Property* property : properties_matching("attention.*")) {
+    EXPECT_TRUE(property->name.starts_with("attention."));
+  }
+}
+
+/// Of cases 0 to 999 with the default run seed, of properties that between them draw from every generator. A saved seed
+/// stands for a case: when these change, every journal, corpus and report that names a case by (property, dtype, seed,
+/// k) means another one.
+struct Golden {
+  std::string_view property;
+  DType dtype;
+  std::uint64_t hash;
+};
+constexpr Golden golden[] = {
+    {"attention.repeatable", DType::f64, 0xb2ce26e64b460cd0},
+    {"attention.repeatable", DType::f32, 0xd5e8ce8351cb36bb},
+    {"attention.repeatable", DType::f16, 0x68b6173709359047},
+    {"attention.repeatable", DType::bf16, 0x0e67073a5104927a},
+    {"attention.repeatable", DType::f8_e4m3, 0x091433548101ba40},
+    {"attention.repeatable", DType::f8_e5m2, 0x36945b6fd5530017},
+    {"attention.finite", DType::f64, 0x951f27f98e08c557},
+    {"attention.finite", DType::f32, 0xcf7bbb72f676fd95},
+    {"attention.finite", DType::f16, 0x8e1325f783b1e565},
+    {"attention.finite", DType::bf16, 0xb2ff83f483ddc700},
+    {"attention.finite", DType::f8_e4m3, 0xd5d5f784e4c8bb4b},
+    {"attention.finite", DType::f8_e5m2, 0x4f9f51c02375fa76},
+    {"attention.oracle", DType::f64, 0x42ed63b1c0c06afc},
+    {"attention.oracle", DType::f32, 0x607a8e5d41135bc6},
+    {"attention.oracle", DType::f16, 0x58484a654ce7db79},
+    {"attention.oracle", DType::bf16, 0x459c39a8b4312171},
+    {"attention.oracle", DType::f8_e4m3, 0xbd5321613cf8ec1c},
+    {"attention.oracle", DType::f8_e5m2, 0x294ab701f9c76686},
+    {"multihead.torch-case", DType::f64, 0xef35c8f9001964f0},
+    {"multihead.torch-case", DType::f32, 0x8035fa7dc9a2d9db},
+    {"multihead.torch-case", DType::f16, 0x1292e3c68db5fa57},
+    {"multihead.torch-case", DType::bf16, 0xa225eaf766bf13ed},
+    {"multihead.torch-case", DType::f8_e4m3, 0x58f37d1875646a38},
+    {"multihead.torch-case", DType::f8_e5m2, 0xde670404b593e668},
+};
+
+TEST(Catalogue, CasesAreTheSameBitsEverywhere) {
+  for (const Golden& entry : golden) {
+    const auto properties = properties_matching(entry.property);
+    ASSERT_EQ(properties.size(), 1U);
+    std::uint64_t hash = 0;
+    for (std::int64_t k = 0; k < 1000; ++k) {
+      hash = fnv1a(hash, hash_of(generate(*properties[0], entry.dtype, /*run_seed=*/1, k)));
+    }
+    EXPECT_EQ(hash, entry.hash) << fmt::format("{{\"{}\", DType::{}, 0x{:016x}}},", entry.property,
+                                               name_of(entry.dtype), hash);
+  }
+}
+
+/// The words of a text with a space between two.
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream all{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; all >> word;) words.push_back(word);
+  return words;
+}
+
+TEST(Catalogue, WantsNothingThatNoRunCanCount) {
+  int wants = 0;
+  for (const Property* property : catalogue()) {
+    std::vector<std::string> known = all_kinds(property->operation);
+    for (unsigned i = 0; i < static_cast<unsigned>(BitClass::count); ++i)
+      known.push_back(fmt::format("bits:{}", name_of(static_cast<BitClass>(i))));
+    for (const Want& want : property->wants) {
+      ++wants;
+      EXPECT_FALSE(want.what.empty());
+      const std::vector<std::string> words = words_of(want.any_of);
+      ASSERT_FALSE(words.empty()) << property->name;
+      for (const std::string& word : words) {
+        EXPECT_NE(std::ranges::find(known, word), known.end()) << property->name << " wants " << word;
+        // Two words of one case would be counted twice: one group, of whose words a case has one.
+        EXPECT_EQ(word.substr(0, word.find(':')), words[0].substr(0, words[0].find(':'))) << property->name;
+      }
+      if (words[0].starts_with("bits:")) {
+        EXPECT_EQ(words.size(), 1U) << property->name;
+      }
+    }
+  }
+  EXPECT_GE(wants, 15);
+}
+
+// Twice what makes a run of 500 cases warn, in every dtype.
+TEST(Catalogue, DrawsWhatItWantsOftenEnough) {
+  constexpr std::int64_t cases = 500, enough = 20;
+  for (const Property* property : catalogue()) {
+    for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
+      if (property->wants.empty()) continue;
+      Tally tally;
+      for (std::int64_t k = 0; k < cases; ++k) {
+        const Case c = generate(*property, dtype, /*run_seed=*/1, k);
+        tally.add(k, {}, c.metadata.at("kinds"), bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v()));
+      }
+      for (const Want& want : property->wants)
+        EXPECT_GE(tally.drawn_of(want.any_of), enough) << property->name << " " << name_of(dtype) << " " << want.what;
+    }
+  }
+}
+
+TEST(Catalogue, DrawsOnlyKindsThatAreListed) {
+  for (const Property* property : catalogue()) {
+    const std::vector<std::string> known = all_kinds(property->operation);
+    for (std::int64_t k = 0; k < 50; ++k) {
+      const Case c = generate(*property, DType::f32, 1, k);
+      if (!c.metadata.contains("kinds")) continue;
+      std::set<std::string> groups;
+      for (const std::string& word : words_of(c.metadata.at("kinds"))) {
+        EXPECT_NE(std::ranges::find(known, word), known.end()) << property->name << " draws " << word;
+        EXPECT_TRUE(groups.insert(word.substr(0, word.find(':'))).second) << property->name << " draws " << word;
+      }
+    }
+  }
+}
+
+TEST(Catalogue, EveryCaseMeetsItsHypotheses) {
+  for (const Property* property : catalogue()) {
+    for (std::int64_t k = 0; !property->hypotheses.empty() && k < 2000; ++k) {
+      ASSERT_EQ(property->misses(generate(*property, DType::f32, 1, k)), "") << property->name << " k = " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,61 @@
+// Kernels made wrong on purpose, a list for every row of the catalogue: by what they look at, by where they go wrong,
+// and by the mistakes that people make.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/wide.h"
+#include "core/problem/case.h"
+#include "properties/test/catalogue/tampered.h"
+
+namespace attest {
+
+/// The definition in double, asked and answered by way of a fault.
+class Spoilt : public Kernel {
+ public:
+  using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
+  explicit Spoilt(Fault fault) : kernel_(registered("core:double")), fault_(std::move(fault)) {}
+  [[nodiscard]] const std::string& id() const override { return kernel_->id(); }
+  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
+  Reply run(const Case& c, DType output, bool want_lse) override { return fault_(*kernel_, c, output, want_lse); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_); }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  Fault fault_;
+};
+
+struct WrongKernel {
+  std::string name;
+  Spoilt::Fault fault;
+};
+
+/// In groups, by the first word of the name:
+/// "looks-at X": noise that X of a call determines, all of X and nothing else, on the whole output. A law goes red for
+/// it where its calls differ in X and it says that their answers do not.
+/// "wrong-at X": noise that the whole call determines, in a part X of the output. Red: that part is judged.
+/// "lse …": the log-sum-exp is wrong, the output right.
+/// All others: mistakes.
+[[nodiscard]] const std::vector<WrongKernel>& wrong_kernels();
+/// Throws std::out_of_range where there is none of that name.
+[[nodiscard]] const WrongKernel& wrong_kernel(std::string_view name);
+
+/// The core in double with one of its functions (core_functions.h) wrong, by the function's name; the kernel is right.
+[[nodiscard]] const std::vector<std::string_view>& broken_functions();
+[[nodiscard]] std::unique_ptr<Kernel> with_broken_function(std::string_view name);
+
+/// core:cpp_bin_float_50 with its own numbers wrong: what a check makes of scalars wider than every dtype.
+struct WrongWide {
+  std::string name;
+  std::function<void(const Case&, WideReply&)> change;
+};
+[[nodiscard]] const std::vector<WrongWide>& wrong_wide_kernels();
+[[nodiscard]] std::unique_ptr<Kernel> with_wide_fault(const WrongWide& wrong);
+
+}  // namespace attest

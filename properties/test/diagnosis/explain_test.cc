@@ -1,0 +1,273 @@
+// Kernels that are right for another arithmetic than they declare are explained, those that are wrong are not.
+#include "properties/diagnosis/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/test/cases.h"
+#include "properties/faults/faults.h"
+#include "properties/language/arrange.h"
+#include "properties/test/catalogue/spoilt.h"
+#include "properties/test/toy_kernels.h"
+
+namespace attest {
+namespace {
+
+std::unique_ptr<Kernel> made(const std::vector<KernelEntry>& entries, std::string_view id) {
+  for (const KernelEntry& entry : entries)
+    if (entry.id == id) return entry.make();
+  throw std::invalid_argument(std::string(id));
+}
+
+/// The first violated bounds of attention.oracle, shrunk as a run saves them.
+std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 8000) {
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  std::vector<BeyondBound> found;
+  for (std::int64_t k = 0; k < cases && found.size() < most; ++k) {
+    const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
+    if (check_case(property, kernel, c).violation == Violation::bound)
+      found.push_back({&property, shrink(property, kernel, c, /*budget=*/100)});
+  }
+  return found;
+}
+
+/// What explains a kernel whose arithmetic in a dtype is declared otherwise.
+std::vector<Explanation> told_of(std::string_view id, DType dtype, const std::function<void(Arithmetic&)>& declare) {
+  Tampered other(made(control_kernels(), id), [](Case&) {});
+  declare(other.manifest().arithmetic.at(dtype));
+  const std::vector<BeyondBound> cases = violations(other, dtype, 6);
+  EXPECT_GE(cases.size(), 3U);
+  if (cases.empty()) return {};
+  std::vector<Explanation> found = explain(other, cases);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_GT(found[i].utilisation, 1e-4);
+    EXPECT_LE(found[i].utilisation, i == 0 ? 1 : found[i - 1].utilisation);
+  }
+  return found;
+}
+
+/// Is one of them this change of "arithmetic" exactly?
+bool names(const std::vector<Explanation>& found, const nlohmann::json& change) {
+  return std::ranges::any_of(found,
+                             [&](const Explanation& one) { return nlohmann::json::parse(one.declaration) == change; });
+}
+
+std::string all_of_them(const std::vector<Explanation>& found) {
+  std::string text;
+  for (const Explanation& one : found) text += one.words + " " + one.declaration + "; ";
+  return text;
+}
+
+TEST(Explain, NamesTheWeightsThatWereRounded) {
+  const std::vector<Explanation> found = told_of("control:bf16-weights", DType::f32, [](Arithmetic& a) {
+    a.weights = DType::f32;
+    a.weights_in_denominator = false;
+  });
+  EXPECT_TRUE(names(found, {{"weights", "bf16"}, {"weights_in_denominator", true}})) << all_of_them(found);
+  EXPECT_FALSE(names(found, nlohmann::json::object())) << "a change that changes nothing";
+}
+
+TEST(Explain, NamesTheScoresThatWereStored) {
+  const std::vector<Explanation> found = told_of("control:stored-scores", DType::bf16, [](Arithmetic& a) {
+    a.stored_biased.reset();
+    a.stored_scaled.reset();
+    a.stored_raw.reset();
+  });
+  EXPECT_TRUE(names(found, {{"stored", {{"raw", nullptr}, {"scaled", nullptr}, {"biased", "bf16"}}}}))
+      << all_of_them(found);
+}
+
+TEST(Explain, NamesSumsThatTruncate) {
+  const std::vector<Explanation> found =
+      told_of("control:truncating", DType::f32, [](Arithmetic& a) { a.rounding = Rounding::nearest; });
+  EXPECT_TRUE(names(found, {{"rounding", "toward-zero"}})) << all_of_them(found);
+  EXPECT_FALSE(names(found, {{"accumulate", "bf16"}})) << "a larger change than is needed";
+}
+
+/// What a row of a kernel in f32 does with its weights and its mask, and where it sums.
+struct Habits {
+  std::function<double(double)> weight = [](double x) { return x; };
+  std::function<double(double)> mask = [](double x) { return x; };
+  std::function<double(double)> sum = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+  bool sums_rounded = false;  ///< the weights as they multiply V
+};
+
+/// Attention with those habits, exact but for the roundings named.
+std::unique_ptr<Kernel> habitual(Manifest manifest, const Habits& habits) {
+  manifest.thread_safe = true;
+  return function_kernel(
+      "habitual", std::move(manifest), [habits](const attest_problem& p, attest_result& r, std::string&) {
+        const std::int64_t heads = p.q.shape[1], group = heads / p.k.shape[1], keys = p.k.shape[2];
+        for (std::int64_t b = 0; b < p.q.shape[0]; ++b)
+          for (std::int64_t h = 0; h < heads; ++h)
+            for (std::int64_t i = 0; i < p.q.shape[2]; ++i) {
+              std::vector<double> s(static_cast<std::size_t>(keys));
+              double largest = -INFINITY, total = 0;
+              for (std::int64_t j = 0; j < keys; ++j) {
+                double& x = s[static_cast<std::size_t>(j)];
+                for (std::int64_t c = 0; c < p.q.shape[3]; ++c)
+                  x += element(p.q, b, h, i, c) * element(p.k, b, h / group, j, c);
+                x *= p.scale;
+                if (p.mask.data != nullptr)
+                  x += habits.mask(element(p.mask, p.mask.shape[0] == 1 ? 0 : b, p.mask.shape[1] == 1 ? 0 : h, i, j));
+                largest = std::max(largest, x);
+              }
+              for (double& x : s) {
+                x = x == -INFINITY ? 0 : std::exp(x - largest);
+                const double rounded = habits.weight(x);
+                total = habits.sum(total + (habits.sums_rounded ? rounded : x));
+                x = rounded;
+              }
+              for (std::int64_t c = 0; c < p.v.shape[3]; ++c) {
+                double o = 0;
+                for (std::int64_t j = 0; j < keys; ++j)
+                  o = habits.sum(o + s[static_cast<std::size_t>(j)] * element(p.v, b, h / group, j, c));
+                const auto dtype = static_cast<DType>(r.out.dtype);
+                store_element(r.out.data, dtype, offset_in(r.out, b, h, i, c), round_to(dtype, o / total));
+              }
+            }
+        return ATTEST_OK;
+      });
+}
+
+Manifest tight(DType dtype) {
+  const std::string name(name_of(dtype)), sums = dtype == DType::f64 ? "f64" : "f32";
+  return parse_manifest(R"({"name": "habitual", "dtypes": [")" + name + R"("], "masks": ["additive"], "arithmetic": {
+    "weights": ")" + sums + R"(", "weights_in_denominator": false, "exp_ulp": 1, "max": "running", "base2": false,
+    "split_merge": false, "normalise_first": false, "prescaled_q": null, "bias_in_sum": false, "block": 0,
+    "division_roundings": 1}})",
+                        "test");
+}
+
+std::function<double(double)> rounding(DType format) {
+  return [format](double x) { return round_to(format, x); };
+}
+
+/// The explanations of a kernel whose violations of attention.oracle are saved; each case is violated now.
+std::vector<Explanation> told_of_habits(const Manifest& manifest, DType dtype, const Habits& habits) {
+  const std::unique_ptr<Kernel> kernel = habitual(manifest, habits);
+  const std::vector<BeyondBound> cases = violations(*kernel, dtype, 4);
+  EXPECT_GE(cases.size(), 3U);
+  return cases.empty() ? std::vector<Explanation>() : explain(*kernel, cases);
+}
+
+TEST(Explain, NamesEachPlaceThatAloneSuffices) {
+  const auto weights = told_of_habits(tight(DType::f32), DType::f32, {.weight = rounding(DType::bf16)});
+  EXPECT_TRUE(names(weights, {{"weights", "bf16"}})) << all_of_them(weights);
+  const auto mask = told_of_habits(tight(DType::f32), DType::f32, {.mask = rounding(DType::bf16)});
+  EXPECT_TRUE(names(mask, {{"mask_format", "bf16"}})) << all_of_them(mask);
+  const auto sums = told_of_habits(tight(DType::bf16), DType::bf16, {.sum = rounding(DType::f16)});
+  EXPECT_TRUE(names(sums, {{"accumulate", "f16"}})) << all_of_them(sums);
+  for (const auto& found : {weights, mask, sums})
+    EXPECT_TRUE(std::ranges::all_of(found, &Explanation::one_place)) << all_of_them(found);
+}
+
+TEST(Explain, NamesFlushingWhereShrunkCasesAreNoLarger) {
+  Tampered flushing(
+      registered("builtin:two-pass"), [](Case&) {},
+      [](Reply& reply) {
+        for (std::int64_t e = 0; e < reply.out.elements(); ++e)
+          if (std::abs(reply.out[e]) < 0x1p-126) reply.out.set(e, 0);
+      });
+  std::vector<BeyondBound> cases = violations(flushing, DType::f32, 4);
+  ASSERT_GE(cases.size(), 3U);
+  const std::vector<Explanation> found = explain(flushing, cases);
+  EXPECT_TRUE(names(found, {{"flushes_subnormals", true}})) << all_of_them(found);
+  // Where a flush moves a score by whole nats its bound says nothing, and an error of the values' size is none of one.
+  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  wrong.manifest().lse = false;
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0x1p-100});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{0x1p-30, 0.0});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{1.0, -1.0});
+  c.scale = 0x1p127;
+  const BeyondBound one[] = {{cases.front().property, c}};
+  ASSERT_EQ(check_case(*one[0].property, wrong, c).violation, Violation::bound);
+  Tampered flushed(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  flushed.manifest().lse = false;
+  flushed.manifest().arithmetic.at(DType::f32).flushes_subnormals = true;
+  ASSERT_EQ(check_case(*one[0].property, flushed, c).outcome, Outcome::excused);
+  EXPECT_FALSE(names(explain(wrong, one), {{"flushes_subnormals", true}})) << all_of_them(explain(wrong, one));
+}
+
+TEST(Explain, AsksBeforeItSpeaksOfTheDenominator) {
+  Manifest manifest = tight(DType::bf16);
+  manifest.arithmetic.at(DType::bf16).weights = DType::bf16;
+  manifest.out_dtypes[DType::bf16] = {DType::f32};
+  const nlohmann::json summed{{"weights_in_denominator", true}};
+  const auto twice = told_of_habits(manifest, DType::bf16, {.weight = [](double x) {
+                                      const double once = round_to(DType::bf16, x * 1.3);
+                                      return round_to(DType::bf16, once / 1.3);
+                                    }});
+  EXPECT_FALSE(names(twice, summed)) << all_of_them(twice);
+  const auto once = told_of_habits(manifest, DType::bf16, {.weight = rounding(DType::bf16), .sums_rounded = true});
+  EXPECT_TRUE(names(once, summed)) << all_of_them(once);
+}
+
+TEST(Explain, DoesNotExcuseAMistake) {
+  // A scale that is 1 % too large, a sign, an answer that is not one.
+  Tampered scaled = asked_otherwise([](Case& c) { c.scale *= 1.01; });
+  Tampered negated(
+      registered("builtin:two-pass"), [](Case&) {},
+      [](Reply& reply) {
+        for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, -reply.out[e]);
+      });
+  for (Tampered* wrong : {&scaled, &negated}) {
+    const std::vector<BeyondBound> cases = violations(*wrong, DType::f64, 6);
+    ASSERT_EQ(cases.size(), 6U);
+    const std::vector<Explanation> found = explain(*wrong, cases);
+    EXPECT_TRUE(found.empty()) << all_of_them(found);
+  }
+}
+
+/// One query, `keys` keys of equal scores, and one value throughout.
+Case constant(DType dtype, std::int64_t keys, double value) {
+  const auto count = static_cast<std::size_t>(keys);
+  return test::one_query(dtype, {0}, std::vector<double>(count), std::vector<double>(count, value));
+}
+
+TEST(Explain, NeedsMoreThanBoundsThatSayNothing) {
+  // Scores of 2^40 and a few: in f32 they may be in any order, so that any answer would do.
+  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  wrong.manifest().lse = false;
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  std::vector<BeyondBound> cases;
+  for (const double lead : {2.0, 3.0, 4.0}) {
+    Case c = constant(DType::f64, 3, 1);
+    c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector{0x1p36, 1.0});
+    c[Slot::k] = Tensor(DType::f64, {1, 1, 3, 2}, std::vector{16.0, 0.0, 16.0, lead, 16.0, 1.0});
+    c[Slot::v] = Tensor(DType::f64, {1, 1, 3, 1}, std::vector{1.0, -1.0, 0.5});
+    cases.push_back({&property, std::move(c)});
+    ASSERT_EQ(check_case(property, wrong, cases.back().value).violation, Violation::bound);
+  }
+  const std::vector<Explanation> found = explain(wrong, cases);
+  EXPECT_TRUE(found.empty()) << all_of_them(found);
+}
+
+TEST(Explain, IsRefutedByOneCase) {
+  Tampered other(
+      made(control_kernels(), "control:bf16-weights"), [](Case&) {},
+      [](Reply& reply) {
+        if (reply.out.elements() == 1 && reply.out[0] == 0.8125) reply.out.set(0, -0.8125);
+      });
+  Arithmetic& declared = other.manifest().arithmetic.at(DType::f32);
+  declared.weights = DType::f32;
+  declared.weights_in_denominator = false;
+  std::vector<BeyondBound> cases = violations(other, DType::f32, 6);
+  ASSERT_GE(cases.size(), 4U);
+  ASSERT_FALSE(explain(other, cases).empty());
+  cases.push_back({cases.front().property, constant(DType::f32, 1, 0.8125)});
+  EXPECT_TRUE(explain(other, cases).empty());
+}
+
+TEST(Explain, SaysNothingOfCasesThatHold) {
+  const auto kernel = registered("builtin:flash");
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  const BeyondBound holds[] = {{&property, generate(property, DType::f32, 1, 0)}};
+  EXPECT_TRUE(explain(*kernel, holds).empty());
+}
+
+}  // namespace
+}  // namespace attest

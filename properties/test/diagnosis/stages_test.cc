@@ -1,0 +1,117 @@
+// Planted faults whose stage is plain from what is wrong with them are found there, and nowhere else.
+#include "properties/diagnosis/stages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "properties/catalogue/property.h"
+#include "properties/faults/faults.h"
+#include "properties/test/catalogue/tampered.h"
+
+namespace attest {
+namespace {
+
+std::unique_ptr<Kernel> fault_named(std::string_view name) {
+  const std::vector<KernelEntry> entries = fault_kernels();
+  return std::ranges::find(entries, "fault:" + std::string(name), &KernelEntry::id)->make();
+}
+
+/// How often each stage is named among the first `most` violated cases of attention.oracle; -1: not determined.
+std::map<int, int> stages_of(std::string_view name, DType dtype, int most = 16) {
+  const auto kernel = fault_named(name);
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  std::map<int, int> counts;
+  int found = 0;
+  for (std::int64_t k = 0; k < 6000 && found < most; ++k) {
+    const Case c = project(generate(property, dtype, 1, k), kernel->manifest());
+    const Violation violation = check_case(property, *kernel, c).violation;
+    if (violation != Violation::bound && violation != Violation::not_finite) continue;
+    ++found;
+    const StageFound one = stage_of(*kernel, c);
+    EXPECT_FALSE(one.evidence.empty());
+    ++counts[one.stage ? static_cast<int>(*one.stage) : -1];
+  }
+  EXPECT_GE(found, 3) << name;
+  return counts;
+}
+
+/// Where it is determined it is this one, and it is at least once.
+void expect_stage(std::string_view name, DType dtype, Stage stage) {
+  const std::map<int, int> counts = stages_of(name, dtype);
+  for (const auto& [which, count] : counts) {
+    if (which == -1) continue;
+    EXPECT_EQ(which, static_cast<int>(stage))
+        << name << " " << name_of(dtype) << ": " << count << " times " << name_of(static_cast<Stage>(which));
+  }
+  EXPECT_TRUE(counts.contains(static_cast<int>(stage))) << name << " " << name_of(dtype) << ": never determined";
+}
+
+TEST(Stages, OfFaultsInTheScores) {
+  expect_stage("bf16-scale", DType::f32, Stage::scores);
+  expect_stage("bf16-scale", DType::bf16, Stage::scores);
+  expect_stage("scale-ignored", DType::f32, Stage::scores);
+  expect_stage("undeclared-narrow-q", DType::bf16, Stage::scores);
+  expect_stage("undeclared-narrow-scores", DType::bf16, Stage::scores);
+  expect_stage("undeclared-narrow-scores", DType::f16, Stage::scores);
+  expect_stage("narrow-product-of-odd-head-dim", DType::bf16, Stage::scores);
+  expect_stage("head-dim-in-eights", DType::f32, Stage::scores);
+  expect_stage("bias-sign", DType::f32, Stage::scores);
+  expect_stage("mask-scaled", DType::f32, Stage::scores);
+}
+
+TEST(Stages, OfFaultsInTheWeights) {
+  expect_stage("coarse-exp", DType::f32, Stage::weights);
+  expect_stage("exp-clamped", DType::f32, Stage::weights);
+  expect_stage("undeclared-narrow-weights", DType::bf16, Stage::weights);
+  expect_stage("undeclared-narrow-weights", DType::f16, Stage::weights);
+}
+
+TEST(Stages, OfFaultsInTheSums) {
+  expect_stage("narrow-sum", DType::bf16, Stage::sums);
+  expect_stage("narrow-sum", DType::f16, Stage::sums);
+  expect_stage("narrow-output-sum", DType::bf16, Stage::sums);
+  expect_stage("narrow-output-sum", DType::f16, Stage::sums);
+}
+
+TEST(Stages, OfFaultsInTheOutput) {
+  expect_stage("output-truncated", DType::bf16, Stage::output);
+  expect_stage("output-truncated", DType::f16, Stage::output);
+}
+
+/// The scale multiplied by one hundredth too much.
+TEST(Stages, OfAScaleThatIsTooLarge) {
+  const auto right = open_kernels("builtin:two-pass", {});
+  Tampered wrong(open_kernels("builtin:two-pass", {}).front()->clone(), [](Case& c) { c.scale *= 1.01; });
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    int found = 0;
+    for (std::int64_t k = 0; k < 200; ++k) {
+      const Case c = generate(property, dtype, 1, k);
+      if (check_case(property, wrong, c).violation != Violation::bound) continue;
+      const StageFound one = stage_of(wrong, c);
+      if (!one.stage) continue;
+      ++found;
+      EXPECT_EQ(*one.stage, Stage::scores) << name_of(dtype) << " " << k << ": " << one.evidence;
+    }
+    EXPECT_GT(found, 20);
+  }
+}
+
+/// What a row sees is none of the four.
+TEST(Stages, AreNotDeterminedWhereMasksOrRowsAreAtFault) {
+  for (const char* const name : {"mask-of-first-head", "bool-mask-inverted", "bottom-right-for-top-left"}) {
+    for (const auto& [which, count] : stages_of(name, DType::f32)) EXPECT_EQ(which, -1) << name << ": " << count;
+  }
+}
+
+TEST(Stages, AreThoseOfAWrongOutputAlone) {
+  const auto right = open_kernels("builtin:two-pass", {});
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  for (std::int64_t k = 0; k < 20; ++k)
+    EXPECT_FALSE(stage_of(*right.front(), generate(property, DType::f32, 1, k)).stage.has_value());
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,145 @@
+// The planted faults and the controls: the catalogue is complete, what is catchable is caught, what is right is not.
+#include "properties/faults/faults.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <ranges>
+#include <set>
+#include <string>
+
+#include "properties/catalogue/property.h"
+
+namespace attest {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(const PlantedFault* fault, std::ostream* out) {
+  *out << fault->wrong;
+}
+static void PrintTo(const ControlKernel* control, std::ostream* out) {
+  *out << control->name;
+}
+
+namespace {
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> all;
+  for (const auto part : std::views::split(text, ' ')) {
+    if (!part.empty()) all.emplace_back(part.begin(), part.end());
+  }
+  return all;
+}
+
+const Property& property_named(std::string_view name) {
+  return *properties_matching(name).at(0);
+}
+
+/// The first case below `cases` of a property that the kernel violates, dtypes in turn; nothing where none is.
+std::optional<std::int64_t> first_violation(const Property& property, Kernel& kernel, std::int64_t cases) {
+  for (std::int64_t k = 0; k < cases; ++k) {
+    for (const DType dtype : kernel.manifest().dtypes) {
+      const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
+      if (check_case(property, kernel, c).outcome == Outcome::violated) return k;
+    }
+  }
+  return std::nullopt;
+}
+
+TEST(PlantedFaults, EveryClassThatAForwardPassCanShowHasOne) {
+  std::set<std::string> classes;
+  for (const PlantedFault& fault : planted_faults())
+    classes.merge([&] {
+      const auto letters = words(fault.classes);
+      return std::set<std::string>(letters.begin(), letters.end());
+    }());
+  for (char letter = 'A'; letter <= 'T'; ++letter) EXPECT_TRUE(classes.contains(std::string(1, letter))) << letter;
+  EXPECT_EQ(classes.size(), 20U);
+}
+
+TEST(PlantedFaults, AreSixtyOrMoreUnderNamesOfTheirOwn) {
+  std::set<std::string_view> names;
+  std::set<Slip> slips;
+  for (const PlantedFault& fault : planted_faults()) {
+    EXPECT_TRUE(names.insert(fault.name).second) << fault.name;
+    EXPECT_TRUE(slips.insert(fault.slip).second) << fault.name;
+    EXPECT_NE(fault.slip, Slip::none) << fault.name;
+  }
+  EXPECT_GE(names.size(), 60U);
+  EXPECT_GE(controls().size(), 8U);
+}
+
+TEST(PlantedFaults, SayWhatIsWrongWhereItCameFromAndWhatCatchesIt) {
+  for (const PlantedFault& fault : planted_faults()) {
+    EXPECT_FALSE(fault.wrong.empty()) << fault.name;
+    EXPECT_EQ(fault.stands_for.empty(), fault.classes.empty()) << fault.name;
+    EXPECT_EQ(fault.caught_by.empty(), !fault.unseen.empty()) << fault.name;
+    for (const std::string& property : words(fault.caught_by))
+      EXPECT_EQ(properties_matching(property).size(), 1U) << fault.name << " names " << property;
+  }
+}
+
+TEST(PlantedFaults, WhatOutputsCannotShowIsNotCaught) {
+  for (const PlantedFault& fault : planted_faults()) {
+    if (fault.unseen.empty()) continue;
+    const auto entries = fault_kernels();
+    const auto kernel = std::ranges::find(entries, "fault:" + std::string(fault.name), &KernelEntry::id)->make();
+    for (const Property* property : catalogue()) {
+      if (property->operation != Operation::attention) continue;
+      EXPECT_EQ(first_violation(*property, *kernel, /*cases=*/100), std::nullopt) << fault.name << property->name;
+    }
+  }
+}
+
+class EveryFault : public testing::TestWithParam<const PlantedFault*> {};
+
+/// By a property that is expected to, within 3000 cases of it; the rarer ones are the audit's.
+TEST_P(EveryFault, IsCaughtByAPropertyThatIsExpectedTo) {
+  const PlantedFault& fault = *GetParam();
+  const std::vector<KernelEntry> entries = fault_kernels();
+  std::string tried;
+  for (const std::string& name : words(fault.caught_by)) {
+    const auto kernel = std::ranges::find(entries, "fault:" + std::string(fault.name), &KernelEntry::id)->make();
+    if (const auto k = first_violation(property_named(name), *kernel, /*cases=*/3000)) {
+      RecordProperty("case", std::to_string(*k));
+      return;
+    }
+    tried += name + " ";
+  }
+  if (fault.unseen.empty()) ADD_FAILURE() << "not caught by " << tried;
+}
+
+std::vector<const PlantedFault*> all_faults() {
+  std::vector<const PlantedFault*> all;
+  for (const PlantedFault& fault : planted_faults()) all.push_back(&fault);
+  return all;
+}
+template <class Kind>
+std::string test_name(const testing::TestParamInfo<const Kind*>& info) {
+  std::string name(info.param->name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Planted, EveryFault, testing::ValuesIn(all_faults()), test_name<PlantedFault>);
+
+class EveryControl : public testing::TestWithParam<const ControlKernel*> {};
+
+TEST_P(EveryControl, IsNeverFlagged) {
+  const auto entries = control_kernels();
+  const auto kernel = std::ranges::find(entries, "control:" + std::string(GetParam()->name), &KernelEntry::id)->make();
+  for (const Property* property : catalogue()) {
+    if (property->operation != Operation::attention) continue;
+    EXPECT_EQ(first_violation(*property, *kernel, /*cases=*/20), std::nullopt) << property->name;
+  }
+}
+
+std::vector<const ControlKernel*> all_controls() {
+  std::vector<const ControlKernel*> all;
+  for (const ControlKernel& control : controls()) all.push_back(&control);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Controls, EveryControl, testing::ValuesIn(all_controls()), test_name<ControlKernel>);
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,197 @@
+// What every recipe and every drawn case has in common, whatever its kinds.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "properties/catalogue/property.h"
+#include "properties/generators/draw.h"
+#include "properties/generators/recipes.h"
+#include "properties/test/inspect.h"
+
+namespace attest {
+namespace {
+
+constexpr DType floating[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
+
+TEST(Recipe, DecodesToAValidCaseWhateverItHolds) {
+  std::mt19937_64 random(1);
+  for (const DType dtype : floating) {
+    for (int n = 0; n < 1000; ++n) {
+      const auto small = [&] { return static_cast<std::int32_t>(random() % 24) - 3; };
+      Recipe r;
+      r.operation = static_cast<Operation>(random() % 3);
+      r.dtype = dtype;
+      for (std::int32_t* extent :
+           {&r.batch, &r.heads, &r.kv_heads, &r.queries, &r.keys, &r.dk, &r.dv, &r.c_q, &r.c_k, &r.c_v, &r.d_o}) {
+        *extent = small();
+      }
+      r.scores = static_cast<ScoreKind>(random() % 256);
+      r.values = static_cast<ValueKind>(random() % 256);
+      r.matrices = static_cast<MatrixKind>(random() % 256);
+      r.mask = static_cast<MaskKind>(random() % 256);
+      r.scale = static_cast<ScaleKind>(random() % 256);
+      r.boolean_mask = random() % 2;
+      r.mask_per_batch = random() % 2;
+      r.mask_per_head = random() % 2;
+      r.self_attention = random() % 2;
+      r.biases = random() % 2;
+      r.key_value_bias = random() % 2;
+      r.output_projection = random() % 2;
+      r.causal = static_cast<Causal>(random() % 5);
+      r.convention = static_cast<MaskConvention>(random() % 3);
+      r.seed = random();
+      r.override_count = small();
+      for (Override& change : r.overrides) {
+        change = {static_cast<Slot>(random() % 16), static_cast<std::uint32_t>(random()),
+                  std::bit_cast<double>(random())};
+      }
+      ASSERT_NO_THROW(validate(decode(r))) << "recipe " << n << " in " << name_of(dtype);
+    }
+  }
+}
+
+TEST(Recipe, WithEnormousExtentsDecodesToABoundedCase) {
+  Recipe r;
+  r.batch = r.heads = r.queries = r.keys = r.dk = r.dv = 2'000'000'000;
+  const Case c = decode(r);
+  validate(c);
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) EXPECT_LE(c[slot].elements(), most_elements);
+}
+
+TEST(Recipe, OverridesSetOneElementRoundedAndFinite) {
+  Recipe r;
+  r.dtype = DType::f16;
+  r.queries = r.keys = r.dk = r.dv = 2;
+  const Case before = decode(r);
+  r.override_count = 1;
+  r.overrides[0] = {Slot::v, 7, 1e30};  // 7 mod 4 elements
+  const Case after = decode(r);
+  EXPECT_EQ(after.v()[3], 65504.0);
+  EXPECT_EQ(after.q(), before.q());
+  EXPECT_EQ(after.v()[2], before.v()[2]);
+}
+
+const Property whole_mix{.name = "test.attention", .given = [](Draw& draw) -> Case { return draw.attention(); }};
+const Property edges{.name = "test.edge", .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge(); }};
+const Property general_multihead{.name = "test.multihead",
+                                 .operation = Operation::multihead,
+                                 .given = [](Draw& draw) -> Case { return draw.multihead(); }};
+
+TEST(Draw, GivesValidCasesInEveryDtype) {
+  for (const Property* property : {&whole_mix, &edges, &general_multihead}) {
+    for (const DType dtype : floating) {
+      for (std::int64_t k = 0; k < 2000; ++k) {
+        const Case c = generate(*property, dtype, 1, k);
+        ASSERT_NO_THROW(validate(c)) << property->name << ' ' << name_of(dtype) << " k = " << k;
+        ASSERT_EQ(c.dtype(), dtype);
+        ASSERT_EQ(c.operation, property->operation);
+      }
+    }
+  }
+}
+
+TEST(Draw, DependsOnPropertyDtypeSeedAndKAlone) {
+  const Case once = generate(whole_mix, DType::f32, 5, 17);
+  (void)generate(whole_mix, DType::f64, 5, 16);  // leaves scratch memory behind
+  EXPECT_EQ(hash_of(once), hash_of(generate(whole_mix, DType::f32, 5, 17)));
+  std::set<std::uint64_t> seeds{
+      case_seed(5, "test.attention", DType::f32, 17), case_seed(6, "test.attention", DType::f32, 17),
+      case_seed(5, "test.attentiom", DType::f32, 17), case_seed(5, "test.attention", DType::f64, 17),
+      case_seed(5, "test.attention", DType::f32, 18)};
+  EXPECT_EQ(seeds.size(), 5U);
+}
+
+// Each case is drawn after two others: scratch memory that a case does not fill is of the one before.
+TEST(Draw, LeavesNothingOfACaseToTheNext) {
+  for (const Property* property : {&whole_mix, &general_multihead}) {
+    std::vector<std::uint64_t> forwards;
+    constexpr std::int64_t cases = 2000;
+    forwards.reserve(cases);
+    for (std::int64_t k = 0; k < cases; ++k) forwards.push_back(hash_of(generate(*property, DType::f32, 1, k)));
+    for (std::int64_t k = cases - 1; k >= 0; --k) {
+      const Case c = generate(*property, DType::f32, 1, k);
+      ASSERT_EQ(hash_of(c), forwards[static_cast<std::size_t>(k)])
+          << "k = " << k << " " << c.metadata.at("kinds") << " q " << c.q().shape().to_string();
+    }
+  }
+}
+
+TEST(Draw, SaysInTheMetadataWhatItDrew) {
+  const Case c = generate(whole_mix, DType::bf16, 5, 17);
+  EXPECT_EQ(c.metadata.at("property"), "test.attention");
+  EXPECT_EQ(c.metadata.at("dtype"), "bf16");
+  EXPECT_EQ(c.metadata.at("seed"), "5");
+  EXPECT_EQ(c.metadata.at("k"), "17");
+  EXPECT_TRUE(c.metadata.at("kinds").starts_with("scores:"));
+}
+
+/// How often each word of "kinds" occurs.
+std::map<std::string, int> words(const Property& property, int cases) {
+  std::map<std::string, int> count;
+  for (std::int64_t k = 0; k < cases; ++k) {
+    std::istringstream kinds(generate(property, DType::f32, 1, k).metadata.at("kinds"));
+    for (std::string word; kinds >> word;) ++count[word];
+  }
+  return count;
+}
+
+template <class Kind>
+void expect_every(const std::map<std::string, int>& count, const std::string& prefix, int least) {
+  for (int i = 0; i < static_cast<int>(Kind::count); ++i) {
+    const std::string word = prefix + std::string(name_of(static_cast<Kind>(i)));
+    const auto found = count.find(word);
+    EXPECT_GE(found == count.end() ? 0 : found->second, least) << word;
+  }
+}
+
+TEST(Draw, ReachesEveryKindAndMostlySmallShapes) {
+  constexpr int cases = 20'000;
+  const auto count = words(whole_mix, cases);
+  expect_every<ScoreKind>(count, "scores:", cases / 200);
+  expect_every<ValueKind>(count, "values:", cases / 200);
+  expect_every<MaskKind>(count, "mask:", cases / 200);
+  expect_every<ScaleKind>(count, "scale:", cases / 50);
+  EXPECT_GE(count.at("shape:small"), cases * 9 / 10);
+  EXPECT_GE(count.at("shape:large"), cases / 20);
+  EXPECT_GE(count.at("shape:long"), 1);
+  EXPECT_GE(count.at("shape:empty"), cases / 500);
+  expect_every<MatrixKind>(words(general_multihead, 4000), "matrices:", 40);
+  auto layouts = words(*properties_matching("attention.strides").at(0), 1000);
+  for (const std::string tensor : {"q", "k", "v", "out"}) {
+    layouts[tensor + "-strides:row-major"] = 1000;                // which is not named
+    if (tensor == "out") layouts["out-strides:repeated"] = 1000;  // which it must not be
+    expect_every<MemoryLayout>(layouts, tensor + "-strides:", 80);
+  }
+}
+
+TEST(Draw, ReachesTheShapesThatKnownBugsNeed) {
+  int m_below_n = 0, m_above_n = 0, dk_is_not_dv = 0, batches = 0, heads = 0, grouped = 0, odd_dk = 0;
+  std::set<std::int64_t> lengths;
+  constexpr int cases = 20'000;
+  for (std::int64_t k = 0; k < cases; ++k) {
+    const Case c = generate(whole_mix, DType::f32, 1, k);
+    const Shape &q = c.q().shape(), &key = c.k().shape(), &v = c.v().shape();
+    m_below_n += q[2] < key[2];
+    m_above_n += q[2] > key[2];
+    dk_is_not_dv += q[3] != v[3];
+    batches += q[0] > 1;
+    heads += q[1] > 1;
+    grouped += key[1] < q[1];
+    odd_dk += q[3] % 8 != 0;
+    lengths.insert(key[2]);
+  }
+  for (const int times : {m_below_n, m_above_n, dk_is_not_dv, odd_dk}) EXPECT_GE(times, cases / 3);
+  for (const int times : {batches, heads, grouped}) EXPECT_GE(times, cases / 20);
+  for (const std::int64_t block : {1, 8, 16, 32, 64, 128}) {
+    for (const std::int64_t length : {block - 1, block, block + 1}) {
+      if (length < 1 || length == 9) continue;  // 9 is no edge of the default block sizes' multiples
+      EXPECT_TRUE(lengths.contains(length)) << "N = " << length;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attest

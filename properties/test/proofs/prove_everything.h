@@ -1,0 +1,31 @@
+// The whole catalogue at given shapes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "properties/proofs/prove.h"
+#include "properties/proofs/unprovable.h"
+
+namespace attest {
+
+/// Expects every property that says something about real numbers to be proved by the symbolic back end at one of the
+/// shapes at least, none to be contradicted, and every false one to be refuted. With one head alone the two properties
+/// that need more are not asked.
+inline void prove_everything(const std::vector<ProofShape>& shapes, std::int64_t variants = 1) {
+  std::int64_t most_heads = 1;
+  for (const ProofShape& shape : shapes) most_heads = std::max(most_heads, shape.heads);
+  for (const Property* const property : catalogue()) {
+    if (!why_unprovable(property->name).empty()) continue;
+    const bool needs_heads =
+        property->name == "attention.grouped-query" || property->name == "multihead.head-permutation";
+    if (needs_heads && most_heads == 1) continue;
+    const Proof proof = prove(*property, {.shapes = shapes, .variants = variants});
+    const Evidence expected = property->floating_point == "counterexample" ? Evidence::refuted : Evidence::symbolic;
+    EXPECT_EQ(proof.evidence, expected) << property->name << ": " << proof.words;
+    EXPECT_TRUE(expected == Evidence::refuted || proof.equalities > 0) << property->name;
+  }
+}
+
+}  // namespace attest

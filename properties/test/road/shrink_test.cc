@@ -1,0 +1,243 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "core/problem/selection.h"
+#include "core/problem/sight.h"
+#include "properties/road/simplify.h"
+#include "properties/test/toy_kernels.h"
+
+namespace attest {
+namespace {
+
+/// The first generated case, from k on, that the kernel violates.
+Case first_violated(Kernel& kernel, DType dtype, std::int64_t& k) {
+  for (;; ++k) {
+    Case c = project(generate(toy_property, dtype, 1, k), kernel.manifest());
+    if (check_case(toy_property, kernel, c).outcome == Outcome::violated) return c;
+  }
+}
+
+struct Limits {
+  std::int64_t batch = 1, heads = 1, queries = 1, keys = 1, dk = 1, dv = 1;
+};
+
+/// Shrinks a number of findings: each result is valid, still violated by a margin, within the limits, found within the
+/// budget, and the same when done again.
+void expect_shrunk(Bug bug, const Limits& limits, int findings = 10) {
+  const auto kernel = toy_kernel(bug);
+  std::int64_t k = 0;
+  for (int n = 0; n < findings; ++n, ++k) {
+    const Case found = first_violated(*kernel, DType::f64, k);
+    const Case small = shrink(toy_property, *kernel, found);
+    ASSERT_NO_THROW(validate(small));
+    const Verdict verdict = check_case(toy_property, *kernel, small);
+    EXPECT_EQ(verdict.outcome, Outcome::violated);
+    EXPECT_GE(verdict.utilisation, std::min(2.0, check_case(toy_property, *kernel, found).utilisation));
+    const Extents e = extents_of(small);
+    EXPECT_LE(e.batch, limits.batch) << "k = " << k;
+    EXPECT_LE(e.heads, limits.heads) << "k = " << k;
+    EXPECT_LE(e.queries, limits.queries) << "k = " << k;
+    EXPECT_LE(e.keys, limits.keys) << "k = " << k;
+    EXPECT_LE(e.dk, limits.dk) << "k = " << k;
+    EXPECT_LE(e.dv, limits.dv) << "k = " << k;
+    EXPECT_EQ(small.metadata.at("shrunk"), "yes");
+    EXPECT_EQ(small.metadata.at("k"), std::to_string(k));
+    EXPECT_EQ(hash_of(small), hash_of(shrink(toy_property, *kernel, found)));
+  }
+}
+
+TEST(Shrink, AWrongScaleNeedsTwoKeysAndOneDimension) {
+  expect_shrunk(Bug::scale, {.keys = 2});
+}
+TEST(Shrink, ADroppedTailNeedsNoMoreThanItsLength) {
+  expect_shrunk(Bug::tail, {.keys = 3});
+}
+TEST(Shrink, AnIgnoredMaskNeedsTwoKeys) {
+  expect_shrunk(Bug::mask, {.keys = 2});
+}
+TEST(Shrink, AnIgnoredCausalFormNeedsTwoKeys) {
+  expect_shrunk(Bug::causal, {.queries = 2, .keys = 3});
+}
+TEST(Shrink, AWrongHeadMappingNeedsTwoGroups) {
+  expect_shrunk(Bug::head_mapping, {.heads = 4, .keys = 2, .dk = 2});
+}
+TEST(Shrink, IgnoredColumnsKeepOneBeyondTheLimit) {
+  expect_shrunk(Bug::wide, {.keys = 2, .dk = 66}, 3);
+}
+// A score just above 50 may need the products of two columns.
+TEST(Shrink, ANaNStaysANaN) {
+  expect_shrunk(Bug::not_a_number, {.dk = 2});
+}
+TEST(Shrink, AFailureStaysThatFailure) {
+  expect_shrunk(Bug::fails_when_long, {.keys = 21}, 3);
+}
+
+TEST(Shrink, EndsInSimpleNumbers) {
+  const auto kernel = toy_kernel(Bug::scale);
+  std::int64_t k = 0;
+  const Case small = shrink(toy_property, *kernel, first_violated(*kernel, DType::f64, k));
+  double total = 0;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+    for (std::int64_t e = 0; e < small[slot].elements(); ++e) total += complexity(DType::f64, small[slot][e]);
+  }
+  EXPECT_LE(total, 5 * 6.0);
+  EXPECT_FALSE(small.mask().present());
+  EXPECT_EQ(small.causal, Causal::none);
+}
+
+TEST(Shrink, SpendsNoMoreThanItsBudget) {
+  int calls = 0;
+  const auto kernel =
+      function_kernel("counting", toy_manifest(), [&](const attest_problem& p, attest_result& r, std::string& m) {
+        ++calls;
+        return toy_attention(Bug::scale, p, r, m);
+      });
+  std::int64_t k = 0;
+  const Case found = first_violated(*kernel, DType::f64, k);
+  calls = 0;
+  (void)check_case(toy_property, *kernel, found);
+  const int calls_per_case = calls;  // the kernel is run more than once per call to find unwritten elements
+  for (const int budget : {0, 1, 2, 10, 1000}) {
+    calls = 0;
+    (void)shrink(toy_property, *kernel, found, budget);
+    EXPECT_LE(calls, budget * calls_per_case) << budget;
+  }
+}
+
+/// What shrinking makes of a kernel that fails where `fails` says so, and the calls that it took.
+std::pair<Case, int> shrunk_failure(const std::function<bool(const attest_problem&)>& fails, Manifest manifest) {
+  int calls = 0;
+  const auto kernel =
+      function_kernel("failing", std::move(manifest), [&](const attest_problem& p, attest_result& r, std::string& m) {
+        ++calls;
+        return fails(p) ? 7 : toy_attention(Bug::none, p, r, m);
+      });
+  std::int64_t k = 40;
+  Case found = first_violated(*kernel, DType::f64, k);
+  while (extents_of(found).queries < 4 || extents_of(found).keys < 4 || extents_of(found).dk < 4)
+    found = first_violated(*kernel, DType::f64, ++k);
+  calls = 0;
+  Case small = shrink(toy_property, *kernel, found, 100);
+  return {std::move(small), calls};
+}
+
+TEST(Shrink, GoesStraightToTheSmallestCaseThatNoAnswerNeeds) {
+  const auto [small, calls] = shrunk_failure([](const attest_problem&) { return true; }, toy_manifest());
+  const Extents one{.batch = 1, .heads = 1, .kv_heads = 1, .queries = 1, .keys = 1, .dk = 1, .dv = 1};
+  EXPECT_EQ(extents_of(small), one);
+  EXPECT_FALSE(small.mask().present());
+  EXPECT_LE(calls, 8);
+  Manifest limited = toy_manifest();
+  limited.head_dim_multiple = 8;
+  const auto [wide, few] = shrunk_failure([](const attest_problem&) { return true; }, limited);
+  EXPECT_EQ(extents_of(wide).dk, 8);
+  EXPECT_EQ(extents_of(wide).queries, 1);
+  EXPECT_LE(few, 8);
+  // What it does need is kept.
+  const auto [masked, more] =
+      shrunk_failure([](const attest_problem& p) { return p.mask.data != nullptr; }, toy_manifest());
+  EXPECT_TRUE(masked.mask().present());
+  EXPECT_EQ(extents_of(masked), one);
+  EXPECT_LE(more, 10);
+}
+
+TEST(Shrink, ReturnsACaseThatHoldsAsItIs) {
+  const auto kernel = toy_kernel(Bug::none);
+  const Case c = generate(toy_property, DType::f64, 1, 0);
+  const Case same = shrink(toy_property, *kernel, c);
+  EXPECT_EQ(hash_of(same), hash_of(c));
+  EXPECT_FALSE(same.metadata.contains("shrunk"));
+}
+
+TEST(Shrink, StaysWithinTheLimitsOfTheManifest) {
+  Manifest limited = toy_manifest();
+  limited.head_dim_multiple = 8;
+  limited.heads_multiple = 2;
+  limited.any_scale = false;
+  const auto kernel = toy_kernel(Bug::scale, limited);
+  std::int64_t k = 0;
+  const Case small = shrink(toy_property, *kernel, first_violated(*kernel, DType::f64, k));
+  EXPECT_EQ(why_unsupported(limited, small), "");
+  EXPECT_EQ(extents_of(small).dk, 8);
+}
+
+/// Keys left when a finding of 8 keys is shrunk whose verdict depends on their number alone.
+std::int64_t keys_left(Verdict (*verdict)(Kernel&, const Case&)) {
+  const auto kernel = toy_kernel(Bug::none);
+  Property property = toy_property;
+  property.check = verdict;
+  Recipe r;
+  r.keys = 8;
+  return keys_of(shrink(property, *kernel, decode(r)));
+}
+
+Verdict violated_by(double utilisation) {
+  return {.outcome = Outcome::violated, .utilisation = utilisation};
+}
+
+TEST(Shrink, KeepsAMargin) {
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? 100 : 1.5); }), 3);
+  // A finding without that margin keeps what it has.
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? 1.5 : 1.4); }), 3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? 100 : 2); }), 1);
+}
+
+TEST(Shrink, DoesNotSlipFromOneKindOfViolationToAnother) {
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated_by(keys_of(c) >= 3 ? INFINITY : 100); }), 3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) {
+              return violated(keys_of(c) >= 3 ? Violation::died : Violation::failed, "x");
+            }),
+            3);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) { return violated(Violation::died, keys_of(c) >= 3 ? "x" : "y"); }),
+            1);
+  EXPECT_EQ(keys_left([](Kernel&, const Case& c) {
+              Verdict verdict = violated_by(100);
+              verdict.violation = keys_of(c) >= 3 ? Violation::lse : Violation::bound;
+              return verdict;
+            }),
+            3);
+}
+
+TEST(Shrink, KeepsTheHypothesesOfTheProperty) {
+  Property square = toy_property;
+  static constexpr Hypothesis is_square{"square", "M = N", [](const Case& c) -> std::string {
+                                          return queries_of(c) == keys_of(c) ? "" : "is not square";
+                                        }};
+  static constexpr std::array stated{defining(is_square, "the test is about it")};
+  square.hypotheses = stated;
+  const auto kernel = toy_kernel(Bug::scale);
+  for (std::int64_t k = 0, done = 0; done < 3; ++k) {
+    const Case c = generate(square, DType::f64, 1, k);
+    if (check_case(square, *kernel, c).outcome != Outcome::violated) continue;
+    ++done;
+    const Case small = shrink(square, *kernel, c);
+    EXPECT_EQ(queries_of(small), keys_of(small));
+    EXPECT_LE(keys_of(small), 2);
+  }
+}
+
+TEST(Simplify, NeverMakesANumberWorse) {
+  for (const double x : {0.0, -0.0, 1.0, -1.0, 0.1, -3.7, 1e30, 0x1.fffffep-3, 0x1p-140}) {
+    for (const Simplification to : simplifications) {
+      Tensor t(DType::f32, {1}, std::vector{x});
+      const double before = t[0];
+      const bool changed = simplify_one(t, 0, to);
+      EXPECT_EQ(changed, complexity(DType::f32, t[0]) < complexity(DType::f32, before));
+      EXPECT_TRUE(changed || std::bit_cast<std::uint64_t>(t[0]) == std::bit_cast<std::uint64_t>(before));
+    }
+  }
+}
+
+TEST(Simplify, OpensAMask) {
+  Tensor boolean(DType::boolean, {2}, std::vector{0.0, 1.0}), additive(DType::f16, {2}, std::vector{-INFINITY, -2.5});
+  EXPECT_TRUE(simplify_all(boolean, Simplification::zero));
+  EXPECT_EQ(boolean.to_doubles(), (std::vector{1.0, 1.0}));
+  EXPECT_TRUE(simplify_all(additive, Simplification::zero));
+  EXPECT_EQ(additive.to_doubles(), (std::vector{0.0, 0.0}));
+  EXPECT_FALSE(simplify_all(additive, Simplification::zero));
+}
+
+}  // namespace
+}  // namespace attest

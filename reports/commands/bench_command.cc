@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/problem/case.h"
+#include "reports/commands/commands.h"
+
+extern char** environ;
+
+namespace attest {
+namespace {
+
+std::vector<std::filesystem::path> benchmark_programs(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> programs;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().ends_with("_bench") && ::access(entry.path().c_str(), X_OK) == 0)
+      programs.push_back(entry.path());
+  }
+  std::ranges::sort(programs);
+  return programs;
+}
+
+/// The exit status; 128 + signal for one that was killed.
+int run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (const int error = ::posix_spawn(&child, program.c_str(), nullptr, nullptr, argv.data(), environ); error != 0) {
+    throw UsageError(fmt::format("{}: cannot be started: {}", program.string(), std::strerror(error)));
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int bench_command(const Options& options) {
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::vector<std::filesystem::path> programs = benchmark_programs(folder);
+  if (programs.empty()) {
+    throw UsageError(fmt::format("no benchmark stands beside the program in {}; build all targets with ATTEST_BENCH=ON",
+                                 folder.string()));
+  }
+  int worst = 0;
+  for (const std::filesystem::path& program : programs) {
+    fmt::print("== {}\n", program.filename().string());
+    std::fflush(stdout);
+    if (run_program(program, options.passed_on) != 0) worst = 2;
+  }
+  return worst;
+}
+
+}  // namespace attest

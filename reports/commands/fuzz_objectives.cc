@@ -1,0 +1,76 @@
+#include "reports/commands/fuzz_objectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/support/errors.h"
+#include "core/support/names.h"
+#include "fuzz/campaign.h"
+
+namespace attest {
+namespace {
+
+struct Objective {
+  std::string_view word;
+  std::array<std::string_view, 2> properties;
+};
+/// The second one is that of a kernel's multi-head entry.
+constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle"}},
+                                    {"nonfinite", {"attention.finite", "multihead.finite"}},
+                                    {"row-sum", {"softmax.rows-sum-to-one", ""}}};
+
+std::vector<const Property*> laws(const std::string& word) {
+  const std::string glob = word.substr(std::string_view("law:").size());
+  std::vector<const Property*> matching = properties_matching(glob);
+  if (matching.empty()) {
+    std::vector<std::string_view> names;
+    for (const Property* const property : catalogue()) names.push_back(property->name);
+    throw UsageError(fmt::format("--objective {}: no property is named {}{}", in_quotes(word), in_quotes(glob),
+                                 suggestion(glob, names, /*list_up_to=*/0)));
+  }
+  std::erase_if(matching, [](const Property* property) { return is_statistical(*property); });
+  if (matching.empty()) {
+    throw UsageError(fmt::format(
+        "--objective {}: is statistical; a search would find the draw that fails, which is nothing that the "
+        "kernel did",
+        in_quotes(word)));
+  }
+  return matching;
+}
+
+std::vector<const Property*> properties_of(const std::string& word) {
+  if (word == "all") {
+    std::vector<const Property*> all = catalogue();
+    std::erase_if(all, [](const Property* property) { return is_statistical(*property); });
+    return all;
+  }
+  if (word.starts_with("law:")) return laws(word);
+  std::vector<const Property*> found;
+  for (const Objective& objective : objectives) {
+    if (objective.word != word) continue;
+    for (const std::string_view name : objective.properties)
+      if (!name.empty()) found.push_back(properties_matching(name).at(0));
+    return found;
+  }
+  const std::array<std::string_view, 5> known{"error", "nonfinite", "row-sum", "law:PROPERTY", "all"};
+  throw UsageError(fmt::format("unknown --objective {}{}", in_quotes(word), suggestion(word, known)));
+}
+
+}  // namespace
+
+FuzzObjectives fuzz_objectives(const std::vector<std::string>& words) {
+  std::set<const Property*> chosen;
+  for (const std::string& word : words.empty() ? std::vector<std::string>{"error"} : words)
+    for (const Property* const property : properties_of(word)) chosen.insert(property);
+  FuzzObjectives result;
+  for (const Property* const property : catalogue())
+    if (chosen.contains(property)) result.properties.push_back(property);
+  const Property* const oracle = properties_matching("attention.oracle").at(0);
+  if (chosen.contains(oracle)) result.favoured = oracle;
+  return result;
+}
+
+}  // namespace attest

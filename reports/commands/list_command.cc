@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "core/isolation/adapters.h"
+#include "core/kernel/kernel_under_test.h"
+#include "core/support/json_writer.h"
+#include "properties/catalogue/property.h"
+#include "properties/faults/faults.h"
+#include "reports/commands/commands.h"
+#include "reports/run/text.h"
+
+namespace attest {
+namespace {
+
+struct KernelLine {
+  std::string id, summary;
+};
+
+std::vector<KernelLine> kernel_lines() {
+  std::map<std::string, std::string> summaries;
+  for (const std::vector<KernelEntry>& entries :
+       {builtin_kernels(), core_kernels(), document_kernels(), fault_kernels(), control_kernels()}) {
+    for (const KernelEntry& entry : entries) summaries[entry.id] = entry.summary;
+  }
+  for (const AdapterFamily& family : adapter_families()) {
+    for (const AdapterKernel& kernel : family.kernels) summaries[std::string(kernel.id)] = kernel.summary;
+  }
+  std::vector<KernelLine> lines;
+  for (const std::string& id : known_kernels()) lines.push_back({id, summaries[id]});
+  return lines;
+}
+
+struct DTypeLine {
+  DType dtype;
+  int precision, min_exponent;
+  double largest;
+};
+
+std::vector<DTypeLine> dtype_lines() {
+  std::vector<DTypeLine> lines;
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
+    const Format& format = format_of(dtype);
+    lines.push_back({dtype, format.precision, format.min_exponent, format.largest});
+  }
+  return lines;
+}
+
+std::string as_json(bool kernels, bool properties, bool dtypes) {
+  JsonWriter json;
+  json.begin_object();
+  if (kernels) {
+    json.key("kernels").begin_array();
+    for (const KernelLine& line : kernel_lines()) {
+      json.begin_object().member("id", line.id).member("summary", line.summary).end_object();
+    }
+    json.end_array();
+  }
+  if (properties) {
+    json.key("properties").begin_array();
+    for (const Property* property : catalogue()) {
+      json.begin_object()
+          .member("name", property->name)
+          .member("statement", property->statement)
+          .member("source", property->source)
+          .member("needs", property->needs)
+          .member("floating_point", property->floating_point)
+          .end_object();
+    }
+    json.end_array();
+  }
+  if (dtypes) {
+    json.key("dtypes").begin_array();
+    for (const DTypeLine& line : dtype_lines()) {
+      json.begin_object()
+          .member("name", name_of(line.dtype))
+          .member("bytes", size_of(line.dtype))
+          .member("precision", line.precision);
+      json.member("min_exponent", line.min_exponent).member("largest", line.largest).end_object();
+    }
+    json.end_array();
+  }
+  return json.end_object().text() + '\n';
+}
+
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
+}
+
+std::string properties_as_markdown() {
+  std::string text = "| name | statement | source | needs | in floating point |\n|---|---|---|---|---|\n";
+  for (const Property* property : catalogue()) {
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", property->name, cell(property->statement),
+                        cell(property->source), cell(property->needs), cell(property->floating_point));
+  }
+  return text;
+}
+
+std::string as_text(bool kernels, bool properties, bool dtypes) {
+  std::string text;
+  const auto section = [&](bool wanted, std::string_view title, const auto& body) {
+    if (!wanted) return;
+    text += fmt::format("{}{}:\n{}", text.empty() ? "" : "\n", title, body());
+  };
+  section(kernels, "kernels", [] {
+    std::vector<std::vector<std::string>> rows;
+    for (const KernelLine& line : kernel_lines()) rows.push_back({"  " + line.id, line.summary});
+    rows.push_back({"  exec:COMMAND", "a program that speaks the protocol of kernel-interface.md, section 2"});
+    rows.push_back({"  PATH.so", "a shared library with the functions of kernel-interface.md, section 1"});
+    return columns(rows, {false, false});
+  });
+  section(properties, "properties", [] {
+    std::string body;
+    for (const Property* property : catalogue()) {
+      body += fmt::format("  {}\n    {}\n    source: {}; needs: {}; in floating point: {}\n", property->name,
+                          property->statement, property->source, property->needs, property->floating_point);
+    }
+    return body;
+  });
+  section(dtypes, "dtypes", [] {
+    std::vector<std::vector<std::string>> rows;
+    for (const DTypeLine& line : dtype_lines()) {
+      rows.push_back({fmt::format("  {}", name_of(line.dtype)), fmt::format("{} significant bits", line.precision),
+                      fmt::format("largest {:g}", line.largest)});
+    }
+    return columns(rows, {false, true, false});
+  });
+  return text;
+}
+
+}  // namespace
+
+int list_command(const Options& options) {
+  const bool all = !options.list_kernels && !options.list_properties && !options.list_dtypes;
+  const bool kernels = all || options.list_kernels, properties = all || options.list_properties,
+             dtypes = all || options.list_dtypes;
+  std::string text;
+  if (options.markdown) {
+    text = properties_as_markdown();
+  } else {
+    text = options.json ? as_json(kernels, properties, dtypes) : as_text(kernels, properties, dtypes);
+  }
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace attest

@@ -1,0 +1,331 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <limits>
+
+#include "core/bound/error_alarm.h"
+#include "core/oracle/oracle.h"
+#include "core/problem/describe.h"
+#include "core/support/json_writer.h"
+#include "core/support/names.h"
+#include "properties/catalogue/property.h"
+#include "properties/language/answer.h"
+#include "properties/language/compared.h"
+#include "properties/proofs/weakened.h"
+#include "properties/road/compare_kernels.h"
+#include "reports/commands/commands.h"
+#include "reports/page/element_text.h"
+#include "reports/run/against.h"
+#include "reports/run/engine.h"
+#include "reports/run/interrupt.h"
+#include "reports/run/preflight.h"
+#include "reports/run/repetition.h"
+#include "reports/run/run_folder.h"
+#include "reports/run/text.h"
+#include "reports/run/watched_kernel.h"
+
+namespace attest {
+namespace {
+
+/// Numbers of a tensor that are printed; of a larger one how many there are.
+constexpr std::int64_t numbers_shown = 32;
+/// Elements that are printed with their neighbours; the rest is counted.
+constexpr int elements_shown = 3;
+/// Checks of a case that was violated now and then.
+constexpr std::int64_t replays_of_what_comes_and_goes = 64;
+
+const Property& property_of(const Case& c, const std::filesystem::path& file) {
+  const auto named = c.metadata.find("property");
+  // A captured tensor names no property: the oracle's is the one that says most.
+  const std::string_view name = named != c.metadata.end()             ? std::string_view(named->second)
+                                : c.operation == Operation::attention ? "attention.oracle"
+                                                                      : "multihead.oracle";
+  const auto property = std::ranges::find(catalogue(), name, &Property::name);
+  if (property != catalogue().end()) return **property;
+  std::vector<std::string_view> names;
+  for (const Property* known : catalogue()) names.push_back(known->name);
+  throw UsageError(fmt::format("{}: is for the property {}, which this program does not have{}", file.string(),
+                               in_quotes(name), suggestion(name, names, /*list_up_to=*/0)));
+}
+
+/// A kernel that cannot be loaded under the name that the case has for it, which may hold in another folder only.
+[[noreturn]] void throw_as_named_by_case(const KernelLoadError& wrong, std::string_view option) {
+  throw KernelLoadError(
+      fmt::format("{}; the case names it so, {} names it as it is found from here", wrong.what(), option));
+}
+
+/// What the case was compared with when it was saved, or what is asked for now; null: with what is exact.
+std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
+  const auto named = c.metadata.find("against");
+  const std::string spec = options.against.empty() && named != c.metadata.end() ? named->second : options.against;
+  if (spec.empty()) return nullptr;
+  try {
+    return open_other_kernel(spec, options.kernel_options());
+  } catch (const KernelLoadError& wrong) {
+    if (interrupt_requested()) throw Abandoned();
+    if (!options.against.empty()) throw;
+    throw_as_named_by_case(wrong, "--against");
+  }
+}
+
+std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
+  const auto named = c.metadata.find("kernel");
+  if (options.kernels.empty() && named == c.metadata.end()) {
+    throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.inputs.front().string()));
+  }
+  const std::string spec = options.kernels.empty() ? named->second : options.kernels.front();
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  try {
+    kernels = open_kernels(spec, options.kernel_options());
+  } catch (const KernelLoadError& wrong) {
+    // A kernel that was not given the time to start is none that could not.
+    if (interrupt_requested()) throw Abandoned();
+    if (!options.kernels.empty()) throw;
+    throw_as_named_by_case(wrong, "--kernel");
+  }
+  if (kernels.size() != 1) {
+    throw UsageError(fmt::format("--kernel {} matches {} kernels; replay runs one", in_quotes(spec), kernels.size()));
+  }
+  return std::move(kernels.front());
+}
+
+/// From the far end of the enclosure; NaN where either is.
+double error_of(double found, const ElementFacts& facts) {
+  return std::max(std::abs(found - facts.exact.lower), std::abs(found - facts.exact.upper));
+}
+
+bool accepted(double found, const ElementFacts& facts) {
+  // Accept, never reject: NaN must fail.
+  return !facts.required || error_of(found, facts) <= facts.allowed;
+}
+
+std::string element_lines(std::int64_t element, const Tensor& out, const ElementFacts& facts) {
+  const double found = out[element];
+  return fmt::format("  out{}\n    found    {}\n    exact    [{}, {}]\n    allowed  ± {}: [{}, {}]\n",
+                     index_text(element, out.shape()), exact_text(found), exact_text(facts.exact.lower),
+                     exact_text(facts.exact.upper), number_text(facts.allowed),
+                     number_text(facts.exact.lower - facts.allowed), number_text(facts.exact.upper + facts.allowed));
+}
+
+/// An output of the case beside what is exact and what is allowed to that very output.
+struct JudgedOutput {
+  DType dtype;
+  Tensor out;
+  std::vector<ElementFacts> facts;
+  double utilisation = 0;  ///< worst of its elements; NaN found counts as infinite
+};
+
+double utilisation_of(double found, const ElementFacts& facts) {
+  const double error = error_of(found, facts);
+  if (!facts.required || error == 0) return 0;
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error / facts.allowed;
+}
+
+/// The outputs that the property judges: that in the case's own dtype, and of attention.oracle those in every further
+/// one that the kernel offers. `ended`: how the call ended that gave none.
+std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, const Case& c, std::string& ended) {
+  const Manifest& manifest = kernel.manifest();
+  std::vector<DType> dtypes{c.dtype()};
+  const auto further = manifest.out_dtypes.find(c.dtype());
+  if (further != manifest.out_dtypes.end() && property.name == "attention.oracle")
+    dtypes.insert(dtypes.end(), further->second.begin(), further->second.end());
+  std::vector<JudgedOutput> outputs;
+  for (const DType dtype : dtypes) {
+    Reply reply = kernel.run(c, dtype, /*want_lse=*/false);
+    if (reply.status != CallStatus::ok) {
+      ended = ending_text(reply.status, reply.message);
+      continue;
+    }
+    Arithmetic arithmetic = manifest.arithmetic_for(c.dtype());
+    arithmetic.output = dtype;
+    JudgedOutput& one = outputs.emplace_back(JudgedOutput{dtype, std::move(reply.out), exact_elements(c, arithmetic)});
+    for (std::size_t i = 0; i < one.facts.size(); ++i)
+      one.utilisation = std::max(one.utilisation, utilisation_of(one.out[static_cast<std::int64_t>(i)], one.facts[i]));
+  }
+  return outputs;
+}
+
+/// The output that the verdict is about; null where there is none.
+const JudgedOutput* worst_of(const std::vector<JudgedOutput>& outputs) {
+  const auto worst = std::ranges::max_element(outputs, {}, &JudgedOutput::utilisation);
+  return worst == outputs.end() ? nullptr : &*worst;
+}
+
+/// The elements of one output that lie outside of what is allowed. `counts`: none is worth saying too.
+void print_elements(const JudgedOutput& output, bool counts) {
+  const auto count = static_cast<std::int64_t>(output.facts.size());
+  std::int64_t offending = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (accepted(output.out[i], output.facts[static_cast<std::size_t>(i)])) continue;
+    if (offending++ >= elements_shown) continue;
+    fmt::print("{}", element_lines(i, output.out, output.facts[static_cast<std::size_t>(i)]));
+    for (const std::int64_t neighbour : {i - 1, i + 1}) {
+      if (neighbour < 0 || neighbour >= count) continue;
+      const ElementFacts& beside = output.facts[static_cast<std::size_t>(neighbour)];
+      fmt::print("    beside out{}: found {}, exact {}, allowed ± {}\n", index_text(neighbour, output.out.shape()),
+                 number_text(output.out[neighbour]), number_text(beside.exact.lower), short_number(beside.allowed));
+    }
+  }
+  if (offending > 0 || counts) fmt::print("{} of {} elements lie outside what is allowed\n", offending, count);
+}
+
+/// Each output under its own heading where there are several: what is allowed to one is not what is to another.
+void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts) {
+  for (const JudgedOutput& output : outputs) {
+    if (outputs.size() > 1)
+      fmt::print("output in {}, utilisation {}:\n", name_of(output.dtype), short_number(output.utilisation));
+    print_elements(output, counts || outputs.size() > 1);
+  }
+}
+
+/// The last line: the verdict beside the one that the case was saved with.
+std::string beside_saved(const Case& c, Outcome now) {
+  const auto expected = c.metadata.find("expected");
+  const bool violated = now == Outcome::violated;
+  if (expected == c.metadata.end()) return violated ? "reproduced" : "saved without a verdict: nothing to reproduce";
+  const std::string& then = expected->second;
+  const bool same = then == name_of(now);
+  if (then != name_of(Outcome::held)) return violated || same ? "reproduced" : "not reproduced";
+  return same ? "held, as when it was saved" : fmt::format("{}; it was held when it was saved", name_of(now));
+}
+
+/// A witness against a theorem without one of its hypotheses: of the core in Arb balls, whatever kernel there is.
+int replay_without(const Options& options, const Case& c, const std::filesystem::path& file) {
+  if (!options.kernels.empty() || !options.against.empty() || options.alarm) {
+    throw UsageError(
+        fmt::format("{}: is a witness about real numbers, shown by the core in Arb balls; no other kernel "
+                    "is asked",
+                    file.string()));
+  }
+  Verdict verdict;
+  try {
+    verdict = replay_witness(c);
+  } catch (const UsageError& wrong) {
+    throw UsageError(fmt::format("{}: {}", file.string(), wrong.what()));
+  }
+  const bool reproduced = verdict.outcome == Outcome::violated;
+  fmt::print("{}{} without {}: {}\n{}\n", describe(c), one_line(c.metadata.at("property")),
+             one_line(c.metadata.at("without")),
+             reproduced ? fmt::format("refuted, the enclosures are apart: {}", one_line(verdict.reason))
+                        : fmt::format("not refuted by this case ({})", name_of(verdict.outcome)),
+             reproduced ? "reproduced" : "not reproduced");
+  return reproduced ? 1 : 0;
+}
+
+/// A folder or a journal, or nothing at all, is no case.
+void refuse_no_case(const std::filesystem::path& file) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(file, error);
+  if (folder || file.extension() == ".jsonl") {
+    throw UsageError(fmt::format("{}: is {}, and attest replay takes a case; those of a run are in {}", file.string(),
+                                 folder ? "a folder" : "a journal",
+                                 ((folder ? file : file.parent_path()) / "cases").string()));
+  }
+  // A link that leads nowhere is something; what reads it says what.
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
+    throw UsageError(fmt::format("cannot read {}: there is no such case; those of a run are in its folder's cases/",
+                                 in_quotes(file.native(), 300)));
+  }
+}
+
+/// The verdict now. What comes and goes is given as many chances as make it come back for certain if it does once in
+/// eight times.
+Verdict checked_again(const std::function<Verdict()>& check, const std::optional<Repetition>& repetition) {
+  Verdict verdict = check();
+  if (!repetition || !repetition->before.empty()) return verdict;
+  std::int64_t violations = verdict.outcome == Outcome::violated, checks = 1;
+  for (; checks < replays_of_what_comes_and_goes; ++checks) {
+    Verdict again = check();
+    if (again.outcome != Outcome::violated) continue;
+    if (violations++ == 0) verdict = std::move(again);
+  }
+  fmt::print("not repeatable: violated in {} of {} checks now, in {} of {} when it was found\n", violations, checks,
+             repetition->again, repetition->of);
+  return verdict;
+}
+
+/// What is measured in the verdict. `outputs`: as outputs_of gave them, or none.
+void print_measures(const Verdict& verdict, const std::vector<JudgedOutput>& outputs, const Manifest& manifest) {
+  const JudgedOutput* const about = worst_of(outputs);
+  if (verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated) {
+    fmt::print(
+        "utilisation {}{}{}\n", short_number(verdict.utilisation),
+        verdict.allowed > 0
+            ? fmt::format(": error {}, allowed {}", short_number(verdict.error), short_number(verdict.allowed))
+            : "",
+        outputs.size() > 1 && verdict.element >= 0 ? fmt::format(", of the output in {}", name_of(about->dtype)) : "");
+  }
+  if (verdict.alarm) {
+    fmt::print("alarm: {} of {} elements beyond the probabilistic bound, worst {} times it; {} not covered\n",
+               verdict.alarm->beyond, verdict.alarm->elements, short_number(verdict.alarm->worst),
+               verdict.alarm->uncovered);
+  }
+  // Of a law; an element that is off by itself is among those that follow.
+  if (verdict.compared.size() > 1) {
+    for (const ComparedRecord& side : compared_elements(verdict, manifest)) fmt::print("  {}\n", element_text(side));
+  }
+}
+
+/// 1 where the case is violated, or undecided as it was when it was saved.
+int status_of(const Case& c, Outcome now) {
+  const auto expected = c.metadata.find("expected");
+  const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);
+  return now == Outcome::violated || (undecided && now == Outcome::inconclusive) ? 1 : 0;
+}
+
+}  // namespace
+
+int replay_command(const Options& options) {
+  const std::filesystem::path& file = options.inputs.front();
+  refuse_no_case(file);
+  const Case c = load_named_case(file);
+  if (c.metadata.contains("without")) return replay_without(options, c, file);
+  const Property& property = property_of(c, file);
+  handle_signals();
+  const std::unique_ptr<Kernel> opened = kernel_of(options, c);
+  const std::unique_ptr<Kernel> other = other_of(options, c);
+  WatchedKernel kernel(*opened, interrupt_requested);
+  fmt::print("{} by {} in {}\n{}", property.name, one_line(kernel.id()), name_of(c.dtype()),
+             describe(c, numbers_shown));
+  if (other) fmt::print("against {}\n", one_line(other->id()));
+  const std::optional<Repetition> repetition = repetition_of(c);
+  if (repetition) {
+    for (const Call& call : calls_before(*repetition, file)) make(call, kernel);
+    if (!repetition->before.empty()) fmt::print("after {} other calls, as it was found\n", repetition->before.size());
+  }
+  const auto check = [&] {
+    return other ? check_against(kernel, *other, c)
+                 : check_case(property, kernel, c, options.alarm ? alarm_probability : 0.0);
+  };
+  Verdict verdict = checked_again(check, repetition);
+  const std::string at_load = c.metadata.contains(at_load_key) ? opened->load_finding() : std::string();
+  if (!at_load.empty()) add_load_finding(verdict, at_load);
+  fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
+  const bool violated = verdict.outcome == Outcome::violated;
+  // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
+  const bool shows_worst = verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0;
+  std::string ended;
+  std::vector<JudgedOutput> outputs;
+  if (c.operation == Operation::attention && ((violated && at_load.empty()) || shows_worst))
+    outputs = outputs_of(property, kernel, c, ended);
+  print_measures(verdict, outputs, kernel.manifest());
+  if (!ended.empty()) fmt::print("the kernel's call ended as {}\n", one_line(ended));
+  // What is wrong with a plain problem, too, is easier to see there.
+  if (violated && at_load.empty() && !repetition) {
+    const DType dtype = c.dtype();
+    (void)look_before_the_run(std::span(&opened, 1), std::span(&dtype, 1), Amount());
+  }
+  // A law may be violated between two calls of which each is within its bound, and a log-sum-exp is no element.
+  // What comes and goes, or takes calls before it, another call would not show.
+  if (violated && !repetition) print_outputs(outputs, /*counts=*/verdict.compared.size() == 1);
+  if (const JudgedOutput* const about = worst_of(outputs); shows_worst && about != nullptr)
+    fmt::print("{}",
+               element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));
+  fmt::print("{}\n", beside_saved(c, verdict.outcome));
+  return status_of(c, verdict.outcome);
+}
+
+}  // namespace attest

@@ -1,0 +1,76 @@
+#include "reports/commands/run_end.h"
+
+#include <new>
+#include <set>
+
+#include "reports/commands/run_kernels.h"
+#include "reports/results/explanations.h"
+#include "reports/results/saved_journal.h"
+#include "reports/run/interrupt.h"
+#include "reports/run/version.h"
+
+namespace attest {
+namespace {
+
+/// The last records of a run, as they are written and as whoever reads the journal finds them.
+class LastRecords {
+ public:
+  explicit LastRecords(JournalWriter& writer) : writer_(writer) {}
+  template <class Record>
+  void append(const Record& record) {
+    writer_.append(record);
+    lines_ += to_line(record);
+  }
+  [[nodiscard]] const std::string& lines() const { return lines_; }
+
+ private:
+  JournalWriter& writer_;
+  std::string lines_;
+};
+
+/// Subjects of the plan without a single batch get an empty one, so that the summary shows what was not reached.
+void note_unreached(const Plan& plan, const Journal& journal, LastRecords& last) {
+  std::set<Subject> reached;
+  for (const BatchRecord& batch : journal.batches) reached.insert(batch.subject);
+  for (const Cell& cell : cells_of(plan)) {
+    for (const std::size_t index : cell.kernels) {
+      const Subject subject{std::string(cell.property->name), plan.kernels[index]->id(),
+                            std::string(name_of(cell.dtype))};
+      if (!reached.contains(subject)) last.append(BatchRecord{subject, 0, 0, {}, {}});
+    }
+  }
+}
+
+/// An interrupt leaves them out, and so does a lack of memory. `journal` is canonical.
+void explain_findings(const Plan& plan, const Journal& journal, const RunFolder& folder, LastRecords& last) {
+  try {
+    for (const KernelExplanation& one : explanations_of(journal, folder, plan.kernels)) last.append(record_of(one));
+  } catch (const Abandoned&) {
+    return;  // what is explained so far stands
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+}  // namespace
+
+Journal finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared,
+                       std::chrono::steady_clock::time_point start) {
+  // A journal has a line for every batch: reading it takes a share of the run's time, so it is read once.
+  Journal parts[] = {read_results(folder.path()), {}};
+  auto& [journal, end] = parts;
+  LastRecords last(writer);
+  note_unreached(plan, journal, last);
+  for (const MetaRecord& note : notes_on(plan.kernels)) last.append(note);
+  if (ending != Ending::interrupted && !compared) explain_findings(plan, journal, folder, last);
+  last.append(end_record(start, ending == Ending::interrupted));
+  writer.sync();
+  const std::string sources[] = {folder.path().string(), folder.path().string()};
+  end = parse_journal(stamped(to_line(*journal.run) + last.lines()), sources[1]);
+  Journal whole = canonical(parts, sources);
+  whole.meta = std::move(journal.meta);
+  whole.meta.insert(whole.meta.end(), end.meta.begin(), end.meta.end());
+  return whole;
+}
+
+}  // namespace attest

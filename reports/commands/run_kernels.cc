@@ -1,0 +1,116 @@
+#include "reports/commands/run_kernels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/support/errors.h"
+#include "reports/commands/ci_files.h"
+#include "reports/run/changed_kernel.h"
+#include "reports/run/interrupt.h"
+#include "reports/run/resumed.h"
+
+namespace attest {
+namespace {
+
+/// Where no --kernel is given.
+constexpr const char* default_kernels[] = {"builtin:*", "core:double", "core:float", "core:cpp_bin_float_50",
+                                           "core:mpfr"};
+
+void add_kernels(RunKernels& run, std::vector<std::unique_ptr<Kernel>> kernels) {
+  for (std::unique_ptr<Kernel>& kernel : kernels) {
+    const auto same = [&](const std::unique_ptr<Kernel>& other) { return other->id() == kernel->id(); };
+    if (std::ranges::any_of(run.kernels, same)) continue;
+    run.records.push_back({kernel->id(), nlohmann::ordered_json::parse(to_json(kernel->manifest())).dump(), ""});
+    run.kernels.push_back(std::move(kernel));
+  }
+}
+
+void open_chosen(RunKernels& run, const Options& options, const KernelOptions& how) {
+  for (const std::string& spec : options.kernels) {
+    std::vector<std::unique_ptr<Kernel>> kernels = open_kernels(spec, how);
+    Asked asked{"--kernel", spec, {}};
+    for (const std::unique_ptr<Kernel>& kernel : kernels) asked.answers.insert(kernel->id());
+    run.asked.insert(std::move(asked));
+    add_kernels(run, std::move(kernels));
+  }
+  if (!options.kernels.empty()) return;
+  for (const char* const spec : default_kernels) add_kernels(run, open_kernels(spec, how));
+  try {
+    add_kernels(run, open_kernels("pytorch:*", how));
+  } catch (const KernelLoadError& error) {
+    run.records.push_back({"pytorch:*", "", error.what()});
+  }
+}
+
+void refuse_changed_kernels(const Journal& earlier, const RunKernels& run) {
+  for (const KernelRecord& kernel : run.records) {
+    for (const KernelRecord& before : earlier.kernels) {
+      if (before.id != kernel.id || before.manifest.empty() || before.manifest == kernel.manifest) continue;
+      throw UsageError(fmt::format("kernel {} has another manifest than when the {} began; start a new {}", kernel.id,
+                                   earlier.run->fuzz ? "campaign" : "run", earlier.run->fuzz ? "one" : "run"));
+    }
+  }
+}
+
+/// What is to be said of a kernel that could not be loaded for a run that has just begun in `folder`: the error, and
+/// where what the kernels wrote to standard error is, if they did.
+KernelLoadError with_logs(const KernelLoadError& error, const RunFolder& folder) {
+  const std::vector<std::filesystem::path> logs =
+      folder.resumes() ? std::vector<std::filesystem::path>() : folder.kept_logs();
+  if (logs.empty()) return error;
+  std::vector<std::string> names;
+  names.reserve(logs.size());
+  for (const std::filesystem::path& log : logs) names.push_back(log.string());
+  return KernelLoadError(fmt::format("{}; all that was written there is in {}", error.what(), fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+RunKernels open_run_kernels(const Options& options, const RunFolder& folder, const Journal& earlier,
+                            const std::function<void(RunKernels&)>& require) {
+  RunKernels run;
+  try {
+    // The run's folder may be theirs.
+    refuse_homeless_ci_files(options);
+    KernelOptions how = options.kernel_options();
+    how.log_folder = folder.logs();
+    open_chosen(run, options, how);
+    if (!options.against.empty()) run.other = std::make_shared<OtherKernel>(open_other_kernel(options.against, how));
+    if (interrupt_requested()) throw Abandoned();
+    refuse_changed_kernels(earlier, run);
+    add_files(run.records, options.against);
+    run.notes = refuse_changed_files(earlier, run.records, options.accept_changed_kernel, folder.path().string());
+    require(run);
+  } catch (const KernelLoadError& error) {
+    folder.discard_if_empty();
+    if (interrupt_requested()) throw Abandoned();
+    throw with_logs(error, folder);
+  } catch (...) {
+    folder.discard_if_empty();
+    if (interrupt_requested()) throw Abandoned();
+    throw;
+  }
+  return run;
+}
+
+void begin_journal(JournalWriter& writer, const RunFolder& folder, const Journal& earlier, const RunRecord& run,
+                   const MetaRecord& begin, const RunKernels& open) {
+  folder.begin(writer, run);
+  if (folder.resumes()) look_after_cases(folder, earlier);
+  writer.append(begin);
+  for (const KernelRecord& record : open.records) writer.append(record);
+  for (const MetaRecord& note : open.notes) writer.append(note);
+}
+
+std::vector<MetaRecord> notes_on(std::span<const std::unique_ptr<Kernel>> kernels) {
+  std::vector<MetaRecord> notes;
+  for (const std::unique_ptr<Kernel>& kernel : kernels)
+    for (const std::string& note : kernel->notes())
+      notes.push_back({"note", {{"kernel", kernel->id()}, {"text", note}}});
+  return notes;
+}
+
+}  // namespace attest

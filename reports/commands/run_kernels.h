@@ -1,0 +1,40 @@
+// The kernels of a run: opened, held against those that it began with, and as its journal keeps them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "reports/command_line/options.h"
+#include "reports/results/asked.h"
+#include "reports/run/against.h"
+#include "reports/run/run_folder.h"
+
+namespace attest {
+
+struct RunKernels {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<KernelRecord> records;   ///< of these, and of those that did not start
+  std::set<Asked> asked;               ///< what each --kernel names
+  std::shared_ptr<OtherKernel> other;  ///< of --against; null without it
+  std::vector<MetaRecord> notes;       ///< on files that changed
+};
+
+/// Those of --kernel, each once; without one the generic core beside the kernels that are fast, and PyTorch's where it
+/// can be imported. `require` throws where they are none that the run can be of. Where anything throws, a folder that
+/// was made for the run goes again; Abandoned after an interrupt: a kernel that was not given the time to start is none
+/// that could not.
+[[nodiscard]] RunKernels open_run_kernels(const Options& options, const RunFolder& folder, const Journal& earlier,
+                                          const std::function<void(RunKernels&)>& require);
+
+/// Writes the first records of a run, or of one that goes on.
+void begin_journal(JournalWriter& writer, const RunFolder& folder, const Journal& earlier, const RunRecord& run,
+                   const MetaRecord& begin, const RunKernels& open);
+
+/// What came to be known of the kernels beside their cases. It depends on times and jobs, so it is no record of its
+/// own.
+[[nodiscard]] std::vector<MetaRecord> notes_on(std::span<const std::unique_ptr<Kernel>> kernels);
+
+}  // namespace attest

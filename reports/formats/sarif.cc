@@ -1,0 +1,170 @@
+#include "reports/formats/sarif.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/support/visible.h"
+#include "properties/catalogue/property.h"
+#include "reports/run/run_folder.h"
+#include "reports/run/text.h"
+#include "reports/run/version.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* run_base = "RUN";
+
+Json message(const std::string& text) {
+  return {{"text", text.empty() ? "no words" : visible(text, " ", "\n")}};
+}
+
+/// A sentence, as the format wants it of a text.
+std::string sentence(std::string_view text) {
+  return text.ends_with('.') ? std::string(text) : std::string(text) + '.';
+}
+
+Json rule_of(const std::string& name) {
+  Json rule{{"id", name}};
+  const auto known = std::ranges::find(catalogue(), std::string_view(name), &Property::name);
+  rule["shortDescription"] = message(sentence(name));
+  if (known != catalogue().end()) {
+    const Property& property = **known;
+    rule["fullDescription"] = message(sentence(property.statement));
+    std::string help = sentence(property.statement);
+    help += fmt::format("\nIn floating point: {}\nSource: {}\nNeeds: {}", sentence(property.floating_point),
+                        property.source == "+" ? "none of the documents states it." : sentence(property.source),
+                        sentence(property.needs));
+    rule["help"] = message(help);
+  }
+  rule["defaultConfiguration"] = {{"level", "error"}};
+  return rule;
+}
+
+Json location_of(const std::string& file, bool in_a_run) {
+  Json artifact{{"uri", uri_of_path(file)}};
+  if (in_a_run) artifact["uriBaseId"] = run_base;
+  // No line is meant, but readers that show results beside code take none without a region.
+  return {{"physicalLocation", {{"artifactLocation", artifact}, {"region", {{"startLine", 1}}}}}};
+}
+
+Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::size_t rule, const std::string& folder,
+               bool expected) {
+  const bool violated = finding.verdict.outcome == Outcome::violated;
+  const std::string& property = finding.subject.property;
+  Json result{{"ruleId", property}, {"ruleIndex", rule}};
+  // Of kinds other than fail the level must be none.
+  result["kind"] = violated ? "fail" : "open";
+  result["level"] = violated ? "error" : "none";
+  result["message"] =
+      message(fmt::format("{} {} {} in {}: {}\nreplay: {}", kernel.name, violated ? "violates" : "is undecided for",
+                          property, kernel.dtype, finding.verdict.reason, replay_line(folder, finding.case_file)));
+  result["locations"] = Json::array({location_of(finding.case_file, !folder.empty())});
+  result["partialFingerprints"] = {{"attestFinding/v1", fmt::format("{}/{}/{}/{}/{}", property, kernel.id, kernel.dtype,
+                                                                    finding.kind(), finding.k)}};
+  if (expected) {
+    result["suppressions"] =
+        Json::array({{{"kind", "external"}, {"justification", "expected by the file of known findings"}}});
+  }
+  Json facts{{"kernel", kernel.id}, {"dtype", kernel.dtype}, {"case", finding.k}};
+  facts["class"] = finding.kind();
+  // JSON has no infinity.
+  facts["utilisation"] = short_number(finding.verdict.utilisation);
+  result["properties"] = std::move(facts);
+  return result;
+}
+
+constexpr const char* rule_of_runs = "run";
+
+/// What is wrong with the run as a whole: "WORSE attention.oracle by mine in f32: errors grew …". The words up to the
+/// colon are the same in the next run.
+Json result_of(const std::string& problem, std::size_t rule, bool in_a_run) {
+  Json result{{"ruleId", rule_of_runs}, {"ruleIndex", rule}, {"kind", "fail"}, {"level", "error"}};
+  result["message"] = message(problem);
+  result["locations"] = Json::array({location_of("summary.md", in_a_run)});
+  result["partialFingerprints"] = {{"attestProblem/v1", valid_utf8(problem.substr(0, problem.find(": ")))}};
+  return result;
+}
+
+Json notifications_of(const Summary& summary, const Conclusion& conclusion) {
+  Json notifications = Json::array();
+  const auto add = [&](const char* level, const std::string& text) {
+    notifications.push_back({{"level", level}, {"message", message(text)}});
+  };
+  for (const RunFault& fault : conclusion.faults) {
+    std::string text = sentence(fault.words);
+    text.front() = static_cast<char>(std::toupper(text.front()));
+    add("error", text);
+  }
+  for (const KernelRecord& kernel : summary.not_started)
+    add("warning", fmt::format("{} did not start: {}", kernel.id, kernel.not_started));
+  for (const KernelNote& note : summary.notes) add("note", fmt::format("{}: {}", note.kernel, note.text));
+  return notifications;
+}
+
+}  // namespace
+
+std::string uri_of_path(std::string_view path) {
+  std::string uri;
+  for (const char c : path) {
+    const bool unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (unreserved || std::string_view("-._~/").find(c) != std::string_view::npos)
+      uri += c;
+    else
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri;
+}
+
+std::string to_sarif(const Summary& summary, const Journal& journal, const std::string& folder,
+                     const Conclusion& conclusion) {
+  Json rules = Json::array(), results = Json::array();
+  std::map<std::string, std::size_t> rule_index;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      const auto [rule, added] = rule_index.try_emplace(property.name, rules.size());
+      if (added) rules.push_back(rule_of(property.name));
+      const bool expected = conclusion.of(kernel, property) == Counted::expected;
+      for (const FindingRecord& finding : property.findings)
+        results.push_back(result_of(kernel, finding, rule->second, folder, expected));
+    }
+  }
+  if (!conclusion.problems.empty()) {
+    for (const std::string& problem : conclusion.problems)
+      results.push_back(result_of(problem, rules.size(), !folder.empty()));
+    rules.push_back(
+        {{"id", rule_of_runs},
+         {"shortDescription", message("A run is no worse than its baseline and has the findings that are known.")},
+         {"defaultConfiguration", {{"level", "error"}}}});
+  }
+  Json run{
+      {"tool",
+       {{"driver", {{"name", "Attest"}, {"version", version()}, {"semanticVersion", version()}, {"rules", rules}}}}}};
+  Json invocation{{"executionSuccessful", !summary.interrupted && !summary.unfinished}};
+  for (const MetaRecord& meta : journal.meta) {
+    const auto time = meta.facts.find("time");
+    if (time == meta.facts.end()) continue;
+    if (meta.event == "begin" && !invocation.contains("startTimeUtc")) invocation["startTimeUtc"] = time->second;
+    if (meta.event == "end") invocation["endTimeUtc"] = time->second;
+  }
+  if (Json notifications = notifications_of(summary, conclusion); !notifications.empty())
+    invocation["toolExecutionNotifications"] = std::move(notifications);
+  run["invocations"] = Json::array({invocation});
+  if (!folder.empty()) {
+    std::string whole = std::filesystem::absolute(folder).lexically_normal().string();
+    if (!whole.ends_with('/')) whole += '/';
+    run["originalUriBaseIds"] = {{run_base, {{"uri", "file://" + uri_of_path(whole)}}}};
+  }
+  run["columnKind"] = "utf16CodeUnits";
+  run["results"] = std::move(results);
+  const Json log{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", {run}}};
+  return visible_json(log.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)) + '\n';
+}
+
+}  // namespace attest

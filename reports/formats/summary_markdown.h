@@ -1,0 +1,27 @@
+// summary.md: a run in Markdown, for the summary of a CI step or a comment on a change.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/journal/journal.h"
+#include "reports/results/conclusion.h"
+
+namespace attest {
+
+/// What to_markdown never exceeds, in bytes: the longest comment that GitHub takes.
+inline constexpr std::size_t markdown_limit = 65536;
+
+/// Verdict, what changed, kernels by dtype, findings with the lines that replay them, the worst known cases, what was
+/// drawn too rarely, notes, and what was not covered. What does not fit is cut, a whole entry at a time, and a line
+/// says how many entries of what were. Whatever comes from a kernel, a manifest or a path stands in code, where nothing
+/// of it is Markdown, HTML, a link or a mention. `folder` is the run's, for the lines to replay.
+[[nodiscard]] std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
+                                      const Conclusion& conclusion);
+
+/// Text as Markdown's inline code on one line, whatever it holds; in a table's cell a '|' reads '¦', for a cell ends at
+/// the one that it should have.
+[[nodiscard]] std::string code_span(std::string_view text, bool in_table = false);
+
+}  // namespace attest

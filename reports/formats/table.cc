@@ -1,0 +1,206 @@
+#include "reports/formats/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "reports/results/reach_text.h"
+#include "reports/run/progress.h"
+#include "reports/run/text.h"
+
+namespace attest {
+namespace {
+
+/// The first lines, and how many more there are: a kernel that fails everywhere must not push the table off the screen.
+std::string first_lines(const std::vector<std::string>& lines) {
+  constexpr std::size_t most = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) text += lines[i];
+  if (lines.size() > most) text += fmt::format("and {} more lines like these in the report\n", lines.size() - most);
+  return text;
+}
+
+/// Why a property was skipped that has no case for such a kernel, or nothing to ask it in one: it says nothing of what
+/// the kernel lacks.
+bool is_about_others(std::string_view reason) {
+  return reason.starts_with("is about the core") || reason.starts_with("is about weights that a kernel returns") ||
+         reason == "has nothing that the kernel answered" ||
+         (reason.starts_with("has no ") && reason.ends_with(" entry"));
+}
+
+/// Where a finding, which is shrunk, is farther from its bound than any case of its kernel as it was drawn: that the
+/// table's figure is another. Empty where there is none.
+std::string drawn_text(const Summary& summary) {
+  double table = 0, saved = 0;
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.worst() == nullptr) continue;
+    const double worst = kernel.worst()->tally.worst_utilisation;
+    for (const PropertySummary& property : kernel.properties) {
+      for (const FindingRecord& finding : property.findings) {
+        const double found = finding.verdict.utilisation;
+        if (!property.statistical && found > worst && found > saved) saved = found, table = worst;
+      }
+    }
+  }
+  if (saved == 0) return {};
+  return fmt::format(
+      "worst is of the cases as they were drawn; a finding is shrunk, and what is saved may be worse: {} where the "
+      "table has {}\n",
+      short_number(saved), short_number(table));
+}
+
+}  // namespace
+
+std::string table_of(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows{
+      {"kernel", "dtype", "verdict", "judged", "excused", "bitwise", "worst", "of"}};
+  std::vector<std::string> notes;
+  for (const KernelSummary& kernel : summary.kernels) {
+    const PropertySummary* worst = kernel.worst();
+    rows.push_back(
+        {cut_short(one_line(kernel.name), 44, "..."), one_line(kernel.dtype), std::string(name_of(kernel.verdict)),
+         std::to_string(kernel.judged()), std::to_string(kernel.excused()),
+         kernel.bits_compared() == 0 ? "-" : fmt::format("{} of {}", kernel.bits_satisfied(), kernel.bits_compared()),
+         worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation),
+         worst == nullptr ? "" : one_line(worst->name)});
+    for (const KernelExplanation& one : kernel.explanations)
+      notes.push_back(
+          fmt::format("explained {} in {}: {}\n", one_line(kernel.name), one_line(kernel.dtype), one_line(one.text)));
+    for (const PropertySummary& property : kernel.properties) {
+      if (property.verdict != Outcome::violated && property.verdict != Outcome::inconclusive) continue;
+      const std::string count =
+          property.tally.violated == 0
+              ? ""
+              : fmt::format(" in {} of {} judged cases", property.tally.violated, property.tally.judged());
+      notes.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), one_line(property.name),
+                                  one_line(kernel.name), one_line(kernel.dtype), count, one_line(property.reason)));
+    }
+  }
+  for (const KernelRecord& kernel : summary.not_started)
+    notes.push_back(fmt::format("skipped {}: {}\n", one_line(kernel.id), one_line(kernel.not_started)));
+  if (rows.size() == 1)
+    return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
+  const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
+  return title + columns(rows, {false, false, false, true, true, true, true, false}) +
+         first_lines(reach_lines(summary)) + drawn_text(summary) + (notes.empty() ? "" : "\n") + first_lines(notes);
+}
+
+std::string skipped_text(const Summary& summary) {
+  std::vector<std::string> lines;
+  for (const KernelSummary& kernel : summary.kernels) {
+    constexpr std::string_view skipped = "skipped: ";
+    std::int64_t count = 0;
+    std::map<std::string_view, std::int64_t> reasons;
+    for (const PropertySummary& property : kernel.properties) {
+      for (const auto& [reason, cases] : property.tally.reasons) {
+        if (!reason.starts_with(skipped)) continue;
+        const std::string_view why = std::string_view(reason).substr(skipped.size());
+        if (is_about_others(why)) continue;
+        reasons[why] += cases;
+        count += cases;
+      }
+    }
+    if (reasons.empty()) continue;
+    const auto& [reason, cases] = *std::ranges::max_element(reasons, {}, [](const auto& one) { return one.second; });
+    lines.push_back(fmt::format("skipped: {} cases of {} in {}; {}: {}\n", count, one_line(kernel.name),
+                                one_line(kernel.dtype), cases == count ? "all" : fmt::format("most often ({})", cases),
+                                one_line(reason)));
+  }
+  return lines.empty() ? "" : '\n' + first_lines(lines);
+}
+
+std::string unjudged_text(const Summary& summary) {
+  const std::vector<std::string> none = summary.judged_by_none();
+  if (none.empty()) return {};
+  constexpr std::size_t shown = 4;
+  std::string names;
+  for (const std::string& name : std::span(none).first(std::min(none.size(), shown)))
+    names += (names.empty() ? "" : ", ") + one_line(name);
+  if (none.size() > shown) names += fmt::format(" and {} more", none.size() - shown);
+  return fmt::format("\njudged on no kernel: {}\n", names);
+}
+
+std::string warning_text(const Summary& summary) {
+  return first_lines(warning_lines(summary.scarce));
+}
+
+std::string note_text(const Summary& summary) {
+  std::vector<std::string> lines;
+  lines.reserve(summary.notes.size());
+  for (const KernelNote& note : summary.notes)
+    lines.push_back(fmt::format("note on {}: {}\n", one_line(note.kernel), one_line(note.text)));
+  return first_lines(lines);
+}
+
+std::string alarm_text(const Summary& summary) {
+  if (!(summary.alarm > 0)) return {};
+  const Alarm all = summary.alarms();
+  std::vector<std::string> lines;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (!property.tally.alarm || property.tally.alarm->all.beyond == 0) continue;
+      const AlarmTally& alarm = *property.tally.alarm;
+      lines.push_back(fmt::format("alarm {} by {} in {}: {} of {} elements in {} cases, worst {} times the bound\n",
+                                  one_line(property.name), one_line(kernel.name), one_line(kernel.dtype),
+                                  alarm.all.beyond, alarm.all.elements, alarm.cases, short_number(alarm.all.worst)));
+    }
+  }
+  return fmt::format(
+             "\nalarm: {} of {} elements beyond the probabilistic bound (p = {}: at most {} expected of correct "
+             "kernels), {} not covered; no verdict\n",
+             all.beyond, all.elements, short_number(summary.alarm), short_number(summary.false_alarms_expected()),
+             all.uncovered) +
+         first_lines(lines);
+}
+
+std::string closing_line(const Summary& summary, const Conclusion& conclusion, Ending ending, double seconds) {
+  std::int64_t judged = 0;
+  for (const KernelSummary& kernel : summary.kernels) judged += kernel.judged();
+  std::string text = fmt::format("{}: {} of {} cases judged in {}", conclusion.headline, judged, summary.cases(),
+                                 duration_text(seconds));
+  switch (ending) {
+    case Ending::complete:
+      break;
+    case Ending::interrupted:
+      text += "; interrupted: the journal is complete to the last batch, --resume goes on";
+      break;
+    case Ending::out_of_time:
+      text += "; the time is over";
+      break;
+    case Ending::failed_fast:
+      text += "; stopped at the first violation";
+      break;
+  }
+  return text;
+}
+
+std::string expectations_text(const Conclusion& conclusion, bool quiet) {
+  std::string text;
+  if (conclusion.changes) {
+    // What became worse is printed even where nothing else is.
+    text += changes_text(*conclusion.changes,
+                         quiet ? std::array<std::size_t, 3>{20, 0, 0} : std::array<std::size_t, 3>{20, 20, 20});
+    const ChangesInWords said = in_words(*conclusion.changes);
+    if (!quiet) text += fmt::format("baseline: {} ({})\n{}\n", said.counts, conclusion.changes->baseline, said.noise);
+  }
+  if (conclusion.known) {
+    const KnownComparison& known = *conclusion.known;
+    for (const std::string& problem : known.problems) text += one_line(problem) + '\n';
+    if (!quiet)
+      text += fmt::format("known: {} expected, {} new or gone ({})\n", known.expected.size(), known.problems.size(),
+                          known.source);
+  }
+  return text;
+}
+
+std::string passed_over_text(const Conclusion& conclusion, bool quiet) {
+  std::string text;
+  if (conclusion.known && !quiet)
+    for (const std::string& remark : conclusion.known->remarks) text += fmt::format("note: {}\n", one_line(remark));
+  for (const std::string& line : conclusion.passed_over) text += fmt::format("attest: {}\n", one_line(line));
+  return text;
+}
+
+}  // namespace attest

@@ -1,0 +1,61 @@
+// Conclusion: what a run comes to. Its exit status, and what the terminal, JUnit, SARIF, Markdown and the page say of
+// the whole, are decided here and nowhere else.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/results/compare.h"
+#include "reports/results/known.h"
+#include "reports/results/summary.h"
+
+namespace attest {
+
+/// What a run is held against beside the laws.
+struct Expectations {
+  bool inconclusive_held = false;          ///< --inconclusive held
+  std::optional<KnownComparison> known{};  ///< what the file of known findings makes of the run
+  std::optional<Comparison> changes{};     ///< the comparison with a baseline
+};
+
+/// What the verdict of a subject counts as.
+enum class Counted {
+  held,  ///< or undecided, where that counts as held
+  violated,
+  expected,  ///< violated, as the file of known findings has it
+  undecided,
+  unreached,  ///< an interruption left it without a case
+  skipped
+};
+
+/// Why a run is not whole.
+struct RunFault {
+  std::string_view type;   ///< "interrupted", "unfinished" or "nothing"
+  std::string_view words;  ///< "the run was interrupted"
+};
+
+struct Conclusion {
+  /// Of a check (kernel-interface.md, section 4): 1 violated, or another problem; 3 nothing could be checked; 4
+  /// inconclusive, or passed over; 130 interrupted; 0 held. A subject that an interruption left without a case counts
+  /// for neither 3 nor 4.
+  int exit_status = 0;
+  Outcome sign = Outcome::skipped;  ///< that the headline stands under
+  std::string headline;             ///< "held", "held, and worse than the baseline"
+  std::map<Subject, Counted> subjects;
+  std::vector<RunFault> faults;
+  /// What was asked for by name and judged in no case, a line each, beside a run that else held.
+  std::vector<std::string> passed_over;
+  /// What makes the exit status another than the verdicts do, a line each.
+  std::vector<std::string> problems;
+  std::optional<KnownComparison> known;
+  std::optional<Comparison> changes;
+
+  [[nodiscard]] Counted of(const KernelSummary& kernel, const PropertySummary& property) const;
+};
+
+[[nodiscard]] Conclusion conclude(const Summary& summary, Expectations expectations = {});
+
+}  // namespace attest

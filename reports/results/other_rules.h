@@ -1,0 +1,46 @@
+// How other projects decide that an attention kernel is right, to be run beside Attest on the same calls.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "core/problem/case.h"
+#include "core/value/tensor.h"
+
+namespace attest {
+
+/// One rule; r is the formula in f64, x the output, `plain` the formula in the dtype of the test, each operation
+/// rounded to it (sums and softmax in f32), `single` the formula in f32.
+struct OtherRule {
+  std::string_view name;
+  std::string_view from;     ///< who uses it
+  std::string_view formula;  ///< what it accepts
+};
+inline constexpr std::size_t other_rule_count = 7;
+[[nodiscard]] const std::array<OtherRule, other_rule_count>& other_rules();
+
+/// Bit n: rule n.
+using RuleSet = std::bitset<other_rule_count>;
+
+/// What the rules compare an output with. Rows that see no key, or whose reference is not finite (in the dtype), are
+/// left out of every rule: none of them says what they should be. NaN or Inf elsewhere is rejected by every rule.
+class Yardstick {
+ public:
+  /// An attention case in f32, f16 or bf16.
+  explicit Yardstick(const Case& c);
+  /// Rows that the rules speak of; without any, nothing is rejected.
+  [[nodiscard]] bool says_something() const { return says_something_; }
+  /// The rules that reject an output of the case. `out` has its out_shape().
+  [[nodiscard]] RuleSet rejecting(const Tensor& out) const;
+
+ private:
+  DType dtype_;
+  bool says_something_ = false;
+  std::vector<double> exact_, single_, plain_;  ///< as out, row-major
+  std::vector<bool> judged_, plain_is_finite_;  ///< likewise
+};
+
+}  // namespace attest

@@ -1,0 +1,367 @@
+#include "reports/results/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/support/folder.h"
+#include "core/support/json_writer.h"
+#include "core/support/visible.h"
+#include "core/value/dtype.h"
+#include "fuzz/campaign.h"
+#include "reports/results/refusals.h"
+#include "reports/run/changed_kernel.h"
+#include "reports/run/run_folder.h"
+
+namespace attest {
+namespace {
+
+int rank_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::violated:
+      return 3;
+    case Outcome::inconclusive:
+      return 2;
+    case Outcome::held:
+      return 1;
+    case Outcome::skipped:
+    case Outcome::excused:
+      return 0;
+  }
+  return 0;
+}
+
+std::string reason_of(const PropertySummary& property) {
+  if (property.verdict == Outcome::held) return {};
+  if (property.verdict == Outcome::violated) {
+    // Violated ones come first.
+    const bool saved = !property.findings.empty() && property.findings.front().verdict.outcome == Outcome::violated;
+    return saved ? property.findings.front().verdict.reason : "violated";
+  }
+  if (property.tally.cases() == 0) return "no case was reached";
+  const bool undecided = property.tally.inconclusive > 0;
+  const auto counts = [&](const std::pair<const std::string, std::int64_t>& reason) {
+    return undecided == reason.first.starts_with("inconclusive") ? reason.second : -1;
+  };
+  const auto commonest = std::ranges::max_element(property.tally.reasons, {}, counts);
+  if (commonest == property.tally.reasons.end()) return {};
+  return fmt::format("{} ({} of {} cases)", commonest->first, commonest->second, property.tally.cases());
+}
+
+std::string name_of_kernel(const Journal& journal, const std::string& id) {
+  const bool outside = id.starts_with("exec:") || id.find('/') != std::string::npos || id.ends_with(".so");
+  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+  if (!outside || record == journal.kernels.end() || record->manifest.empty()) return id;
+  const auto manifest = nlohmann::json::parse(record->manifest, nullptr, /*allow_exceptions=*/false);
+  const auto name = manifest.find("name");
+  return name != manifest.end() && name->is_string() ? name->get<std::string>() : id;
+}
+
+/// f64 before f32 before f16: the order of the enumeration, unknown names last.
+int dtype_rank(const std::string& name) {
+  const std::optional<DType> dtype = named<DType>(name);
+  return dtype ? static_cast<int>(*dtype) : 99;
+}
+
+}  // namespace
+
+Outcome verdict_of(const Tally& tally) {
+  if (tally.violated > 0) return Outcome::violated;
+  if (tally.inconclusive > 0) return Outcome::inconclusive;
+  if (tally.held > 0) return Outcome::held;
+  // What a kernel does not offer is no doubt about it, though a few of the cases would have been excused before they
+  // got as far as being skipped.
+  return tally.skipped > tally.excused ? Outcome::skipped : Outcome::inconclusive;
+}
+
+Outcome worse(Outcome a, Outcome b) {
+  return rank_of(a) >= rank_of(b) ? a : b;
+}
+
+std::int64_t KernelSummary::cases() const {
+  std::int64_t count = 0;
+  for (const PropertySummary& property : properties) count += property.tally.cases();
+  return count;
+}
+
+std::int64_t KernelSummary::excused() const {
+  std::int64_t count = 0;
+  for (const PropertySummary& property : properties) count += property.tally.excused;
+  return count;
+}
+
+std::int64_t KernelSummary::judged() const {
+  std::int64_t count = 0;
+  for (const PropertySummary& property : properties) count += property.tally.judged();
+  return count;
+}
+
+std::optional<Reach> KernelSummary::reach() const {
+  std::optional<Reach> all;
+  for (const PropertySummary& property : properties) {
+    if (!property.tally.reach) continue;
+    if (!all) all.emplace();
+    all->merge(*property.tally.reach);
+  }
+  return all;
+}
+
+bool KernelSummary::reach_unknown() const {
+  return !reach() && std::ranges::any_of(properties, [](const PropertySummary& p) { return p.tally.reach_unknown(); });
+}
+
+std::int64_t KernelSummary::bits_compared() const {
+  return std::ranges::count_if(properties, [](const PropertySummary& p) { return p.tally.bits_compared > 0; });
+}
+
+std::int64_t KernelSummary::bits_satisfied() const {
+  return std::ranges::count_if(properties, [](const PropertySummary& p) {
+    return p.tally.bits_compared > 0 && p.tally.bits_agreed == p.tally.bits_compared;
+  });
+}
+
+const PropertySummary* KernelSummary::worst() const {
+  const PropertySummary* found = nullptr;
+  for (const PropertySummary& property : properties) {
+    if (property.tally.worst_k < 0 || property.statistical) continue;
+    if (found == nullptr || property.tally.worst_utilisation > found->tally.worst_utilisation) found = &property;
+  }
+  return found;
+}
+
+std::int64_t Summary::cases() const {
+  std::int64_t count = 0;
+  for (const KernelSummary& kernel : kernels) count += kernel.cases();
+  return count;
+}
+
+DrawnTotals Summary::drawn() const {
+  DrawnTotals totals;
+  for (const KernelSummary& kernel : kernels)
+    for (const PropertySummary& property : kernel.properties) totals.add(property.name, kernel.dtype, property.tally);
+  return totals;
+}
+
+std::vector<std::string> Summary::judged_by_none() const {
+  std::map<std::string, std::int64_t> judged;
+  for (const KernelSummary& kernel : kernels)
+    for (const PropertySummary& property : kernel.properties) judged[property.name] += property.tally.judged();
+  std::vector<std::string> none;
+  for (const auto& [name, cases] : judged)
+    if (cases == 0) none.push_back(name);
+  return none;
+}
+
+Alarm Summary::alarms() const {
+  Alarm all;
+  for (const KernelSummary& kernel : kernels)
+    for (const PropertySummary& property : kernel.properties)
+      if (property.tally.alarm) all.merge(property.tally.alarm->all);
+  return all;
+}
+
+Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
+  Summary summary;
+  summary.seed = journal.run ? journal.run->seed : 1;
+  summary.alarm = journal.run ? journal.run->alarm : 0;
+  if (journal.run) summary.against = journal.run->against;
+  summary.interrupted = journal.interrupted();
+  summary.unfinished = !journal.meta.empty() && journal.unfinished();
+  for (const KernelRecord& kernel : journal.kernels) {
+    if (!kernel.not_started.empty()) summary.not_started.push_back(kernel);
+  }
+  std::set<KernelNote> notes;
+  for (const MetaRecord& record : journal.meta) {
+    const auto kernel = record.facts.find("kernel"), text = record.facts.find("text");
+    if (record.event == "note" && kernel != record.facts.end() && text != record.facts.end())
+      notes.insert({kernel->second, text->second});
+  }
+  for (const KernelRecord& kernel : journal.kernels)
+    if (std::string text = changed_text(kernel); !text.empty()) notes.insert({kernel.id, std::move(text)});
+  if (std::string text = changed_program_text(journal.meta); !text.empty())
+    notes.insert({std::string("attest"), std::move(text)});
+  summary.notes.assign(notes.begin(), notes.end());
+  const auto whole = [](const BatchRecord& batch) { return batch.shard == Shard{}; };
+  if (std::ranges::all_of(journal.batches, whole)) summary.asked = asked_in(journal.meta);
+  const std::optional<Folder> files = Folder::if_there(folder);
+  std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
+  for (const BatchRecord& batch : journal.batches) {
+    const Subject& subject = batch.subject;
+    PropertySummary& property = by_kernel[{subject.kernel, dtype_rank(subject.dtype), subject.dtype}][subject.property];
+    property.name = subject.property;
+    property.tally.merge(batch.tally);
+  }
+  for (const FindingRecord& finding : journal.findings) {
+    const Subject& subject = finding.subject;
+    const auto kernel = by_kernel.find({subject.kernel, dtype_rank(subject.dtype), subject.dtype});
+    // A finding whose batch was not finished is not counted, so it is not shown.
+    if (kernel == by_kernel.end() || !kernel->second.contains(subject.property)) continue;
+    PropertySummary& property = kernel->second[subject.property];
+    const bool violated = finding.verdict.outcome == Outcome::violated;
+    if ((violated ? property.tally.violated : property.tally.inconclusive) > 0) property.findings.push_back(finding);
+  }
+  std::set<std::string, std::less<>> statistical;
+  for (const Property* property : catalogue())
+    if (is_statistical(*property)) statistical.emplace(property->name);
+  for (auto& [key, properties] : by_kernel) {
+    const auto& [id, rank, dtype] = key;
+    const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+    const bool masks_ruled_out = record != journal.kernels.end() && rules_masks_out(record->manifest);
+    KernelSummary kernel{
+        .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
+    for (auto& [name, property] : properties) {
+      property.verdict = verdict_of(property.tally);
+      property.statistical = statistical.contains(name);
+      property.reason = reason_of(property);
+      const std::string worst = case_file_name({name, id, dtype}, "worst");
+      if (property.tally.worst_k >= 0 && files && files->holds(worst)) {
+        property.worst_case = worst;
+      }
+      const std::string alarm = case_file_name({name, id, dtype}, "alarm");
+      const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
+      if (alarmed && files && files->holds(alarm)) property.alarm_case = alarm;
+      // A property's name says there only whose cases they are.
+      if (summary.against.empty())
+        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))
+          summary.scarce.push_back(std::move(one));
+      kernel.verdict = worse(kernel.verdict, property.verdict);
+      kernel.properties.push_back(std::move(property));
+    }
+    if (std::string text = refusals_text(kernel); summary.against.empty() && !text.empty())
+      summary.notes.push_back({kernel.name, std::move(text)});
+    if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
+    summary.verdict = worse(summary.verdict, kernel.verdict);
+    summary.kernels.push_back(std::move(kernel));
+  }
+  return summary;
+}
+
+namespace {
+
+/// Nothing where nothing was held against the exact answer.
+void add_reach(JsonWriter& json, const std::optional<Reach>& reach, bool unknown) {
+  if (reach) write_reach(json.key("reach"), *reach);
+  if (unknown) json.member("reach", "unknown");
+}
+
+void write_drawn_totals(JsonWriter& json, const Summary& summary) {
+  const DrawnTotals totals = summary.drawn();
+  if (totals.run.counts.empty()) return;
+  const auto write = [&](const DrawnTotals::Part& part) {
+    json.member("judged", part.judged);
+    write_drawn(json.key("cases"), part.counts);
+    json.end_object();
+  };
+  json.key("drawn").begin_object().key("run").begin_object();
+  write(totals.run);
+  json.key("properties").begin_array();
+  for (const auto& [subject, part] : totals.by_property) {
+    json.begin_object().member("name", subject.first).member("dtype", subject.second);
+    write(part);
+  }
+  json.end_array().end_object().key("warnings").begin_array();
+  for (const Scarce& one : summary.scarce) {
+    json.begin_object().member("property", one.property).member("kernel", one.kernel).member("dtype", one.dtype);
+    json.member("wants", one.what).member("cases", one.cases).member("judged", one.judged);
+    json.member("enough", one.enough).member("ruled_out", one.ruled_out).end_object();
+  }
+  json.end_array();
+}
+
+/// Nothing where no alarm was asked for.
+void write_alarm(JsonWriter& json, const PropertySummary& property) {
+  if (!property.tally.alarm) return;
+  json.key("alarm")
+      .begin_object()
+      .member("elements", property.tally.alarm->all.elements)
+      .member("beyond", property.tally.alarm->all.beyond)
+      .member("uncovered", property.tally.alarm->all.uncovered)
+      .member("cases", property.tally.alarm->cases)
+      .member("worst", property.tally.alarm->all.worst)
+      .member("case", property.alarm_case)
+      .end_object();
+}
+
+void write_property(JsonWriter& json, const PropertySummary& property) {
+  const Tally& tally = property.tally;
+  json.begin_object()
+      .member("name", property.name)
+      .member("verdict", name_of(property.verdict))
+      .member("cases", tally.cases())
+      .member("held", tally.held)
+      .member("violated", tally.violated)
+      .member("skipped", tally.skipped)
+      .member("excused", tally.excused)
+      .member("inconclusive", tally.inconclusive);
+  json.key("worst").begin_object().member("utilisation", tally.worst_utilisation).member("case", property.worst_case);
+  json.end_object().member("reason", property.reason);
+  add_reach(json, tally.reach, tally.reach_unknown());
+  if (tally.bits_compared > 0) {
+    json.key("bits")
+        .begin_object()
+        .member("agreed", tally.bits_agreed)
+        .member("compared", tally.bits_compared)
+        .end_object();
+  }
+  write_alarm(json, property);
+  json.key("findings").begin_array();
+  for (const FindingRecord& finding : property.findings) {
+    json.begin_object().member("k", finding.k).member("class", finding.kind()).member("case", finding.case_file);
+    json.member("utilisation", finding.verdict.utilisation).member("reason", finding.verdict.reason).end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_kernel(JsonWriter& json, const KernelSummary& kernel) {
+  json.begin_object().member("name", kernel.name).member("id", kernel.id).member("dtype", kernel.dtype);
+  json.member("verdict", name_of(kernel.verdict));
+  add_reach(json, kernel.reach(), kernel.reach_unknown());
+  json.key("properties").begin_array();
+  for (const PropertySummary& property : kernel.properties) write_property(json, property);
+  json.end_array();
+  if (!kernel.explanations.empty()) {
+    json.key("explanations").begin_array();
+    for (const KernelExplanation& one : kernel.explanations) {
+      json.begin_object().member("text", one.text);
+      json.key("changes").raw(one.changes.empty() ? "[]" : visible_json(one.changes));
+      json.end_object();
+    }
+    json.end_array();
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+std::string to_json(const Summary& summary) {
+  JsonWriter json;
+  json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
+  json.member("seed", summary.seed).member("interrupted", summary.interrupted);
+  if (!summary.against.empty()) json.member("against", summary.against);
+  if (summary.alarm > 0) {
+    const Alarm all = summary.alarms();
+    json.key("alarm").begin_object().member("p", summary.alarm).member("elements", all.elements);
+    json.member("beyond", all.beyond).member("uncovered", all.uncovered);
+    json.member("false_alarms_expected", summary.false_alarms_expected()).end_object();
+  }
+  json.key("kernels").begin_array();
+  for (const KernelSummary& kernel : summary.kernels) write_kernel(json, kernel);
+  json.end_array();
+  write_drawn_totals(json, summary);
+  json.key("not_started").begin_array();
+  for (const KernelRecord& kernel : summary.not_started) {
+    json.begin_object().member("id", kernel.id).member("reason", kernel.not_started).end_object();
+  }
+  json.end_array().key("judged_on_no_kernel").begin_array();
+  for (const std::string& name : summary.judged_by_none()) json.value(name);
+  json.end_array().key("notes").begin_array();
+  for (const KernelNote& note : summary.notes)
+    json.begin_object().member("kernel", note.kernel).member("text", note.text).end_object();
+  json.end_array().end_object();
+  return json.text() + '\n';
+}
+
+}  // namespace attest

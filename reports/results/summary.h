@@ -1,0 +1,91 @@
+// Summary: what a run amounts to, by kernel and dtype.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/journal/journal.h"
+#include "reports/results/asked.h"
+#include "reports/results/drawn.h"
+#include "reports/results/explanations.h"
+
+namespace attest {
+
+struct PropertySummary {
+  std::string name;
+  Outcome verdict = Outcome::skipped;
+  Tally tally;
+  std::string worst_case;  ///< file of the worst case, relative to the run's folder; empty where none is there
+  std::string reason;      ///< why it is not held: the first finding's reason, or the commonest reason with its count
+  std::vector<FindingRecord> findings;
+  std::string alarm_case;    ///< file of the case with the worst alarm, as worst_case
+  bool statistical = false;  ///< is_statistical: its utilisation is that of a draw, which no rounding explains
+};
+
+struct KernelSummary {
+  std::string id;    ///< as on the command line
+  std::string name;  ///< the manifest's name for kernels from outside, else the id
+  std::string dtype;
+  Outcome verdict = Outcome::skipped;
+  std::vector<PropertySummary> properties;
+  std::vector<KernelExplanation> explanations;  ///< beside violated bounds, never instead of them
+
+  [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] std::int64_t judged() const;
+  [[nodiscard]] std::int64_t excused() const;
+  /// How far the kernel was held against the exact answer, over all properties: as Tally's.
+  [[nodiscard]] std::optional<Reach> reach() const;
+  [[nodiscard]] bool reach_unknown() const;
+  /// Properties that compared bits without a claim.
+  [[nodiscard]] std::int64_t bits_compared() const;
+  /// Of those, how many found no bit that differs.
+  [[nodiscard]] std::int64_t bits_satisfied() const;
+  /// The property whose worst utilisation is largest, of those that are not statistical; null where no case of one was
+  /// judged.
+  [[nodiscard]] const PropertySummary* worst() const;
+};
+
+/// What is worth knowing of a kernel and changes no verdict (Kernel::notes).
+struct KernelNote {
+  std::string kernel, text;
+  [[nodiscard]] auto operator<=>(const KernelNote&) const = default;
+};
+
+struct Summary {
+  Outcome verdict = Outcome::skipped;
+  std::vector<KernelSummary> kernels;  ///< by id, f64 first
+  std::vector<KernelRecord> not_started;
+  std::vector<KernelNote> notes;  ///< sorted, each once
+  std::uint64_t seed = 1;
+  double alarm = 0;            ///< failure probability per element of the alarm; 0: none was asked for
+  std::string against;         ///< the kernel that all were compared with; empty: with what is exact
+  std::vector<Scarce> scarce;  ///< never changes a verdict
+  std::vector<Asked> asked;    ///< what was asked for by name; nothing of a part, for other shards may have answered it
+  bool interrupted = false;
+  bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)
+
+  [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] DrawnTotals drawn() const;
+  /// Properties that were asked and that no kernel was judged by in any dtype, sorted.
+  [[nodiscard]] std::vector<std::string> judged_by_none() const;
+  /// Alarms of all kernels.
+  [[nodiscard]] Alarm alarms() const;
+  /// Elements that correct kernels may be expected to have beyond the probabilistic bound, at most.
+  [[nodiscard]] double false_alarms_expected() const { return alarm * static_cast<double>(alarms().elements); }
+};
+
+/// Violated if one case is; else inconclusive if one is, or if none was held and not more were skipped than excused; an
+/// empty tally is inconclusive.
+[[nodiscard]] Outcome verdict_of(const Tally& tally);
+/// The worse of two: violated, inconclusive, held, skipped.
+[[nodiscard]] Outcome worse(Outcome a, Outcome b);
+
+/// From a canonical journal. `folder` is where case files are looked for; empty: nowhere.
+[[nodiscard]] Summary summarise(const Journal& journal, const std::filesystem::path& folder);
+
+/// summary.json (kernel-interface.md, section 4).
+[[nodiscard]] std::string to_json(const Summary& summary);
+
+}  // namespace attest

@@ -1,0 +1,177 @@
+// The engine: cases from a source, through properties, to kernels, into the journal, on several threads. It knows no
+// property by name.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/journal/journal.h"
+#include "core/kernel/kernel_under_test.h"
+#include "properties/catalogue/property.h"
+#include "reports/run/run_folder.h"
+
+namespace attest {
+
+class WatchedKernel;  // watched_kernel.h
+
+/// The road a case goes: from the properties' library in the program, from fakes in tests. Called from several threads.
+struct Road {
+  std::function<Case(const Property&, DType, std::uint64_t seed, std::int64_t k)> generate;
+  std::function<Case(Case, const Manifest&)> project;
+  std::function<Verdict(const Property&, Kernel&, const Case&)> check;
+  std::function<Case(const Property&, Kernel&, const Case&, int budget)> shrink;
+};
+/// Not 0: with the alarm (error_alarm.h) of that failure probability per element.
+[[nodiscard]] Road properties_road(double alarm_probability = 0);
+
+/// A case from a file, and the file's name.
+struct CapturedCase {
+  std::string file;
+  Case value;
+  std::string property;  ///< the one property it is for; empty: all that take its operation
+};
+
+/// What is to be run.
+struct Plan {
+  std::vector<const Property*> properties;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<DType> dtypes;  ///< empty: every dtype of every kernel
+  std::uint64_t seed = 1;
+  std::int64_t cases = 0;  ///< per property, kernel and dtype; of generated cases
+  /// Of a kernel on a scalar wider than every dtype, which takes a hundred times as long, the first so many of them.
+  std::int64_t most_cases_of_wide = std::numeric_limits<std::int64_t>::max();
+  Shard shard;
+  std::vector<CapturedCase> captured;  ///< not empty: these instead of generated ones
+  int jobs = 1;
+  bool fail_fast = false;
+  std::string against;  ///< saved with every case: the kernel of road_against; empty: none
+  std::optional<std::chrono::steady_clock::time_point> deadline;  ///< no batch is begun after it
+};
+
+/// The properties, kernels and dtype that share cases.
+struct Cell {
+  const Property* property;
+  DType dtype;
+  std::vector<std::size_t> kernels;  ///< indices into Plan::kernels
+};
+[[nodiscard]] std::vector<Cell> cells_of(const Plan& plan);
+
+/// Adds to a verdict what the kernel did wrong as it was loaded (Kernel::load_finding): it is violated then, whatever
+/// the case says, which is kept behind it.
+void add_load_finding(Verdict& verdict, const std::string& finding);
+/// In the metadata of a saved case: its verdict is about the loading of the kernel.
+inline constexpr const char* at_load_key = "at_load";
+
+/// A kernel is not asked any more in a dtype where each of the first cases that were judged, as many as this, is
+/// violated, and at least half of them without an output to judge: the call crashed, hung, failed, or answered with
+/// another shape or dtype. (A kernel that returns q has the right shape where dk = dv.) What follows is skipped with
+/// that reason: it would say the same tens of thousands of times, at the cost of a process's start or a time limit
+/// each.
+inline constexpr int failures_until_given_up = 8;
+
+/// Told of what happens, one thread at a time.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void batch_done(const BatchRecord& batch) = 0;
+  virtual void found(const FindingRecord& finding) = 0;
+  /// Called now and then by the waiting thread.
+  virtual void tick() = 0;
+};
+
+/// How the run came to its end.
+enum class Ending { complete, interrupted, out_of_time, failed_fast };
+
+class Engine {
+ public:
+  /// All must outlive the engine. `done` is what the journal holds already (resuming).
+  Engine(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& journal, const Journal& done,
+         Observer& observer);
+
+  /// Runs to an end and returns how. Throws what a thread threw: UsageError (the folder cannot be written),
+  /// KernelLoadError (a further process cannot be started).
+  Ending run();
+
+  /// Of a property in a dtype, of all shards.
+  [[nodiscard]] std::int64_t cases_of(std::size_t kernel) const;
+
+  /// Cases to be run in all, over every subject; for progress. Those of finished batches count.
+  [[nodiscard]] std::int64_t cases_planned() const;
+
+  /// Saves the worst case of a subject (worst_k of its tally) in the run's folder, and that of its alarms, if any.
+  void save_worst(const BatchRecord& whole) const;
+
+ private:
+  class Job;
+  struct Unit {
+    const Cell* cell;
+    std::int64_t first_k, last_k;
+  };
+  /// A finding with the case that is saved of it, and what is expected of that one.
+  struct Found {
+    FindingRecord record;
+    Case saved;
+    std::vector<Case> before;  ///< the calls that it takes before it, as record.repetition names them
+    std::string_view expected;
+  };
+  /// Whether a kernel is given up in a dtype. It follows from the plan and the kernel alone, so that jobs, shards and
+  /// resumed runs agree: whoever comes first asks, whatever cases are its own.
+  struct GivenUp {
+    std::mutex mutex;
+    bool known = false;
+    const Cell* cell = nullptr;  ///< of the cases that it was asked; nullptr: it is not given up
+    std::int64_t behind = 0;     ///< the last of them
+    std::string reason;
+  };
+  [[nodiscard]] std::optional<Unit> next_unit();
+  /// Told of every case that the kernel is asked.
+  using Asked = std::function<void(const Cell&, std::int64_t)>;
+  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, WatchedKernel& kernel, const Asked& asked);
+  [[nodiscard]] bool stopping() const;
+  [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;
+  [[nodiscard]] bool stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const;
+  [[nodiscard]] Case case_of(const Cell& cell, std::int64_t k) const;
+  [[nodiscard]] Case arranged(const Case& c, const Manifest& manifest) const;
+  /// Case k as a kernel gets it, from `made`, which is drawn where it is not there yet. Nothing: memory ran out.
+  [[nodiscard]] std::optional<Case> case_for(const Cell& cell, std::int64_t k, const Manifest& manifest,
+                                             std::optional<Case>& made) const;
+  void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
+  [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
+  [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
+  void write(std::vector<Found>& findings, const BatchRecord& batch);
+  void fail(std::exception_ptr error);
+
+  const Plan& plan_;
+  const Road& road_;
+  const RunFolder& folder_;
+  JournalWriter& journal_;
+  Observer& observer_;
+  std::vector<Cell> cells_;
+  std::int64_t cases_per_cell_;
+  /// By kernel: the case that what is to be said of its loading is said at, its first whatever the jobs and shards;
+  /// nothing where there is nothing to be said.
+  std::vector<std::optional<std::pair<std::size_t, std::int64_t>>> load_cases_;
+  std::map<std::pair<std::size_t, DType>, GivenUp> given_up_;     ///< of every kernel and dtype of cells_
+  std::map<Subject, std::map<std::int64_t, std::int64_t>> done_;  ///< finished ranges: first k → last k
+
+  std::mutex mutex_;  ///< guards all below, the journal and the observer
+  std::int64_t next_ = 0;
+  std::map<std::pair<Subject, Outcome>, std::vector<std::int64_t>> found_;  ///< k of saved findings, sorted
+  std::exception_ptr error_;
+  std::atomic<bool> stop_ = false;
+  bool out_of_time_ = false, failed_fast_ = false;
+};
+
+}  // namespace attest

@@ -1,0 +1,76 @@
+// The folder of a run: the one place that knows its paths.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/journal/journal.h"
+#include "core/problem/case.h"
+#include "core/support/folder.h"
+
+namespace attest {
+
+class RunFolder {
+ public:
+  enum class Mode { fresh, resume, overwrite };
+
+  /// Opens `path` for a run, or the next free attest-run-NNN for an empty path. Throws UsageError where the folder
+  /// cannot be made or written, holds a run without resume or overwrite, or holds none to resume, and ForeignEntry
+  /// where something that no run puts there stands under a name that a run uses: before the run, not at its end.
+  RunFolder(const std::filesystem::path& path, Mode mode);
+
+  /// Goes on with a run: asked for, and there is one. Asked for in a folder whose run was killed before its first line
+  /// was whole, or before it had a journal, there is none, and one begins.
+  [[nodiscard]] bool resumes() const { return resumes_; }
+  /// Writes the first line, unless a run is resumed whose lines have checksums, and removes what killed processes left
+  /// half written. `writer` holds the folder's lock. Throws UsageError where another run has begun here since.
+  void begin(JournalWriter& writer, const RunRecord& run) const;
+
+  /// Removes what the constructor made, where nothing but empty logs has been put into it.
+  void discard_if_empty() const;
+  /// The logs that are not empty, by name.
+  [[nodiscard]] std::vector<std::filesystem::path> kept_logs() const;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Where every file of the run is read and written.
+  [[nodiscard]] const Folder& files() const { return files_; }
+  [[nodiscard]] std::filesystem::path journal() const { return path_ / "run.jsonl"; }
+  [[nodiscard]] std::filesystem::path summary() const { return path_ / "summary.json"; }
+  [[nodiscard]] std::filesystem::path report() const { return path_ / "report.html"; }
+  /// Standard error of processes.
+  [[nodiscard]] std::filesystem::path logs() const { return path_ / "logs"; }
+
+ private:
+  [[noreturn]] void refuse_second() const;
+
+  std::filesystem::path path_;
+  Folder files_;
+  bool resumes_ = false;
+};
+
+/// Removes the temporaries of a run's files that killed processes left in its folder.
+void remove_leftovers(const Folder& folder);
+
+/// The case of a file that the user named. One in a run's cases/ is a file of that run's folder: a link, a pipe or a
+/// device there throws ForeignEntry.
+[[nodiscard]] Case load_named_case(const std::filesystem::path& file);
+
+/// "cases/PROPERTY--KERNEL--DTYPE--WHICH.safetensors", relative to the run's folder; distinct for distinct kernels,
+/// whatever characters their ids hold.
+[[nodiscard]] std::string case_file_name(const Subject& subject, const std::string& which);
+
+/// Of the folders that a report is made from the one that has cases; the only one, with or without. Empty where several
+/// have some.
+[[nodiscard]] std::filesystem::path folder_with_cases(const std::vector<std::filesystem::path>& folders);
+
+/// The word quoted for a POSIX shell where it needs it; with characters that are not seen (visible.h) as $'\xNN'.
+[[nodiscard]] std::string shell_quoted(const std::string& word);
+
+/// The line that runs a saved case again; `folder` is the run's, empty for the current one.
+[[nodiscard]] std::string replay_line(const std::string& folder, const std::string& case_file);
+
+/// How the user starts this program, quoted: $ATTEST_COMMAND, by which the launcher names itself, or "attest".
+[[nodiscard]] std::string command_name();
+
+}  // namespace attest

@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "properties/catalogue/property.h"
+#include "reports/page/html_elements.h"
+#include "reports/sections/html_sections.h"
+
+namespace attest {
+namespace {
+
+/// Levels of proofs, the strongest first, behind the one that says that something is wrong.
+constexpr std::array<std::string_view, 10> strongest_first{
+    "DIFFERENT", "coq-all-shapes", "symbolic", "particular",       "probabilistic",
+    "abstract",  "refuted",        "tested",   "coq-not-compiled", "untreated"};
+
+std::ptrdiff_t rank_of(const ProofRecord& proof) {
+  return std::ranges::find(strongest_first, proof.level) - strongest_first.begin();
+}
+
+/// " up to 3,3,2,2,2" of "the core's templates at 16 shapes, 2,2,2,1,1 to 3,3,2,2,2: …", or " at 2,2,2,1,1"; empty
+/// where the proof is about no shapes.
+std::string shapes_of(const ProofRecord& proof) {
+  const std::size_t at = proof.subject.find(" at "), end = proof.subject.find(": ", at);
+  if (at == std::string::npos || end == std::string::npos) return {};
+  const std::string shapes = proof.subject.substr(at + 4, end - at - 4);
+  const std::size_t last = shapes.find(" to ");
+  return last == std::string::npos ? " at " + shapes : " up to " + shapes.substr(last + 4);
+}
+
+/// What a cell of the matrix says of a proof, and the class that colours it.
+std::pair<std::string, std::string_view> words_of(const ProofRecord& proof) {
+  const std::string at = shapes_of(proof);
+  if (proof.level == "coq-all-shapes") return {"proved for all shapes", "held"};
+  if (proof.level == "coq-not-compiled") return {"not compiled here", "skipped"};
+  if (proof.level == "symbolic") return {"proved" + at, "held"};
+  if (proof.level == "particular") return {"proved of particular numbers" + at, "held"};
+  if (proof.level == "probabilistic") return {"proved but for a small probability" + at, "held"};
+  if (proof.level == "abstract") return {"by signs or dependence" + at, "held"};
+  if (proof.level == "refuted") return {"refuted by an enclosed witness", "violated"};
+  if (proof.level == "DIFFERENT") return {"contradicted", "violated"};
+  if (proof.level == "tested") return {"tested", "skipped"};
+  return {proof.level, "skipped"};
+}
+
+std::string proof_cell(const ProofRecord* proof) {
+  if (proof == nullptr) return "<td class=\"none\">–</td>";
+  const auto [words, colour] = words_of(*proof);
+  return fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", colour,
+                     escaped(proof->subject + (proof->words.empty() ? "" : "; " + proof->words)), escaped(words));
+}
+
+/// Rounded down: "1234", "56k", "7.8M".
+std::string count_text(std::int64_t count) {
+  if (count < 10'000) return std::to_string(count);
+  if (count < 1'000'000) return fmt::format("{}k", count / 1000);
+  if (count < 100'000'000) return fmt::format("{}.{}M", count / 1'000'000, count / 100'000 % 10);
+  return fmt::format("{}M", count / 1'000'000);
+}
+
+/// A core whose outputs enclose the exact ones: what it held was certified case by case, up to the width of intervals.
+bool encloses(const KernelSummary& kernel) {
+  return kernel.id == "core:mpfi" || kernel.id == "core:arb";
+}
+
+std::string kernel_cell(const KernelSummary& kernel, const PropertySummary& property) {
+  const Tally& tally = property.tally;
+  const auto cell = [&](const std::string& short_words, const std::string& words) {
+    return fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", name_of(property.verdict), escaped(words), short_words);
+  };
+  const auto link = [&](const std::string& words) {
+    return property.findings.empty() ? words
+                                     : fmt::format("<a href=\"#{}\">{}</a>", anchor_of(kernel, property), words);
+  };
+  switch (property.verdict) {
+    case Outcome::held:
+      if (encloses(kernel))
+        return cell("✓ enclosed " + count_text(tally.judged()),
+                    fmt::format("the enclosures of both sides meet in {} cases", tally.judged()));
+      return cell("✓ " + count_text(tally.judged()), fmt::format("held on {} cases", tally.judged()));
+    case Outcome::violated: {
+      const std::string by =
+          property.findings.empty() ? std::string() : fmt::format(", refuted by case {}", property.findings.front().k);
+      return cell(link("✗ " + count_text(tally.violated)),
+                  fmt::format("violated by {} of {} judged cases{}", tally.violated, tally.judged(), by));
+    }
+    case Outcome::inconclusive:
+      return cell(link("? " + count_text(tally.inconclusive)),
+                  fmt::format("undecided: {}, held on {} cases", property.reason, tally.held));
+    case Outcome::skipped:
+    case Outcome::excused:
+      break;
+  }
+  return cell("–", property.reason);
+}
+
+/// Of the property's proofs the strongest that is about the model, or about anything else.
+const ProofRecord* strongest(const std::vector<const ProofRecord*>& proofs, bool of_model) {
+  const auto found =
+      std::ranges::find_if(proofs, [&](const ProofRecord* one) { return one->level.starts_with("coq-") == of_model; });
+  return found == proofs.end() ? nullptr : *found;
+}
+
+std::string matrix(const Summary& summary, const std::vector<ProofRecord>& proofs) {
+  std::map<std::string, std::vector<const ProofRecord*>> proofs_of;
+  for (const ProofRecord& proof : proofs) proofs_of[proof.property].push_back(&proof);
+  std::map<std::string, std::map<const KernelSummary*, const PropertySummary*>> tallies_of;
+  for (const KernelSummary& kernel : summary.kernels)
+    for (const PropertySummary& property : kernel.properties) tallies_of[property.name][&kernel] = &property;
+  std::set<std::string> unordered;
+  for (const auto& [name, ignored] : proofs_of) unordered.insert(name);
+  for (const auto& [name, ignored] : tallies_of) unordered.insert(name);
+  // In the catalogue's order; then what this program does not know.
+  std::vector<std::string> names;
+  for (const Property* property : catalogue())
+    if (unordered.erase(std::string(property->name)) > 0) names.emplace_back(property->name);
+  names.insert(names.end(), unordered.begin(), unordered.end());
+  std::string html =
+      "<div class=\"scroll matrix\" tabindex=\"0\" role=\"group\" aria-label=\"Evidence by property and "
+      "kernel\"><table "
+      "class=\"matrix\"><caption>Strongest evidence of each property, for the real numbers and for each kernel and "
+      "dtype</caption><thead><tr><th scope=\"col\">property</th>";
+  if (!proofs.empty())
+    html += "<th scope=\"col\">real numbers, a model</th><th scope=\"col\">real numbers, the core</th>";
+  for (const KernelSummary& kernel : summary.kernels)
+    html += fmt::format("<th scope=\"col\" class=\"upright\"{}><span>{} {}</span></th>",
+                        tags(kernel_words(kernel), "", ""), escaped(kernel.name), escaped(kernel.dtype));
+  html += "</tr></thead><tbody>";
+  for (const std::string& name : names) {
+    const auto& tallies = tallies_of[name];
+    Outcome worst = Outcome::skipped;
+    for (const auto& [kernel, property] : tallies) worst = worse(worst, property->verdict);
+    html += fmt::format("<tr{}><th scope=\"row\">{}</th>", tags("", name, tallies.empty() ? "" : name_of(worst)),
+                        escaped(name));
+    if (!proofs.empty()) {
+      html += proof_cell(strongest(proofs_of[name], /*of_model=*/true)) +
+              proof_cell(strongest(proofs_of[name], /*of_model=*/false));
+    }
+    for (const KernelSummary& kernel : summary.kernels) {
+      const auto property = tallies.find(&kernel);
+      html += property == tallies.end() ? "<td></td>" : kernel_cell(kernel, *property->second);
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>";
+}
+
+std::string proofs_table(const std::vector<ProofRecord>& proofs) {
+  std::string rows;
+  for (const ProofRecord& proof : proofs) {
+    rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        tags("", proof.property, ""), escaped(proof.property), escaped(proof.level),
+                        escaped(proof.subject), escaped(proof.words));
+  }
+  return fmt::format(
+      "<details><summary>All {} lines about the real numbers</summary>{}</details>", proofs.size(),
+      table_html("What was established over the real numbers, by property, the strongest first. Each line "
+                 "is about its own subject; none is about rounding.",
+                 {{"property"}, {"evidence"}, {"about"}, {"words"}}, rows));
+}
+
+}  // namespace
+
+bool holds_proofs_alone(const Summary& summary, const Journal& journal) {
+  return summary.kernels.empty() && summary.not_started.empty() && !journal.proofs.empty();
+}
+
+std::string proofs_text(const Journal& journal) {
+  std::map<std::string, const ProofRecord*> best;
+  for (const ProofRecord& proof : journal.proofs) {
+    const ProofRecord*& known = best.try_emplace(proof.property, &proof).first->second;
+    if (rank_of(proof) < rank_of(*known)) known = &proof;
+  }
+  std::map<std::pair<std::ptrdiff_t, std::string>, int> levels;
+  for (const auto& [property, proof] : best) ++levels[{rank_of(*proof), proof->level}];
+  std::string text = fmt::format("Proofs of {} propert{}: ", best.size(), best.size() == 1 ? "y" : "ies");
+  for (const auto& [level, count] : levels) {
+    if (!text.ends_with(": ")) text += ", ";
+    text += fmt::format("{} {}", count, level.second == "DIFFERENT" ? "contradicted" : level.second);
+  }
+  return text;
+}
+
+std::string evidence_html(const Summary& summary, const Journal& journal) {
+  if (summary.kernels.empty() && journal.proofs.empty()) return {};
+  std::vector<ProofRecord> proofs = journal.proofs;
+  std::ranges::sort(proofs, {}, [](const ProofRecord& proof) {
+    return std::tuple(proof.property, rank_of(proof), proof.subject, proof.words);
+  });
+  return matrix(summary, proofs) + (proofs.empty() ? std::string() : proofs_table(proofs));
+}
+
+}  // namespace attest

@@ -1,0 +1,197 @@
+// What attest init writes, used as its user does: here, and by the steps of the CI jobs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/test/program_checks.h"
+#include "reports/test/shell.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr;
+
+/// A new project in mine/ with few cases to check, and where CI clones Attest to, what stands for that.
+ShellResult begin(const fake::Folder& folder, const std::string& options) {
+  return shell(folder,
+               joined({"$attest init mine ", options,
+                       " && sed -i 's/--cases [0-9][0-9]*/--cases 20/' mine/attest.sh && mkdir -p mine/attest/core && "
+                       "ln -s \"$attest\" mine/attest/attest && ln -s '" ATTEST_SOURCE_DIR
+                       "/core/include' mine/attest/core/include"}));
+}
+
+/// The script as CI runs it, where python3 is Debian's, which has NumPy.
+ShellResult check(const fake::Folder& folder, const std::string& options = "") {
+  return shell(folder, joined({"PATH=/usr/bin:$PATH ATTEST=$PWD/mine/attest sh mine/attest.sh ", options}));
+}
+
+struct Case {
+  const char *language, *file, *right, *wrong;
+};
+constexpr Case languages[] = {
+    {"c", "mine.c", "score \\*= scale", "score *= 1.01f * scale"},
+    {"cpp", "mine.cpp", "score \\*= scale", "score *= 1.01f * scale"},
+    {"python", "mine.py", "type(scale)", "type(1.01 * scale)"},
+};
+
+TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
+  for (const Case& one : languages) {
+    const fake::Folder folder;
+    const ShellResult made = begin(folder, joined({"--language ", one.language}));
+    EXPECT_EQ(made.status, 0) << made.output;
+    EXPECT_THAT(
+        made.output,
+        HasSubstr(joined({"wrote ", one.file, ", attest.sh, .gitignore, .github/workflows/attest.yml in mine\n"})));
+    if (one.language == std::string("python") && shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0)
+      continue;
+    const ShellResult right = check(folder);
+    EXPECT_EQ(right.status, 0) << one.language << right.output;
+    EXPECT_THAT(right.output, HasSubstr("report: run/report.html"));
+    EXPECT_EQ(shell(folder,
+                    "cp mine/run/tolerances.json mine/attest-baseline.json && test -s mine/run/report.html && "
+                    "test -s mine/run/junit.xml && test -s mine/run/attest.sarif")
+                  .status,
+              0);
+    const ShellResult again = check(folder);
+    EXPECT_EQ(again.status, 0) << one.language << again.output;
+    EXPECT_THAT(again.output, HasSubstr("baseline"));
+    const ShellResult wrong = shell(folder, joined({"sed -i 's/", one.right, "/", one.wrong, "/' mine/", one.file,
+                                                    " && grep -q '1.01' mine/", one.file}));
+    ASSERT_EQ(wrong.status, 0) << one.language;
+    EXPECT_EQ(check(folder).status, 1) << one.language;
+    // With options it is a run of the user's own: no baseline, no number of cases.
+    const ShellResult own = check(folder, "--property causal.no-leak --cases 30");
+    EXPECT_EQ(own.status, 0) << own.output;
+    EXPECT_THAT(own.output, testing::AllOf(HasSubstr(" of 30 cases judged"), testing::Not(HasSubstr("baseline"))));
+  }
+}
+
+TEST(Init, TellsABuildThatFailedFromAVerdict) {
+  const fake::Folder folder;
+  ASSERT_EQ(begin(folder, "").status, 0);
+  EXPECT_EQ(shell(folder, "echo oops >> mine/mine.c && ATTEST=$PWD/mine/attest sh mine/attest.sh").status, 2);
+  const ShellResult lost = shell(folder, "ATTEST=/nowhere sh mine/attest.sh");
+  EXPECT_EQ(lost.status, 2);
+  EXPECT_EQ(lost.output,
+            "attest.sh: there is no Attest in /nowhere; set ATTEST to where it was cloned or installed to\n");
+}
+
+TEST(Init, NamesTheProgramThatWroteIt) {
+  const fake::Folder folder;
+  ASSERT_EQ(begin(folder, "").status, 0);
+  // The program of the tests lies in a build folder of the clone.
+  EXPECT_THAT(read_file(folder / "mine/attest.sh"), HasSubstr("ATTEST=" ATTEST_SOURCE_DIR "\n"));
+  EXPECT_THAT(check(folder, "--seed 1 --seed 2").output, HasSubstr("--seed is given 2 times"));
+}
+
+TEST(Init, OverwritesNothing) {
+  const fake::Folder folder;
+  const ShellResult refused = shell(folder, "mkdir mine && echo precious > mine/attest.sh && $attest init mine");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.output,
+            "attest: \"mine/attest.sh\" is there already, and attest init overwrites nothing; name another folder\n");
+  EXPECT_EQ(shell(folder, "ls mine && cat mine/attest.sh").output, "attest.sh\nprecious\n");
+  const ShellResult job =
+      shell(folder, "mkdir other && echo mine > other/.gitlab-ci.yml && $attest init other --ci gitlab");
+  EXPECT_EQ(job.status, 2);
+  EXPECT_THAT(job.output, HasSubstr("or leave it out with --ci none"));
+  EXPECT_EQ(shell(folder, "$attest init other --ci none && ls -A other").output.substr(0, 46),
+            "wrote mine.c, attest.sh, .gitignore in other\n\n");
+  // What is only convenient is left as it is.
+  EXPECT_EQ(shell(folder,
+                  "mkdir own && echo mine > own/.gitignore && $attest init own --ci none > /dev/null && "
+                  "cat own/.gitignore && ls -A own")
+                .output,
+            "mine\n.gitignore\nattest.sh\nmine.c\n");
+  // A link to nowhere is something, too.
+  EXPECT_EQ(shell(folder, "mkdir third && ln -s nowhere third/mine.c && $attest init third").status, 2);
+}
+
+TEST(Init, WritesAllOrNothing) {
+  const fake::Folder folder;
+  const ShellResult refused = shell(folder, "mkdir mine && touch mine/.github && $attest init mine");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(lines_in(refused.output), 1) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr(".github"));
+  EXPECT_EQ(shell(folder, "ls -A mine").output, ".github\n");
+}
+
+TEST(Init, RefusesWhatItDoesNotKnow) {
+  expect_refused("init", "takes one DIR, the folder to write into");
+  expect_refused("init a b", "not 2");
+  expect_refused("init ''", "not an empty name");
+  expect_refused("init a --language pyton", "did you mean \"python\"?");
+  expect_refused("init a --language rust", "known: \"c\", \"cpp\", \"python\"");
+  expect_refused("init a --ci gitlub", "unknown --ci \"gitlub\"");
+  expect_refused("init /dev/null/a", "cannot be made");
+  expect_refused("init a --cases 5", "unknown option \"--cases\" of attest init");
+}
+
+TEST(Init, SaysWhereAJobIsLookedFor) {
+  const fake::Folder folder;
+  const ShellResult inside = shell(folder, "mkdir -p top/.git && $attest init top/kernels");
+  EXPECT_EQ(inside.status, 0);
+  EXPECT_THAT(inside.output, HasSubstr("top/kernels is not the top of the repository"));
+  EXPECT_THAT(shell(folder, "$attest init top").output, testing::Not(HasSubstr("is not the top")));
+}
+
+/// The shell lines of a CI job as one script each: of the steps or the jobs, in NAME.sh, NAME the first word of a name.
+constexpr const char* unpack = R"py(
+import sys, yaml
+flow = yaml.safe_load(open(sys.argv[1]))
+if 'stages' in flow:
+    scripts = {name: job['script'] for name, job in flow.items() if isinstance(job, dict) and 'script' in job}
+    scripts['after'] = flow['check']['after_script']
+else:
+    scripts = {step['name'].split()[0]: [step['run']] for step in flow['jobs']['check']['steps'] if 'run' in step}
+for name, lines in scripts.items():
+    open(name + '.sh', 'w').write('set -e\n' + '\n'.join(lines))
+)py";
+
+/// A new project with its job's scripts beside it; false where nothing here reads YAML.
+bool unpacked(const fake::Folder& folder, const std::string& service, const std::string& file) {
+  std::ofstream(folder / "unpack.py") << unpack;
+  if (shell(folder, "/usr/bin/python3 -c 'import yaml'").status != 0) return false;
+  const ShellResult made = begin(folder, joined({"--ci ", service}));
+  EXPECT_EQ(made.status, 0) << made.output;
+  const ShellResult result = shell(folder, joined({"cd mine && /usr/bin/python3 ../unpack.py ", file}));
+  EXPECT_EQ(result.status, 0) << result.output;
+  return true;
+}
+
+TEST(Init, TheJobOfGitHubRunsAsItStands) {
+  const fake::Folder folder;
+  if (!unpacked(folder, "github", ".github/workflows/attest.yml")) GTEST_SKIP() << "python3-yaml is not here";
+  const auto step = [&](const std::string& line) { return shell(folder, joined({"cd mine && ", line})); };
+  const ShellResult right = step("sh Check.sh");
+  EXPECT_EQ(right.status, 0) << right.output;
+  EXPECT_EQ(step("GITHUB_STEP_SUMMARY=shown.md sh Show.sh && cmp shown.md run/summary.md && sh Hand.sh && "
+                 "cmp run/report.html pages/index.html && test -s run/attest.sarif && test -s run/junit.xml")
+                .status,
+            0);
+  // What was accepted is held against; the same once more is not worse.
+  EXPECT_EQ(step("cp run/tolerances.json attest-baseline.json && sh Check.sh").status, 0);
+  EXPECT_EQ(step("sed -i 's/score \\*= scale/score *= 1.01f * scale/' mine.c && sh Check.sh").status, 1);
+  EXPECT_THAT(read_file(folder / "mine/run/junit.xml"), HasSubstr("name=\"WORSE "));
+  EXPECT_EQ(step("GITHUB_STEP_SUMMARY=wrong.md sh Show.sh && head -1 wrong.md").output,
+            "## ❌ Attest: violated, and worse than the baseline\n");
+  // Where nothing was checked there is nothing to show, and the first failure is the one that is seen.
+  EXPECT_NE(step("rm -r run && echo oops >> mine.c && sh Check.sh").status, 0);
+  EXPECT_EQ(step("GITHUB_STEP_SUMMARY=none.md sh Show.sh").status, 0);
+  EXPECT_THAT(step("git() { echo cloned; }; . ./Get.sh").output,
+              HasSubstr("must be set to where Attest is cloned from"));
+}
+
+TEST(Init, TheJobsOfGitLabRunAsTheyStand) {
+  const fake::Folder folder;
+  if (!unpacked(folder, "gitlab", ".gitlab-ci.yml")) GTEST_SKIP() << "python3-yaml is not here";
+  const auto job = [&](const std::string& line) { return shell(folder, joined({"cd mine && ", line})); };
+  const ShellResult right = job("sh check.sh");
+  EXPECT_EQ(right.status, 0) << right.output;
+  EXPECT_THAT(job("sh after.sh").output, HasSubstr("## ✅ Attest: held"));
+  EXPECT_EQ(job("sh pages.sh && cmp public/index.html run/report.html && test -s run/junit.xml").status, 0);
+  EXPECT_EQ(job("cp run/tolerances.json attest-baseline.json && sh check.sh").status, 0);
+  EXPECT_EQ(job("sed -i 's/score \\*= scale/score *= 1.01f * scale/' mine.c && sh check.sh").status, 1);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,165 @@
+// The audit on a few kernels, its verdict on itself, and the rules of other projects.
+#include "reports/results/audit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reports/formats/audit_text.h"
+
+namespace attest {
+namespace {
+
+const PlantedFault* fault(std::string_view name) {
+  return &*std::ranges::find(planted_faults(), name, &PlantedFault::name);
+}
+const ControlKernel* control(std::string_view name) {
+  return &*std::ranges::find(controls(), name, &ControlKernel::name);
+}
+
+AuditPlan small_plan() {
+  AuditPlan plan;
+  plan.faults = {fault("all-zeros"), fault("lse-base-two"), fault("constant-shift"), fault("mask-scaled")};
+  plan.controls = {control("bf16-weights")};
+  plan.cases = 600;
+  plan.control_cases = 1500;
+  return plan;
+}
+
+AuditResult run(const AuditPlan& plan) {
+  return audit(plan, [] { return false; }, [](const AuditedKernel&) {});
+}
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Audit, SaysWhoCatchesWhomAndWhatOthersMakeOfIt) {
+  const AuditPlan plan = small_plan();
+  const AuditResult result = run(plan);
+  ASSERT_EQ(result.of_faults.size(), 4U);
+  EXPECT_TRUE(result.passed());
+  const AuditedKernel &zeros = result.of_faults[0], &lse = result.of_faults[1], &shift = result.of_faults[2];
+  EXPECT_TRUE(zeros.caught.contains("attention.oracle"));
+  // Every rule sees zeros; none sees a log-sum-exp.
+  for (std::size_t rule = 0; rule < other_rule_count; ++rule) {
+    EXPECT_TRUE(zeros.told_apart[rule]) << other_rules()[rule].name;
+    EXPECT_FALSE(lse.told_apart[rule]) << other_rules()[rule].name;
+  }
+  EXPECT_TRUE(lse.caught.contains("attention.oracle"));
+  EXPECT_TRUE(shift.caught.empty());
+  EXPECT_EQ(shift.cases, plan.cases);
+  for (const auto& [property, first] : zeros.caught) EXPECT_LE(first.spent, plan.cases) << property;
+  ASSERT_EQ(result.of_controls.size(), 1U);
+  EXPECT_EQ(result.of_controls[0].judged, plan.control_cases);
+  EXPECT_TRUE(result.of_controls[0].flagged.empty());
+  // Weights in bf16 are legitimate where they are declared; allclose does not ask.
+  EXPECT_GT(result.of_controls[0].rejected[0], 0);
+}
+
+TEST(Audit, IsTheSameForAnyNumberOfJobs) {
+  AuditPlan plan = small_plan();
+  const AuditResult one = run(plan);
+  plan.jobs = 3;
+  EXPECT_EQ(audit_json(run(plan), plan), audit_json(one, plan));
+}
+
+TEST(Audit, CountsACatchAtTheCaseThatCheckFindsIt) {
+  AuditPlan plan = small_plan();
+  const AuditResult result = run(plan);
+  const auto entries = fault_kernels();
+  const auto kernel = std::ranges::find(entries, std::string("fault:mask-scaled"), &KernelEntry::id)->make();
+  ASSERT_FALSE(result.of_faults[3].caught.empty());
+  for (const auto& [name, first] : result.of_faults[3].caught) {
+    const Property& property = *properties_matching(name).at(0);
+    const auto violated = [&](std::int64_t k) {
+      const Case c = project(generate(property, first.dtype, plan.seed, k), kernel->manifest());
+      return check_case(property, *kernel, c).outcome == Outcome::violated;
+    };
+    EXPECT_TRUE(violated(first.k)) << name;
+    for (std::int64_t k = 0; k < first.k; ++k) EXPECT_FALSE(violated(k)) << name << " " << k;
+  }
+}
+
+TEST(Audit, FailsForAFaultThatIsMissedAndForAFalseAlarm) {
+  AuditResult result;
+  result.faults = {fault("all-zeros"), fault("constant-shift")};
+  result.of_faults.resize(2);
+  EXPECT_FALSE(result.passed()) << "a fault is missed";
+  result.of_faults[0].caught.emplace("attention.oracle", FirstCatch{0, 1, DType::f32});
+  EXPECT_TRUE(result.passed());
+  result.of_faults[1].caught.emplace("attention.oracle", FirstCatch{0, 1, DType::f32});
+  EXPECT_FALSE(result.passed()) << "what outputs cannot show is flagged";
+  result.of_faults[1].caught.clear();
+  result.of_controls.resize(1);
+  EXPECT_TRUE(result.passed());
+  result.of_controls[0].flagged["attention.oracle"] = 1;
+  EXPECT_FALSE(result.passed()) << "a correct kernel is flagged";
+}
+
+TEST(Audit, LeavesWhatIsDoneWhenStopped) {
+  std::atomic<int> finished = 0;
+  const AuditPlan plan = small_plan();
+  const AuditResult result = audit(plan, [&] { return finished >= 2; }, [&](const AuditedKernel&) { ++finished; });
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.of_controls.size() + result.of_faults.size(), 2U);
+  EXPECT_EQ(result.faults.size(), result.of_faults.size());
+}
+
+/// Two queries of two keys, the second hidden from the second query; values 1 and 3, all scores 0.
+Case two_rows(DType dtype) {
+  Case c;
+  c[Slot::q] = Tensor(dtype, {1, 1, 2, 1});
+  c[Slot::k] = Tensor(dtype, {1, 1, 2, 1});
+  c[Slot::v] = Tensor(dtype, {1, 1, 2, 1}, std::array{1.0, 3.0});
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 2, 2}, std::array{1.0, 1.0, 1.0, 0.0});
+  return c;
+}
+Tensor answer(DType dtype, double first, double second) {
+  return {dtype, {1, 1, 2, 1}, std::array{first, second}};
+}
+
+TEST(OtherRules, AcceptTheExactAnswerAndNoNaN) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const Yardstick yardstick(two_rows(dtype));
+    EXPECT_TRUE(yardstick.says_something());
+    EXPECT_TRUE(yardstick.rejecting(answer(dtype, 2, 1)).none());
+    EXPECT_TRUE(yardstick.rejecting(answer(dtype, 2, nan)).all());
+    EXPECT_TRUE(yardstick.rejecting(answer(dtype, 2, -INFINITY)).all());
+    EXPECT_TRUE(yardstick.rejecting(answer(dtype, 0, 0)).all());
+  }
+}
+
+TEST(OtherRules, HaveTheTolerancesTheyState) {
+  const Yardstick yardstick(two_rows(DType::f32));
+  const auto rejects = [&](double error) { return yardstick.rejecting(answer(DType::f32, 2 + error, 1)); };
+  // allclose 3.6e-6 + 1e-5 at 2; five-times and two-times 1e-5; mean-square sqrt(5e-4 * 5) = 0.05.
+  EXPECT_EQ(rejects(0x1p-17).to_string(), "0000000");  // 7.6e-6
+  EXPECT_EQ(rejects(1.1e-5).to_string(), "0000110");   // allclose allows 1.26e-5
+  EXPECT_EQ(rejects(1.5e-5).to_string(), "0000111");
+  EXPECT_EQ(rejects(1.5e-3).to_string(), "0010111");  // relative allows 2e-3
+  EXPECT_EQ(rejects(2.5e-3).to_string(), "1010111");
+  EXPECT_EQ(rejects(0.03).to_string(), "1110111");
+  EXPECT_EQ(rejects(0.06).to_string(), "1111111");
+}
+
+TEST(OtherRules, SayNothingOfRowsWithoutKeys) {
+  Case c = two_rows(DType::f32);
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 2, 2}, std::array{1.0, 1.0, 0.0, 0.0});
+  EXPECT_TRUE(Yardstick(c).rejecting(answer(DType::f32, 2, nan)).none());
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 2, 2});
+  EXPECT_FALSE(Yardstick(c).says_something());
+}
+
+TEST(OtherRules, MeasureByThePlainFormulaInTheDtype) {
+  // 0.1 is not a bf16: the plain formula errs by what its roundings do, and five times that is allowed.
+  Case c = two_rows(DType::bf16);
+  c[Slot::v] = Tensor(DType::bf16, {1, 1, 2, 1}, std::array{1.0, 1.0078125});
+  const Yardstick yardstick(c);
+  // Exactly 1.00390625, which rounds to 1 in bf16: an error of 0.0039, so 0.0195 is allowed, and not 0.02.
+  EXPECT_FALSE(yardstick.rejecting(answer(DType::bf16, 1.0078125 + 0.0078125, 1))[1]);
+  EXPECT_TRUE(yardstick.rejecting(answer(DType::bf16, 1.03125, 1))[1]);
+}
+
+}  // namespace
+}  // namespace attest

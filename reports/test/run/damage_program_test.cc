@@ -1,0 +1,207 @@
+// Journals and run folders that were damaged, or that somebody else wrote, in the program.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "reports/test/program_checks.h"
+
+namespace attest {
+namespace {
+
+const std::string check =
+    "$attest check --kernel fault:scale-ignored --property attention.oracle --dtype f32 --cases 400 --quiet ";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t start = 0, end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1)
+    lines.push_back(text.substr(start, end + 1 - start));
+  return lines;
+}
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// A run with findings in `folder`/run, and its canonical journal in `folder`/w.
+void make_run(const fake::Folder& folder) {
+  ASSERT_EQ(shell(folder, check + "--out run --jobs 1").status, 1);
+  ASSERT_EQ(shell(folder, "$attest merge run -o w").status, 0);
+}
+
+TEST(Damage, AForeignJournalNamesNoFileOutsideItsFolder) {
+  const fake::Folder folder;
+  make_run(folder);
+  const std::string text = read_file(folder / "run/run.jsonl");
+  const std::string known = read_journal(folder / "run").findings.at(0).case_file;
+  write(folder / "secret", "secret");
+  for (const auto& [from, to] : {std::pair{"\"case\":\"" + known, std::string("\"case\":\"../secret")},
+                                 std::pair{"\"case\":\"" + known, "\"case\":\"" + (folder / "secret").string()},
+                                 std::pair{std::string("\"kind\":\"batch\",\"property\":\"attention.oracle"),
+                                           std::string("\"kind\":\"batch\",\"property\":\"../../secret")},
+                                 std::pair{std::string("\"kind\":\"finding\",\"property\":\"attention.oracle"),
+                                           std::string("\"kind\":\"finding\",\"property\":\"attention.oracles")}}) {
+    // Stamped: whoever forges a journal stamps it too.
+    write(folder / "run/run.jsonl", stamped(replaced(text, from, to)));
+    const std::string before = shell(folder, "find . -path ./merged -prune -o -print | sort").output;
+    for (const std::string& command :
+         {std::string("$attest merge run -o merged/"), std::string("$attest merge run -o merged.jsonl"),
+          std::string("$attest report run"), std::string("$attest compare run run"), check + "--resume --out run"}) {
+      const ShellResult result = shell(folder, command);
+      EXPECT_EQ(result.status, 2) << command << "\n" << result.output;
+      EXPECT_EQ(lines_in(result.output), 1) << result.output;
+      EXPECT_NE(result.output.find("run.jsonl, line "), std::string::npos) << result.output;
+    }
+    EXPECT_EQ(shell(folder, "find . -path ./merged -prune -o -print | sort").output, before);
+  }
+}
+
+TEST(Damage, IsRefusedWithItsLineAndLeftOutWhereItIsAskedFor) {
+  const fake::Folder folder;
+  make_run(folder);
+  std::vector<std::string> lines = lines_of(read_file(folder / "run/run.jsonl"));
+  const auto batch = static_cast<std::size_t>(
+      std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("{\"kind\":\"batch\""); }) -
+      lines.begin());
+  lines[batch] = replaced(lines[batch], "\"held\":", "\"held\":1");
+  std::string damaged;
+  for (const std::string& line : lines) damaged += line;
+  write(folder / "run/run.jsonl", damaged);
+  const std::string at = fmt::format("run/run.jsonl, line {}: does not match its checksum", batch + 1);
+  for (const std::string& command : {std::string("$attest merge run -o m"), std::string("$attest report run"),
+                                     check + "--resume --out run", std::string("$attest compare run run")}) {
+    const ShellResult result = shell(folder, command);
+    EXPECT_EQ(result.status, 2) << command;
+    EXPECT_EQ(lines_in(result.output), 1) << result.output;
+    EXPECT_NE(result.output.find(at), std::string::npos) << result.output;
+  }
+  const std::string left_out = fmt::format("left out line {}: does not match its checksum\n", batch + 1);
+  for (const char* command : {"$attest merge run --salvage -o m", "$attest report run --salvage -o page.html"}) {
+    const ShellResult result = shell(folder, command);
+    EXPECT_EQ(result.status, 0) << result.output;
+    EXPECT_NE(result.output.find("note: run: " + left_out), std::string::npos) << result.output;
+  }
+  // What is written is sound.
+  EXPECT_EQ(shell(folder, "$attest merge m -o m2 && cmp m m2").status, 0);
+  EXPECT_NE(read_file(folder / "m"), read_file(folder / "w"));
+  expect_refused("check --salvage --out run", "--salvage is for a run that goes on; give --resume with it");
+  // What was lost is run again.
+  const ShellResult resumed = shell(folder, check + "--resume --salvage --out run");
+  EXPECT_EQ(resumed.status, 1) << resumed.output;
+  EXPECT_NE(resumed.output.find("note: run/run.jsonl: " + left_out), std::string::npos) << resumed.output;
+  EXPECT_EQ(shell(folder, "$attest merge run -o m > /dev/null && cmp m w").output, "");
+}
+
+TEST(Damage, APowerCutsZeroBytesCostWhatStandsBehindThem) {
+  const fake::Folder folder;
+  make_run(folder);
+  const std::vector<std::string> lines = lines_of(read_file(folder / "run/run.jsonl"));
+  std::string front;
+  for (std::size_t i = 0; i + 3 < lines.size(); ++i) front += lines[i];
+  write(folder / "run/run.jsonl", front + lines[lines.size() - 3].substr(0, 30) + std::string(5000, '\0'));
+  const std::string note = fmt::format("zero bytes stand behind line {}", lines.size() - 3);
+  const ShellResult report = shell(folder, "$attest report run");
+  EXPECT_EQ(report.status, 0) << report.output;
+  EXPECT_NE(report.output.find(note), std::string::npos) << report.output;
+  const ShellResult resumed = shell(folder, check + "--resume --out run");
+  EXPECT_EQ(resumed.status, 1) << resumed.output;
+  EXPECT_NE(resumed.output.find(note), std::string::npos) << resumed.output;
+  EXPECT_EQ(shell(folder, "$attest merge run -o m > /dev/null && cmp m w").output, "");
+}
+
+/// The journal as a program of before wrote it.
+std::string of_before(const std::string& text) {
+  std::string plain;
+  for (const std::string& line : lines_of(text)) plain += line.substr(0, line.rfind(",\"line\":")) + "}\n";
+  return replaced(plain, "attest-journal/2", "attest-journal/1");
+}
+
+TEST(Damage, AJournalOfBeforeIsReadAndGoesOnWithANote) {
+  const fake::Folder folder;
+  make_run(folder);
+  const std::vector<std::string> lines = lines_of(read_file(folder / "run/run.jsonl"));
+  std::string half;
+  for (std::size_t i = 0; i < lines.size() / 2; ++i) half += lines[i];
+  write(folder / "run/run.jsonl", of_before(half));
+  const std::string note = "of attest-journal/1, whose lines have no checksum";
+  const ShellResult report = shell(folder, "$attest report run");
+  EXPECT_EQ(report.status, 0) << report.output;
+  EXPECT_NE(report.output.find(note), std::string::npos) << report.output;
+  const ShellResult resumed = shell(folder, check + "--resume --out run");
+  EXPECT_EQ(resumed.status, 1) << resumed.output;
+  EXPECT_NE(resumed.output.find(note), std::string::npos) << resumed.output;
+  EXPECT_EQ(shell(folder, "$attest merge run -o m 2> /dev/null > /dev/null && cmp m w").output, "");
+}
+
+TEST(Damage, MissingCasesAreSaidAndUnnamedOnesRemoved) {
+  const fake::Folder folder;
+  make_run(folder);
+  EXPECT_EQ(shell(folder, "$attest report run").output, "wrote run/report.html\n");
+  const std::string first = read_journal(folder / "run").findings.at(0).case_file;
+  const std::string name = first.substr(0, first.rfind("--k"));
+  std::filesystem::rename(folder / ("run/" + first), folder / ("run/" + name + "--k399999.safetensors"));
+  const std::string unnamed = "run/" + name + "--k399999.safetensors";
+  write(folder / "run/cases/mine.safetensors", "kept");
+  const std::string said = "note: a case file that the journal names is missing from run: " + first;
+  const ShellResult report = shell(folder, "$attest report run");
+  EXPECT_EQ(report.status, 0) << report.output;
+  EXPECT_NE(report.output.find(said), std::string::npos) << report.output;
+  EXPECT_TRUE(std::filesystem::exists(folder / unnamed));
+  const ShellResult resumed = shell(folder, check + "--resume --out run");
+  EXPECT_EQ(resumed.status, 1) << resumed.output;
+  EXPECT_NE(resumed.output.find(said), std::string::npos) << resumed.output;
+  EXPECT_FALSE(std::filesystem::exists(folder / unnamed));
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/cases/mine.safetensors"));
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "run/cases"));
+}
+
+TEST(Damage, AKillBeforeTheJournalLetsTheRunBegin) {
+  for (const char* left : {"mkdir run", "mkdir -p run/cases", "mkdir -p run/cases run/logs"}) {
+    const fake::Folder folder;
+    const ShellResult begun = shell(folder, std::string(left) + "; " + check + "--resume --out run");
+    EXPECT_EQ(begun.status, 1) << begun.output;
+    EXPECT_FALSE(read_journal(folder / "run").batches.empty());
+  }
+  const fake::Folder folder;
+  EXPECT_EQ(shell(folder, "mkdir run; touch run/mine; " + check + "--resume --out run").status, 2);
+  EXPECT_EQ(shell(folder, check + "--resume --out none").status, 2);
+}
+
+// Every second while there is something new, and at the end: what a power cut would leave is never older.
+TEST(Damage, AJournalComesToTheDiskEverySecond) {
+  const fake::Folder folder;
+  const ShellResult run =
+      shell(folder, "ATTEST_SYNC_LOG=syncs LD_PRELOAD='" ATTEST_LOGGED_SYNCS
+                    "' $attest check --kernel builtin:flash --property attention.oracle --dtype f32 --time "
+                    "4s --jobs 1 --quiet --out run");
+  EXPECT_EQ(run.status, 0) << run.output;
+  std::istringstream log(read_file(folder / "syncs"));
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 0; log >> size;) sizes.push_back(size);
+  EXPECT_GE(sizes.size(), 3U);
+  EXPECT_LE(sizes.size(), 12U) << "a disk can be asked for no more";
+  EXPECT_TRUE(std::ranges::is_sorted(sizes));
+  const std::string text = read_file(folder / "run/run.jsonl");
+  EXPECT_EQ(sizes.back(), static_cast<std::int64_t>(text.size()));
+  for (const std::int64_t size : sizes) {
+    // Whole lines alone are there when the disk is asked, and a cut at any byte behind loses none of them.
+    const std::string_view there = std::string_view(text).substr(0, static_cast<std::size_t>(size));
+    EXPECT_EQ(there.back(), '\n');
+    const std::size_t batches = parse_journal(there, "j").batches.size();
+    for (std::size_t more = 0; more < 300 && there.size() + more <= text.size(); more += 7) {
+      const Journal read = parse_journal(std::string_view(text).substr(0, there.size() + more), "j");
+      EXPECT_GE(read.batches.size(), batches);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,351 @@
+// Kernels that misbehave, as a user meets them: the program's findings, saved cases, notes and exit status. The
+// libraries are those of core/test/isolation.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "core/journal/journal.h"
+#include "reports/test/shell.h"
+
+namespace attest {
+namespace {
+
+using fake::Folder;
+
+std::string library(const std::string& name) {
+  return ATTEST_TEST_LIBRARIES "/library_" + name + ".so";
+}
+
+/// A run of few cases of one property in one dtype, in the folder `run`.
+ShellResult check(const Folder& folder, const std::string& name, const std::string& more = "") {
+  return shell(folder, "$attest check --kernel " + library(name) +
+                           " --property attention.oracle --dtype f64 --jobs 1 --cases 6 --out run --overwrite " + more);
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in " << text;
+}
+
+struct Misbehaviour {
+  const char* library;
+  const char* kind;    ///< of its findings
+  const char* reason;  ///< a part of it
+  const char* options = "";
+};
+
+// Each of these does it in every second call, or in every call after the first.
+const Misbehaviour misbehaviours[] = {
+    {"crashes", "died", "through a null pointer"},
+    {"aborts", "died", "signal 6 (Aborted)"},
+    {"exits", "died", "exited with status 6"},
+    {"quits", "died", "exited with status 0"},
+    {"hangs", "timed-out", "no reply within 0.3 s", "--timeout 300ms"},
+    {"eats_memory", "died", "its process may hold 256 MiB of memory (--memory)", "--memory 256MiB"},
+    {"writes_beyond", "failed", "wrote outside the tensors"},
+    {"writes_far", "died", "outside its tensors"},
+    {"changes_input", "failed", "wrote to its input k"},
+    {"leaves_unwritten", "failed", "unwritten"},
+    {"rounds_up", "failed", "it rounds upward"},
+    {"reads_as_zero", "failed", "reads subnormal operands as zero"},
+    {"closes_connection", "died", "closes descriptors that are not its own"},
+    {"writes_to_connection", "malformed", "wrote to descriptor 3"},
+    {"long_message", "failed", "mmmm"},
+};
+
+TEST(IsolationProgram, SavesACaseOfEveryMisbehaviourAndGoesOn) {
+  for (const Misbehaviour& wrong : misbehaviours) {
+    SCOPED_TRACE(wrong.library);
+    const Folder folder;
+    const ShellResult result = check(folder, wrong.library, wrong.options);
+    EXPECT_EQ(result.status, 1) << result.output;
+    const Journal journal = read_journal(folder / "run");
+    EXPECT_FALSE(journal.unfinished());
+    ASSERT_FALSE(journal.findings.empty()) << result.output;
+    for (const FindingRecord& finding : journal.findings) {
+      EXPECT_EQ(finding.kind(), wrong.kind);
+      expect_has(finding.verdict.reason, wrong.reason);
+      EXPECT_TRUE(std::filesystem::exists(folder / ("run/" + finding.case_file)));
+    }
+    expect_has(result.output, wrong.reason);
+    EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["properties"][0]["cases"], 6);
+    EXPECT_TRUE(std::filesystem::exists(folder / "run/report.html"));
+  }
+}
+
+TEST(IsolationProgram, GivesAWholeReportOfAKernelThatCrashesInEveryTenthCall) {
+  const Folder folder;
+  const ShellResult result =
+      shell(folder, "$attest check --kernel " + library("crashes_every_tenth") + " --dtype f64 --cases 20 --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_FALSE(read_journal(folder / "run").unfinished());
+  std::int64_t died = 0;
+  const auto summary = summary_of(folder, "run");
+  for (const auto& property : summary["kernels"][0]["properties"]) {
+    EXPECT_EQ(property["cases"], 20);
+    died += property["verdict"] == "violated";
+  }
+  EXPECT_GT(died, 10);
+  for (const FindingRecord& finding : read_journal(folder / "run").findings) {
+    EXPECT_EQ(finding.kind(), "died");
+    expect_has(finding.verdict.reason, "signal 6 (Aborted) (in a call)");
+  }
+}
+
+TEST(IsolationProgram, ReplaysACrash) {
+  const Folder folder;
+  EXPECT_EQ(check(folder, "always_crashes").status, 1);
+  const std::string saved = "run/" + read_journal(folder / "run").findings.at(0).case_file;
+  const ShellResult replay = shell(folder, "$attest replay " + saved);
+  EXPECT_EQ(replay.status, 1) << replay.output;
+  expect_has(replay.output, "through a null pointer");
+  expect_has(replay.output, "\nreproduced\n");
+}
+
+// The name of a kernel is a path, which may hold in one folder alone.
+TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {
+  const Folder folder;
+  const std::string check = "cp " + library("good") + " mine.so && mkdir away && $attest check --kernel ./mine.so " +
+                            "--property attention.oracle --dtype f64 --jobs 1 --cases 6 --quiet --out run ";
+  ASSERT_EQ(shell(folder, check).status, 0);
+  const std::string replay = "cd away && $attest replay ../run/cases/*--worst.safetensors ";
+  const ShellResult lost = shell(folder, replay);
+  EXPECT_EQ(lost.status, 3);
+  EXPECT_EQ(lost.output,
+            "attest: ./mine.so: there is no such file; build the library first or correct its path; the case names it "
+            "so, --kernel names it as it is found from here\n");
+  EXPECT_EQ(shell(folder, replay + "--kernel ../mine.so").status, 0);
+  // Who names it there knows that option.
+  const ShellResult named = shell(folder, replay + "--kernel ./absent.so");
+  EXPECT_EQ(named.status, 3);
+  EXPECT_EQ(named.output.find("--kernel"), std::string::npos) << named.output;
+  ASSERT_EQ(shell(folder, "rm -r away; " + check + "--overwrite --against ./mine.so").status, 0);
+  expect_has(shell(folder, replay + "--kernel ../mine.so").output, "so, --against names it as it is found from here");
+}
+
+/// Whether a process ends within some seconds; a zombie has.
+bool ends(const std::string& process) {
+  for (int i = 0; i < 500; ++i) {
+    std::ifstream file("/proc/" + process + "/stat");
+    const std::string stat((std::istreambuf_iterator<char>(file)), {});
+    if (stat.empty() || stat.find(") Z ") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+/// A Python kernel of core/test/isolation.
+std::string program(const std::string& mode) {
+  return "'exec:python3 -I -S " ATTEST_SOURCE_DIR "/core/test/isolation/misbehave.py " + mode + "; true'";
+}
+
+// Both kernels are in a call that never ends, with a grandchild in a session of its own; the program is a child of a
+// shell besides.
+TEST(IsolationProgram, LeavesNothingRunningHoweverItEnds) {
+  const std::pair<const char*, int> signals[] = {
+      {"INT", 130}, {"TERM", 130}, {"HUP", 130}, {"QUIT", 130}, {"KILL", 137}};
+  for (const std::string& kernel : {library("spins"), program("spins")}) {
+    for (const auto& [signal, status] : signals) {
+      SCOPED_TRACE(kernel + " " + signal);
+      const Folder folder;
+      const ShellResult result =
+          shell(folder, fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 "
+                                    "--cases 6 --timeout 1h --quiet --out run & pid=$!; "
+                                    "for i in $(seq 600); do grep -qs daemon run/logs/* && break; sleep 0.05; done; "
+                                    "kill -{} $pid; wait $pid",
+                                    kernel, signal));
+      EXPECT_EQ(result.status, status) << result.output;
+      const std::string log = shell(folder, "cat run/logs/*").output;
+      for (const std::string word : {"worker ", "daemon "}) {
+        const auto at = log.find(word);
+        ASSERT_NE(at, std::string::npos) << log;
+        const auto from = at + word.size();
+        EXPECT_TRUE(ends(log.substr(from, log.find('\n', from) - from))) << word;
+      }
+      if (status == 130) {
+        EXPECT_TRUE(read_journal(folder / "run").interrupted());
+      }
+    }
+  }
+}
+
+TEST(IsolationProgram, IsInterruptedWhileAKernelHangsInAnotherGroup) {
+  const Folder folder;
+  for (const char* name : {"leaves_group", "leaves_group_in_manifest"}) {
+    const ShellResult result = shell(
+        folder, fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 --cases 6 "
+                            "--timeout 1h --quiet --overwrite --out run & pid=$!; sleep 2; kill -INT $pid; "
+                            "(sleep 20; kill -KILL $pid) >/dev/null 2>&1 & dog=$!; wait $pid; status=$?; "
+                            "kill $dog; (exit $status)",
+                            library(name)));
+    EXPECT_EQ(result.status, 130) << name << result.output;
+  }
+}
+
+TEST(IsolationProgram, SaysThatThereAreTooManyOpenFiles) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP()
+      << "the undefined-behaviour sanitizer opens a pipe to look at an exception's type, and there is none left";
+#endif
+#endif
+  const Folder folder;
+  bool refused = false, ran = false;
+  // What the program is linked with takes a few.
+  for (int most = 8; most < 60 && !ran; most += 3) {
+    const ShellResult result = shell(
+        folder, fmt::format("rm -rf run; (ulimit -n {}; exec $attest check --kernel {} --property attention.oracle "
+                            "--dtype f64 --jobs 4 --cases 300 --quiet --out run)",
+                            most, library("good")));
+    ran = result.status == 0;
+    if (ran) break;
+    EXPECT_EQ(result.status, 2) << most << result.output;
+    expect_has(result.output, "too many open files (EMFILE)");
+    expect_has(result.output, "ulimit -n");
+    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+    refused = true;
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(ran);
+}
+
+#ifdef __x86_64__
+TEST(IsolationProgram, SaysOnceWhatALibraryDoesAsItIsLoaded) {
+  const Folder folder;
+  const std::string kernel = "$attest check --kernel " + library("flushes_at_load") +
+                             " --dtype f64,f32 --property 'attention.o*' --cases 150 ";
+  const ShellResult result = shell(folder, kernel + "--jobs 1 --out one");
+  EXPECT_EQ(result.status, 1) << result.output;
+  const Journal journal = read_journal(folder / "one");
+  ASSERT_EQ(journal.findings.size(), 1U);
+  EXPECT_EQ(journal.findings[0].kind(), "failed");
+  EXPECT_EQ(journal.findings[0].k, 0);
+  expect_has(journal.findings[0].verdict.reason, "as it was loaded it changed the floating-point environment");
+  expect_has(result.output, "flushes subnormal results to zero (FTZ)");
+  std::int64_t violated = 0;
+  const auto summary = summary_of(folder, "one");
+  for (const auto& part : summary["kernels"])
+    for (const auto& property : part["properties"]) violated += property["violated"].get<std::int64_t>();
+  EXPECT_EQ(violated, 1);
+  const ShellResult replay = shell(folder, "$attest replay one/" + journal.findings[0].case_file);
+  EXPECT_EQ(replay.status, 1) << replay.output;
+  expect_has(replay.output, "as it was loaded");
+  // Another kernel's loading is not this one's, and another case is not about loading.
+  EXPECT_EQ(
+      shell(folder, "$attest replay one/" + journal.findings[0].case_file + " --kernel " + library("good")).status, 0);
+  EXPECT_EQ(shell(folder, "$attest replay one/cases/attention.oracle--*--f32--worst.safetensors").status, 0);
+  // At one and the same case whatever the jobs, the shards and the process.
+  EXPECT_EQ(shell(folder, kernel + "--jobs 3 --out two").status, 1);
+  EXPECT_EQ(shell(folder, kernel + "--in-process --jobs 2 --out three").status, 1);
+  EXPECT_EQ(shell(folder, kernel + "--shard 0/2 --out s0").status, 1);
+  EXPECT_EQ(shell(folder, kernel + "--shard 1/2 --out s1").status, 0);
+  const ShellResult same =
+      shell(folder,
+            "for run in one two three; do $attest merge $run -o $run.jsonl; done; "
+            "$attest merge s0 s1 -o s.jsonl; cmp one.jsonl two.jsonl && cmp one.jsonl three.jsonl && "
+            "cmp one.jsonl s.jsonl");
+  EXPECT_EQ(same.status, 0) << same.output;
+  // A case of the user's own is where it stands, too.
+  const ShellResult own = shell(folder, "$attest check --kernel " + library("flushes_at_load") +
+                                            " --case one/cases/attention.oracle--*--f64--worst.safetensors --out own");
+  EXPECT_EQ(own.status, 1) << own.output;
+  EXPECT_EQ(read_journal(folder / "own").findings.size(), 1U);
+}
+#endif
+
+TEST(IsolationProgram, NotesWhatAKernelPrintsAndHoldsIt) {
+  const Folder folder;
+  const ShellResult result = check(folder, "prints", "2> errors");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(result.output.find("hello"), std::string::npos) << result.output;
+  expect_has(read_file(folder / "errors"),
+             "note on " + library("prints") + ": it writes to standard output; see run/logs/");
+  const auto notes = summary_of(folder, "run")["notes"];
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0]["kernel"], library("prints"));
+  expect_has(read_file(folder / "run/report.html"), "it writes to standard output");
+  EXPECT_EQ(check(folder, "prints", "--quiet").output, "");
+  EXPECT_EQ(check(folder, "good").status, 0);
+  EXPECT_TRUE(summary_of(folder, "run")["notes"].empty());
+  EXPECT_EQ(check(folder, "keeps_threads").status, 0);
+}
+
+TEST(IsolationProgram, RefusesWhatCannotBeLoadedInOneLine) {
+  const std::pair<std::string, const char*> broken[] = {
+      {library("exports_nothing"), "does not export attest_kernel_manifest"},
+      {library("manifest_only"), "neither attest_kernel_attention nor attest_kernel_multihead"},
+      {library("another_abi"), "\"abi\" is 2; this version speaks 1; compile"},
+      {library("not_json"), "is not JSON"},
+      {library("contradicts_itself"), "\"dtypes\" does not list it"},
+      {library("needs_missing"), "it needs libattest-is-nowhere.so.3"},
+      {library("uses_undefined"), "it uses attest_test_defined_nowhere"},
+      {library("crashes_at_load"), "as it was loaded: it wrote through a null pointer"},
+      {library("exits_at_load"), "exited with status 0"},
+      {"./text.so", "is no shared library"},
+      {"./empty.so", "is empty"},
+      {"./arm.so", "is built for "},
+      {"./absent.so", "there is no such file"},
+      {".", "is no kernel"},
+      {"./", "is a folder"},
+  };
+  const Folder folder;
+  std::ofstream(folder / "text.so") << "text\n";
+  std::ofstream(folder / "empty.so") << "";
+  std::string bytes = read_file(library("good"));
+  bytes[18] = 40;  // e_machine: 32-bit ARM
+  std::ofstream(folder / "arm.so", std::ios::binary) << bytes;
+  for (const auto& [path, part] : broken) {
+    const ShellResult result = shell(folder, "$attest check --cases 1 --kernel '" + path + "'");
+    EXPECT_EQ(result.status, path == "." ? 2 : 3) << path << "\n" << result.output;
+    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+    expect_has(result.output, path);
+    expect_has(result.output, part);
+    EXPECT_FALSE(std::filesystem::exists(folder / "attest-run-001"));
+  }
+}
+
+TEST(IsolationProgram, LoadsLibrariesIntoItselfWhereAsked) {
+  const Folder folder;
+  const ShellResult held =
+      shell(folder, "$attest check --kernel " + library("good") +
+                        " --property attention.oracle --cases 300 --in-process --jobs 3 --out held");
+  EXPECT_EQ(held.status, 0) << held.output;
+  EXPECT_EQ(check(folder, "writes_beyond", "--in-process").status, 1);
+  // What is said of it in the help: a crash is the program's own. A sanitizer would make an exit status of it.
+  const ShellResult crashed =
+      shell(folder, "export ASAN_OPTIONS=handle_segv=0; $attest check --kernel " + library("crashes") +
+                        " --property attention.oracle --dtype f64 --jobs 1 --cases 6 --in-process --out crashed");
+  EXPECT_GT(crashed.status, 128) << crashed.output;
+  expect_has(shell(folder, "$attest check --help").output, "a kernel that crashes");
+  const ShellResult program = shell(folder, "$attest check --in-process --kernel exec:true");
+  EXPECT_EQ(program.status, 2);
+  EXPECT_EQ(
+      program.output,
+      "attest: --in-process loads a shared library into attest itself; \"exec:true\" is a program of its own: leave "
+      "--in-process out\n");
+}
+
+TEST(IsolationProgram, LimitsTheMemoryOfAPythonKernel) {
+  const Folder folder;
+  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
+  std::ofstream(folder / "eats.py")
+      << "import attest_adapter\n"
+         "def attention(q, k, v, scale=1.0):\n"
+         "    return bytearray(1 << 32)\n"
+         "attest_adapter.serve(attention, {'name': 'eats', 'dtypes': ['f64'], 'masks': []})\n";
+  const ShellResult result =
+      shell(folder,
+            "$attest check --kernel 'exec:/usr/bin/python3 eats.py' --property attention.oracle --cases 2 "
+            "--memory 700MB --out run");
+  EXPECT_EQ(result.status, 1) << result.output;
+  expect_has(result.output, "MemoryError");
+  expect_has(result.output, "its process may hold 667.6 MiB of memory (--memory)");
+}
+
+}  // namespace
+}  // namespace attest
