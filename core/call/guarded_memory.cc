@@ -159,7 +159,7 @@ void GuardedMemory::clear(std::int64_t alignment, Fill fill, Edge edge) {
   fill_ = fill;
 }
 
-void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* original, MemoryLayout layout) {
+void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::byte* original, MemoryLayout layout) {
   assert(count_ < pieces_.size());
   const std::size_t element = element_size(view);
   Piece piece{.name = name,
@@ -186,11 +186,11 @@ void GuardedMemory::add(const char* name, attest_tensor& view, const std::byte* 
   end_ = rounded_up(end_ + piece.size + guard, alignment_);
 }
 
-void GuardedMemory::input(const char* name, attest_tensor& view, MemoryLayout layout) {
+void GuardedMemory::input(std::string_view name, attest_tensor& view, MemoryLayout layout) {
   if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data), layout);
 }
 
-void GuardedMemory::output(const char* name, attest_tensor& view, MemoryLayout layout) {
+void GuardedMemory::output(std::string_view name, attest_tensor& view, MemoryLayout layout) {
   add(name, view, nullptr, layout);
 }
 
@@ -393,7 +393,7 @@ void GuardedMemory::seal() {
 
 std::optional<std::string> GuardedMemory::changed_since_sealed() const {
   if (!sealed_) return std::nullopt;
-  const auto words = [](std::string_view where, const char* name) {
+  const auto words = [](std::string_view where, std::string_view name) {
     return fmt::format(
         "went on writing after a call had returned: the memory {} {} changed between two calls; a thread "
         "that it leaves behind must leave the tensors alone",

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/call/guarded_pages.h"
@@ -27,7 +28,7 @@ struct FaultPlace {
     within   ///< where the tensors lie; the kernel took the right to it away
   };
   Side side;
-  const char* name;
+  std::string_view name;
   std::size_t bytes;
 };
 
@@ -66,9 +67,9 @@ class GuardedMemory {
   void clear(std::int64_t alignment, Fill fill, Edge edge = Edge::none);
   /// Adds a tensor to be read, row-major; `name` must outlive the call. An absent one (data == nullptr) stays absent.
   /// The strides in `view` become those of the layout; its pointer is set by lay_out.
-  void input(const char* name, attest_tensor& view, MemoryLayout layout);
+  void input(std::string_view name, attest_tensor& view, MemoryLayout layout);
   /// Adds a tensor to be written.
-  void output(const char* name, attest_tensor& view, MemoryLayout layout);
+  void output(std::string_view name, attest_tensor& view, MemoryLayout layout);
   void lay_out();
   /// The call has returned: what faults from now on is a crash.
   void called() { armed_ = false; }
@@ -97,7 +98,7 @@ class GuardedMemory {
 
  private:
   struct Piece {
-    const char* name;
+    std::string_view name;
     attest_tensor* view;        ///< whose data is set by lay_out; not looked at again, the kernel may change it
     attest_tensor layout;       ///< as it was added, with the strides of its layout
     const std::byte* original;  ///< of an input; nullptr for an output
@@ -118,7 +119,7 @@ class GuardedMemory {
     FaultPlace place;
     Access access;
   };
-  void add(const char* name, attest_tensor& view, const std::byte* original, MemoryLayout layout);
+  void add(std::string_view name, attest_tensor& view, const std::byte* original, MemoryLayout layout);
   [[nodiscard]] const Piece& output_piece(int which) const;
   [[nodiscard]] std::optional<std::string> trespass_between_elements(const Piece& piece) const;
   [[nodiscard]] std::optional<std::string> fault_in_words() const;

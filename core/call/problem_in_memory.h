@@ -14,10 +14,9 @@ template <class Problem>
 void add_inputs(GuardedMemory& memory, Problem& problem, const Layouts& layouts) {
   for (const TensorField& field : tensor_fields) {
     if constexpr (std::same_as<Problem, attest_problem>) {
-      if (field.in_attention != nullptr)
-        memory.input(field.name().data(), problem.*field.in_attention, layouts[field.slot]);
+      if (field.in_attention != nullptr) memory.input(field.name(), problem.*field.in_attention, layouts[field.slot]);
     } else {
-      memory.input(field.name().data(), problem.*field.in_multihead, layouts[field.slot]);
+      memory.input(field.name(), problem.*field.in_multihead, layouts[field.slot]);
     }
   }
 }
