@@ -1,41 +1,126 @@
 #include <attest/check_property.h>
+#include <attest/rapidcheck.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <map>
-#include <new>
+#include <optional>
+#include <sstream>
 
 #include "core/problem/describe.h"
 #include "core/support/errors.h"
+#include "core/support/visible.h"
 #include "properties/catalogue/property.h"
-#include "properties/road/case_budget.h"
 #include "properties/road/repeat.h"
+#include "properties/road/shrink_budget.h"
 
 namespace attest {
 namespace {
 
-std::string violation_text(const Property& property, Kernel& kernel, const Case& violating, const Verdict& found,
-                           std::int64_t k, std::uint64_t seed, std::string_view kernel_option) {
-  constexpr std::int64_t times = 8;
-  const std::int64_t again =
-      violated_again([&](Kernel& asked) { return check_case(property, asked, violating); }, kernel, times);
-  Case smallest = again == times ? shrink(property, kernel, violating) : violating;
-  Verdict verdict = check_case(property, kernel, smallest);
-  // What a kernel keeps between calls, or a race, may have changed it: then what was found is what is known.
-  if (again < times || verdict.outcome != Outcome::violated) {
-    smallest = violating, verdict = found;
-    verdict.reason += fmt::format("; not repeatable: checked again at once it was violated in {} of {}", again, times);
+/// What RC_PARAMS says, and where it says nothing: these cases and this seed.
+rc::detail::TestParams parameters(std::int64_t cases, std::uint64_t seed) {
+  rc::detail::Configuration configuration;
+  configuration.testParams.seed = seed;
+  configuration.testParams.maxSuccess =
+      static_cast<int>(std::min<std::int64_t>(cases, std::numeric_limits<int>::max()));
+  const char* const said = std::getenv("RC_PARAMS");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  if (said == nullptr) return configuration.testParams;
+  try {
+    return rc::detail::configFromString(said, configuration).testParams;
+  } catch (const rc::detail::ConfigurationException& wrong) {
+    throw UsageError(fmt::format("RC_PARAMS is \"{}\": {}", visible(said), wrong.what()));
   }
-  std::string text = fmt::format("{} is violated by {} in {}, case {} of seed {}\n  {}\nthe {}case:\n{}", property.name,
-                                 kernel.id(), name_of(violating.dtype()), k, seed, verdict.reason,
-                                 smallest.metadata.contains("shrunk") ? "shrunk " : "", describe(smallest));
-  if (text.back() != '\n') text += '\n';
-  if (!kernel_option.empty()) {
-    text += fmt::format("again: attest check --kernel '{}' --property {} --dtype {} --seed {} --cases {}\n",
-                        kernel_option, property.name, name_of(violating.dtype()), seed, k + 1);
-  }
-  return text;
 }
+
+/// The property as RapidCheck sees it: a case passes unless it is violated, and while a violated case is being shrunk,
+/// unless it is violated in the same way.
+class Testable {
+ public:
+  Testable(const Property& property, Kernel& kernel) : property_(property), kernel_(kernel) {}
+
+  void check(const Case& c) {
+    // RapidCheck's shrinking has no limit of its own.
+    if (found_ && budget_-- <= 0) return;
+    const Verdict verdict = check_case(property_, kernel_, c);
+    if (!found_) count(verdict);
+    if (verdict.outcome != Outcome::violated || (found_ && !is_the_same(verdict))) return;
+    if (!found_) {
+      again_ = violated_again([&](Kernel& asked) { return check_case(property_, asked, c); }, kernel_, times);
+      // What a kernel keeps between calls, or a race, may have changed it: then what was found is what is known.
+      budget_ = again_ == times ? shrink_budget(verdict.violation) : 0;
+      found_ = verdict;
+    }
+    smallest_ = c;
+    smallest_verdict_ = verdict;
+    RC_FAIL(verdict.reason);
+  }
+
+  [[nodiscard]] std::string violation_text(const rc::detail::FailureResult& result,
+                                           std::string_view kernel_option) const {
+    const auto& said = smallest_.metadata;
+    const std::string_view dtype = name_of(smallest_.dtype());
+    const std::size_t shrinks = result.reproduce.shrinkPath.size();
+    std::string text = fmt::format("{} is violated by {} in {}, case {} of seed {}\n  {}", property_.name, kernel_.id(),
+                                   dtype, said.at("k"), said.at("seed"), smallest_verdict_.reason);
+    if (again_ < times)
+      text += fmt::format("; not repeatable: checked again at once it was violated in {} of {}", again_, times);
+    text +=
+        fmt::format("\nafter {} case{}{}; the {}case:\n{}", result.numSuccess + 1, result.numSuccess == 0 ? "" : "s",
+                    shrinks == 0 ? "" : fmt::format(" and {} shrink{}", shrinks, shrinks == 1 ? "" : "s"),
+                    shrinks == 0 ? "" : "shrunk ", describe(smallest_));
+    if (text.back() != '\n') text += '\n';
+    if (!kernel_option.empty()) {
+      text += fmt::format("again: attest check --kernel '{}' --property {} --dtype {} --seed {} --cases {}\n",
+                          kernel_option, property_.name, dtype, said.at("seed"), std::stoll(said.at("k")) + 1);
+    }
+    return text;
+  }
+
+  [[nodiscard]] const PropertyReport& report() const { return report_; }
+  [[nodiscard]] const std::map<std::string, std::int64_t>& reasons() const { return reasons_; }
+
+ private:
+  static constexpr std::int64_t times = 8;
+
+  void count(const Verdict& verdict) {
+    switch (verdict.outcome) {
+      case Outcome::violated:
+        return;
+      case Outcome::held:
+        ++report_.held;
+        return;
+      case Outcome::skipped:
+        ++report_.skipped;
+        break;
+      case Outcome::excused:
+        ++report_.excused;
+        break;
+      case Outcome::inconclusive:
+        ++report_.inconclusive;
+        break;
+    }
+    ++reasons_[fmt::format("{}: {}", name_of(verdict.outcome), verdict.reason)];
+  }
+
+  /// A crash stays a crash, an infinite error infinite, and a large one at least twice what is allowed.
+  [[nodiscard]] bool is_the_same(const Verdict& verdict) const {
+    return verdict.violation == found_->violation && verdict.utilisation >= std::min(2.0, found_->utilisation) &&
+           (!std::isinf(found_->utilisation) || std::isinf(verdict.utilisation));
+  }
+
+  const Property& property_;
+  Kernel& kernel_;
+  PropertyReport report_;
+  std::map<std::string, std::int64_t> reasons_;
+  std::optional<Verdict> found_;
+  std::int64_t again_ = times;
+  int budget_ = 0;
+  Case smallest_;
+  Verdict smallest_verdict_;
+};
 
 std::string reasons_text(const std::map<std::string, std::int64_t>& reasons) {
   std::vector<std::pair<std::int64_t, std::string>> sorted;
@@ -60,53 +145,35 @@ std::vector<std::string> property_names() {
 
 PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype, std::int64_t cases,
                               std::uint64_t seed, std::string_view kernel_option) {
-  const auto found = std::ranges::find(catalogue(), name, [](const Property* p) { return p->name; });
-  if (found == catalogue().end()) throw UsageError(fmt::format("{} is no property; see attest list", name));
-  const Property& property = **found;
-  PropertyReport report;
+  const Property& property = property_named(name);
   const Manifest& manifest = kernel.manifest();
   if (property.operation == Operation::attention ? !manifest.attention : !manifest.multihead) {
+    PropertyReport report;
     report.skipped = cases;
     report.text = fmt::format("the kernel has no {} entry", name_of(property.operation));
     return report;
   }
-  std::map<std::string, std::int64_t> reasons;
-  for (std::int64_t k = 0; k < cases; ++k) {
-    Case c;
-    try {
-      c = project(generate(property, dtype, seed, k), manifest);
-    } catch (const std::bad_alloc&) {
-      ++report.skipped;
-      ++reasons[std::string(out_of_memory)];
-      continue;
-    }
-    const Verdict verdict = check_case(property, kernel, c);
-    switch (verdict.outcome) {
-      case Outcome::violated:
-        report.outcome = Outcome::violated;
-        report.text = violation_text(property, kernel, c, verdict, k, seed, kernel_option);
-        return report;
-      case Outcome::held:
-        ++report.held;
-        continue;
-      case Outcome::skipped:
-        ++report.skipped;
-        break;
-      case Outcome::excused:
-        ++report.excused;
-        break;
-      case Outcome::inconclusive:
-        ++report.inconclusive;
-        break;
-    }
-    ++reasons[fmt::format("{}: {}", name_of(verdict.outcome), verdict.reason)];
-  }
-  if (report.held > 0) {
+  Testable testable(property, kernel);
+  const rc::Gen<Case> drawn = cases_of(name, dtype, manifest);
+  rc::detail::TestMetadata metadata;
+  metadata.id = metadata.description = std::string(name);
+  const rc::detail::TestResult result =
+      rc::detail::checkTestable([&] { testable.check(*drawn); }, metadata, parameters(cases, seed));
+  PropertyReport report = testable.report();
+  if (result.is<rc::detail::FailureResult>()) {
+    report.outcome = Outcome::violated;
+    report.text = testable.violation_text(result.get<rc::detail::FailureResult>(), kernel_option);
+  } else if (!result.is<rc::detail::SuccessResult>()) {
+    std::ostringstream why;
+    rc::detail::printResultMessage(result, why);
+    report.outcome = Outcome::inconclusive;
+    report.text = why.str();
+  } else if (report.held > 0) {
     report.outcome = Outcome::held;
-    return report;
+  } else {
+    report.outcome = report.inconclusive > 0 ? Outcome::inconclusive : Outcome::skipped;
+    report.text = reasons_text(testable.reasons());
   }
-  report.outcome = report.inconclusive > 0 ? Outcome::inconclusive : Outcome::skipped;
-  report.text = reasons_text(reasons);
   return report;
 }
 

@@ -24,9 +24,11 @@ struct PropertyReport {
   std::string text;
 };
 
-/// Runs cases 0 to cases - 1 of the property, which `attest check` with this seed runs too, brought to the manifest's
-/// limits of shape, up to the first that is violated, which is shrunk. `kernel_option` is what --kernel would be told,
-/// for the line in `text`; empty: that line is left out. Throws UsageError for a name that is no property.
+/// Has RapidCheck draw so many cases of the property (cases_of in rapidcheck.h), up to the first that is violated,
+/// which it shrinks. The variable RC_PARAMS of RapidCheck ("seed=5 max_success=1000 noshrink=1"), where it is set, says
+/// other than `cases` and `seed`; without it the same cases come every time. `kernel_option` is what --kernel would be
+/// told, for the line in `text` that finds the case again; empty: that line is left out. Throws UsageError for a name
+/// that is no property and for an RC_PARAMS that RapidCheck does not read.
 [[nodiscard]] PropertyReport check_property(std::string_view property, Kernel& kernel, DType dtype, std::int64_t cases,
                                             std::uint64_t seed = 1, std::string_view kernel_option = {});
 

@@ -4,6 +4,7 @@
 //   int mine(const attest_problem& problem, attest_result& result, std::string& message) { … return ATTEST_OK; }
 //   ATTEST_CATALOGUE(Mine, R"({"name": "mine", "dtypes": ["f32"]})", mine)
 //
+// RapidCheck draws and shrinks the cases; RC_PARAMS="seed=5 max_success=1000" in the environment sets seed and number.
 // Link attest::properties and GTest::gtest_main. The contract of the function and the manifest: kernel-interface.md. It
 // runs in the test's own process: a crash ends the binary (`attest check --kernel ./libmine.so` survives one).
 #pragma once

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
+#include "core/support/errors.h"
 #include "core/support/names.h"
 #include "properties/catalogue/property.h"
 
@@ -43,6 +46,12 @@ const std::vector<const Property*>& catalogue() {
     return joined;
   }();
   return all;
+}
+
+const Property& property_named(std::string_view name) {
+  const auto found = std::ranges::find(catalogue(), name, [](const Property* p) { return p->name; });
+  if (found == catalogue().end()) throw UsageError(fmt::format("{} is no property; see attest list", name));
+  return **found;
 }
 
 std::vector<const Property*> properties_matching(std::string_view glob) {

@@ -77,6 +77,8 @@ struct Property {
 
 /// Every property, in the order of theorems.md.
 [[nodiscard]] const std::vector<const Property*>& catalogue();
+/// The property of that name. Throws UsageError for a name that is none.
+[[nodiscard]] const Property& property_named(std::string_view name);
 /// Properties whose name matches the glob; empty when none does.
 [[nodiscard]] std::vector<const Property*> properties_matching(std::string_view glob);
 

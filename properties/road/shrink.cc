@@ -1,16 +1,12 @@
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 
-#include "core/problem/edge.h"
-#include "core/problem/fields.h"
-#include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/shrink_budget.h"
+#include "properties/road/simpler_cases.h"
 #include "properties/road/simplify.h"
 
 namespace attest {
@@ -78,48 +74,15 @@ class Shrinker {
   /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of
   /// its form.
   void leap() {
-    Selection first = everything(current_);
-    for (const auto part : {&Selection::batch, &Selection::queries, &Selection::keys, &Selection::dk, &Selection::dv,
-                            &Selection::c_q, &Selection::c_k, &Selection::c_v, &Selection::d_o}) {
-      if (!(first.*part).empty()) first.*part = {0};
-    }
-    keep_head(extents_of(current_), first, 0);
-    keep_widths(current_, first);
     // The smallest that the manifest allows.
-    Case smallest = project(select(current_, first), kernel_.manifest()), plain = smallest;
-    plain[Slot::mask] = Tensor();
-    for_each_scalar(plain.operation, [&]<class Value>(const ScalarField<Value>& field) {
-      if (is_form(field)) plain.*field.member = field.neutral;
-    });
-    set_layouts(plain, Layouts());
+    Case smallest = project(select(current_, first_of_all(current_)), kernel_.manifest()), plain = smallest;
+    make_plain(plain);
     if (!take(std::move(plain))) take(std::move(smallest));
   }
 
-  static void keep_head(const Extents& e, Selection& s, std::int64_t head) {
-    s.heads = {head};
-    if (e.kv_heads > 0) s.kv_heads = {head / (e.heads / e.kv_heads)};
-  }
-
-  /// Axes that must change together move as one.
-  using Axis = std::vector<Indices Selection::*>;
-
   bool reduce_extents() {
     bool changed = reduce_heads();
-    if (current_.operation == Operation::attention) {
-      for (const Axis& axis : {Axis{&Selection::batch}, Axis{&Selection::keys}, Axis{&Selection::queries},
-                               Axis{&Selection::queries, &Selection::keys}, Axis{&Selection::dk}, Axis{&Selection::dv},
-                               Axis{&Selection::dk, &Selection::dv}}) {
-        changed |= reduce(axis);
-      }
-      return changed;
-    }
-    for (const Axis& axis :
-         {Axis{&Selection::batch}, Axis{&Selection::keys}, Axis{&Selection::queries},
-          Axis{&Selection::queries, &Selection::keys}, Axis{&Selection::dk, &Selection::dv}, Axis{&Selection::dk},
-          Axis{&Selection::dv}, Axis{&Selection::c_q}, Axis{&Selection::c_k}, Axis{&Selection::c_v},
-          Axis{&Selection::c_q, &Selection::c_k, &Selection::c_v}, Axis{&Selection::d_o}}) {
-      changed |= reduce(axis);
-    }
+    for (const AxisGroup& axis : axes_of(current_.operation)) changed |= reduce(axis);
     return changed;
   }
 
@@ -141,7 +104,7 @@ class Shrinker {
   }
 
   /// Fewer indices of an axis: 1, 2, 3 of them first, then a shorter axis, then without ever smaller chunks.
-  bool reduce(const Axis& axis) {
+  bool reduce(const AxisGroup& axis) {
     const auto extent = [&] { return static_cast<std::int64_t>((everything(current_).*axis.front()).size()); };
     const Selection all = everything(current_);
     for (const auto part : axis) {
@@ -192,57 +155,12 @@ class Shrinker {
     return changed;
   }
 
-  /// What may be neutral on its own: no extent, and no number, which is tried after all else.
-  template <class Value>
-  static bool is_form(const ScalarField<Value>& field) {
-    return !field.is_extent && !std::is_floating_point_v<Value>;
-  }
-
   bool simplify_form() {
     bool changed = false;
-    const auto with = [&](auto change) {
+    for (const Step& step : form_steps(current_.operation)) {
       Case candidate = current_;
-      change(candidate);
-      changed |= take(std::move(candidate));
-    };
-    changed |= simplify_layouts();
-    if (edge_of(current_) != Edge::none) with([](Case& c) { set_edge(c, Edge::none); });
-    if (current_.mask().present()) with([](Case& c) { c[Slot::mask] = Tensor(); });
-    for_each_scalar(current_.operation, [&]<class Value>(const ScalarField<Value>& field) {
-      if (is_form(field) && current_.*field.member != field.neutral)
-        with([&](Case& c) { c.*field.member = field.neutral; });
-    });
-    if (current_[Slot::bias_k].present()) {
-      with([](Case& c) { c[Slot::bias_k] = c[Slot::bias_v] = Tensor(); });
+      if (step(candidate)) changed |= take(std::move(candidate));
     }
-    if (current_[Slot::b_q].present()) {
-      with([](Case& c) { c[Slot::b_q] = c[Slot::b_k] = c[Slot::b_v] = c[Slot::b_o] = Tensor(); });
-    }
-    for_each_scalar(current_.operation, [&]<class Value>(const ScalarField<Value>& field) {
-      if constexpr (std::is_floating_point_v<Value>) {
-        const auto nearest_power = [](Value value) { return std::exp2(std::round(std::log2(value))); };
-        if (current_.*field.member != field.neutral) with([&](Case& c) { c.*field.member = field.neutral; });
-        if (current_.*field.member != nearest_power(current_.*field.member))
-          with([&](Case& c) { c.*field.member = nearest_power(c.*field.member); });
-      }
-    });
-    return changed;
-  }
-
-  /// Row-major in the place of each layout that the violation does not need.
-  bool simplify_layouts() {
-    bool changed = false;
-    const auto without = [&](auto part) {
-      Layouts layouts = layouts_of(current_);
-      if (std::exchange(part(layouts), MemoryLayout::row_major) == MemoryLayout::row_major) return;
-      Case candidate = current_;
-      set_layouts(candidate, layouts);
-      changed |= take(std::move(candidate));
-    };
-    for (int slot = 0; slot < slot_count; ++slot)
-      without([slot](Layouts& layouts) -> MemoryLayout& { return layouts[static_cast<Slot>(slot)]; });
-    without([](Layouts& layouts) -> MemoryLayout& { return layouts.out; });
-    without([](Layouts& layouts) -> MemoryLayout& { return layouts.lse; });
     return changed;
   }
 

@@ -1,0 +1,188 @@
+#include "properties/road/simpler_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "core/problem/edge.h"
+#include "core/problem/fields.h"
+#include "core/problem/memory.h"
+#include "properties/road/simplify.h"
+
+namespace attest {
+namespace {
+
+/// What may be neutral on its own: no extent, and no number, which is tried after all else.
+template <class Value>
+bool is_form(const ScalarField<Value>& field) {
+  return !field.is_extent && !std::is_floating_point_v<Value>;
+}
+
+/// value = to, where it was not.
+template <class Value>
+bool set(Value& value, const Value& to) {
+  return std::exchange(value, to) != to;
+}
+
+bool remove(Case& c, std::initializer_list<Slot> slots) {
+  if (!c[*slots.begin()].present()) return false;
+  for (const Slot slot : slots) c[slot] = Tensor();
+  return true;
+}
+
+Step plain_layout(auto part) {
+  return [part](Case& c) {
+    Layouts layouts = layouts_of(c);
+    if (!set(part(layouts), MemoryLayout::row_major)) return false;
+    set_layouts(c, layouts);
+    return true;
+  };
+}
+
+std::vector<Step> made_form_steps(Operation operation) {
+  std::vector<Step> steps;
+  for (int slot = 0; slot < slot_count; ++slot)
+    steps.push_back(
+        plain_layout([slot](Layouts& layouts) -> MemoryLayout& { return layouts[static_cast<Slot>(slot)]; }));
+  steps.push_back(plain_layout([](Layouts& layouts) -> MemoryLayout& { return layouts.out; }));
+  steps.push_back(plain_layout([](Layouts& layouts) -> MemoryLayout& { return layouts.lse; }));
+  steps.emplace_back([](Case& c) {
+    if (edge_of(c) == Edge::none) return false;
+    set_edge(c, Edge::none);
+    return true;
+  });
+  steps.emplace_back([](Case& c) { return remove(c, {Slot::mask}); });
+  for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if (is_form(field)) steps.emplace_back([&field](Case& c) { return set(c.*field.member, field.neutral); });
+  });
+  steps.emplace_back([](Case& c) { return remove(c, {Slot::bias_k, Slot::bias_v}); });
+  steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
+  for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if constexpr (std::is_floating_point_v<Value>) {
+      steps.emplace_back([&field](Case& c) { return set(c.*field.member, field.neutral); });
+      steps.emplace_back(
+          [&field](Case& c) { return set(c.*field.member, std::exp2(std::round(std::log2(c.*field.member)))); });
+    }
+  });
+  return steps;
+}
+
+/// Fewer heads: each alone, then the first and the last.
+void add_head_steps(const Case& c, std::vector<Step>& steps) {
+  const Extents e = extents_of(c);
+  const auto keep = [&](const Selection& kept) {
+    steps.emplace_back([kept](Case& smaller) {
+      smaller = select(smaller, kept);
+      return true;
+    });
+  };
+  for (std::int64_t head = 0; e.heads > 1 && head < e.heads; ++head) {
+    Selection s = everything(c);
+    keep_head(e, s, head);
+    keep_widths(c, s);
+    keep(s);
+  }
+  if (e.heads < 3) return;
+  Selection s = everything(c);
+  s.heads = {0, e.heads - 1};
+  if (e.kv_heads > 0) s.kv_heads = {0, e.kv_heads - 1};
+  keep_widths(c, s);
+  keep(s);
+}
+
+/// The first 1, 2, 3, then a half, three quarters and so on of its indices, then all but a half, a quarter and so on
+/// from each place.
+void add_axis_steps(const Case& c, const AxisGroup& axis, std::vector<Step>& steps) {
+  const Selection all = everything(c);
+  const auto extent = static_cast<std::int64_t>((all.*axis.front()).size());
+  for (const auto part : axis) {
+    if (static_cast<std::int64_t>((all.*part).size()) != extent) return;
+  }
+  const auto keep = [&](std::int64_t without, std::int64_t count) {
+    steps.emplace_back([&axis, without, count](Case& smaller) {
+      Selection s = everything(smaller);
+      for (const auto part : axis) {
+        const auto first = (s.*part).begin() + without;
+        (s.*part).erase(first, first + count);
+      }
+      keep_widths(smaller, s);
+      smaller = select(smaller, s);
+      return true;
+    });
+  };
+  for (std::int64_t few = 1; few <= 3 && few < extent; ++few) keep(few, extent - few);
+  for (std::int64_t gone = extent / 2; gone > 0 && extent - gone > 3; gone /= 2) keep(extent - gone, gone);
+  for (std::int64_t chunk = extent / 2; chunk > 0; chunk /= 2) {
+    // What is left without the last chunk was tried above.
+    for (std::int64_t from = 0; from + chunk < extent; from += chunk) keep(from, chunk);
+  }
+}
+
+void add_number_steps(const Case& c, std::vector<Step>& steps) {
+  for (int index = 0; index < slot_count; ++index) {
+    const auto slot = static_cast<Slot>(index);
+    if (!c[slot].present()) continue;
+    for (const Simplification simpler : simplifications)
+      steps.emplace_back([slot, simpler](Case& changed) { return simplify_all(changed[slot], simpler); });
+    for (std::int64_t element = 0; c[slot].elements() <= 64 && element < c[slot].elements(); ++element) {
+      for (const Simplification simpler : simplifications)
+        steps.emplace_back(
+            [slot, element, simpler](Case& changed) { return simplify_one(changed[slot], element, simpler); });
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<AxisGroup>& axes_of(Operation operation) {
+  using S = Selection;
+  static const std::vector<AxisGroup> attention{{&S::batch}, {&S::keys}, {&S::queries},   {&S::queries, &S::keys},
+                                                {&S::dk},    {&S::dv},   {&S::dk, &S::dv}};
+  static const std::vector<AxisGroup> multihead{
+      {&S::batch}, {&S::keys}, {&S::queries}, {&S::queries, &S::keys},     {&S::dk, &S::dv}, {&S::dk}, {&S::dv},
+      {&S::c_q},   {&S::c_k},  {&S::c_v},     {&S::c_q, &S::c_k, &S::c_v}, {&S::d_o}};
+  return operation == Operation::attention ? attention : multihead;
+}
+
+void keep_head(const Extents& e, Selection& selection, std::int64_t head) {
+  selection.heads = {head};
+  if (e.kv_heads > 0) selection.kv_heads = {head / (e.heads / e.kv_heads)};
+}
+
+Selection first_of_all(const Case& c) {
+  Selection first = everything(c);
+  for (const AxisGroup& axis : axes_of(c.operation)) {
+    for (const auto part : axis) {
+      if (!(first.*part).empty()) first.*part = {0};
+    }
+  }
+  keep_head(extents_of(c), first, 0);
+  keep_widths(c, first);
+  return first;
+}
+
+const std::vector<Step>& form_steps(Operation operation) {
+  static const std::vector<Step> attention = made_form_steps(Operation::attention),
+                                 multihead = made_form_steps(Operation::multihead);
+  return operation == Operation::attention ? attention : multihead;
+}
+
+void make_plain(Case& c) {
+  c[Slot::mask] = Tensor();
+  for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if (is_form(field)) c.*field.member = field.neutral;
+  });
+  set_layouts(c, Layouts());
+}
+
+std::vector<Step> steps_from(const Case& c) {
+  std::vector<Step> steps;
+  add_head_steps(c, steps);
+  for (const AxisGroup& axis : axes_of(c.operation)) add_axis_steps(c, axis, steps);
+  steps.insert(steps.end(), form_steps(c.operation).begin(), form_steps(c.operation).end());
+  add_number_steps(c, steps);
+  return steps;
+}
+
+}  // namespace attest
