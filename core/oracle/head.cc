@@ -74,7 +74,7 @@ std::uint64_t next_generation() {
 
 }  // namespace
 
-void Head::load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys) {
+void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys) {
   const Shape& qs = c.q().shape();
   const Shape& ks = c.k().shape();
   const Shape& vs = c.v().shape();

@@ -30,7 +30,7 @@ Workspace& workspace() {
   return w;
 }
 
-Profile profile_for(const Case& c, const Head& head, const Arithmetic& arithmetic) {
+Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithmetic) {
   return profile_of(arithmetic, {.keys = head.keys,
                                  .dk = head.dk,
                                  .scale = head.scale,
@@ -41,8 +41,8 @@ Profile profile_for(const Case& c, const Head& head, const Arithmetic& arithmeti
 
 /// Calls row(b, h, i, flat row index, excuse of the row) with the row evaluated.
 template <class Visit>
-void for_each_row(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse, long precision,
-                  Visit&& row) {
+void for_each_row(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse,
+                  long precision, Visit&& row) {
   Workspace& w = workspace();
   const std::int64_t batch = c.q().shape()[0], heads = c.q().shape()[1], queries = c.q().shape()[2];
   const std::int64_t group = heads / c.k().shape()[1];
@@ -92,7 +92,7 @@ detail::Decision decide(RowOracle& oracle, double allowed_at_first, const Oracle
 /// One case being judged, row by row.
 class AttentionJudge {
  public:
-  AttentionJudge(const Case& c, const Tensor& out, const Tensor& lse, const OracleOptions& options)
+  AttentionJudge(const Problem& c, const Tensor& out, const Tensor& lse, const OracleOptions& options)
       : out_(out), lse_(lse), options_(options), dv_(c.v().shape()[3]), tally_(c) {
     if (alarmed()) tally_.raise_alarms();
     if (options.measure_errors) meter_.emplace(out.dtype());
@@ -206,7 +206,7 @@ class AttentionJudge {
 
 }  // namespace
 
-Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
+Verdict judge_attention(const Problem& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
                         const OracleOptions& options) {
   AttentionJudge judge(c, out, lse, options);
   for_each_row(
@@ -215,7 +215,7 @@ Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, con
   return judge.verdict(c.k().shape()[2]);
 }
 
-AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
   AttentionBounds bounds;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
@@ -245,7 +245,7 @@ AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bo
   return bounds;
 }
 
-std::vector<ElementAlarm> alarm_bounds(const Case& c, const Arithmetic& arithmetic, double probability,
+std::vector<ElementAlarm> alarm_bounds(const Problem& c, const Arithmetic& arithmetic, double probability,
                                        bool ignores_dead_values) {
   std::vector<ElementAlarm> alarms;
   const std::int64_t dv = c.v().shape()[3];
@@ -261,7 +261,7 @@ std::vector<ElementAlarm> alarm_bounds(const Case& c, const Arithmetic& arithmet
   return alarms;
 }
 
-std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithmetic) {
+std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic) {
   std::vector<ElementFacts> facts;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
@@ -298,7 +298,7 @@ std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithm
   return facts;
 }
 
-std::vector<bool> finite_required(const Case& c, const Arithmetic& arithmetic) {
+std::vector<bool> finite_required(const Problem& c, const Arithmetic& arithmetic) {
   std::vector<bool> required;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;

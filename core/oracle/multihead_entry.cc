@@ -16,7 +16,7 @@ void make_room(std::vector<double>& numbers, std::int64_t n) {
 
 }  // namespace
 
-MultiheadProblem::MultiheadProblem(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values)
+MultiheadProblem::MultiheadProblem(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values)
     : c_(c), ignores_dead_(ignores_dead_values) {
   M_ = c.q().shape()[1];
   N_ = c.k().shape()[1];

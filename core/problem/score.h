@@ -1,7 +1,7 @@
 // The score of a query and a key, from their product: scale and mask in the order that the convention says.
 #pragma once
 
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 namespace attest {
 

@@ -28,7 +28,7 @@ std::string violation_text(const Property& property, Kernel& kernel, const Case&
   }
   std::string text = fmt::format("{} is violated by {} in {}, case {} of seed {}\n  {}\nthe {}case:\n{}", property.name,
                                  kernel.id(), name_of(violating.dtype()), k, seed, verdict.reason,
-                                 smallest.metadata.contains("shrunk") ? "shrunk " : "", describe(smallest));
+                                 smallest.provenance.shrunk.has_value() ? "shrunk " : "", describe(smallest));
   if (text.back() != '\n') text += '\n';
   if (!kernel_option.empty()) {
     text += fmt::format("again: attest check --kernel '{}' --property {} --dtype {} --seed {} --cases {}\n",

@@ -61,7 +61,7 @@ Verdict suppression(Kernel& kernel, const Case& c) {
     if (!finite && !(c.dtype() == DType::f8_e4m3 && std::isinf(poison))) return any_number(poison);
     return any_number(replaced ? (slot == Slot::v ? most / 4 : 0.0) : -old);
   });
-  if (!finite) changed.metadata["non_finite"] = "yes";
+  if (!finite) changed.provenance.non_finite = "yes";
   const Match match =
       finite ? match_of_dead_values(kernel) : bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values});
   const Result o = run(kernel, hidden_key).queries({i});

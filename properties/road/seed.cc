@@ -43,10 +43,10 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType
 Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k) {
   Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k);
   Case c = property.given(draw);
-  c.metadata.emplace("property", property.name);
-  c.metadata.emplace("dtype", name_of(dtype));
-  c.metadata.emplace("seed", std::to_string(run_seed));
-  c.metadata.emplace("k", std::to_string(k));
+  c.provenance.property = property.name;
+  c.provenance.dtype = name_of(dtype);
+  c.provenance.seed = std::to_string(run_seed);
+  c.provenance.k = std::to_string(k);
   return c;
 }
 
