@@ -1,13 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,6 +18,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/support/names.h"
+#include "core/support/refuse.h"
 
 namespace attest {
 namespace {
@@ -29,21 +28,6 @@ namespace {
 constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t most_heads = std::int64_t{1} << 24;  // batch times heads
 constexpr std::int64_t most_out = std::int64_t{1} << 32;    // elements
-
-template <class... T>
-[[noreturn]] void refuse(fmt::format_string<T...> text, T&&... arguments) {
-  throw UsageError(fmt::format(text, std::forward<T>(arguments)...));
-}
-
-/// "[0, 2, 5]", the multi-index of a flat one.
-std::string index_text(const Shape& shape, std::int64_t flat) {
-  std::array<std::int64_t, 4> index{};
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = flat % shape[axis];
-    flat /= shape[axis];
-  }
-  return Shape(std::span<const std::int64_t>(index).first(static_cast<std::size_t>(shape.rank()))).to_string();
-}
 
 /// First flat index >= `from` whose bits have all of `pattern` set; -1: none.
 template <class Bits>
@@ -212,13 +196,13 @@ void validate_mask(const Tensor& mask) {
     for (std::int64_t i = 0; i < mask.elements(); ++i) {
       const int byte = std::to_integer<int>(mask.bytes()[static_cast<std::size_t>(i)]);
       if (byte > 1)
-        refuse("mask holds the byte {} at {}; 1 shows a key and 0 hides it", byte, index_text(mask.shape(), i));
+        refuse("mask holds the byte {} at {}; 1 shows a key and 0 hides it", byte, index_text(i, mask.shape()));
     }
     return;
   }
   for (std::int64_t i = first_non_finite(mask, 0); i >= 0; i = first_non_finite(mask, i + 1)) {
     if (mask[i] == -std::numeric_limits<double>::infinity()) continue;
-    refuse("mask holds {} at {}; an entry is finite or -inf", mask[i], index_text(mask.shape(), i));
+    refuse("mask holds {} at {}; an entry is finite or -inf", mask[i], index_text(i, mask.shape()));
   }
 }
 
@@ -241,7 +225,7 @@ void validate_elements(const Case& c) {
     if (non_finite_stated && is_input) continue;
     const std::int64_t found = first_non_finite(t, 0);
     if (found < 0) continue;
-    refuse("{} holds {} at {}; {}", field.name(), t[found], index_text(t.shape(), found),
+    refuse("{} holds {} at {}; {}", field.name(), t[found], index_text(found, t.shape()),
            is_input ? "inputs are finite unless the metadata says \"non_finite\": \"yes\""
                     : "weights and biases are finite");
   }

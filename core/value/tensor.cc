@@ -33,6 +33,15 @@ std::string Shape::to_string() const {
   return fmt::format("[{}]", fmt::join(extent_.begin(), extent_.begin() + rank_, ", "));
 }
 
+std::string index_text(std::int64_t element, const Shape& shape) {
+  std::array<std::int64_t, 4> index{};
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return Shape(std::span<const std::int64_t>(index).first(static_cast<std::size_t>(shape.rank()))).to_string();
+}
+
 Tensor::Tensor(DType dtype, const Shape& shape)
     : present_(true),
       dtype_(dtype),

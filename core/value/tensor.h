@@ -34,6 +34,9 @@ class Shape {
   std::array<std::int64_t, 4> extent_{};
 };
 
+/// "[0, 0, 2, 1]": the element at a flat row-major index.
+[[nodiscard]] std::string index_text(std::int64_t element, const Shape& shape);
+
 /// An owning row-major tensor of any dtype; a value type. A default-constructed one is absent.
 class Tensor {
  public:
