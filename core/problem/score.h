@@ -11,4 +11,10 @@ template <class T>
   return convention == MaskConvention::pre_scale ? scale * (qk + added) : scale * qk + added;
 }
 
+/// What the mask adds to a score: scale*added, or added.
+template <class T>
+[[nodiscard]] constexpr T mask_term(const T& added, const T& scale, MaskConvention convention) {
+  return convention == MaskConvention::pre_scale ? scale * added : added;
+}
+
 }  // namespace attest

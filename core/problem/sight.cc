@@ -12,6 +12,10 @@ std::int64_t heads_of(const Problem& c) {
   return c.operation == Operation::attention ? c.q().shape()[1] : c.heads;
 }
 
+std::int64_t kv_head_of(const Problem& c, std::int64_t h) {
+  return h / (c.q().shape()[1] / c.k().shape()[1]);
+}
+
 std::int64_t queries_of(const Problem& c) {
   return c.q().shape()[c.operation == Operation::attention ? 2 : 1];
 }
@@ -20,15 +24,9 @@ std::int64_t keys_of(const Problem& c) {
   return c.k().shape()[c.operation == Operation::attention ? 2 : 1];
 }
 
-namespace {
-
 double mask_entry(const Tensor& mask, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
-  const Shape& shape = mask.shape();
-  const std::int64_t b = shape[0] == 1 ? 0 : batch, h = shape[1] == 1 ? 0 : head;
-  return mask[((b * shape[1] + h) * shape[2] + i) * shape[3] + j];
+  return mask.at(mask.shape()[0] == 1 ? 0 : batch, mask.shape()[1] == 1 ? 0 : head, i, j);
 }
-
-}  // namespace
 
 bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
   if (!sight(sight_rule(c), i, queries_of(c), keys_of(c)).sees(j)) return true;

@@ -38,6 +38,8 @@ struct SightRule {
 [[nodiscard]] std::int64_t batch_of(const Problem& c);
 /// Heads of the queries.
 [[nodiscard]] std::int64_t heads_of(const Problem& c);
+/// The head of k and v that head h of attention's queries reads.
+[[nodiscard]] std::int64_t kv_head_of(const Problem& c, std::int64_t h);
 /// M and N; the row of bias_k/bias_v is not counted.
 [[nodiscard]] std::int64_t queries_of(const Problem& c);
 [[nodiscard]] std::int64_t keys_of(const Problem& c);
@@ -45,6 +47,9 @@ struct SightRule {
 /// True when the mask or the causal form hides key `j` from row `i`. A finite mask entry hides nothing.
 [[nodiscard]] bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
+/// A mask's entry. An extent of 1 serves every batch entry, or every head.
+[[nodiscard]] double mask_entry(const Tensor& mask, std::int64_t batch, std::int64_t head, std::int64_t i,
+                                std::int64_t j);
 /// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
 [[nodiscard]] double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 

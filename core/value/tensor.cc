@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -34,12 +33,8 @@ std::string Shape::to_string() const {
 }
 
 std::string index_text(std::int64_t element, const Shape& shape) {
-  std::array<std::int64_t, 4> index{};
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = element % shape[axis];
-    element /= shape[axis];
-  }
-  return Shape(std::span<const std::int64_t>(index).first(static_cast<std::size_t>(shape.rank()))).to_string();
+  const auto along = shape.index_of(element);
+  return Shape(std::span<const std::int64_t>(along).first(static_cast<std::size_t>(shape.rank()))).to_string();
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape)
