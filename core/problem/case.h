@@ -11,6 +11,7 @@
 
 namespace attest {
 
+/// Whoever asks for a Problem alone (oracle, bound, sight) cannot know where it comes from.
 struct Case : Problem {
   Provenance provenance;
 
@@ -19,9 +20,9 @@ struct Case : Problem {
 
 /// Shapes, dtypes, divisibility, scale and mask entries as kernel-interface.md requires them; no NaN or Inf in q, k and
 /// v unless its non_finite is "yes", and none in weights and biases; bool masks of 0 and 1; strides as memory.h reads
-/// them. M = 0 and N = 0 are valid. Whether a kernel takes the dtype of the mask is the
-/// manifest's business. Beyond the contract: an axis is at most 2^31 - 1 long, batch times heads at most 2^24, the
-/// output at most 2^32 elements. Throws UsageError with one line naming the tensor and the rule.
+/// them. M = 0 and N = 0 are valid. Whether a kernel takes the dtype of the mask is the manifest's business. Beyond the
+/// contract: an axis is at most 2^31 - 1 long, batch times heads at most 2^24, the output at most 2^32 elements. Throws
+/// UsageError with one line naming the tensor and the rule.
 void validate(const Case& c);
 
 /// Reads a case file; strict (see safetensors.h). Throws UsageError naming the file. The result is valid. For tensors
