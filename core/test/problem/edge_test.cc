@@ -84,8 +84,8 @@ struct Reader {
   std::size_t which;
   Side side;
   std::int64_t by = 1;
-  template <class Problem>
-  int operator()(const Problem& p, attest_result& r, std::string&) const {
+  template <class Packed>
+  int operator()(const Packed& p, attest_result& r, std::string&) const {
     std::vector<const attest_tensor*> all = tensors_of(p);
     all.insert(all.end(), {&r.out, &r.lse});
     write_out(r);
