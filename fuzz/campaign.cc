@@ -59,8 +59,7 @@ class StoppableKernel final : public Kernel {
 };
 
 std::string_view kinds_of(const Case& c) {
-  const auto kinds = c.metadata.find("kinds");
-  return kinds == c.metadata.end() ? std::string_view() : std::string_view(kinds->second);
+  return c.provenance.kinds ? *c.provenance.kinds : std::string_view();
 }
 
 struct PlannedTarget {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/kernel/arithmetic.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 namespace attest {
 
@@ -37,7 +37,7 @@ struct ElementAlarm {
 };
 
 /// Of every element of out of a valid attention case, row-major. `ignores_dead_values` as in attention_bounds.
-[[nodiscard]] std::vector<ElementAlarm> alarm_bounds(const Case& c, const Arithmetic& arithmetic,
+[[nodiscard]] std::vector<ElementAlarm> alarm_bounds(const Problem& c, const Arithmetic& arithmetic,
                                                      double probability = alarm_probability,
                                                      bool ignores_dead_values = false);
 

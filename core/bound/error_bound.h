@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/kernel/arithmetic.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 #include "core/support/words.h"
 
 namespace attest {
@@ -143,11 +143,11 @@ struct AttentionBounds {
 
 /// Exact values and bounds of a valid attention case. For laws between runs: |lhs - rhs| <= allowed + allowed, each on
 /// its own inputs. `ignores_dead_values`: the kernel claims it, so hidden keys cannot excuse a row.
-[[nodiscard]] AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic,
+[[nodiscard]] AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic,
                                                bool ignores_dead_values = false);
 /// The same of a valid multihead case (error-bounds.md 1.5 as corrected by 1.7): rows are batch * M, elements as out;
 /// nothing is said of an lse.
-[[nodiscard]] AttentionBounds multihead_bounds(const Case& c, const Arithmetic& arithmetic,
+[[nodiscard]] AttentionBounds multihead_bounds(const Problem& c, const Arithmetic& arithmetic,
                                                bool ignores_dead_values = false);
 
 }  // namespace attest

@@ -82,8 +82,8 @@ class FunctionKernel final : public OutsideKernel {
   /// One call in guarded memory; what it left lies in memory_ until the next one.
   Reply call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill);
   /// The function itself, its inputs placed: its status, or nothing and the message when it threw.
-  template <class Function, class Problem>
-  std::optional<int> invoke(const Function& function, const Problem& problem, const Case& c, attest_result& result,
+  template <class Function, class Packed>
+  std::optional<int> invoke(const Function& function, const Packed& problem, const Case& c, attest_result& result,
                             std::string& message);
   std::optional<int> attention(const Case& c, attest_result& result, std::string& message);
   std::optional<int> multihead(const Case& c, attest_result& result, std::string& message);
@@ -96,8 +96,8 @@ class FunctionKernel final : public OutsideKernel {
   GuardedMemory memory_;
 };
 
-template <class Function, class Problem>
-std::optional<int> FunctionKernel::invoke(const Function& function, const Problem& problem, const Case& c,
+template <class Function, class Packed>
+std::optional<int> FunctionKernel::invoke(const Function& function, const Packed& problem, const Case& c,
                                           attest_result& result, std::string& message) {
   const Layouts layouts = layouts_of(c);
   memory_.output("out", result.out, layouts.out);

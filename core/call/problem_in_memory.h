@@ -10,10 +10,10 @@
 namespace attest {
 
 /// Adds the tensors that are present; their views are those of `problem`.
-template <class Problem>
-void add_inputs(GuardedMemory& memory, Problem& problem, const Layouts& layouts) {
+template <class Packed>
+void add_inputs(GuardedMemory& memory, Packed& problem, const Layouts& layouts) {
   for (const TensorField& field : tensor_fields) {
-    if constexpr (std::same_as<Problem, attest_problem>) {
+    if constexpr (std::same_as<Packed, attest_problem>) {
       if (field.in_attention != nullptr) memory.input(field.name(), problem.*field.in_attention, layouts[field.slot]);
     } else {
       memory.input(field.name(), problem.*field.in_multihead, layouts[field.slot]);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/definition/matrix.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 #include "core/problem/sight.h"
 
 namespace attest {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/definition/matrix.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 namespace attest {
 

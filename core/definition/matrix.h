@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/definition/scalar.h"
+#include "core/support/errors.h"
 
 namespace attest {
 

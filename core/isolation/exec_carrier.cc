@@ -39,12 +39,12 @@ std::string strides_request(const Case& c, const Layouts& layouts) {
 
 /// The request carries what the contract names and nothing of the case's story.
 std::string request_for(const Case& c, DType output, bool want_lse) {
-  Case bare = c;
-  bare.metadata.clear();
+  Case bare;
+  static_cast<Problem&>(bare) = c;
   if (const Layouts layouts = layouts_of(c); layouts != Layouts())
-    bare.metadata["strides"] = strides_request(c, layouts);
-  if (want_lse) bare.metadata["want"] = "lse";
-  if (output != c.dtype()) bare.metadata["out_dtype"] = std::string(name_of(output));
+    bare.provenance.strides = strides_request(c, layouts);
+  if (want_lse) bare.provenance.others["want"] = "lse";
+  if (output != c.dtype()) bare.provenance.others["out_dtype"] = name_of(output);
   return encode_case(bare);
 }
 

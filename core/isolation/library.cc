@@ -39,9 +39,9 @@ GuardedPages& message_pages() {
 }
 
 /// An entry of the library as the function that a kernel over functions takes.
-template <class Problem>
-auto adapted(int (*entry)(const Problem*, attest_result*, char*, size_t)) {
-  return [entry](const Problem& problem, attest_result& result, std::string& message) {
+template <class Packed>
+auto adapted(int (*entry)(const Packed*, attest_result*, char*, size_t)) {
+  return [entry](const Packed& problem, attest_result& result, std::string& message) {
     GuardedPages& pages = message_pages();
     pages.resize(message_bytes);
     char* const text = reinterpret_cast<char*>(pages.end() - message_bytes);

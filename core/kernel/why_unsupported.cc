@@ -92,7 +92,7 @@ std::string why_mask(const Manifest& m, const Case& c) {
 
 /// Layouts of tensors that the case has not, and of an lse that is not asked for, are nothing to ask of a kernel.
 std::string why_strides(const Manifest& m, const Case& c) {
-  if (m.strides || c.metadata.find("strides") == c.metadata.end()) return {};
+  if (m.strides || !c.provenance.strides) return {};
   Layouts layouts = layouts_of(c);
   for (int i = 0; i < slot_count; ++i)
     if (const auto slot = static_cast<Slot>(i); !c[slot].present()) layouts[slot] = MemoryLayout::row_major;

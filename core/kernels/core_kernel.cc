@@ -105,8 +105,8 @@ class WideKernel final : public Kernel {
 
  private:
   /// The problem's tensors in the layouts that the case names, if it names any.
-  template <class Problem>
-  void lay_out(Problem& problem, const Case& c) {
+  template <class Packed>
+  void lay_out(Packed& problem, const Case& c) {
     const Layouts layouts = layouts_of(c);
     if (layouts == Layouts()) return;
     memory_.clear(manifest().alignment, GuardedMemory::Fill::signalling);

@@ -4,17 +4,18 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "core/bound/loops/inner_loops.h"
 #include "core/bound/loops/key_loops.h"
 #include "core/oracle/exactness.h"
+#include "core/problem/score.h"
+#include "core/support/infinity.h"
+#include "core/support/room.h"
 
 namespace attest::detail {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Fewer keys than these are summed faster than they are converted.
 constexpr std::int64_t keys_worth_singles = 64;
 
@@ -55,11 +56,6 @@ void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, 
   }
 }
 
-template <class T>
-void fit(std::vector<T>& v, std::int64_t n) {
-  if (static_cast<std::int64_t>(v.size()) < n) v.resize(static_cast<std::size_t>(n));
-}
-
 bool all_finite(const double* values, std::int64_t n) {
   // A sum of absolute values times 0 is 0 unless one of them is not finite; scaled so that the sum cannot overflow.
   double sum = 0;
@@ -74,7 +70,7 @@ std::uint64_t next_generation() {
 
 }  // namespace
 
-void Head::load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys) {
+void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys) {
   const Shape& qs = c.q().shape();
   const Shape& ks = c.k().shape();
   const Shape& vs = c.v().shape();
@@ -261,11 +257,10 @@ const double* compact_products(const Visible& seen, std::int64_t room, Row& row)
 bool take_bias(const Head& head, const Visible& seen, const Profile& p, std::int64_t room, Row& row) {
   if (!p.of.bias) return true;
   fit(row.b, room);
-  const bool pre = head.convention == MaskConvention::pre_scale;
   for (std::int64_t j = 0; j < seen.n; ++j) {
     const double value = row.mask[static_cast<std::size_t>(seen.at(j))];
     if (p.any_mask_format && std::isinf(round_to(p.mask_format, value))) return false;
-    row.b[static_cast<std::size_t>(j)] = pre ? head.scale * value : value;
+    row.b[static_cast<std::size_t>(j)] = mask_term(value, head.scale, head.convention);
   }
   row.keys.b = row.b.data();
   return true;

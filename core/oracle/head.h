@@ -6,7 +6,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/bound/row_bound.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 #include "core/problem/sight.h"
 
 namespace attest::detail {
@@ -33,7 +33,7 @@ struct Head {
   bool bias = false;             ///< the mask has a finite entry other than 0
 
   /// Decodes (b, h) of a valid attention case. K and V are kept when the same key-value head was loaded last from it.
-  void load(const Case& c, std::int64_t b, std::int64_t h, bool same_keys);
+  void load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys);
   /// Packs k, v (already in place) and derives the rest.
   void prepare();
 };

@@ -30,7 +30,7 @@ Workspace& workspace() {
   return w;
 }
 
-Profile profile_for(const Case& c, const Head& head, const Arithmetic& arithmetic) {
+Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithmetic) {
   return profile_of(arithmetic, {.keys = head.keys,
                                  .dk = head.dk,
                                  .scale = head.scale,
@@ -39,10 +39,10 @@ Profile profile_for(const Case& c, const Head& head, const Arithmetic& arithmeti
                                  .mask = c.mask().present() ? c.mask().dtype() : c.dtype()});
 }
 
-/// Calls row(b, h, i, flat row index, excuse of the row) with the row evaluated.
+/// Calls row(its excuse) with each row evaluated, in the order of the output.
 template <class Visit>
-void for_each_row(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse, long precision,
-                  Visit&& row) {
+void for_each_row(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse,
+                  long precision, Visit&& row) {
   Workspace& w = workspace();
   const std::int64_t batch = c.q().shape()[0], heads = c.q().shape()[1], queries = c.q().shape()[2];
   const std::int64_t group = heads / c.k().shape()[1];
@@ -51,8 +51,7 @@ void for_each_row(const Case& c, const Arithmetic& arithmetic, bool ignores_dead
       w.head.load(c, b, h, h % group != 0);
       const Profile profile = profile_for(c, w.head, arithmetic);
       for (std::int64_t i = 0; i < queries; ++i) {
-        const Excuse excuse = w.oracle.start(w.head, i, profile, ignores_dead_values, want_lse, precision);
-        row(b, h, i, (b * heads + h) * queries + i, excuse);
+        row(w.oracle.start(w.head, i, profile, ignores_dead_values, want_lse, precision));
       }
     }
   }
@@ -92,14 +91,15 @@ detail::Decision decide(RowOracle& oracle, double allowed_at_first, const Oracle
 /// One case being judged, row by row.
 class AttentionJudge {
  public:
-  AttentionJudge(const Case& c, const Tensor& out, const Tensor& lse, const OracleOptions& options)
+  AttentionJudge(const Problem& c, const Tensor& out, const Tensor& lse, const OracleOptions& options)
       : out_(out), lse_(lse), options_(options), dv_(c.v().shape()[3]), tally_(c) {
     if (alarmed()) tally_.raise_alarms();
     if (options.measure_errors) meter_.emplace(out.dtype());
   }
 
-  /// Row r, as the oracle of this thread has just evaluated it.
-  void judge_row(std::int64_t r, Excuse excuse) {
+  /// The next row, as the oracle of this thread has just evaluated it.
+  void judge_row(Excuse excuse) {
+    const std::int64_t r = row_++;
     if (excuse != Excuse::none) {
       tally_.excuse(excuse, dv_);
       return;
@@ -198,6 +198,7 @@ class AttentionJudge {
   const Tensor& lse_;
   const OracleOptions& options_;
   std::int64_t dv_;
+  std::int64_t row_ = 0;
   RowOracle& oracle_ = workspace().oracle;
   detail::CaseTally tally_;
   std::optional<detail::ErrorMeter> meter_;
@@ -206,110 +207,105 @@ class AttentionJudge {
 
 }  // namespace
 
-Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
+Verdict judge_attention(const Problem& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
                         const OracleOptions& options) {
   AttentionJudge judge(c, out, lse, options);
-  for_each_row(
-      c, arithmetic, options.ignores_dead_values, lse.present(), options.max_ball_precision,
-      [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t r, Excuse excuse) { judge.judge_row(r, excuse); });
+  for_each_row(c, arithmetic, options.ignores_dead_values, lse.present(), options.max_ball_precision,
+               [&](Excuse excuse) { judge.judge_row(excuse); });
   return judge.verdict(c.k().shape()[2]);
 }
 
-AttentionBounds attention_bounds(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
   AttentionBounds bounds;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
-  for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision,
-               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
-                 RowBound row;
-                 row.excuse = excuse == Excuse::none && !oracle.certain() ? Excuse::infinite : excuse;
-                 row.level = oracle.level();
-                 const bool known = row.excuse == Excuse::none;
-                 row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
-                 row.lse_certificate = known ? oracle.lse_certificate() : infinity;
-                 row.lse_allowed = known ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
-                 row.most_E = known ? oracle.terms().most_E : infinity;
-                 bounds.rows.push_back(row);
-                 for (std::int64_t k = 0; k < dv; ++k) {
-                   ElementBound e;
-                   e.value = known ? oracle.value(k) : std::nan("");
-                   e.certificate = known ? oracle.certificate(k) : infinity;
-                   e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
-                   if (known) e.hull = oracle.element(k).hull * (1 + oracle.doubt());
-                   e.excuse = known ? oracle.element(k).excuse : row.excuse;
-                   e.finite_required = known && oracle.element(k).finite_required;
-                   bounds.elements.push_back(e);
-                 }
-               });
+  for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision, [&](Excuse excuse) {
+    RowBound row;
+    row.excuse = excuse == Excuse::none && !oracle.certain() ? Excuse::infinite : excuse;
+    row.level = oracle.level();
+    const bool known = row.excuse == Excuse::none;
+    row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
+    row.lse_certificate = known ? oracle.lse_certificate() : infinity;
+    row.lse_allowed = known ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
+    row.most_E = known ? oracle.terms().most_E : infinity;
+    bounds.rows.push_back(row);
+    for (std::int64_t k = 0; k < dv; ++k) {
+      ElementBound e;
+      e.value = known ? oracle.value(k) : std::nan("");
+      e.certificate = known ? oracle.certificate(k) : infinity;
+      e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+      if (known) e.hull = oracle.element(k).hull * (1 + oracle.doubt());
+      e.excuse = known ? oracle.element(k).excuse : row.excuse;
+      e.finite_required = known && oracle.element(k).finite_required;
+      bounds.elements.push_back(e);
+    }
+  });
   return bounds;
 }
 
-std::vector<ElementAlarm> alarm_bounds(const Case& c, const Arithmetic& arithmetic, double probability,
+std::vector<ElementAlarm> alarm_bounds(const Problem& c, const Arithmetic& arithmetic, double probability,
                                        bool ignores_dead_values) {
   std::vector<ElementAlarm> alarms;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
-  for_each_row(c, arithmetic, ignores_dead_values, false, options.max_ball_precision,
-               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
-                 const bool known = excuse == Excuse::none && oracle.certain();
-                 if (known) oracle.evaluate_alarm(probability);
-                 for (std::int64_t k = 0; k < dv; ++k)
-                   alarms.push_back(known ? oracle.alarm(k) : ElementAlarm{infinity, infinity, false});
-               });
+  for_each_row(c, arithmetic, ignores_dead_values, false, options.max_ball_precision, [&](Excuse excuse) {
+    const bool known = excuse == Excuse::none && oracle.certain();
+    if (known) oracle.evaluate_alarm(probability);
+    for (std::int64_t k = 0; k < dv; ++k)
+      alarms.push_back(known ? oracle.alarm(k) : ElementAlarm{infinity, infinity, false});
+  });
   return alarms;
 }
 
-std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithmetic) {
+std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic) {
   std::vector<ElementFacts> facts;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
   const Head& head = workspace().head;
-  for_each_row(c, arithmetic, /*ignores_dead_values=*/true, false, options.max_ball_precision,
-               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
-                 const bool defined = excuse == Excuse::none || excuse == Excuse::overflow;
-                 const bool bounded = excuse == Excuse::none && oracle.certain();
-                 std::vector<ElementFacts> row(static_cast<std::size_t>(dv));
-                 for (std::int64_t k = 0; k < dv; ++k) {
-                   ElementFacts& f = row[static_cast<std::size_t>(k)];
-                   f.exact = {std::nan(""), std::nan("")};
-                   f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
-                   f.required = excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow &&
-                                oracle.element(k).finite_required;
-                 }
-                 if (defined) {
-                   detail::BallRow balls;
-                   const double size = excuse == Excuse::none ? oracle.terms().largest_score : 0x1p1023;
-                   long bits = detail::first_precision(size);
-                   for (bool narrow = false; !narrow && bits <= 2 * options.max_ball_precision; bits *= 2) {
-                     balls.evaluate(head, oracle.row(), std::min(bits, options.max_ball_precision));
-                     narrow = true;
-                     for (std::int64_t k = 0; k < dv; ++k) {
-                       Enclosure& e = row[static_cast<std::size_t>(k)].exact;
-                       e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
-                       narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
-                     }
-                   }
-                 }
-                 facts.insert(facts.end(), row.begin(), row.end());
-               });
+  for_each_row(c, arithmetic, /*ignores_dead_values=*/true, false, options.max_ball_precision, [&](Excuse excuse) {
+    const bool defined = excuse == Excuse::none || excuse == Excuse::overflow;
+    const bool bounded = excuse == Excuse::none && oracle.certain();
+    std::vector<ElementFacts> row(static_cast<std::size_t>(dv));
+    for (std::int64_t k = 0; k < dv; ++k) {
+      ElementFacts& f = row[static_cast<std::size_t>(k)];
+      f.exact = {std::nan(""), std::nan("")};
+      f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+      f.required =
+          excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
+    }
+    if (defined) {
+      detail::BallRow balls;
+      const double size = excuse == Excuse::none ? oracle.terms().largest_score : 0x1p1023;
+      long bits = detail::first_precision(size);
+      for (bool narrow = false; !narrow && bits <= 2 * options.max_ball_precision; bits *= 2) {
+        balls.evaluate(head, oracle.row(), std::min(bits, options.max_ball_precision));
+        narrow = true;
+        for (std::int64_t k = 0; k < dv; ++k) {
+          Enclosure& e = row[static_cast<std::size_t>(k)].exact;
+          e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
+          narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
+        }
+      }
+    }
+    facts.insert(facts.end(), row.begin(), row.end());
+  });
   return facts;
 }
 
-std::vector<bool> finite_required(const Case& c, const Arithmetic& arithmetic) {
+std::vector<bool> finite_required(const Problem& c, const Arithmetic& arithmetic) {
   std::vector<bool> required;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
-  for_each_row(c, arithmetic, false, false, options.max_ball_precision,
-               [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t, Excuse excuse) {
-                 bool all = excuse == Excuse::none;
-                 for (std::int64_t k = 0; k < dv && all; ++k)
-                   all = oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
-                 required.push_back(all);
-               });
+  for_each_row(c, arithmetic, false, false, options.max_ball_precision, [&](Excuse excuse) {
+    bool all = excuse == Excuse::none;
+    for (std::int64_t k = 0; k < dv && all; ++k)
+      all = oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
+    required.push_back(all);
+  });
   return required;
 }
 

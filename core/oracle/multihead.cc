@@ -9,7 +9,8 @@
 
 namespace attest {
 
-Verdict judge_multihead(const Case& c, const Tensor& out, const Arithmetic& arithmetic, const OracleOptions& options) {
+Verdict judge_multihead(const Problem& c, const Tensor& out, const Arithmetic& arithmetic,
+                        const OracleOptions& options) {
   detail::free_flint_caches_at_thread_end();
   detail::CaseTally tally(c);
   const std::int64_t batch = c.out_shape()[0], per_entry = c.out_shape()[1] * c.out_shape()[2];
@@ -67,7 +68,7 @@ Verdict judge_multihead(const Case& c, const Tensor& out, const Arithmetic& arit
   return tally.verdict();
 }
 
-AttentionBounds multihead_bounds(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+AttentionBounds multihead_bounds(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
   AttentionBounds bounds;
   const Shape shape = c.out_shape();
   const std::int64_t rows = shape[1], columns = shape[2];

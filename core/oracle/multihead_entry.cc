@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 
@@ -16,7 +17,7 @@ void make_room(std::vector<double>& numbers, std::int64_t n) {
 
 }  // namespace
 
-MultiheadProblem::MultiheadProblem(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values)
+MultiheadProblem::MultiheadProblem(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values)
     : c_(c), ignores_dead_(ignores_dead_values) {
   M_ = c.q().shape()[1];
   N_ = c.k().shape()[1];
@@ -70,17 +71,8 @@ MultiheadEntry MultiheadProblem::evaluate(std::int64_t batch, long bits) {
 
 double MultiheadProblem::bias_of(const Head& head, std::int64_t j) const {
   if (j >= N_) return 0;  // the appended row: nothing hides it
-  const Tensor& mask = c_.mask();
-  double b = sight(sight_rule(c_), head.i, M_, N_).sees(j) ? 0 : -infinity;
-  if (mask.present()) {
-    const Shape& shape = mask.shape();
-    const std::int64_t page = (shape[0] == 1 ? 0 : head.batch) * shape[1] + (shape[1] == 1 ? 0 : head.h);
-    const double value = mask[(page * M_ + head.i) * N_ + j];
-    if (mask.dtype() == DType::boolean)
-      b = value != 0 ? b : -infinity;
-    else
-      b = b == -infinity ? b : value;
-  }
+  const double b =
+      hidden(c_, head.batch, head.h, head.i, j) ? -infinity : attest::bias_of(c_, head.batch, head.h, head.i, j);
   if (!profile_.any_mask_format || !std::isinf(round_to(profile_.mask_format, b))) return b;
   return std::copysign(infinity, b);
 }
@@ -134,7 +126,7 @@ RowKeys MultiheadProblem::perturbed_keys(const Head& head) {
       input_error_[at] += tau * (dq * std::fabs(key - mean[e]) + std::fabs(q.middle[q_at + e]) * dkey + dq * dkey);
       k1_[at] += std::fabs(key) + dkey;
     }
-    scaled_bias_[at] = c_.mask_convention == MaskConvention::pre_scale ? tau * bias_[at] : bias_[at];
+    scaled_bias_[at] = mask_term(bias_[at], tau, c_.mask_convention);
   }
   keys.size = sizes_.data();
   keys.input_error = input_error_.data();

@@ -38,7 +38,7 @@ struct HeadsRow {
 class MultiheadProblem {
  public:
   /// The case must outlive the problem.
-  MultiheadProblem(const Case& c, const Arithmetic& arithmetic, bool ignores_dead_values);
+  MultiheadProblem(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values);
   [[nodiscard]] MultiheadEntry evaluate(std::int64_t batch, long bits);
 
  private:
@@ -73,7 +73,7 @@ class MultiheadProblem {
   }
   [[nodiscard]] std::int64_t value_stride() const { return (dv_ + 3) / 4 * 4; }
 
-  const Case& c_;
+  const Problem& c_;
   bool ignores_dead_ = false, appended_ = false;
   std::int64_t M_ = 0, N_ = 0, heads_ = 1, dk_ = 1, dv_ = 1, keys_ = 0;
   std::vector<double> bias_k_, bias_v_;

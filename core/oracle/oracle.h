@@ -8,7 +8,7 @@
 
 #include "core/kernel/arithmetic.h"
 #include "core/measure/verdict.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 #include "core/value/tensor.h"
 
 namespace attest {
@@ -48,11 +48,11 @@ struct OracleOptions {
 /// held if one was judged (or there is none), else excused. Utilisation, error and element are those of the worst
 /// judged element, of the worst violated one where there is one; `element` is -1 - row when that was the row's lse.
 /// `out` has the case's out_shape(); its dtype is the arithmetic's output.
-[[nodiscard]] Verdict judge_attention(const Case& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
-                                      const OracleOptions& options = {});
+[[nodiscard]] Verdict judge_attention(const Problem& c, const Tensor& out, const Tensor& lse,
+                                      const Arithmetic& arithmetic, const OracleOptions& options = {});
 
 /// The same for a multihead case (error-bounds.md 1.5 as corrected by 1.7).
-[[nodiscard]] Verdict judge_multihead(const Case& c, const Tensor& out, const Arithmetic& arithmetic,
+[[nodiscard]] Verdict judge_multihead(const Problem& c, const Tensor& out, const Arithmetic& arithmetic,
                                       const OracleOptions& options = {});
 
 /// An enclosure [lower, upper] of an exact real number.
@@ -68,9 +68,9 @@ struct ElementFacts {
 };
 /// Facts for every element of an attention case's output, row-major, computed in balls: the enclosure's ends are
 /// neighbouring doubles or closer than 2^-60 relatively.
-[[nodiscard]] std::vector<ElementFacts> exact_elements(const Case& c, const Arithmetic& arithmetic);
+[[nodiscard]] std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic);
 
 /// Per row: is a finite answer required (section 2)? Of an attention case; batch * heads * M.
-[[nodiscard]] std::vector<bool> finite_required(const Case& c, const Arithmetic& arithmetic);
+[[nodiscard]] std::vector<bool> finite_required(const Problem& c, const Arithmetic& arithmetic);
 
 }  // namespace attest

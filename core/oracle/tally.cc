@@ -18,7 +18,7 @@ double utilisation_of(double error, double allowed) {
   return ratio >= 0 ? ratio : infinity;
 }
 
-Reach reach_of(const Case& c) {
+Reach reach_of(const Problem& c) {
   const Shape &q = c.q().shape(), &k = c.k().shape(), &v = c.v().shape();
   if (c.operation == Operation::attention)
     return {.queries = q[2], .keys = k[2], .dk = q[3], .dv = v[3], .heads = q[1], .kv_heads = k[1], .batch = q[0]};
@@ -34,7 +34,7 @@ Reach reach_of(const Case& c) {
 
 }  // namespace
 
-CaseTally::CaseTally(const Case& c) : shape_(c.out_shape()), reach_(reach_of(c)) {}
+CaseTally::CaseTally(const Problem& c) : shape_(c.out_shape()), reach_(reach_of(c)) {}
 
 void CaseTally::not_finite(std::int64_t element, double found, double exact, double allowed, int level) {
   Decision d;

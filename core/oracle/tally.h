@@ -8,7 +8,7 @@
 #include "core/bound/error_alarm.h"
 #include "core/bound/error_bound.h"
 #include "core/measure/verdict.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 #include "core/value/tensor.h"
 
 namespace attest::detail {
@@ -24,7 +24,7 @@ struct Decision {
 /// Collects decisions; the worst one is described in the verdict. Elements are flat indices into out, -1 - row the lse.
 class CaseTally {
  public:
-  explicit CaseTally(const Case& c);
+  explicit CaseTally(const Problem& c);
   void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
   void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
   void add(std::int64_t element, double found, double exact, const Decision& decision);

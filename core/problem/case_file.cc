@@ -126,7 +126,8 @@ Case case_of(TensorFile file) {
       c.*field.member = read<Value>(field.name, *value, "");
     }
   });
-  c.metadata = std::move(metadata);
+  for (const ProvenanceField& field : provenance_fields) c.provenance.*field.member = take(metadata, field.name);
+  c.provenance.others = std::move(metadata);
   take_tensors(c, file.tensors);
   validate(c);
   return c;
@@ -144,7 +145,9 @@ std::string encode_case(const Case& c) {
   TensorFile file;
   for (const TensorField& field : tensor_fields)
     if (c[field.slot].present()) file.tensors.emplace_back(field.name(), c[field.slot]);
-  file.metadata = c.metadata;
+  file.metadata = c.provenance.others;
+  for (const ProvenanceField& field : provenance_fields)
+    if (const Provenance::Word& word = c.provenance.*field.member) file.metadata[std::string(field.name)] = *word;
   file.metadata["attest"] = "1";
   file.metadata["op"] = name_of(c.operation);
   for_each_scalar(c.operation, [&](const auto& field) {

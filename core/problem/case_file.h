@@ -9,7 +9,7 @@
 namespace attest {
 
 /// Metadata keys that belong to the case, in the order they are read: "attest", "op" and the operation's scalars
-/// (fields.h). Case::metadata never holds them.
+/// (fields.h). Provenance never holds them.
 [[nodiscard]] std::vector<std::string_view> case_keys(Operation operation);
 
 }  // namespace attest

@@ -4,7 +4,7 @@
 
 namespace attest {
 
-AxisExtents axis_extents(const Case& c) {
+AxisExtents axis_extents(const Problem& c) {
   AxisExtents extents{};
   std::array<bool, axis_count> known{};
   const auto learn = [&](Axis axis, std::int64_t extent) {
@@ -30,7 +30,7 @@ AxisExtents axis_extents(const Case& c) {
   return extents;
 }
 
-ArgumentValues argument_values(const Case& c) {
+ArgumentValues argument_values(const Problem& c) {
   ArgumentValues values{};
   std::size_t row = 0;
   std::apply([&](const auto&... field) { ((values[row++] = static_cast<double>(c.*field.member)), ...); },
@@ -38,7 +38,7 @@ ArgumentValues argument_values(const Case& c) {
   return values;
 }
 
-void set_arguments(Case& c, const ArgumentValues& values) {
+void set_arguments(Problem& c, const ArgumentValues& values) {
   std::size_t row = 0;
   const auto set = [&]<class Value>(const ScalarField<Value>& field) {
     c.*field.member = static_cast<Value>(static_cast<typename ScalarField<Value>::InC>(values[row++]));

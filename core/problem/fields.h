@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 namespace attest {
 
@@ -54,7 +54,7 @@ struct Axes {
 
 /// What the numbers of a tensor are, and so what they may be.
 enum class Content : std::uint8_t {
-  input,   ///< finite, unless the metadata says "non_finite": "yes"
+  input,   ///< finite, unless the provenance of a case says "non_finite": "yes"
   mask,    ///< of any dtype; finite or -inf, bool 0 or 1
   weight,  ///< finite
 };
@@ -136,7 +136,7 @@ struct ScalarField {
 
   std::string_view name;
   Operations of = Operations::both;
-  Value Case::* member;
+  Value Problem::* member;
   /// Asks nothing of a kernel; what a violation that does not need the argument is shrunk to.
   Value neutral;
   /// A word it may be, for who left it out of a case file that must state it; "": it may be left out, and is neutral.
@@ -158,7 +158,7 @@ struct ScalarField {
 
 inline constexpr std::tuple scalar_fields{
     ScalarField<double>{.name = "scale",
-                        .member = &Case::scale,
+                        .member = &Problem::scale,
                         .neutral = 1.0,
                         .example = "0.125",
                         .in_attention = &attest_problem::scale,
@@ -166,20 +166,20 @@ inline constexpr std::tuple scalar_fields{
                         .range = {0x1p-1074, 0x1.fffffffffffffp1023},
                         .is_original = true},
     ScalarField<Causal>{.name = "causal",
-                        .member = &Case::causal,
+                        .member = &Problem::causal,
                         .neutral = Causal::none,
                         .in_attention = &attest_problem::causal,
                         .in_multihead = &attest_multihead_problem::causal,
                         .is_original = true},
     ScalarField<MaskConvention>{.name = "mask_convention",
-                                .member = &Case::mask_convention,
+                                .member = &Problem::mask_convention,
                                 .neutral = MaskConvention::post_scale,
                                 .in_attention = &attest_problem::mask_convention,
                                 .in_multihead = &attest_multihead_problem::mask_convention,
                                 .is_original = true},
     ScalarField<std::int32_t>{.name = "heads",
                               .of = Operations::multihead,
-                              .member = &Case::heads,
+                              .member = &Problem::heads,
                               .neutral = 1,
                               .example = "8",
                               .in_multihead = &attest_multihead_problem::heads,
@@ -199,20 +199,20 @@ constexpr void for_each_scalar(Operation operation, Visit&& visit) {
   std::apply([&](const auto&... field) { (void(field.is_of(operation) ? (visit(field), 0) : 0), ...); }, scalar_fields);
 }
 
-/// Every scalar of a case as a number, by row: enumerators by their values. A whole number is exact up to 2^53.
+/// Every scalar of a problem as a number, by row: enumerators by their values. A whole number is exact up to 2^53.
 using ArgumentValues = std::array<double, scalar_count>;
-[[nodiscard]] ArgumentValues argument_values(const Case& c);
-void set_arguments(Case& c, const ArgumentValues& values);
+[[nodiscard]] ArgumentValues argument_values(const Problem& c);
+void set_arguments(Problem& c, const ArgumentValues& values);
 /// The names of the arguments of later versions of the contract, which a manifest's "arguments" may list.
 [[nodiscard]] std::vector<std::string_view> later_arguments();
 
-/// The C structure of an operation over a case's memory, which must outlive it: attest_problem or
+/// The C structure of an operation over a problem's memory, which must outlive it: attest_problem or
 /// attest_multihead_problem.
-template <class Problem>
-[[nodiscard]] Problem pack(const Case& c) {
-  constexpr bool attention = std::same_as<Problem, attest_problem>;
-  Problem problem{};
-  problem.size = sizeof(Problem);
+template <class Packed>
+[[nodiscard]] Packed pack(const Problem& c) {
+  constexpr bool attention = std::same_as<Packed, attest_problem>;
+  Packed problem{};
+  problem.size = sizeof(Packed);
   for (const TensorField& field : tensor_fields) {
     if constexpr (attention) {
       if (field.in_attention != nullptr) problem.*field.in_attention = c[field.slot].view();
@@ -232,10 +232,10 @@ template <class Problem>
   return problem;
 }
 
-/// How long each axis of a case is, by Axis: as its first tensor that has the axis for itself says. 0 where none does,
-/// or where the tensor has another rank than it must.
+/// How long each axis of a problem is, by Axis: as its first tensor that has the axis for itself says. 0 where none
+/// does, or where the tensor has another rank than it must.
 using AxisExtents = std::array<std::int64_t, axis_count>;
-[[nodiscard]] AxisExtents axis_extents(const Case& c);
+[[nodiscard]] AxisExtents axis_extents(const Problem& c);
 
 /// "[batch or 1, heads or 1, M, N]".
 [[nodiscard]] std::string form_of(const Axes& axes);

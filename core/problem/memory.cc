@@ -102,15 +102,14 @@ std::string to_string(const Layouts& layouts) {
 }
 
 Layouts layouts_of(const Case& c) {
-  const auto found = c.metadata.find("strides");
-  return found == c.metadata.end() ? Layouts() : parse_layouts(found->second);
+  return parse_layouts(c.provenance.strides.value_or(""));
 }
 
 void set_layouts(Case& c, const Layouts& layouts) {
   if (layouts == Layouts()) {
-    c.metadata.erase("strides");
+    c.provenance.strides.reset();
   } else {
-    c.metadata["strides"] = to_string(layouts);
+    c.provenance.strides = to_string(layouts);
   }
 }
 

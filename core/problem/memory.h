@@ -1,5 +1,5 @@
 // How the tensors of a case lie in memory: the same values under other strides, for kernels whose manifest says
-// "strides": true (kernel-interface.md). The case itself stays row-major; its metadata "strides" names the layouts, as
+// "strides": true (kernel-interface.md). The case itself stays row-major; its provenance names the layouts, as
 // in "k=padded-rows v=every-other out=token-major", and whoever calls the kernel lays the memory out so.
 #pragma once
 
@@ -50,9 +50,9 @@ struct Layouts {
 /// The words, in the order q, k, v, mask, …, out, lse, of what is not row-major; "" where everything is.
 [[nodiscard]] std::string to_string(const Layouts& layouts);
 
-/// What the metadata says; row-major where it says nothing. Throws as parse_layouts, which a valid case never does.
+/// What the provenance says; row-major where it says nothing. Throws as parse_layouts, which a valid case never does.
 [[nodiscard]] Layouts layouts_of(const Case& c);
-/// States them in the metadata, or nothing where everything is row-major.
+/// States them in the provenance, or nothing where everything is row-major.
 void set_layouts(Case& c, const Layouts& layouts);
 
 /// Where the elements of a tensor lie, counted in elements.

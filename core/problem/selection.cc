@@ -57,7 +57,7 @@ Indices blocks(const Indices& heads, const Indices& columns, std::int64_t width)
 /// The indices of every axis.
 class ByAxis {
  public:
-  ByAxis(const Case& c, const Selection& s) : selection_(s) {
+  ByAxis(const Problem& c, const Selection& s) : selection_(s) {
     if (c.operation == Operation::attention) return;
     const Extents e = extents_of(c);
     key_columns_ = blocks(s.heads, s.dk, e.dk);
@@ -105,7 +105,7 @@ class ByAxis {
 
 }  // namespace
 
-Extents extents_of(const Case& c) {
+Extents extents_of(const Problem& c) {
   const AxisExtents all = axis_extents(c);
   const auto of = [&](Axis axis) { return all[static_cast<std::size_t>(axis)]; };
   return {.batch = of(Axis::batch),
@@ -134,7 +134,7 @@ Indices cycled(std::int64_t extent, std::int64_t wanted) {
   return indices;
 }
 
-Selection everything(const Case& c) {
+Selection everything(const Problem& c) {
   const Extents e = extents_of(c);
   return {.batch = all_of(e.batch),
           .heads = all_of(e.heads),
@@ -149,7 +149,7 @@ Selection everything(const Case& c) {
           .d_o = all_of(e.d_o)};
 }
 
-void keep_widths(const Case& c, Selection& s) {
+void keep_widths(const Problem& c, Selection& s) {
   if (c.operation != Operation::multihead) return;
   const Extents e = extents_of(c);
   const std::int64_t before = e.heads * e.dk, after = count(s.heads) * count(s.dk);
@@ -166,7 +166,7 @@ Case select(const Case& c, const Selection& s) {
   Case result;
   result.operation = c.operation;
   for_each_scalar(c.operation, [&](const auto& field) { result.*field.member = c.*field.member; });
-  result.metadata = c.metadata;
+  result.provenance = c.provenance;
   const std::int64_t dk = extents_of(c).dk;
   if (is_inverse_root(c.scale, dk) && count(s.dk) != dk) result.scale = inverse_root(count(s.dk));
   if (c.operation == Operation::multihead) result.heads = static_cast<std::int32_t>(count(s.heads));

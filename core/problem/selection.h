@@ -15,7 +15,7 @@ struct Extents {
   std::int64_t c_q = 0, c_k = 0, c_v = 0, d_o = 0;
   [[nodiscard]] bool operator==(const Extents&) const = default;
 };
-[[nodiscard]] Extents extents_of(const Case& c);
+[[nodiscard]] Extents extents_of(const Problem& c);
 
 using Indices = std::vector<std::int64_t>;
 /// 0, 1, …, extent - 1.
@@ -29,13 +29,13 @@ struct Selection {
   [[nodiscard]] bool operator==(const Selection&) const = default;
 };
 /// The selection that changes nothing.
-[[nodiscard]] Selection everything(const Case& c);
+[[nodiscard]] Selection everything(const Problem& c);
 
 /// Model widths (c_q, c_k, c_v, d_o) that equal heads·dk before the selection equal it after: their indices are cycled
 /// to the selected heads times the selected dk. For attention cases nothing.
-void keep_widths(const Case& c, Selection& selection);
+void keep_widths(const Problem& c, Selection& selection);
 
-/// The case made of what is selected; scale, convention, causal form and metadata are copied. Without an output
+/// The case made of what is selected; scale, convention, causal form and provenance are copied. Without an output
 /// projection d_o is heads·dv and its own indices are not looked at. A scale of 1/sqrt(dk) stays that of the selected
 /// dk. The caller keeps kv_heads a divisor of heads.
 [[nodiscard]] Case select(const Case& c, const Selection& selection);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 namespace attest {
 
@@ -21,7 +21,7 @@ struct Sight {
 struct SightRule {
   Causal causal = Causal::none;
 };
-[[nodiscard]] inline SightRule sight_rule(const Case& c) {
+[[nodiscard]] inline SightRule sight_rule(const Problem& c) {
   return {.causal = c.causal};
 }
 
@@ -35,20 +35,25 @@ struct SightRule {
   return {std::min(first, last), last};
 }
 
-[[nodiscard]] std::int64_t batch_of(const Case& c);
+[[nodiscard]] std::int64_t batch_of(const Problem& c);
 /// Heads of the queries.
-[[nodiscard]] std::int64_t heads_of(const Case& c);
+[[nodiscard]] std::int64_t heads_of(const Problem& c);
+/// The head of k and v that head h of attention's queries reads.
+[[nodiscard]] std::int64_t kv_head_of(const Problem& c, std::int64_t h);
 /// M and N; the row of bias_k/bias_v is not counted.
-[[nodiscard]] std::int64_t queries_of(const Case& c);
-[[nodiscard]] std::int64_t keys_of(const Case& c);
+[[nodiscard]] std::int64_t queries_of(const Problem& c);
+[[nodiscard]] std::int64_t keys_of(const Problem& c);
 
 /// True when the mask or the causal form hides key `j` from row `i`. A finite mask entry hides nothing.
-[[nodiscard]] bool hidden(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
+[[nodiscard]] bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
+/// A mask's entry. An extent of 1 serves every batch entry, or every head.
+[[nodiscard]] double mask_entry(const Tensor& mask, std::int64_t batch, std::int64_t head, std::int64_t i,
+                                std::int64_t j);
 /// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
-[[nodiscard]] double bias_of(const Case& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
+[[nodiscard]] double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
 /// True when some row sees no key at all (never with bias_k, whose row nothing hides). N = 0 with M > 0 counts.
-[[nodiscard]] bool has_fully_masked_row(const Case& c);
+[[nodiscard]] bool has_fully_masked_row(const Problem& c);
 
 }  // namespace attest

@@ -1,13 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,6 +18,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/support/names.h"
+#include "core/support/refuse.h"
 
 namespace attest {
 namespace {
@@ -29,21 +28,6 @@ namespace {
 constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t most_heads = std::int64_t{1} << 24;  // batch times heads
 constexpr std::int64_t most_out = std::int64_t{1} << 32;    // elements
-
-template <class... T>
-[[noreturn]] void refuse(fmt::format_string<T...> text, T&&... arguments) {
-  throw UsageError(fmt::format(text, std::forward<T>(arguments)...));
-}
-
-/// "[0, 2, 5]", the multi-index of a flat one.
-std::string index_text(const Shape& shape, std::int64_t flat) {
-  std::array<std::int64_t, 4> index{};
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = flat % shape[axis];
-    flat /= shape[axis];
-  }
-  return Shape(std::span<const std::int64_t>(index).first(static_cast<std::size_t>(shape.rank()))).to_string();
-}
 
 /// First flat index >= `from` whose bits have all of `pattern` set; -1: none.
 template <class Bits>
@@ -98,7 +82,7 @@ std::string taken(Operation operation, bool required_alone) {
 }
 
 /// A tensor has its axes: as many as it must, none too long, and none but M and N empty.
-void validate_axes(const Case& c, const TensorField& field) {
+void validate_axes(const Problem& c, const TensorField& field) {
   const Axes& axes = field.axes(c.operation);
   const Shape& shape = c[field.slot].shape();
   if (shape.rank() != axes.rank) {
@@ -117,7 +101,7 @@ void validate_axes(const Case& c, const TensorField& field) {
 }
 
 /// Its axes are as long as those of the tensors before it.
-void validate_shape(const Case& c, const TensorField& field, const AxisExtents& extents) {
+void validate_shape(const Problem& c, const TensorField& field, const AxisExtents& extents) {
   const Axes& axes = field.axes(c.operation);
   const Shape& shape = c[field.slot].shape();
   bool fits = true;
@@ -131,7 +115,7 @@ void validate_shape(const Case& c, const TensorField& field, const AxisExtents& 
   if (!fits) refuse("{} has shape {}; it must be {} = {}]", field.name(), shape.to_string(), form_of(axes), wanted);
 }
 
-void validate_tensors(const Case& c) {
+void validate_tensors(const Problem& c) {
   if (c.operation == Operation::multihead && c.heads < 1) refuse("heads is {}; it must be at least 1", c.heads);
   for (const TensorField& field : tensor_fields) {
     const Axes& axes = field.axes(c.operation);
@@ -148,14 +132,14 @@ void validate_tensors(const Case& c) {
   }
 }
 
-void validate_shapes(const Case& c) {
+void validate_shapes(const Problem& c) {
   const AxisExtents extents = axis_extents(c);
   for (const TensorField& field : tensor_fields)
     if (c[field.slot].present()) validate_shape(c, field, extents);
 }
 
 /// The heads of keys and values divide those of queries; the columns of a projection are equal shares of the heads.
-void validate_heads(const Case& c) {
+void validate_heads(const Problem& c) {
   if (c.operation == Operation::attention) {
     const std::int64_t heads = c.q().shape()[1], kv_heads = c.k().shape()[1];
     if (heads % kv_heads != 0)
@@ -170,19 +154,19 @@ void validate_heads(const Case& c) {
   }
 }
 
-void validate_appended_row(const Case& c) {
+void validate_appended_row(const Problem& c) {
   if (c[Slot::bias_k].present() == c[Slot::bias_v].present()) return;
   refuse("{} is present without {}; the appended row needs both", c[Slot::bias_k].present() ? "bias_k" : "bias_v",
          c[Slot::bias_k].present() ? "bias_v" : "bias_k");
 }
 
-void validate_scale(const Case& c) {
+void validate_scale(const Problem& c) {
   if (std::isfinite(c.scale) && c.scale > 0) return;
   refuse("scale is {}; it must be finite and greater than 0", c.scale);
 }
 
 /// Arguments of later versions; those of the first have rules of their own.
-void validate_arguments(const Case& c) {
+void validate_arguments(const Problem& c) {
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
     if constexpr (!std::is_enum_v<Value>) {
       const Value value = c.*field.member;
@@ -194,7 +178,7 @@ void validate_arguments(const Case& c) {
   });
 }
 
-void validate_size(const Case& c) {
+void validate_size(const Problem& c) {
   const Shape& q = c.q().shape();
   const std::int64_t heads = c.operation == Operation::attention ? q[1] : c.heads;
   if (q[0] > most_heads / heads) refuse("batch {} times heads {} is more than {}", q[0], heads, most_heads);
@@ -212,21 +196,20 @@ void validate_mask(const Tensor& mask) {
     for (std::int64_t i = 0; i < mask.elements(); ++i) {
       const int byte = std::to_integer<int>(mask.bytes()[static_cast<std::size_t>(i)]);
       if (byte > 1)
-        refuse("mask holds the byte {} at {}; 1 shows a key and 0 hides it", byte, index_text(mask.shape(), i));
+        refuse("mask holds the byte {} at {}; 1 shows a key and 0 hides it", byte, index_text(i, mask.shape()));
     }
     return;
   }
   for (std::int64_t i = first_non_finite(mask, 0); i >= 0; i = first_non_finite(mask, i + 1)) {
     if (mask[i] == -std::numeric_limits<double>::infinity()) continue;
-    refuse("mask holds {} at {}; an entry is finite or -inf", mask[i], index_text(mask.shape(), i));
+    refuse("mask holds {} at {}; an entry is finite or -inf", mask[i], index_text(i, mask.shape()));
   }
 }
 
 /// dtypes, and NaN or Inf among the elements.
 void validate_elements(const Case& c) {
   if (c.dtype() == DType::boolean) refuse("q is bool; it must be of a floating dtype");
-  const auto stated = c.metadata.find("non_finite");
-  const bool non_finite_stated = stated != c.metadata.end() && stated->second == "yes";
+  const bool non_finite_stated = c.provenance.non_finite == "yes";
   for (const TensorField& field : tensor_fields) {
     const Tensor& t = c[field.slot];
     if (!t.present()) continue;
@@ -242,19 +225,20 @@ void validate_elements(const Case& c) {
     if (non_finite_stated && is_input) continue;
     const std::int64_t found = first_non_finite(t, 0);
     if (found < 0) continue;
-    refuse("{} holds {} at {}; {}", field.name(), t[found], index_text(t.shape(), found),
+    refuse("{} holds {} at {}; {}", field.name(), t[found], index_text(found, t.shape()),
            is_input ? "inputs are finite unless the metadata says \"non_finite\": \"yes\""
                     : "weights and biases are finite");
   }
 }
 
-void validate_metadata(const Case& c) {
+void validate_provenance(const Case& c) {
   for (const std::string_view key : case_keys(c.operation)) {
-    if (c.metadata.count(std::string(key)) != 0) refuse("metadata holds \"{}\", which the case itself states", key);
+    if (c.provenance.others.contains(std::string(key)))
+      refuse("metadata holds \"{}\", which the case itself states", key);
   }
   static_cast<void>(layouts_of(c));
-  if (const auto edge = c.metadata.find(edge_key); edge != c.metadata.end() && !named<Edge>(edge->second))
-    refuse("metadata \"edge\" is {}; it must be \"none\", \"front\" or \"behind\"", in_quotes(edge->second));
+  if (const auto& edge = c.provenance.edge; edge && !named<Edge>(*edge))
+    refuse("metadata \"edge\" is {}; it must be \"none\", \"front\" or \"behind\"", in_quotes(*edge));
 }
 
 }  // namespace
@@ -269,7 +253,7 @@ void validate(const Case& c) {
   validate_scale(c);
   validate_arguments(c);
   validate_elements(c);
-  validate_metadata(c);
+  validate_provenance(c);
 }
 
 }  // namespace attest

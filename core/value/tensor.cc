@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -31,6 +30,11 @@ std::int64_t Shape::elements() const {
 
 std::string Shape::to_string() const {
   return fmt::format("[{}]", fmt::join(extent_.begin(), extent_.begin() + rank_, ", "));
+}
+
+std::string index_text(std::int64_t element, const Shape& shape) {
+  const auto along = shape.index_of(element);
+  return Shape(std::span<const std::int64_t>(along).first(static_cast<std::size_t>(shape.rank()))).to_string();
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape)

@@ -4,6 +4,7 @@
 #include <attest/kernel.h>
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -23,6 +24,24 @@ class Shape {
   explicit Shape(std::span<const std::int64_t> extents);
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::int64_t operator[](int axis) const { return extent_[static_cast<std::size_t>(axis)]; }
+  /// The flat row-major index of the element at one index along each axis.
+  template <class... Index>
+  [[nodiscard]] std::int64_t flat(Index... along) const {
+    assert(sizeof...(Index) == static_cast<std::size_t>(rank_));
+    std::int64_t element = 0;
+    std::size_t axis = 0;
+    ((element = element * extent_[axis++] + along), ...);
+    return element;
+  }
+  /// The indices of the element at a flat row-major index; 0 along axes that the tensor lacks.
+  [[nodiscard]] std::array<std::int64_t, 4> index_of(std::int64_t element) const {
+    std::array<std::int64_t, 4> along{};
+    for (std::size_t axis = static_cast<std::size_t>(rank_); axis-- > 0;) {
+      along[axis] = element % extent_[axis];
+      element /= extent_[axis];
+    }
+    return along;
+  }
   /// Product of the extents; 1 for rank 0.
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] bool operator==(const Shape&) const = default;
@@ -33,6 +52,9 @@ class Shape {
   int rank_ = 0;
   std::array<std::int64_t, 4> extent_{};
 };
+
+/// "[0, 0, 2, 1]": the element at a flat row-major index.
+[[nodiscard]] std::string index_text(std::int64_t element, const Shape& shape);
 
 /// An owning row-major tensor of any dtype; a value type. A default-constructed one is absent.
 class Tensor {
@@ -52,6 +74,11 @@ class Tensor {
   [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }
   /// Element at a flat row-major index, exact.
   [[nodiscard]] double operator[](std::int64_t index) const { return load_element(bytes_.data(), dtype_, index); }
+  /// Element at one index along each axis, exact.
+  template <class... Index>
+  [[nodiscard]] double at(Index... along) const {
+    return (*this)[shape_.flat(along...)];
+  }
   /// Writes an element, rounded once to dtype.
   void set(std::int64_t index, double value) { store_element(bytes_.data(), dtype_, index, value); }
   /// The same bytes under another shape of as many elements.

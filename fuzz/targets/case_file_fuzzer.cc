@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       validate(c);
       Case again = decode_case(encode_case(c), "its own bytes");
       // Bytes that are no UTF-8 do not come back as they were.
-      again.metadata = c.metadata;
+      again.provenance = c.provenance;
       require(again == c, "a case file lost a tensor or an argument");
     } catch (const UsageError& error) {
       require(false, error.what());

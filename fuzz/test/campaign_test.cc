@@ -129,7 +129,7 @@ TEST(Campaign, ShrinksAndConfirmsWhatItFinds) {
       const Verdict again = check_case(*plan.properties.front(), *plan.kernels.front(), *finding.saved);
       EXPECT_EQ(again.outcome, Outcome::violated);
       EXPECT_EQ(again.violation, finding.record.verdict.violation);
-      EXPECT_EQ(finding.saved->metadata.at("shrunk"), "yes");
+      EXPECT_EQ(finding.saved->provenance.shrunk.value(), "yes");
       const std::string kind(finding.record.kind());
       EXPECT_LE(++of_kind[kind], samples_per_kind);
       EXPECT_LE((++in_place[{kind, place_of(*finding.saved)}]), samples_per_place);

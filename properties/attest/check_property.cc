@@ -60,11 +60,11 @@ class Testable {
 
   [[nodiscard]] std::string violation_text(const rc::detail::FailureResult& result,
                                            std::string_view kernel_option) const {
-    const auto& said = smallest_.metadata;
+    const std::string &k = smallest_.provenance.k.value(), &seed = smallest_.provenance.seed.value();
     const std::string_view dtype = name_of(smallest_.dtype());
     const std::size_t shrinks = result.reproduce.shrinkPath.size();
     std::string text = fmt::format("{} is violated by {} in {}, case {} of seed {}\n  {}", property_.name, kernel_.id(),
-                                   dtype, said.at("k"), said.at("seed"), smallest_verdict_.reason);
+                                   dtype, k, seed, smallest_verdict_.reason);
     if (again_ < times)
       text += fmt::format("; not repeatable: checked again at once it was violated in {} of {}", again_, times);
     text +=
@@ -74,7 +74,7 @@ class Testable {
     if (text.back() != '\n') text += '\n';
     if (!kernel_option.empty()) {
       text += fmt::format("again: attest check --kernel '{}' --property {} --dtype {} --seed {} --cases {}\n",
-                          kernel_option, property_.name, dtype, said.at("seed"), std::stoll(said.at("k")) + 1);
+                          kernel_option, property_.name, dtype, seed, std::stoll(k) + 1);
     }
     return text;
   }

@@ -22,7 +22,7 @@ class SimplerCases {
     while (next_ < from_->steps.size()) {
       Case simpler = from_->start;
       if (!from_->steps[next_++](simpler)) continue;
-      simpler.metadata["shrunk"] = "yes";
+      simpler.provenance.shrunk = "yes";
       return simpler;
     }
     return rc::Nothing;
@@ -82,7 +82,7 @@ rc::Gen<Case> cases_of(std::string_view name, DType dtype, const Manifest& manif
     } catch (const std::bad_alloc&) {
       Case none;
       none.operation = property.operation;
-      none.metadata[over_budget_key] = out_of_memory;
+      none.provenance.over_budget = out_of_memory;
       return none;
     }
   });

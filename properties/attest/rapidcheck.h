@@ -37,8 +37,8 @@ using EditRecipe = std::function<void(Recipe&)>;
 [[nodiscard]] rc::Gen<Case> attention_cases(DType dtype, EditRecipe edit = nullptr);
 /// Cases of multi-head attention with its projections.
 [[nodiscard]] rc::Gen<Case> multihead_cases(DType dtype, EditRecipe edit = nullptr);
-/// Cases that meet the hypotheses of a property of the catalogue, brought to the manifest's limits of shape. "seed" and
-/// "k" of the metadata are what `attest check --seed SEED` draws the same case by, with k below 100. Throws UsageError
+/// Cases that meet the hypotheses of a property of the catalogue, brought to the manifest's limits of shape. seed and k
+/// of the provenance are what `attest check --seed SEED` draws the same case by, with k below 100. Throws UsageError
 /// for a name that is no property.
 [[nodiscard]] rc::Gen<Case> cases_of(std::string_view property, DType dtype, const Manifest& manifest);
 /// Masks for extents, [batch|1, heads|1, M, N], boolean or of the dtype; some hide nothing.

@@ -17,7 +17,7 @@ const Property multihead{.name = "bench.multihead", .operation = Operation::mult
                            return draw.multihead().torch_case();
                          }};
 
-/// Whole cases, metadata included, of the default mix of shapes.
+/// Whole cases, provenance included, of the default mix of shapes.
 void generate_cases(benchmark::State& state, const Property& property, DType dtype) {
   std::int64_t k = 0;
   for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(generate(property, dtype, /*run_seed=*/1, k++));

@@ -85,8 +85,9 @@ struct Property {
 /// H(run seed, property, dtype, k): the seed of case k, the same for every kernel, job, shard and machine.
 [[nodiscard]] std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType dtype, std::int64_t k);
 
-/// Case k of a property in a dtype: a function of (run_seed, property, dtype, k) alone. Its metadata holds "property",
-/// "dtype", "seed" (the run's), "k" and "kinds" (what was drawn, "scores:near-ties values:ones mask:none shape:small").
+/// Case k of a property in a dtype: a function of (run_seed, property, dtype, k) alone. Its provenance holds
+/// "property", "dtype", "seed" (the run's), "k" and "kinds" (what was drawn, "scores:near-ties values:ones mask:none
+/// shape:small").
 [[nodiscard]] Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k);
 
 /// Meets a manifest's limits of shape (head dimension, lengths, heads, grouped queries, scale, self-attention only) by
@@ -107,7 +108,7 @@ struct Property {
 /// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` cases are checked. A crash stays a
 /// crash: a case that is violated in another way (Verdict::violation, or a finite error for an infinite one) is not
 /// taken. Deterministic for a deterministic kernel. A case that is not violated comes back unchanged. The result's
-/// metadata says "shrunk": "yes".
+/// provenance says "shrunk": "yes".
 [[nodiscard]] Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget = 1000);
 
 }  // namespace attest

@@ -33,7 +33,7 @@ enum Reading : std::size_t {
 };
 
 /// Keys of score 0, whose weight is 1, alternate with keys of one lower score: every block of keys has the maximum.
-struct Problem {
+struct Alternating {
   Case value;
   std::int64_t lower;             ///< keys of the lower score; one less than the others
   std::vector<double> distances;  ///< by row: by how much that score is lower
@@ -54,10 +54,10 @@ class Asked {
     return std::min<std::int64_t>(12, (manifest_.max_keys.value_or(64) - 1) / 2);
   }
 
-  [[nodiscard]] Problem problem(std::int64_t lower) const {
+  [[nodiscard]] Alternating problem(std::int64_t lower) const {
     const std::int64_t rows = std::min<std::int64_t>(48, manifest_.max_queries.value_or(48)), keys = 2 * lower + 1;
     const std::int64_t heads = manifest_.heads_multiple, dk = head_dim();
-    Problem one{.value = {}, .lower = lower, .distances = {}};
+    Alternating one{.value = {}, .lower = lower, .distances = {}};
     Case& c = one.value;
     c.scale = manifest_.any_scale ? 1.0 : inverse_root(dk);
     c[Slot::q] = Tensor(dtype_, {1, heads, rows, dk});
@@ -90,7 +90,7 @@ class Asked {
 
   /// What an element may be under each reading; empty where a score is rounded on the way, so that the weight is not
   /// known well enough.
-  [[nodiscard]] std::optional<std::array<Interval, reading_count>> allowed(const Problem& problem, double distance,
+  [[nodiscard]] std::optional<std::array<Interval, reading_count>> allowed(const Alternating& problem, double distance,
                                                                            std::int64_t column) const {
     if (!is_exact(distance, problem.value.scale)) return std::nullopt;
     const double u = format_of(arithmetic_.score_sums).unit;
@@ -157,7 +157,7 @@ Denominator denominator_of(Kernel& kernel, DType dtype) {
   fits.fill(true);
   // Not of three keys where more are taken: in parts of one key each there is nothing to round.
   for (const std::int64_t lower : {asked.most_lower(), (asked.most_lower() + 1) / 2}) {
-    const Problem problem = asked.problem(lower);
+    const Alternating problem = asked.problem(lower);
     const Reply reply = kernel.run(problem.value, asked.output(), /*want_lse=*/false);
     if (reply.status != CallStatus::ok) return unknown(ending_text(reply.status, reply.message));
     const std::int64_t width = problem.value.v().shape()[3];

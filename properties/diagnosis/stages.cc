@@ -48,23 +48,21 @@ struct Row {
 
 Row row_of(const Case& c, std::int64_t element) {
   const Shape shape = c.out_shape();
-  const std::int64_t heads = shape[1], queries = shape[2], row = element / shape[3];
-  const std::int64_t b = row / queries / heads, h = row / queries % heads, i = row % queries;
+  const auto [b, h, i, column] = shape.index_of(element);
   Row out;
   out.dtype = c.dtype(), out.scale = c.scale, out.convention = c.mask_convention;
   out.dk = c.k().shape()[3], out.dv = c.v().shape()[3];
   if (c.mask().present() && c.mask().dtype() != DType::boolean) out.mask = c.mask().dtype();
-  const std::int64_t kv_heads = c.k().shape()[1], head = b * kv_heads + h / (heads / kv_heads);
-  const std::int64_t all = c.k().shape()[2];
-  for (std::int64_t x = 0; x < out.dk; ++x) out.q.push_back(c.q()[row * out.dk + x]);
+  const std::int64_t kv = kv_head_of(c, h), all = c.k().shape()[2];
+  for (std::int64_t x = 0; x < out.dk; ++x) out.q.push_back(c.q().at(b, h, i, x));
   for (std::int64_t j = 0; j < all; ++j) {
     if (hidden(c, b, h, i, j)) continue;
     double product = 0;
     for (std::int64_t x = 0; x < out.dk; ++x) {
-      out.k.push_back(c.k()[(head * all + j) * out.dk + x]);
+      out.k.push_back(c.k().at(b, kv, j, x));
       product += out.q[static_cast<std::size_t>(x)] * out.k.back();
     }
-    for (std::int64_t x = 0; x < out.dv; ++x) out.v.push_back(c.v()[(head * all + j) * out.dv + x]);
+    for (std::int64_t x = 0; x < out.dv; ++x) out.v.push_back(c.v().at(b, kv, j, x));
     const double bias = bias_of(c, b, h, i, j);
     out.bias.push_back(bias);
     out.scores.push_back(score(product, bias, c.scale, c.mask_convention));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/problem/sight.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
@@ -24,11 +25,10 @@ Verdict no_keys() {
 /// For every row of the output, of the values `of` given per page of K and V and column.
 template <class Value>
 std::vector<double> every_row(const Case& c, const Shape& out, Value of) {
-  const std::int64_t kv_heads = c.v().shape()[1], group = out[1] / kv_heads;
   std::vector<double> all;
   for (std::int64_t e = 0; e < out.elements(); ++e) {
-    const std::int64_t h = e / out[3] / out[2] % out[1], b = e / out[3] / out[2] / out[1];
-    all.push_back(of(b * kv_heads + h / group, e % out[3]));
+    const auto [b, h, i, column] = out.index_of(e);
+    all.push_back(of(b * c.v().shape()[1] + kv_head_of(c, h), column));
   }
   return all;
 }
@@ -43,16 +43,14 @@ Verdict one_key(Kernel& kernel, const Case& c) {
 
 /// o_i is the mean of the values: N o_i = sum_j v_j.
 Verdict means_of_values(Kernel& kernel, const Case& c) {
-  const std::int64_t N = keys_of(c), dv = c.v().shape()[3];
+  const std::int64_t N = keys_of(c);
   const Result out = run(kernel, c);
   // Column by column as one row of N numbers, whose product with ones is the sum.
   const Shape& o = out.shape();
   std::vector<double> columns;
-  const std::int64_t kv_heads = c.v().shape()[1], group = o[1] / kv_heads;
   for (std::int64_t e = 0; e < o.elements(); ++e) {
-    const std::int64_t h = e / dv / o[2] % o[1], b = e / dv / o[2] / o[1];
-    for (std::int64_t key = 0; key < N; ++key)
-      columns.push_back(c.v()[((b * kv_heads + h / group) * N + key) * dv + e % dv]);
+    const auto [b, h, i, column] = o.index_of(e);
+    for (std::int64_t key = 0; key < N; ++key) columns.push_back(c.v().at(b, kv_head_of(c, h), key, column));
   }
   Numbers values({o.elements(), N}, columns);
   values = values.exact_beside(out.run());

@@ -27,7 +27,7 @@ Verdict query_locality(Kernel& kernel, const Case& c) {
   other[Slot::q] = mapped(c.q(), [&](std::int64_t e, double old) {
     return e / dk % M == j ? std::numeric_limits<double>::quiet_NaN() : old;
   });
-  other.metadata["non_finite"] = "yes";
+  other.provenance.non_finite = "yes";
   const Indices rest = all_but(M, j);
   return agree({run(kernel, c).queries(rest), run(kernel, other).queries(rest)},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);

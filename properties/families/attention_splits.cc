@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/problem/score.h"
+#include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -149,19 +150,17 @@ Verdict split_merge(Kernel& kernel, const Case& c) {
 /// is what the two bounds say.
 Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
   const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
-  const std::int64_t group = heads / c.k().shape()[1];
   using Traits = ScalarTraits<Expression>;
   GenericInputs& inputs = GenericInputs::current();
   const Result out = run_with_lse(kernel, c);
   for (std::int64_t row = 0; row < batch * heads * M; ++row) {
-    const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M;
+    const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M, kv = kv_head_of(c, h);
     std::optional<Expression> sum;
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c, b, h, i, j)) continue;
       Expression product = Traits::from_double(0);
       for (std::int64_t d = 0; d < dk; ++d)
-        product = product +
-                  inputs.at(c.q()[row * dk + d]) * inputs.at(c.k()[((b * heads / group + h / group) * N + j) * dk + d]);
+        product = product + inputs.at(c.q().at(b, h, i, d)) * inputs.at(c.k().at(b, kv, j, d));
       const Expression scale = inputs.at(c.scale);
       const Expression bias = inputs.at(bias_of(c, b, h, i, j));
       const Expression term = Traits::exp(score(product, bias, scale, c.mask_convention));

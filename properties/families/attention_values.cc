@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
@@ -27,13 +28,8 @@ std::vector<double> values_of(const Case& c, std::int64_t b, std::int64_t kv, st
   std::vector<double> values(static_cast<std::size_t>(rows * v[3]), 0.0);
   for (std::int64_t j = 0; j < std::min(rows, v[2] - first); ++j)
     for (std::int64_t k = 0; k < v[3]; ++k)
-      values[static_cast<std::size_t>(j * v[3] + k)] = c.v()[((b * v[1] + kv) * v[2] + first + j) * v[3] + k];
+      values[static_cast<std::size_t>(j * v[3] + k)] = c.v().at(b, kv, first + j, k);
   return values;
-}
-
-/// The key-value head that head h reads.
-std::int64_t kv_head(const Case& c, std::int64_t h) {
-  return h / (heads_of(c) / c.k().shape()[1]);
 }
 
 /// Judges every batch entry and head by itself; the worst.
@@ -60,7 +56,7 @@ Verdict expectation(Kernel& kernel, const Case& c) {
     for (std::size_t block = 0; block < alpha.blocks.size(); ++block) {
       const std::int64_t first = static_cast<std::int64_t>(block) * alpha.width;
       const Numbers part = Numbers(alpha.blocks[block].batch({b}).heads({h}))
-                               .times(values_of(c, b, kv_head(c, h), first, alpha.width), alpha.width, dv);
+                               .times(values_of(c, b, kv_head_of(c, h), first, alpha.width), alpha.width, dv);
       sum = block == 0 ? part : sum.plus(part);
     }
     return agree({sum, Numbers(out.batch({b}).heads({h}))});
@@ -125,7 +121,7 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
   }
   if (!(error < 0.25)) return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::vacuous))};
 
-  const std::vector<double> v = values_of(c, b, kv_head(c, h), 0, N);
+  const std::vector<double> v = values_of(c, b, kv_head_of(c, h), 0, N);
   std::vector<double> mean(static_cast<std::size_t>(dv), 0.0), apart(mean);
   std::vector<int> drawn(static_cast<std::size_t>(N), 0);
   Stream stream(seed_argument(c, "draws"));
@@ -170,8 +166,8 @@ Verdict formally_in_hull(Kernel& kernel, const Case& c) {
       const Shape o = out.shape();
       std::vector<double> end;
       for (std::int64_t e = 0; e < o.elements(); ++e) {
-        const std::int64_t h = e / o[3] / o[2] % o[1], b = e / o[3] / o[2] / o[1];
-        end.push_back(extreme((b * v[1] + kv_head(c, h)) * v[2] * v[3] + e % o[3]));
+        const auto [b, h, i, k] = o.index_of(e);
+        end.push_back(c.v().at(b, kv_head_of(c, h), m, k));
       }
       const Numbers at(o, end), beyond(o, std::vector<double>(end.size(), side * infinity));
       worst =
@@ -189,11 +185,10 @@ Verdict convex_hull(Kernel& kernel, const Case& c) {
   const std::int64_t N = keys_of(c);
   std::vector<double> low(static_cast<std::size_t>(o.elements()), infinity), high(low.size(), -infinity);
   for (std::int64_t e = 0; e < o.elements(); ++e) {
-    const std::int64_t k = e % o[3], i = e / o[3] % o[2], h = e / o[3] / o[2] % o[1], b = e / o[3] / o[2] / o[1];
-    const std::int64_t page = (b * c.v().shape()[1] + kv_head(c, h)) * N;
+    const auto [b, h, i, k] = o.index_of(e);
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c, b, h, i, j)) continue;
-      const double x = c.v()[(page + j) * o[3] + k];
+      const double x = c.v().at(b, kv_head_of(c, h), j, k);
       low[static_cast<std::size_t>(e)] = std::min(low[static_cast<std::size_t>(e)], x);
       high[static_cast<std::size_t>(e)] = std::max(high[static_cast<std::size_t>(e)], x);
     }
@@ -262,7 +257,7 @@ Verdict linear_in_values(Kernel& kernel, const Case& c) {
   const std::int64_t dv = c.v().shape()[3], M = queries_of(c);
   return every_head(c, [&](std::int64_t b, std::int64_t h) {
     const Numbers product = Numbers(right.batch({b}).heads({h})).times(f.a, dv, dv);
-    const std::int64_t page = b * c.v().shape()[1] + kv_head(c, h);
+    const std::int64_t page = b * c.v().shape()[1] + kv_head_of(c, h);
     std::vector<double> moved, shift;
     for (std::int64_t i = 0; i < M; ++i) {
       for (std::int64_t k = 0; k < dv; ++k) {
@@ -279,13 +274,12 @@ Verdict linear_in_values(Kernel& kernel, const Case& c) {
 Verdict is_one_value(Kernel& kernel, const Case& c) {
   const Shape v = c.v().shape();
   const std::int64_t j = argument(c, "j", v[2]);
-  const auto row_j = [&](std::int64_t page, std::int64_t k) { return c.v()[(page * v[2] + j) * v[3] + k]; };
   const Result out = run(kernel, c);
   const Shape o = out.shape();
   std::vector<double> expected;
   for (std::int64_t e = 0; e < o.elements(); ++e) {
-    const std::int64_t h = e / o[3] / o[2] % o[1], b = e / o[3] / o[2] / o[1];
-    expected.push_back(row_j(b * v[1] + kv_head(c, h), e % o[3]));
+    const auto [b, h, i, k] = o.index_of(e);
+    expected.push_back(c.v().at(b, kv_head_of(c, h), j, k));
   }
   return agree({Numbers(out), Numbers(o, expected)});
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/problem/sight.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
@@ -30,13 +31,12 @@ Verdict independence(Kernel& kernel, const Case& c) {
 Verdict mask_forms(Kernel& kernel, const Case& c) {
   const std::int64_t form = argument(c, "form", 3);
   const Shape& old = c.mask().shape();
-  const std::int64_t M = old[2], N = old[3];
   const std::int64_t batch = form == 1 ? old[0] : batch_of(c), heads = form == 2 ? old[1] : heads_of(c);
   Case full = c;
-  full[Slot::mask] = Tensor(c.mask().dtype(), {batch, heads, M, N});
+  full[Slot::mask] = Tensor(c.mask().dtype(), {batch, heads, old[2], old[3]});
   full[Slot::mask] = mapped(full.mask(), [&](std::int64_t e, double) {
-    const std::int64_t plane = e / (M * N), b = plane / heads, h = plane % heads;
-    return c.mask()[((old[0] == 1 ? 0 : b) * old[1] + (old[1] == 1 ? 0 : h)) * M * N + e % (M * N)];
+    const auto [b, h, i, j] = full.mask().shape().index_of(e);
+    return mask_entry(c.mask(), b, h, i, j);
   });
   return agree({run(kernel, full), run(kernel, c)}, bits_in_core(kernel), /*about_bits=*/true);
 }

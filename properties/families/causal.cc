@@ -74,7 +74,7 @@ Verdict no_leak(Kernel& kernel, const Case& c) {
       return any_number(slot == Slot::v && large ? most : -old);
     });
   }
-  if (dead) changed.metadata["non_finite"] = "yes";
+  if (dead) changed.provenance.non_finite = "yes";
   if (one_tensor) {
     changed[Slot::q] = changed[Slot::v] = changed.k();
   } else if (queries_too) {

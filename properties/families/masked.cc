@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/problem/score.h"
+#include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -61,7 +63,7 @@ Verdict suppression(Kernel& kernel, const Case& c) {
     if (!finite && !(c.dtype() == DType::f8_e4m3 && std::isinf(poison))) return any_number(poison);
     return any_number(replaced ? (slot == Slot::v ? most / 4 : 0.0) : -old);
   });
-  if (!finite) changed.metadata["non_finite"] = "yes";
+  if (!finite) changed.provenance.non_finite = "yes";
   const Match match =
       finite ? match_of_dead_values(kernel) : bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values});
   const Result o = run(kernel, hidden_key).queries({i});
@@ -75,18 +77,16 @@ struct Score {
 /// scale q.k + b or scale (q.k + b) in double, and how far that may be from the exact score. -inf where hidden.
 Score score(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   if (hidden(c, b, h, i, j)) return {-infinity, 0};
-  const Shape &q = c.q().shape(), &k = c.k().shape(), &m = c.mask().shape();
-  const std::int64_t dk = q[3], kv = h / (q[1] / k[1]);
+  const std::int64_t dk = c.q().shape()[3], kv = kv_head_of(c, h);
   double sum = 0, size = 0;
   for (std::int64_t x = 0; x < dk; ++x) {
-    const double term = c.q()[((b * q[1] + h) * q[2] + i) * dk + x] * c.k()[((b * k[1] + kv) * k[2] + j) * dk + x];
+    const double term = c.q().at(b, h, i, x) * c.k().at(b, kv, j, x);
     sum += term;
     size += std::fabs(term);
   }
-  const double bias = c.mask()[(((m[0] == 1 ? 0 : b) * m[1] + (m[1] == 1 ? 0 : h)) * m[2] + i) * m[3] + j];
-  const bool pre = c.mask_convention == MaskConvention::pre_scale;
-  size = c.scale * size + std::fabs(pre ? c.scale * bias : bias);
-  return {pre ? c.scale * (sum + bias) : c.scale * sum + bias, static_cast<double>(dk + 4) * 0x1p-52 * size + 1e-290};
+  const double bias = bias_of(c, b, h, i, j);
+  size = c.scale * size + std::fabs(mask_term(bias, c.scale, c.mask_convention));
+  return {attest::score(sum, bias, c.scale, c.mask_convention), static_cast<double>(dk + 4) * 0x1p-52 * size + 1e-290};
 }
 
 /// An upper bound of s_is - max_{l != s} s_il; +inf where double cannot tell.
@@ -125,7 +125,7 @@ Verdict formal_limit(Kernel& kernel, const Case& hidden_key, std::int64_t i, std
   const auto one_minus = [&](const Numbers& x) {
     return Numbers(o, std::vector<double>(own.size(), 1.0)).plus(x.scaled(-1));
   };
-  const double unit = hidden_key.mask_convention == MaskConvention::pre_scale ? hidden_key.scale : 1.0;
+  const double unit = mask_term(1.0, hidden_key.scale, hidden_key.mask_convention);
   const double growth = exponential_of(product_of(unit, more));
   Verdict worst = agree({out.plus(limit.scaled(-1)), alpha.times(Numbers(o, own).plus(limit.scaled(-1)))});
   worst = worse_of({std::move(worst), positive_formulas(alpha)});
@@ -149,7 +149,7 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
   double ahead = 0;
   for (std::int64_t b = 0; b < batch; ++b)
     for (std::int64_t h = 0; h < heads; ++h) ahead = std::max(ahead, lead(unbiased, b, h, i, s));
-  const double unit = c.mask_convention == MaskConvention::pre_scale ? c.scale : 1.0;
+  const double unit = mask_term(1.0, c.scale, c.mask_convention);
   const double first = -2.0 * static_cast<double>(argument(c, "from", 5)), most = format_of(c.dtype()).largest / 16;
   Verdict worst;
   for (const double target : {first, -250.0}) {

@@ -60,7 +60,7 @@ Tensor with_dead_row(const Tensor& tokens, std::int64_t s) {
 /// A key hidden from every row holds NaN and Inf: no row of `rows` shows it. Judged where the kernel claims that dead
 /// values do not matter, reported elsewhere.
 Verdict ignores_dead(Kernel& kernel, const Case& hidden, Case dead, const Indices& rows) {
-  dead.metadata["non_finite"] = "yes";
+  dead.provenance.non_finite = "yes";
   return agree({run(kernel, hidden).queries(rows), run(kernel, dead).queries(rows)},
                bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values}), /*about_bits=*/true);
 }
@@ -97,7 +97,7 @@ Verdict query_locality_law(Kernel& kernel, const Case& c) {
   const std::int64_t j = argument(c, "j", queries_of(c));
   Case other = c;
   other[Slot::q] = with_row(c.q(), j, [](std::int64_t, double) { return not_a_number; });
-  other.metadata["non_finite"] = "yes";
+  other.provenance.non_finite = "yes";
   const Indices rest = all_but(queries_of(c), j);
   return agree({run(kernel, c).queries(rest), run(kernel, other).queries(rest)},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);

@@ -129,7 +129,7 @@ Verdict row_locality(Kernel& kernel, const Case& c) {
     if (e / n % M == i) return old;
     return poisoned ? std::numeric_limits<double>::quiet_NaN() : -c.q()[c.q().elements() - 1 - e];
   });
-  if (poisoned) other.metadata["non_finite"] = "yes";
+  if (poisoned) other.provenance.non_finite = "yes";
   return agree({softmax_of(kernel, other).queries({i}), softmax_of(kernel, c).queries({i})},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }

@@ -20,9 +20,9 @@ struct Workspace {
 };
 
 template <class Real>
-class Problem {
+class PlantedProblem {
  public:
-  Problem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call)
+  PlantedProblem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call)
       : make_(make),
         slip_(slip),
         p_(p),
@@ -323,12 +323,12 @@ int run_planted(const Make& make, Slip slip, const attest_problem& problem, atte
                 std::string& message) {
   switch (static_cast<DType>(problem.q.dtype)) {
     case DType::f64:
-      Problem<double>(make, slip, problem, result, call).run();
+      PlantedProblem<double>(make, slip, problem, result, call).run();
       return ATTEST_OK;
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      Problem<float>(make, slip, problem, result, call).run();
+      PlantedProblem<float>(make, slip, problem, result, call).run();
       return ATTEST_OK;
     default:
       message = "runs in f64, f32, f16 and bf16";

@@ -138,7 +138,7 @@ Case decode(Recipe recipe) {
     set_layouts(c, recipe.layouts);
   }
   set_edge(c, edge_of(recipe));
-  c.metadata.emplace("kinds", kinds_of(recipe));
+  c.provenance.kinds = kinds_of(recipe);
   for_each_scalar(c.operation, [&](const auto& field) {
     if (!field.is_original && c.*field.member != field.neutral) add_kind(c, std::string(field.name) + ":", "given");
   });

@@ -62,7 +62,7 @@ void limit_arguments(ArgumentValues& values) {
   });
 }
 
-void set_later_arguments(Case& c, const ArgumentValues& values) {
+void set_later_arguments(Problem& c, const ArgumentValues& values) {
   ArgumentValues all = argument_values(c), later = values;
   for_each_later_argument(later, [&](const auto& field, double& value) {
     if (field.is_of(c.operation)) all[static_cast<std::size_t>(&value - later.data())] = value;

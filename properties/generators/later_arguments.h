@@ -29,7 +29,7 @@ void change_later_argument(ArgumentValues& values, Operation operation, Stream& 
 /// Brings numbers of anywhere into the ranges of their rows; NaN is neutral.
 void limit_arguments(ArgumentValues& values);
 
-/// The later arguments of `values` in a case of the operation; the others as they are.
-void set_later_arguments(Case& c, const ArgumentValues& values);
+/// The later arguments of `values` in a problem of the operation; the others as they are.
+void set_later_arguments(Problem& c, const ArgumentValues& values);
 
 }  // namespace attest

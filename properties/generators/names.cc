@@ -40,21 +40,20 @@ std::vector<std::string> all_kinds(Operation operation) {
 }
 
 void add_kind(Case& c, std::string_view group, std::string_view name) {
-  const auto kinds = c.metadata.find("kinds");
-  if (kinds != c.metadata.end()) kinds->second.append(" ").append(group).append(name);
+  if (auto& kinds = c.provenance.kinds) kinds->append(" ").append(group).append(name);
 }
 
 void drop_kinds(Case& c, std::string_view group) {
-  const auto kinds = c.metadata.find("kinds");
-  if (kinds == c.metadata.end()) return;
+  auto& kinds = c.provenance.kinds;
+  if (!kinds) return;
   std::string kept;
-  for (std::size_t at = 0; at < kinds->second.size();) {
-    const std::size_t end = std::min(kinds->second.find(' ', at), kinds->second.size());
-    const std::string_view word = std::string_view(kinds->second).substr(at, end - at);
+  for (std::size_t at = 0; at < kinds->size();) {
+    const std::size_t end = std::min(kinds->find(' ', at), kinds->size());
+    const std::string_view word = std::string_view(*kinds).substr(at, end - at);
     if (!word.starts_with(group)) kept.append(kept.empty() ? "" : " ").append(word);
     at = end + 1;
   }
-  kinds->second = std::move(kept);
+  kinds = std::move(kept);
 }
 
 }  // namespace attest

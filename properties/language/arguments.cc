@@ -15,11 +15,9 @@ std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
   return hash;
 }
 
-/// What metadata "arguments" states of a name.
+/// What the provenance's arguments state of a name.
 std::optional<std::int64_t> stated(const Case& c, std::string_view name) {
-  const auto found = c.metadata.find("arguments");
-  if (found == c.metadata.end()) return std::nullopt;
-  std::string_view rest = found->second;
+  std::string_view rest = c.provenance.arguments ? *c.provenance.arguments : std::string_view();
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     const std::string_view word = rest.substr(0, end);
@@ -41,9 +39,9 @@ void note(std::string_view name, std::int64_t extent) {
 
 std::uint64_t seed_of(const Case& c, std::string_view name) {
   std::uint64_t hash = fnv1a_start;
-  for (const char* const key : {"property", "seed", "k"}) {
-    const auto found = c.metadata.find(key);
-    hash = mixed(hash, found == c.metadata.end() ? std::string_view() : std::string_view(found->second));
+  const Provenance& from = c.provenance;
+  for (const Provenance::Word* const word : {&from.property, &from.seed, &from.k}) {
+    hash = mixed(hash, word->value_or(""));
     hash = mixed(hash, "|");
   }
   return Stream(mixed(hash, name)).next();

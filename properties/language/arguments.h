@@ -15,7 +15,7 @@
 namespace attest {
 
 /// A number in [0, extent), extent >= 1. Metadata "arguments" may state it ("i=2 s=0", taken modulo extent); else it is
-/// drawn from the metadata's seed and k, and from the name.
+/// drawn from the provenance's seed and k, and from the name.
 [[nodiscard]] std::int64_t argument(const Case& c, std::string_view name, std::int64_t extent);
 
 /// A permutation of 0 … extent - 1, drawn likewise; never the identity where extent >= 2.

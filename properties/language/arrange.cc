@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/problem/sight.h"
 #include "properties/language/result.h"
 
 namespace attest {
@@ -72,12 +73,10 @@ Case with_additive_mask(Case c) {
 
 Case with_causal_written_out(Case c) {
   c = with_additive_mask(std::move(c));
-  const std::int64_t M = queries_of(c), N = keys_of(c);
-  if (c.causal != Causal::none) {
-    const std::int64_t shift = c.causal == Causal::bottom_right ? N - M : 0;
-    Tensor& mask = c[Slot::mask];
-    for (std::int64_t e = 0; e < mask.elements(); ++e)
-      if (e % N > e / N % M + shift) mask.set(e, hidden_entry);
+  Tensor& mask = c[Slot::mask];
+  for (std::int64_t e = 0; e < mask.elements(); ++e) {
+    const auto [b, h, i, j] = mask.shape().index_of(e);
+    if (!sight({.causal = c.causal}, i, queries_of(c), keys_of(c)).sees(j)) mask.set(e, hidden_entry);
   }
   c.causal = Causal::none;
   return c;

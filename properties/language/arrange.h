@@ -1,4 +1,4 @@
-// Arrangements of cases: the other side of a theorem. Each returns a valid case of the same scalars and metadata.
+// Arrangements of cases: the other side of a theorem. Each returns a valid case of the same scalars and provenance.
 #pragma once
 
 #include <functional>

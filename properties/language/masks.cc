@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "core/problem/sight.h"
 #include "properties/language/arrange.h"
 
 namespace attest {
@@ -58,11 +59,10 @@ Case hide_and_spare(Case c, std::int64_t i, std::int64_t s, std::int64_t l) {
 Case with_boolean_mask(Case c) {
   const Tensor& old = c.mask();
   const std::int64_t batch = old.present() ? old.shape()[0] : 1, heads = old.present() ? old.shape()[1] : 1;
-  const std::int64_t M = queries_of(c), N = keys_of(c);
-  Tensor mask(DType::boolean, {batch, heads, M, N});
+  Tensor mask(DType::boolean, {batch, heads, queries_of(c), keys_of(c)});
   for (std::int64_t e = 0; e < mask.elements(); ++e) {
-    const std::int64_t plane = e / (M * N);
-    mask.set(e, hidden(c, plane / heads, plane % heads, e / N % M, e % N) ? 0.0 : 1.0);
+    const auto [b, h, i, j] = mask.shape().index_of(e);
+    mask.set(e, hidden(c, b, h, i, j) ? 0.0 : 1.0);
   }
   c[Slot::mask] = std::move(mask);
   c.causal = Causal::none;

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "core/problem/sight.h"
 #include "properties/language/agree.h"
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
@@ -22,13 +23,11 @@ std::int64_t key_of(const Case& c) {
 Case hidden_in_first_head(const Case& c, std::int64_t i, std::int64_t s) {
   Case hidden = with_causal_written_out(c);
   const Tensor mask = hidden.mask();
-  const std::int64_t M = queries_of(c), N = keys_of(c), page = M * N, heads = heads_of(c);
-  const std::int64_t own_batch = mask.shape()[0], own_heads = mask.shape()[1];
-  Tensor full(mask.dtype(), {batch_of(c), heads, M, N});
+  const Tensor full(mask.dtype(), {batch_of(c), heads_of(c), queries_of(c), keys_of(c)});
   hidden[Slot::mask] = mapped(full, [&](std::int64_t e, double) {
-    const std::int64_t b = e / page / heads, h = e / page % heads, row = e % page / N;
-    if (h == 0 && e % N == s && (i < 0 || row == i)) return -std::numeric_limits<double>::infinity();
-    return mask[((own_batch == 1 ? 0 : b) * own_heads + (own_heads == 1 ? 0 : h)) * page + e % page];
+    const auto [b, h, row, key] = full.shape().index_of(e);
+    if (h == 0 && key == s && (i < 0 || row == i)) return -std::numeric_limits<double>::infinity();
+    return mask_entry(mask, b, h, row, key);
   });
   return hidden;
 }

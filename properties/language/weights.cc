@@ -54,12 +54,10 @@ WeightBlocks read_weights(Kernel& kernel, const Case& c) {
 }
 
 Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-  const Shape &q = c.q().shape(), &k = c.k().shape();
-  const std::int64_t heads = q[1], dk = q[3], group = heads / k[1];
-  const std::int64_t row = ((b * heads + h) * q[2] + i) * dk, key = ((b * k[1] + h / group) * k[2] + j) * dk;
+  const std::int64_t dk = c.q().shape()[3], kv = kv_head_of(c, h);
   double dot = 0, size = 0;
   for (std::int64_t e = 0; e < dk; ++e) {
-    const double product = c.q()[row + e] * c.k()[key + e];
+    const double product = c.q().at(b, h, i, e) * c.k().at(b, kv, j, e);
     dot += product;
     size += std::fabs(product);
   }

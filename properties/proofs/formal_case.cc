@@ -100,7 +100,7 @@ std::optional<Case> formal_case(const Property& property, const ProofShape& shap
     const Case drawn = generate(property, DType::f64, /*run_seed=*/1, k * tries + attempt);
     if (const Extents e = extents_of(drawn); e.queries == 0 || e.keys == 0) continue;
     Case c = at_shape(drawn, shape);
-    c.metadata.erase("strides");
+    c.provenance.strides.reset();
     if (const Extents e = extents_of(c); e.queries != shape.queries || e.keys != shape.keys) continue;
     if (!property.misses(c).empty()) continue;
     GenericNumbers numbers(case_seed(1, property.name, DType::f64, k * tries + attempt));

@@ -97,8 +97,8 @@ std::optional<Case> tried(const Property& property, const Stated& stated, const 
   Selection first = everything(c);
   first.batch = {0};
   c = select(c, first);
-  c.metadata.erase("strides");
-  c.metadata.erase("kinds");
+  c.provenance.strides.reset();
+  c.provenance.kinds.reset();
   const bool arranged = stated.hypothesis->misses == nullptr;
   if (dropped && !arranged) c = missing(*stated.hypothesis, c, static_cast<std::uint64_t>(n));
   c = with_whole_numbers(std::move(c), static_cast<std::uint64_t>(n));
@@ -138,8 +138,8 @@ Weakened search(const Property& property, const Stated& stated, bool dropped) {
                              *c);
     if (verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated) ++result.cases;
     if (!is_apart(verdict)) continue;
-    c->metadata["without"] = stated.hypothesis->name;
-    c->metadata["kernel"] = core->id();
+    c->provenance.without = stated.hypothesis->name;
+    c->provenance.kernel = core->id();
     result.words = fmt::format("{}: {}", shape_in_words(*c), verdict.reason);
     result.witness = std::move(c);
     return result;
@@ -176,11 +176,7 @@ Weakened with_hypothesis(const Property& property, const Stated& stated) {
 }
 
 Verdict replay_witness(const Case& c, std::string_view core_id) {
-  const auto said = [&](const char* key) {
-    const auto found = c.metadata.find(key);
-    return found == c.metadata.end() ? std::string() : found->second;
-  };
-  const std::string name = said("property"), without = said("without");
+  const std::string name = c.provenance.property.value_or(""), without = c.provenance.without.value_or("");
   const auto property = std::ranges::find(catalogue(), name, [](const Property* p) { return p->name; });
   const Hypothesis* const hypothesis = hypothesis_named(without);
   const Stated* const stated =

@@ -32,8 +32,8 @@ struct Weakened {
   const Property* property = nullptr;
   const Stated* stated = nullptr;
   Without outcome = Without::no_matter;
-  /// Misses the hypothesis and meets all others of the property. Its metadata names the property and, as "without", the
-  /// hypothesis, so that replay_witness shows it again.
+  /// Misses the hypothesis and meets all others of the property. Its provenance names the property and, as "without",
+  /// the hypothesis, so that replay_witness shows it again.
   std::optional<Case> witness;
   std::string words;       ///< the witness's shape and numbers, or why there is none
   std::int64_t cases = 0;  ///< that miss exactly the hypothesis and were judged
@@ -51,7 +51,7 @@ struct Weakened {
 [[nodiscard]] Weakened with_hypothesis(const Property& property, const Stated& stated);
 
 /// A saved witness again, on the core in Arb balls or on core:mpfi: violated where the enclosures are apart. Throws
-/// UsageError for a case whose metadata names no property or hypothesis of this program, or a property that does not
+/// UsageError for a case whose provenance names no property or hypothesis of this program, or a property that does not
 /// state it, or that misses more or less than it.
 [[nodiscard]] Verdict replay_witness(const Case& c, std::string_view core_id = certifying_core);
 

@@ -16,8 +16,6 @@ namespace attest {
 inline constexpr std::int64_t most_numbers = std::int64_t{1} << 23;
 /// Multiplications that its definition asks for.
 inline constexpr std::int64_t most_products = std::int64_t{1} << 28;
-/// In the metadata of a case that project left as it was drawn: why. check_case skips it with that.
-inline constexpr const char* over_budget_key = "over_budget";
 
 /// Why a case has no verdict where memory ran out (std::bad_alloc) as it was drawn, run or judged. How much there is
 /// depends on the machine, and a case within the budget needs little.

@@ -22,8 +22,7 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, doub
             .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
                                   name_of(property.operation))};
   }
-  if (const auto over = c.metadata.find(over_budget_key); over != c.metadata.end())
-    return {.outcome = Outcome::skipped, .reason = over->second};
+  if (const auto& over = c.provenance.over_budget) return {.outcome = Outcome::skipped, .reason = *over};
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {
     return {.outcome = Outcome::skipped, .reason = std::move(why)};
   }

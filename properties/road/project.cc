@@ -76,7 +76,7 @@ Case project(Case c, const Manifest& m) {
   const Extents from = extents_of(c), to = limited(m, from, multihead);
   if (from != to) {
     if (std::string why = why_over_budget(c.operation, from, with_widths(from, to)); !why.empty()) {
-      c.metadata[over_budget_key] = std::move(why);
+      c.provenance.over_budget = std::move(why);
       return c;
     }
     c = select(c, selected(c, from, to));

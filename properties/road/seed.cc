@@ -1,5 +1,4 @@
-#include <bit>
-
+#include "core/support/fnv1a.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 
@@ -10,12 +9,12 @@ namespace {
 class Hash {
  public:
   void add(std::uint64_t number) {
-    for (int byte = 0; byte < 8; ++byte) add_byte(static_cast<unsigned char>(number >> (8 * byte)));
+    for (int byte = 0; byte < 8; ++byte) state_ = fnv1a(state_, number >> (8 * byte) & 0xff);
   }
   /// With its end marked, so that ("ab", "c") and ("a", "bc") differ.
   void add(std::string_view text) {
-    for (const char character : text) add_byte(static_cast<unsigned char>(character));
-    add_byte(0xff);
+    for (const char character : text) state_ = fnv1a(state_, static_cast<unsigned char>(character));
+    state_ = fnv1a(state_, 0xff);
   }
   [[nodiscard]] std::uint64_t finished() const {
     std::uint64_t x = state_;
@@ -25,8 +24,7 @@ class Hash {
   }
 
  private:
-  void add_byte(unsigned char byte) { state_ = (state_ ^ byte) * 0x100000001b3; }
-  std::uint64_t state_ = 0xcbf29ce484222325;
+  std::uint64_t state_ = fnv1a_start;
 };
 
 }  // namespace
@@ -43,10 +41,10 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType
 Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k) {
   Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k);
   Case c = property.given(draw);
-  c.metadata.emplace("property", property.name);
-  c.metadata.emplace("dtype", name_of(dtype));
-  c.metadata.emplace("seed", std::to_string(run_seed));
-  c.metadata.emplace("k", std::to_string(k));
+  c.provenance.property = property.name;
+  c.provenance.dtype = name_of(dtype);
+  c.provenance.seed = std::to_string(run_seed);
+  c.provenance.k = std::to_string(k);
   return c;
 }
 

@@ -211,7 +211,7 @@ Case shrink(const Property& property, Kernel& kernel, const Case& c, int budget)
   const Verdict verdict = check_case(property, kernel, c);
   if (verdict.outcome != Outcome::violated) return c;
   Case result = Shrinker(property, kernel, c, verdict, budget - 1).shrunk();
-  result.metadata["shrunk"] = "yes";
+  result.provenance.shrunk = "yes";
   return result;
 }
 

@@ -45,10 +45,10 @@ std::vector<CapturedCase> captured_cases(const Options& options) {
   std::vector<CapturedCase> captured;
   for (const std::filesystem::path& file : options.case_files) {
     CapturedCase one{.file = file.string(), .value = load_named_case(file), .property = {}};
-    if (const auto property = one.value.metadata.find("property"); property != one.value.metadata.end()) {
+    if (const auto& property = one.value.provenance.property) {
       // A case that a run saved is for the property that it was drawn for; one of a later version is for all.
-      const auto known = [&](const Property* p) { return p->name == property->second; };
-      if (std::ranges::any_of(catalogue(), known)) one.property = property->second;
+      const auto known = [&](const Property* p) { return p->name == *property; };
+      if (std::ranges::any_of(catalogue(), known)) one.property = *property;
     }
     captured.push_back(std::move(one));
   }

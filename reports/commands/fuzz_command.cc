@@ -75,7 +75,7 @@ void record_load_findings(CampaignPlan& plan, JournalWriter& writer, FuzzRecorde
     add_load_finding(record.verdict, finding);
     BatchRecord batch{*subject, 0, plan.shard.index + 1, plan.shard, {}};
     batch.tally.add(plan.shard.index, record.verdict);
-    c.metadata[at_load_key] = "yes";
+    c.provenance.at_load = "yes";
     recorder.found(record, std::move(c));
     writer.append(batch);
     plan.done.batches.push_back(batch);

@@ -38,11 +38,9 @@ constexpr int elements_shown = 3;
 constexpr std::int64_t replays_of_what_comes_and_goes = 64;
 
 const Property& property_of(const Case& c, const std::filesystem::path& file) {
-  const auto named = c.metadata.find("property");
   // A captured tensor names no property: the oracle's is the one that says most.
-  const std::string_view name = named != c.metadata.end()             ? std::string_view(named->second)
-                                : c.operation == Operation::attention ? "attention.oracle"
-                                                                      : "multihead.oracle";
+  const std::string name =
+      c.provenance.property.value_or(c.operation == Operation::attention ? "attention.oracle" : "multihead.oracle");
   const auto property = std::ranges::find(catalogue(), name, &Property::name);
   if (property != catalogue().end()) return **property;
   std::vector<std::string_view> names;
@@ -59,8 +57,7 @@ const Property& property_of(const Case& c, const std::filesystem::path& file) {
 
 /// What the case was compared with when it was saved, or what is asked for now; null: with what is exact.
 std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
-  const auto named = c.metadata.find("against");
-  const std::string spec = options.against.empty() && named != c.metadata.end() ? named->second : options.against;
+  const std::string spec = options.against.empty() ? c.provenance.against.value_or("") : options.against;
   if (spec.empty()) return nullptr;
   try {
     return open_other_kernel(spec, options.kernel_options());
@@ -72,11 +69,10 @@ std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
 }
 
 std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
-  const auto named = c.metadata.find("kernel");
-  if (options.kernels.empty() && named == c.metadata.end()) {
+  if (options.kernels.empty() && !c.provenance.kernel) {
     throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.inputs.front().string()));
   }
-  const std::string spec = options.kernels.empty() ? named->second : options.kernels.front();
+  const std::string spec = options.kernels.empty() ? *c.provenance.kernel : options.kernels.front();
   std::vector<std::unique_ptr<Kernel>> kernels;
   try {
     kernels = open_kernels(spec, options.kernel_options());
@@ -183,10 +179,9 @@ void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts) {
 
 /// The last line: the verdict beside the one that the case was saved with.
 std::string beside_saved(const Case& c, Outcome now) {
-  const auto expected = c.metadata.find("expected");
   const bool violated = now == Outcome::violated;
-  if (expected == c.metadata.end()) return violated ? "reproduced" : "saved without a verdict: nothing to reproduce";
-  const std::string& then = expected->second;
+  if (!c.provenance.expected) return violated ? "reproduced" : "saved without a verdict: nothing to reproduce";
+  const std::string& then = *c.provenance.expected;
   const bool same = then == name_of(now);
   if (then != name_of(Outcome::held)) return violated || same ? "reproduced" : "not reproduced";
   return same ? "held, as when it was saved" : fmt::format("{}; it was held when it was saved", name_of(now));
@@ -207,8 +202,8 @@ int replay_without(const Options& options, const Case& c, const std::filesystem:
     throw UsageError(fmt::format("{}: {}", file.string(), wrong.what()));
   }
   const bool reproduced = verdict.outcome == Outcome::violated;
-  fmt::print("{}{} without {}: {}\n{}\n", describe(c), one_line(c.metadata.at("property")),
-             one_line(c.metadata.at("without")),
+  fmt::print("{}{} without {}: {}\n{}\n", describe(c), one_line(c.provenance.property.value()),
+             one_line(c.provenance.without.value()),
              reproduced ? fmt::format("refuted, the enclosures are apart: {}", one_line(verdict.reason))
                         : fmt::format("not refuted by this case ({})", name_of(verdict.outcome)),
              reproduced ? "reproduced" : "not reproduced");
@@ -271,8 +266,7 @@ void print_measures(const Verdict& verdict, const std::vector<JudgedOutput>& out
 
 /// 1 where the case is violated, or undecided as it was when it was saved.
 int status_of(const Case& c, Outcome now) {
-  const auto expected = c.metadata.find("expected");
-  const bool undecided = expected != c.metadata.end() && expected->second == name_of(Outcome::inconclusive);
+  const bool undecided = c.provenance.expected == name_of(Outcome::inconclusive);
   return now == Outcome::violated || (undecided && now == Outcome::inconclusive) ? 1 : 0;
 }
 
@@ -282,7 +276,7 @@ int replay_command(const Options& options) {
   const std::filesystem::path& file = options.inputs.front();
   refuse_no_case(file);
   const Case c = load_named_case(file);
-  if (c.metadata.contains("without")) return replay_without(options, c, file);
+  if (c.provenance.without) return replay_without(options, c, file);
   const Property& property = property_of(c, file);
   handle_signals();
   const std::unique_ptr<Kernel> opened = kernel_of(options, c);
@@ -301,7 +295,7 @@ int replay_command(const Options& options) {
                  : check_case(property, kernel, c, options.alarm ? alarm_probability : 0.0);
   };
   Verdict verdict = checked_again(check, repetition);
-  const std::string at_load = c.metadata.contains(at_load_key) ? opened->load_finding() : std::string();
+  const std::string at_load = c.provenance.at_load ? opened->load_finding() : std::string();
   if (!at_load.empty()) add_load_finding(verdict, at_load);
   fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
   const bool violated = verdict.outcome == Outcome::violated;

@@ -10,15 +10,6 @@
 
 namespace attest {
 
-std::string index_text(std::int64_t element, const Shape& shape) {
-  std::string text;
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    text = fmt::format("{}{}{}", element % shape[axis], text.empty() ? "" : ", ", text);
-    element /= shape[axis];
-  }
-  return "[" + text + "]";
-}
-
 std::string element_text(const ComparedRecord& element) {
   const std::string exact = element.exact ? fmt::format(", exact [{}, {}]", exact_text(element.exact->lower),
                                                         exact_text(element.exact->upper))

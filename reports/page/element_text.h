@@ -9,9 +9,6 @@
 
 namespace attest {
 
-/// "[0, 0, 2, 1]": the element at a flat row-major index.
-[[nodiscard]] std::string index_text(std::int64_t element, const Shape& shape);
-
 /// The element in one line: "out[0, 0, 2, 1] of a call with 4 keys: found 0.5 (0x1p-1), exact [0.5 (0x1p-1), 0.5
 /// (0x1p-1)]".
 [[nodiscard]] std::string element_text(const ComparedRecord& element);

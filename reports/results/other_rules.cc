@@ -78,13 +78,12 @@ const std::array<OtherRule, other_rule_count>& other_rules() {
 }
 
 Yardstick::Yardstick(const Case& c) : dtype_(c.dtype()) {
-  const Shape shape = c.out_shape(), &kv = c.k().shape(), &mask = c.mask().shape();
+  const Shape shape = c.out_shape(), &kv = c.k().shape();
   const std::int64_t batch = shape[0], heads = shape[1], M = shape[2], dv = shape[3], N = kv[2], dk = kv[3];
   const std::vector<double> q = c.q().to_doubles(), k = c.k().to_doubles(), v = c.v().to_doubles();
   const auto size = static_cast<std::size_t>(shape.elements());
   exact_.assign(size, 0.0), single_.assign(size, 0.0), plain_.assign(size, 0.0);
   judged_.assign(size, false), plain_is_finite_.assign(size, false);
-  const bool biased = c.mask().present() && c.mask().dtype() != DType::boolean;
   std::vector<std::int64_t> seen;
   std::vector<double> bias;
   for (std::int64_t row = 0; row < batch * heads * M; ++row) {
@@ -93,11 +92,10 @@ Yardstick::Yardstick(const Case& c) : dtype_(c.dtype()) {
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c, b, h, i, j)) continue;
       seen.push_back(j);
-      const std::int64_t page = (mask[0] == 1 ? 0 : b) * mask[1] + (mask[1] == 1 ? 0 : h);
-      bias.push_back(biased ? c.mask()[(page * M + i) * N + j] : 0.0);
+      bias.push_back(bias_of(c, b, h, i, j));
     }
     if (seen.empty()) continue;
-    const std::int64_t head = b * kv[1] + h / (heads / kv[1]);
+    const std::int64_t head = b * kv[1] + kv_head_of(c, h);
     const RowInputs inputs{q.data() + row * dk,
                            k.data() + head * N * dk,
                            v.data() + head * N * dv,

@@ -26,8 +26,7 @@ double limit_of(const Tolerance& tolerance, double size) {
 }
 
 std::string kinds_of(const Case& c) {
-  const auto kinds = c.metadata.find("kinds");
-  return kinds == c.metadata.end() ? std::string() : kinds->second;
+  return c.provenance.kinds.value_or("");
 }
 
 /// Runs one case of a property; hears every output of the case's own dtype.

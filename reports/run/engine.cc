@@ -74,8 +74,7 @@ bool is_death(const Verdict& verdict) {
 }
 
 std::string_view kinds_of(const Case& c) {
-  const auto kinds = c.metadata.find("kinds");
-  return kinds == c.metadata.end() ? std::string_view() : kinds->second;
+  return c.provenance.kinds ? *c.provenance.kinds : std::string_view();
 }
 
 Subject subject_of(const Cell& cell, const Kernel& kernel) {
@@ -231,7 +230,7 @@ class Engine::Job {
     FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
     Case saved = c;
     std::vector<Case> before;
-    if (at_load) saved.metadata[at_load_key] = "yes";
+    if (at_load) saved.provenance.at_load = "yes";
     // What memory does not suffice for leaves the finding as it is known so far.
     try {
       if (verdict.outcome == Outcome::violated && !at_load) before = repeat(cell, index, kernel, c, record, saved);
@@ -493,12 +492,12 @@ std::optional<Case> Engine::case_for(const Cell& cell, std::int64_t k, const Man
 
 void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::string& file,
                   const std::string& expected) const {
-  c.metadata["property"] = subject.property;
-  c.metadata["kernel"] = subject.kernel;
-  c.metadata["dtype"] = subject.dtype;
-  c.metadata["expected"] = expected;
-  if (!plan_.against.empty()) c.metadata["against"] = plan_.against;
-  if (!plan_.captured.empty()) c.metadata["source"] = plan_.captured[static_cast<std::size_t>(k)].file;
+  c.provenance.property = subject.property;
+  c.provenance.kernel = subject.kernel;
+  c.provenance.dtype = subject.dtype;
+  c.provenance.expected = expected;
+  if (!plan_.against.empty()) c.provenance.against = plan_.against;
+  if (!plan_.captured.empty()) c.provenance.source = plan_.captured[static_cast<std::size_t>(k)].file;
   folder_.files().write(file, encode_case(c));
 }
 

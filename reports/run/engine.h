@@ -70,8 +70,6 @@ struct Cell {
 /// Adds to a verdict what the kernel did wrong as it was loaded (Kernel::load_finding): it is violated then, whatever
 /// the case says, which is kept behind it.
 void add_load_finding(Verdict& verdict, const std::string& finding);
-/// In the metadata of a saved case: its verdict is about the loading of the kernel.
-inline constexpr const char* at_load_key = "at_load";
 
 /// A kernel is not asked any more in a dtype where each of the first cases that were judged, as many as this, is
 /// violated, and at least half of them without an output to judge: the call crashed, hung, failed, or answered with

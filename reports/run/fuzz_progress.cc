@@ -53,11 +53,11 @@ FuzzRecorder::~FuzzRecorder() {
 }
 
 void FuzzRecorder::save(Case c, const Subject& subject, Outcome expected, const std::string& file) const {
-  c.metadata["property"] = subject.property;
-  c.metadata["kernel"] = subject.kernel;
-  c.metadata["dtype"] = subject.dtype;
-  c.metadata["expected"] = name_of(expected);
-  if (!look_.against.empty()) c.metadata["against"] = look_.against;
+  c.provenance.property = subject.property;
+  c.provenance.kernel = subject.kernel;
+  c.provenance.dtype = subject.dtype;
+  c.provenance.expected = name_of(expected);
+  if (!look_.against.empty()) c.provenance.against = look_.against;
   folder_.files().write(file, encode_case(c));
 }
 

@@ -12,11 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr const char* again_key = "violated_again";
-constexpr const char* before_key = "calls_before";
-constexpr const char* output_key = "call_output";
-constexpr const char* lse_key = "call_lse";
-
 std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,36 +36,33 @@ std::string repetition_text(const Repetition& repetition) {
 void note_repetition(FindingRecord& finding, Case& saved) {
   const Repetition& repetition = *finding.repetition;
   finding.verdict.reason += "; " + repetition_text(repetition);
-  saved.metadata[again_key] = fmt::format("{} of {}", repetition.again, repetition.of);
+  saved.provenance.violated_again = fmt::format("{} of {}", repetition.again, repetition.of);
   std::string names;
   for (const std::string& file : repetition.before)
     names += (names.empty() ? "" : " ") + std::filesystem::path(file).filename().string();
-  if (!names.empty()) saved.metadata[before_key] = names;
+  if (!names.empty()) saved.provenance.calls_before = names;
 }
 
 Case call_file(const Call& call) {
   Case c = call.problem;
-  c.metadata[output_key] = name_of(call.output);
-  c.metadata[lse_key] = call.want_lse ? "yes" : "no";
+  c.provenance.call_output = name_of(call.output);
+  c.provenance.call_lse = call.want_lse ? "yes" : "no";
   return c;
 }
 
 std::optional<Repetition> repetition_of(const Case& saved) {
-  const auto again = saved.metadata.find(again_key);
-  if (again == saved.metadata.end()) return std::nullopt;
+  if (!saved.provenance.violated_again) return std::nullopt;
   Repetition repetition;
-  const std::string_view text = again->second;
+  const std::string_view text = *saved.provenance.violated_again;
   const std::size_t word = text.find(" of ");
   if (word != std::string_view::npos) {
     repetition.again = number_of(text.substr(0, word)).value_or(0);
     repetition.of = number_of(text.substr(word + 4)).value_or(0);
   }
-  const auto before = saved.metadata.find(before_key);
-  if (before == saved.metadata.end()) return repetition;
-  const std::string_view names = before->second;
+  const std::string names = saved.provenance.calls_before.value_or("");
   for (std::size_t at = 0; at < names.size();) {
     const std::size_t end = std::min(names.find(' ', at), names.size());
-    if (end > at) repetition.before.emplace_back(names.substr(at, end - at));
+    if (end > at) repetition.before.emplace_back(names, at, end - at);
     at = end + 1;
   }
   return repetition;
@@ -90,12 +82,8 @@ std::vector<Call> calls_before(const Repetition& repetition, const std::filesyst
       throw UsageError(
           fmt::format("{}: needs the calls before it, and one cannot be made: {}", file.string(), wrong.what()));
     }
-    const auto word = [&](const char* key) {
-      const auto found = c.metadata.find(key);
-      return found == c.metadata.end() ? std::string() : found->second;
-    };
-    const std::optional<DType> output = named<DType>(word(output_key));
-    const bool want_lse = word(lse_key) == "yes";
+    const std::optional<DType> output = named<DType>(c.provenance.call_output.value_or(""));
+    const bool want_lse = c.provenance.call_lse == "yes";
     const DType own = c.dtype();
     calls.push_back({std::move(c), output.value_or(own), want_lse});
   }

@@ -16,7 +16,7 @@ namespace attest {
 /// "not repeatable: checked again at once it was violated in 3 of 8; …".
 [[nodiscard]] std::string repetition_text(const Repetition& repetition);
 
-/// Puts that into the reason of a finding with a repetition, and into the metadata of its case what replay needs.
+/// Puts that into the reason of a finding with a repetition, and into the provenance of its case what replay needs.
 void note_repetition(FindingRecord& finding, Case& saved);
 
 /// A call as a case file.

@@ -51,14 +51,13 @@ std::string case_html(const Case& c) {
     numbers += c[slot].elements();
     rows += tensor_row(slot, c[slot]);
   }
-  const auto shrunk = c.metadata.find("shrunk");
   // A handful of numbers is read at a glance; more is unfolded by who wants them.
   return fmt::format(
       "<details{}><summary>{}: {}, scale {}, causal {}, mask {}</summary><div class=\"scroll\"><table "
       "class=\"case\"><thead><tr><th scope=\"col\">tensor</th><th scope=\"col\">shape</th><th "
       "scope=\"col\">decimal</th><th "
       "scope=\"col\">hexadecimal</th></tr></thead><tbody>{}</tbody></table></div></details>",
-      numbers <= 24 ? " open" : "", shrunk != c.metadata.end() ? "Shrunk case" : "Case", name_of(c.operation),
+      numbers <= 24 ? " open" : "", c.provenance.shrunk ? "Shrunk case" : "Case", name_of(c.operation),
       exact_text(c.scale), name_of(c.causal), c.mask().present() ? name_of(c.mask_convention) : "none", rows);
 }
 
@@ -98,7 +97,7 @@ std::string finding_card(const FindingRecord& finding, const std::string& folder
     facts += fact("allowed", exact_text(verdict.allowed));
   }
   // Not that of the case as it was drawn, of which the tables tell.
-  const bool shrunk = c && c->metadata.contains("shrunk");
+  const bool shrunk = c && c->provenance.shrunk.has_value();
   return fmt::format(
       "<div class=\"finding\"><p><b>Case {}</b>, {}, utilisation {}{}</p><dl>{}</dl>{}<pre "
       "class=\"line\">{}</pre></div>",

@@ -69,14 +69,14 @@ inline BitClasses bits_at(std::int64_t k) {
   return set_of(BitClass::zero) | (k % 2 == 0 ? 0 : set_of(BitClass::power_of_two));
 }
 
-/// One query, one key, one value; k in the metadata.
+/// One query, one key, one value; k in the provenance.
 inline Case tiny_case(DType dtype, std::int64_t k) {
   Case c;
   const Shape shape{1, 1, 1, 1};
   for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(dtype, shape);
   if (k % 2 != 0) c[Slot::v].set(0, 1.0);
-  c.metadata["k"] = std::to_string(k);
-  c.metadata["kinds"] = kinds_at(k);
+  c.provenance.k = std::to_string(k);
+  c.provenance.kinds = kinds_at(k);
   return c;
 }
 
@@ -106,12 +106,12 @@ inline Road road() {
                 } catch (NoAnswer& none) {
                   return std::move(none.verdict);
                 }
-                return verdict_at(std::stoll(c.metadata.at("k")));
+                return verdict_at(std::stoll(c.provenance.k.value()));
               },
           .shrink =
               [](const Property&, Kernel&, const Case& c, int) {
                 Case smaller = c;
-                smaller.metadata["shrunk"] = "yes";
+                smaller.provenance.shrunk = "yes";
                 return smaller;
               }};
 }

@@ -4,6 +4,7 @@
 #include "core/definition/attention.h"
 #include "core/definition/bodies/mask.h"
 #include "core/definition/bodies/softmax.h"
+#include "core/problem/score.h"
 
 namespace attest {
 
@@ -40,13 +41,7 @@ Vector<T> score_row(const Matrix<T>& q, const Matrix<T>& k, const T& scale, cons
       continue;
     }
     const T x = dot(q_i, row_of(k, j));
-    if (!mask.additive || j >= covered) {
-      s_j = scale * x;
-    } else if (mask.convention == MaskConvention::post_scale) {
-      s_j = scale * x + (*mask.additive)(i, j);
-    } else {
-      s_j = scale * (x + (*mask.additive)(i, j));
-    }
+    s_j = !mask.additive || j >= covered ? T(scale * x) : score<T>(x, (*mask.additive)(i, j), scale, mask.convention);
   }
   return s;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/definition/matrix.h"
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 namespace attest {
 

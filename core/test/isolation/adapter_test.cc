@@ -161,7 +161,7 @@ TEST_F(Adapter, LaysArraysOutAsTheCaseSays) {
     Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 6});
     c.scale = 1.0;
     const auto expect_strides = [&](const std::string& layouts, const std::vector<double>& strides) {
-      if (!layouts.empty()) c.metadata["strides"] = layouts;
+      if (!layouts.empty()) c.provenance.strides = layouts;
       const Reply reply = kernel->run(c);
       ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
       for (std::size_t i = 0; i < 4; ++i)
@@ -176,7 +176,7 @@ TEST_F(Adapter, LaysArraysOutAsTheCaseSays) {
     for (std::int64_t i = 0; i < c.k().elements(); ++i) c[Slot::k].set(i, c.k()[i % 30]);
     expect_strides("q=column-major k=repeated", {0, 0, 6, 1});
 
-    c.metadata["strides"] = "k=padded-rows";
+    c.provenance.strides = "k=padded-rows";
     c.scale = 2.0;
     EXPECT_TRUE(std::isnan(kernel->run(c).out[0])) << framework;
     for (const double writes : {3.0, 4.0}) {
@@ -287,7 +287,8 @@ TEST_F(PyTorch, ComputesAttentionUnderOtherStrides) {
   for (const std::string layout : {"token-major", "packed", "padded-rows", "every-other", "column-major", "shifted"}) {
     const auto strided = [&](Case c) {
       for (int i = 0; i < slot_count; ++i)
-        c.metadata["strides"] += std::string(name_of(static_cast<Slot>(i))) + "=" + layout + " ";
+        c.provenance.strides =
+            c.provenance.strides.value_or("") + std::string(name_of(static_cast<Slot>(i))) + "=" + layout + " ";
       return c;
     };
     for (const DType dtype : {DType::f64, DType::f32}) {

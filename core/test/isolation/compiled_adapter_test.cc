@@ -48,7 +48,7 @@ TEST(LibTorch, ReadsTensorsByTheirStrides) {
     Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
     c[Slot::mask] = mask_of(DType::boolean, {2, 3, 4, 5});
     for (const std::string tensor : {"q", "k", "v", "mask", "out"})
-      c.metadata["strides"] += (tensor + "=").append(layout) + " ";
+      c.provenance.strides = c.provenance.strides.value_or("") + (tensor + "=").append(layout) + " ";
     expect_attention(*kernel, c);
   }
 }
@@ -86,7 +86,7 @@ TEST(LibTorch, ComputesMultiheadAttention) {
         expect_multihead(*kernel, c);
         c[Slot::b_k] = Tensor();
         for (const std::string tensor : {"q", "w_q", "w_k", "w_v", "w_o", "out"})
-          c.metadata["strides"] += (tensor + "=padded-rows ");
+          c.provenance.strides = c.provenance.strides.value_or("") + (tensor + "=padded-rows ");
         expect_multihead(*kernel, c);
       }
     }

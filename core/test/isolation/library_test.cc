@@ -60,7 +60,7 @@ TEST(Library, GetsTheStridesOfTheCase) {
   Case c = attention_case(DType::f64, {2, 2, 3, 5, 4, 4});
   expect_good(*wrong, c);
   for (const std::string layout : {"token-major", "packed", "padded-rows", "every-other", "column-major", "shifted"}) {
-    c.metadata["strides"] = fmt::format("q={0} k={0} v={0} out={0} lse={0}", layout);
+    c.provenance.strides = fmt::format("q={0} k={0} v={0} out={0} lse={0}", layout);
     expect_good(*good, c);
     const double off = largest_difference(wrong->run(c).out, attention_answer(c));
     EXPECT_EQ(off <= 1e-12, layout == "shifted") << layout << ": " << off;

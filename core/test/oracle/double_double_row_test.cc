@@ -11,6 +11,7 @@
 
 #include "core/oracle/oracle.h"
 #include "core/oracle/row_oracle.h"
+#include "core/problem/case.h"
 
 namespace attest::detail {
 namespace {

@@ -89,7 +89,7 @@ Case any_case(std::mt19937_64& random) {
   c.mask_convention = static_cast<MaskConvention>(random() % 2);
   c.causal = static_cast<Causal>(random() % 3);
   for (int i = static_cast<int>(random() % 4); i > 0; --i) {
-    c.metadata["key " + std::to_string(random() % 10)] = "välue\n\"" + std::to_string(random());
+    c.provenance.others["key " + std::to_string(random() % 10)] = "välue\n\"" + std::to_string(random());
   }
   return c;
 }
@@ -141,7 +141,7 @@ TEST(CaseFile, HasTheMetadataOfTheContract) {
   Case c = decode_case(write_safetensors(small()), "mine");
   c.causal = Causal::top_left;
   c.mask_convention = MaskConvention::pre_scale;
-  c.metadata = {{"property", "attention.oracle"}};
+  c.provenance.property = "attention.oracle";
   EXPECT_EQ(read_safetensors(encode_case(c), "mine").metadata,
             (std::map<std::string, std::string>{{"attest", "1"},
                                                 {"op", "attention"},
@@ -151,12 +151,29 @@ TEST(CaseFile, HasTheMetadataOfTheContract) {
                                                 {"property", "attention.oracle"}}));
 }
 
+TEST(CaseFile, KeepsWhatItIsToldOfItsProvenance) {
+  TensorFile f = small();
+  for (const ProvenanceField& field : provenance_fields) f.metadata[std::string(field.name)] = field.name;
+  f.metadata["strides"] = "k=padded-rows";
+  f.metadata["edge"] = "front";
+  f.metadata["of a later version"] = "or a user";
+  f.metadata["mask_convention"] = "post-scale";
+  f.metadata["causal"] = "none";
+  const Case c = decode_case(write_safetensors(f), "mine");
+  for (const ProvenanceField& field : provenance_fields)
+    EXPECT_EQ(c.provenance.*field.member, f.metadata.at(std::string(field.name)));
+  EXPECT_EQ(c.provenance.seed, "seed");
+  EXPECT_EQ(c.provenance.others, (std::map<std::string, std::string>{{"of a later version", "or a user"}}));
+  EXPECT_EQ(read_safetensors(encode_case(c), "mine").metadata, f.metadata);
+  EXPECT_EQ(decode_case(encode_case(c), "mine"), c);
+}
+
 TEST(CaseFile, HasDefaults) {
   const Case c = decode_case(write_safetensors(small()), "mine");
   EXPECT_EQ(c.scale, 0.125);
   EXPECT_EQ(c.mask_convention, MaskConvention::post_scale);
   EXPECT_EQ(c.causal, Causal::none);
-  EXPECT_TRUE(c.metadata.empty());
+  EXPECT_EQ(c.provenance, Provenance());
 }
 
 TEST(CaseFile, TakesTensorsWithoutBatchOrHeads) {

@@ -194,7 +194,7 @@ TEST(Validate, NamesWhatAttentionBreaks) {
     for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::boolean, c[slot].shape());
   });
   expect_attention_fault("metadata holds \"scale\", which the case itself states",
-                         [](Case& c) { c.metadata["scale"] = "1"; });
+                         [](Case& c) { c.provenance.others["scale"] = "1"; });
 }
 
 TEST(Validate, NamesBadNumbers) {
@@ -209,7 +209,7 @@ TEST(Validate, NamesBadNumbers) {
   });
   expect_attention_fault("mask holds nan at [1, 3, 2, 4]; an entry is finite or -inf", [](Case& c) {
     c[Slot::mask].set(119, nan);
-    c.metadata["non_finite"] = "yes";
+    c.provenance.non_finite = "yes";
   });
   expect_attention_fault("mask holds the byte 2 at [0, 0, 1, 0]; 1 shows a key and 0 hides it", [](Case& c) {
     c[Slot::mask] = Tensor(DType::boolean, {1, 1, 3, 5});
@@ -225,18 +225,18 @@ TEST(Validate, NamesBadNumbers) {
         const std::string line = fault_of(c);
         EXPECT_EQ(line.substr(0, 8), std::string(name_of(slot)) + " holds ") << name_of(dtype) << value;
         EXPECT_NE(line.find("inputs are finite unless the metadata says \"non_finite\": \"yes\""), std::string::npos);
-        c.metadata["non_finite"] = "no";
+        c.provenance.non_finite = "no";
         EXPECT_NE(fault_of(c), "");
-        c.metadata["non_finite"] = "yes";
+        c.provenance.non_finite = "yes";
         EXPECT_EQ(fault_of(c), "");
-        c.metadata.erase("non_finite");
+        c.provenance.non_finite.reset();
         c[slot].set(last, format_of(dtype).largest);
         EXPECT_EQ(fault_of(c), "") << "the largest finite value is one";
       }
     }
   }
   expect_multihead_fault("w_o holds nan at [1, 2]; weights and biases are finite", [](Case& c) {
-    c.metadata["non_finite"] = "yes";
+    c.provenance.non_finite = "yes";
     c[Slot::w_o].set(9, nan);
   });
 }

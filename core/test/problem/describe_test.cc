@@ -25,7 +25,7 @@ TEST(Describe, PrintsASmallCaseWhole) {
   // The sign of a NaN is nobody's business.
   c[Slot::v].set(0, std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0));
   EXPECT_NE(describe(c).find("v f32 [1, 1, 2, 1]: [[[[nan], [1e-45]]]]\n"), std::string::npos) << describe(c);
-  c.metadata["strides"] = "k=padded-rows";
+  c.provenance.strides = "k=padded-rows";
   EXPECT_TRUE(describe(c).starts_with(
       "attention: scale 0.5, causal none, mask_convention post-scale, strides k=padded-rows\n"));
   EXPECT_NE(describe(c, 3).find("k f32 [1, 1, 2, 2]: 4 numbers\n"), std::string::npos);

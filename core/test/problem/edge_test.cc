@@ -84,8 +84,8 @@ struct Reader {
   std::size_t which;
   Side side;
   std::int64_t by = 1;
-  template <class Problem>
-  int operator()(const Problem& p, attest_result& r, std::string&) const {
+  template <class Packed>
+  int operator()(const Packed& p, attest_result& r, std::string&) const {
     std::vector<const attest_tensor*> all = tensors_of(p);
     all.insert(all.end(), {&r.out, &r.lse});
     write_out(r);
@@ -264,10 +264,10 @@ TEST(Edge, TravelsInTheMetadataOfACase) {
   EXPECT_EQ(edge_of(c), Edge::none);
   for (const Edge edge : {Edge::front, Edge::behind}) {
     set_edge(c, edge);
-    EXPECT_EQ(c.metadata.at("edge"), name_of(edge));
+    EXPECT_EQ(c.provenance.edge.value(), name_of(edge));
     EXPECT_EQ(edge_of(decode_case(encode_case(c), "it")), edge);
   }
-  c.metadata["edge"] = "left";
+  c.provenance.edge = "left";
   try {
     validate(c);
     FAIL();
@@ -275,7 +275,7 @@ TEST(Edge, TravelsInTheMetadataOfACase) {
     EXPECT_STREQ(error.what(), R"(metadata "edge" is "left"; it must be "none", "front" or "behind")");
   }
   set_edge(c, Edge::none);
-  EXPECT_FALSE(c.metadata.contains("edge"));
+  EXPECT_FALSE(c.provenance.edge.has_value());
 }
 
 }  // namespace

@@ -69,14 +69,14 @@ Case small_case(DType dtype = DType::f32) {
 TEST(Layouts, ArePartOfAValidCase) {
   Case c = small_case();
   set_layouts(c, parse_layouts("k=packed"));
-  EXPECT_EQ(c.metadata.at("strides"), "k=packed");
+  EXPECT_EQ(c.provenance.strides.value(), "k=packed");
   EXPECT_NO_THROW(validate(c));
   EXPECT_EQ(layouts_of(decode_case(encode_case(c), "a file"))[Slot::k], MemoryLayout::packed);
-  c.metadata["strides"] = "k=odd";
+  c.provenance.strides = "k=odd";
   EXPECT_THROW(validate(c), UsageError);
   EXPECT_THROW(static_cast<void>(decode_case(encode_case(c), "a file")), UsageError);
   set_layouts(c, {});
-  EXPECT_FALSE(c.metadata.contains("strides"));
+  EXPECT_FALSE(c.provenance.strides.has_value());
 }
 
 TEST(Layouts, AreAskedOnlyOfKernelsThatTakeStrides) {
@@ -84,7 +84,7 @@ TEST(Layouts, AreAskedOnlyOfKernelsThatTakeStrides) {
   manifest.name = "test";
   manifest.dtypes = {DType::f32};
   Case c = small_case();
-  c.metadata["strides"] = "mask=packed lse=packed";
+  c.provenance.strides = "mask=packed lse=packed";
   EXPECT_EQ(why_unsupported(manifest, c), "has strides mask=packed; the manifest's strides is false");
   manifest.strides = true;
   EXPECT_EQ(why_unsupported(manifest, c), "");
@@ -165,7 +165,7 @@ Reply reply_of(const std::string& strides, const AttentionFunction& attention, D
   manifest.strides = true;
   manifest.alignment = alignment;
   Case c = small_case(dtype);
-  c.metadata["strides"] = strides;
+  c.provenance.strides = strides;
   return function_kernel("test:it", manifest, attention)->run(c, dtype, true);
 }
 
@@ -277,7 +277,7 @@ TEST(WideKernelStrides, GiveTheSameNumbers) {
     Case c = small_case(DType::f64);
     c[Slot::mask] = Tensor();
     const WideReply dense = kernel->run_wide(c);
-    c.metadata["strides"] = all_in("packed");
+    c.provenance.strides = all_in("packed");
     const WideReply strided = kernel->run_wide(c);
     ASSERT_EQ(strided.out.size(), 120U);
     for (std::size_t e = 0; e < 120; ++e) {

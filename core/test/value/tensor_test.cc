@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -37,6 +38,27 @@ TEST(Shape, CountsAndPrints) {
   EXPECT_EQ((Shape{2, 1, 3, 8}.to_string()), "[2, 1, 3, 8]");
   EXPECT_NE((Shape{2, 1}), (Shape{2, 1, 0}));
   EXPECT_EQ(Shape(std::vector<std::int64_t>{4, 5}), (Shape{4, 5}));
+}
+
+TEST(Shape, FindsAnElementByItsAxes) {
+  const Shape shape{2, 3, 4, 5};
+  const Tensor t = counting(DType::f64, shape);
+  std::int64_t element = 0;
+  for (std::int64_t b = 0; b < 2; ++b) {
+    for (std::int64_t h = 0; h < 3; ++h) {
+      for (std::int64_t i = 0; i < 4; ++i) {
+        for (std::int64_t j = 0; j < 5; ++j, ++element) {
+          EXPECT_EQ(shape.flat(b, h, i, j), element);
+          EXPECT_EQ(shape.index_of(element), (std::array<std::int64_t, 4>{b, h, i, j}));
+          EXPECT_EQ(t.at(b, h, i, j), static_cast<double>(element));
+        }
+      }
+    }
+  }
+  EXPECT_EQ((Shape{2, 7}.flat(1, 3)), 10);
+  EXPECT_EQ((Shape{2, 7}.index_of(10)), (std::array<std::int64_t, 4>{1, 3}));
+  EXPECT_EQ(index_text(10, Shape{2, 7}), "[1, 3]");
+  EXPECT_EQ(index_text(59, shape), "[0, 2, 3, 4]");
 }
 
 TEST(Tensor, IsAbsentUntilMade) {

@@ -19,14 +19,14 @@ endfunction()
 
 file(REMOVE_RECURSE "${OUT}")
 # The row.
-insert(core/problem/case.h "  /// Everything else that travels in the file's metadata" "  std::int64_t hidden_below = 0;\n")
+insert(core/problem/problem.h "  std::int32_t heads = 1;" "  std::int64_t hidden_below = 0;\n")
 insert(core/problem/fields.h [[
 };
 inline constexpr std::size_t scalar_count]] [[
 
     ScalarField<std::int64_t>{.name = "hidden_below",
                               .of = Operations::attention,
-                              .member = &Case::hidden_below,
+                              .member = &Problem::hidden_below,
                               .neutral = 0,
                               .range = {1, 16384}},]])
 # The meaning.

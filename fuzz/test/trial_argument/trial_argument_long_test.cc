@@ -120,7 +120,7 @@ TEST(TrialArgument, IsDrawnForTheDefinitionAndForNoLaw) {
     if (c.hidden_below == 0) continue;
     ++cases;
     values.insert(c.hidden_below);
-    EXPECT_NE(c.metadata.at("kinds").find("hidden_below:given"), std::string::npos);
+    EXPECT_NE(c.provenance.kinds.value().find("hidden_below:given"), std::string::npos);
   }
   EXPECT_GT(cases, 300);
   EXPECT_LT(cases, 700);
@@ -152,7 +152,7 @@ TEST(TrialArgument, StandsInCaseFilesWhereItIsNotNeutral) {
   EXPECT_EQ(decode_case(encode_case(c), "test"), c);
   EXPECT_NE(encode_case(c).find("hidden_below"), std::string::npos);
   EXPECT_NE(describe(c).find("hidden_below " + std::to_string(c.hidden_below)), std::string::npos);
-  c.metadata.erase("kinds");
+  c.provenance.kinds.reset();
   c.hidden_below = 0;
   EXPECT_EQ(encode_case(c).find("hidden_below"), std::string::npos);
   EXPECT_EQ(describe(c).find("hidden_below"), std::string::npos);

@@ -133,9 +133,10 @@ TEST(CaseGenerators, DrawOfAPropertyWhatCheckDraws) {
   EXPECT_TRUE(rc::check([] {
     const Property& property = **rc::gen::elementOf(catalogue());
     const Case c = *cases_of(property.name, DType::f32, Manifest());
-    const auto number = [&](const char* key) { return std::stoull(c.metadata.at(key)); };
-    RC_ASSERT(number("k") < 100U);
-    RC_ASSERT(generate(property, DType::f32, number("seed"), static_cast<std::int64_t>(number("k"))) == c);
+    const std::uint64_t seed = std::stoull(c.provenance.seed.value());
+    const std::int64_t k = std::stoll(c.provenance.k.value());
+    RC_ASSERT(k < 100);
+    RC_ASSERT(generate(property, DType::f32, seed, k) == c);
     RC_ASSERT(property.misses(c) == "");
   }));
   EXPECT_THROW((void)cases_of("attention.oracel", DType::f32, Manifest()), UsageError);
@@ -169,7 +170,7 @@ TEST(CaseGenerators, ShrinkToTheSmallestCaseThatFails) {
   EXPECT_NE(two_keys.causal, Causal::none);
   for (const Slot slot : {Slot::q, Slot::k, Slot::v})
     for (std::int64_t i = 0; i < two_keys[slot].elements(); ++i) EXPECT_EQ(two_keys[slot][i], 0.0);
-  EXPECT_EQ(two_keys.metadata.at("shrunk"), "yes");
+  EXPECT_EQ(two_keys.provenance.shrunk, "yes");
 
   const Case biased = shrunk(multihead_cases(DType::f64), [](const Case& c) { return c[Slot::bias_k].present(); });
   EXPECT_EQ(biased[Slot::bias_k].elements(), 1);

@@ -228,7 +228,7 @@ TEST(Catalogue, DrawsWhatItWantsOftenEnough) {
       Tally tally;
       for (std::int64_t k = 0; k < cases; ++k) {
         const Case c = generate(*property, dtype, /*run_seed=*/1, k);
-        tally.add(k, {}, c.metadata.at("kinds"), bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v()));
+        tally.add(k, {}, c.provenance.kinds.value(), bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v()));
       }
       for (const Want& want : property->wants)
         EXPECT_GE(tally.drawn_of(want.any_of), enough) << property->name << " " << name_of(dtype) << " " << want.what;
@@ -241,9 +241,9 @@ TEST(Catalogue, DrawsOnlyKindsThatAreListed) {
     const std::vector<std::string> known = all_kinds(property->operation);
     for (std::int64_t k = 0; k < 50; ++k) {
       const Case c = generate(*property, DType::f32, 1, k);
-      if (!c.metadata.contains("kinds")) continue;
+      if (!c.provenance.kinds.has_value()) continue;
       std::set<std::string> groups;
-      for (const std::string& word : words_of(c.metadata.at("kinds"))) {
+      for (const std::string& word : words_of(c.provenance.kinds.value())) {
         EXPECT_NE(std::ranges::find(known, word), known.end()) << property->name << " draws " << word;
         EXPECT_TRUE(groups.insert(word.substr(0, word.find(':'))).second) << property->name << " draws " << word;
       }

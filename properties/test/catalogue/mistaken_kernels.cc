@@ -151,7 +151,8 @@ std::vector<WrongKernel> mistaken_kernels() {
       {"answers NaN where numbers are large",
        answered([](const Case&, std::int64_t, double old) { return std::fabs(old) > 1e30 ? NAN : old; })},
       {"reads its tokens where they would lie row-major", asked([](Case& c) {
-         if (c.metadata.contains("strides")) c[Slot::q] = mapped(c.q(), [](std::int64_t, double old) { return -old; });
+         if (c.provenance.strides.has_value())
+           c[Slot::q] = mapped(c.q(), [](std::int64_t, double old) { return -old; });
        })},
       {"doubles under a boolean mask", answered([](const Case& c, std::int64_t, double old) {
          return c.mask().present() && c.mask().dtype() == DType::boolean ? 2 * old : old;

@@ -13,7 +13,7 @@
 namespace attest {
 
 std::uint64_t hash_of_call(const Case& c) {
-  return hash_of(c) + (c.metadata.contains("strides") ? 0x9e3779b97f4a7c15 : 0);
+  return hash_of(c) + (c.provenance.strides.has_value() ? 0x9e3779b97f4a7c15 : 0);
 }
 
 double noise_of(std::uint64_t hash) {
@@ -87,7 +87,7 @@ std::vector<WrongKernel> noisy_kernels() {
   all.push_back(looks_at("batch", [](const Case& c) { return batch_of(c); }));
   all.push_back(looks_at("heads", [](const Case& c) { return extents_of(c).heads; }));
   all.push_back(looks_at("kv-heads", [](const Case& c) { return extents_of(c).kv_heads; }));
-  all.push_back(looks_at("strides", [](const Case& c) { return std::int64_t{c.metadata.contains("strides")}; }));
+  all.push_back(looks_at("strides", [](const Case& c) { return std::int64_t{c.provenance.strides.has_value()}; }));
   all.push_back(wrong_at("row-0", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == 0; }));
   all.push_back(wrong_at("row-1", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == 1; }));
   all.push_back(

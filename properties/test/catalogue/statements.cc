@@ -66,7 +66,7 @@ std::string draws(const Property& p) {
       if (c.operation == Operation::multihead)
         forms.insert(fmt::format("{}{}", c[slot].present() ? "" : "no-", name_of(slot)));
     if (c.operation == Operation::multihead) forms.insert(c.q() == c.k() && c.q() == c.v() ? "one-X" : "three-inputs");
-    if (c.metadata.contains("strides")) forms.insert("strides");
+    if (c.provenance.strides.has_value()) forms.insert("strides");
   }
   std::vector<std::string> words;
   words.reserve(order.size() + forms.size());
@@ -155,7 +155,7 @@ std::string difference(const Case& drawn, const Case& call) {
   add(drawn.mask_convention != call.mask_convention, "convention");
   add(drawn.causal != call.causal, "causal");
   add(drawn.heads != call.heads, "heads");
-  add(drawn.metadata.contains("strides") != call.metadata.contains("strides"), "strides");
+  add(drawn.provenance.strides.has_value() != call.provenance.strides.has_value(), "strides");
   return text.empty() ? "as-drawn" : text;
 }
 

@@ -183,7 +183,7 @@ TEST(AttentionLaws, WhatUnderflowsInAWideScalarIsNoViolation) {
     for (const double bias : {-744261115.0, -744261117.0, -744261118.0, -744261120.0, -1073741824.0, -1.5e308})
       for (int k = 0; k < 9; ++k) {
         Case c = tiny_case({0, bias}, {0, 1});
-        c.metadata["arguments"] = "k=" + std::to_string(k);
+        c.provenance.arguments = "k=" + std::to_string(k);
         const Verdict verdict = check_case(scaling, *kernel, c);
         EXPECT_NE(verdict.outcome, Outcome::violated) << id << ' ' << bias << ' ' << k << ": " << verdict.reason;
       }
@@ -238,7 +238,7 @@ TEST(AttentionLaws, BlocksMergeAtBothEndsOfTheRange) {
         c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
         c[Slot::k] = Tensor(DType::f64, {1, 1, n, 1}, row.k);
         c[Slot::v] = Tensor(DType::f64, {1, 1, n, 1}, row.v);
-        c.metadata["arguments"] = cuts;
+        c.provenance.arguments = cuts;
         const Verdict verdict = check_case(property_named("attention.split-merge"), *kernel, c);
         EXPECT_NE(verdict.outcome, Outcome::violated) << id << ' ' << row.v[0] << ' ' << cuts << ": " << verdict.reason;
         if (id == "core:arb") {
@@ -280,7 +280,7 @@ TEST(AttentionLaws, SmallWeightsRoundInAWideSum) {
       for (const char* const name : {"attention.key-value-permutation", "attention.key-duplication",
                                      "attention.constant-values", "softmax.rows-sum-to-one"}) {
         Case c = std::string_view(name).starts_with("softmax") ? scores : dominated;
-        c.metadata["k"] = std::to_string(k);
+        c.provenance.k = std::to_string(k);
         const Verdict verdict = check_case(property_named(name), *kernel, c);
         EXPECT_EQ(verdict.outcome, Outcome::held) << id << ' ' << name << " k = " << k << ": " << verdict.reason;
       }

@@ -218,7 +218,7 @@ TEST(AttentionOracle, ExcusesFewCasesInF32) {
     const Verdict verdict = check_case(the("attention.oracle"), *kernel, c);
     excused += verdict.outcome == Outcome::excused;
     skipped += verdict.outcome == Outcome::skipped;
-    std::istringstream kinds(c.metadata.at("kinds"));
+    std::istringstream kinds(c.provenance.kinds.value());
     for (std::string word; kinds >> word;) {
       ++share[word].second;
       share[word].first += verdict.outcome == Outcome::excused;

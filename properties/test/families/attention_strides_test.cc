@@ -65,8 +65,8 @@ void expect_caught(const std::unique_ptr<Kernel>& kernel, const std::string& mis
   const Property& property = property_named("attention.strides");
   const Case small = shrink(property, *kernel, project(generate(property, DType::f64, 1, t.first_violated), {}));
   EXPECT_EQ(check_case(property, *kernel, small).outcome, Outcome::violated) << mistake;
-  EXPECT_EQ(small.metadata.at("strides").find(' '), std::string::npos)
-      << mistake << ": " << small.metadata.at("strides");
+  EXPECT_EQ(small.provenance.strides.value().find(' '), std::string::npos)
+      << mistake << ": " << small.provenance.strides.value();
 }
 
 TEST(Strides, HoldForARightKernel) {
@@ -157,7 +157,7 @@ TEST(Strides, AreNotAskedOfAKernelThatTakesNone) {
   EXPECT_NE(verdict.reason.find("the manifest's strides is false"), std::string::npos) << verdict.reason;
   Case c = generate(property_named("attention.strides"), DType::f64, 1, 0);
   EXPECT_EQ(c, project(c, manifest));
-  c.metadata.erase("strides");
+  c.provenance.strides.reset();
   EXPECT_NE(check_case(property_named("attention.strides"), *kernel, c).reason.find("row-major throughout"),
             std::string::npos);
 }

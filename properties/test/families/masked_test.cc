@@ -172,7 +172,7 @@ Case one_row(const std::vector<double>& k, const std::vector<double>& v, const s
 // unless both are -0.
 TEST(Masked, TheSignOfAZeroIsNoLeak) {
   Case c = one_row({0, -80, 0}, {-0.0, -1e-30, 5}, {0, 0, -INFINITY});
-  c.metadata["arguments"] = "i=0 s=2 poison=0 replaced=0";  // key 2 is hidden already, and negated
+  c.provenance.arguments = "i=0 s=2 poison=0 replaced=0";  // key 2 is hidden already, and negated
   const auto outcome = [&](const char* name, Kernel& kernel, const Case& of) {
     return check_case(*properties_matching(name).at(0), kernel, of);
   };
@@ -186,7 +186,7 @@ TEST(Masked, TheSignOfAZeroIsNoLeak) {
   causal = with_queries(causal, {0, 0});
   causal.causal = Causal::top_left;
   causal[Slot::mask] = Tensor();
-  causal.metadata["arguments"] = "t=1 poison=0 x=0 large=0";
+  causal.provenance.arguments = "t=1 poison=0 x=0 large=0";
   EXPECT_EQ(outcome("causal.no-leak", *honest, causal).outcome, Outcome::held);
   EXPECT_EQ(outcome("causal.no-leak", *claiming, causal).violation, Violation::bits);
   // The values themselves must agree: an ulp is a leak to who is deterministic, and none to who is not.

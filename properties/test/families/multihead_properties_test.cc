@@ -92,7 +92,7 @@ TEST(MultiheadTorchCase, AsksForAnAnswerBesideHiddenPoisonOfKernelsThatClaimToIg
   Tensor mask(DType::boolean, {1, 1, M, N});
   for (std::int64_t e = 0; e < M * N; ++e) mask.set(e, e % N != 1);
   c[Slot::mask] = mask;
-  c.metadata["non_finite"] = "yes";
+  c.provenance.non_finite = "yes";
   for (const Slot slot : {Slot::k, Slot::v}) {
     const std::int64_t width = c[slot].shape()[2];
     for (std::int64_t b = 0; b < batch_of(c); ++b) {
@@ -120,7 +120,7 @@ TEST(MultiheadTorchCase, ExcusesNextToNothingButRowsWithoutKeys) {
   for (std::int64_t k = 0; k < 300; ++k) {
     const Case c = project(generate(torch_case(), DType::f32, /*run_seed=*/1, k), kernel->manifest());
     const Verdict verdict = check_case(torch_case(), *kernel, c);
-    const bool ordinary = c.metadata.at("kinds").find("matrices:huge") == std::string::npos;
+    const bool ordinary = c.provenance.kinds.value().find("matrices:huge") == std::string::npos;
     vacuous += ordinary && verdict.outcome == Outcome::excused && verdict.reason == "vacuous bound";
     single += keys_of(c) == 1 && verdict.outcome == Outcome::held;
   }

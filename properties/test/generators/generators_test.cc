@@ -114,25 +114,25 @@ TEST(Draw, LeavesNothingOfACaseToTheNext) {
     for (std::int64_t k = cases - 1; k >= 0; --k) {
       const Case c = generate(*property, DType::f32, 1, k);
       ASSERT_EQ(hash_of(c), forwards[static_cast<std::size_t>(k)])
-          << "k = " << k << " " << c.metadata.at("kinds") << " q " << c.q().shape().to_string();
+          << "k = " << k << " " << c.provenance.kinds.value() << " q " << c.q().shape().to_string();
     }
   }
 }
 
 TEST(Draw, SaysInTheMetadataWhatItDrew) {
   const Case c = generate(whole_mix, DType::bf16, 5, 17);
-  EXPECT_EQ(c.metadata.at("property"), "test.attention");
-  EXPECT_EQ(c.metadata.at("dtype"), "bf16");
-  EXPECT_EQ(c.metadata.at("seed"), "5");
-  EXPECT_EQ(c.metadata.at("k"), "17");
-  EXPECT_TRUE(c.metadata.at("kinds").starts_with("scores:"));
+  EXPECT_EQ(c.provenance.property.value(), "test.attention");
+  EXPECT_EQ(c.provenance.dtype.value(), "bf16");
+  EXPECT_EQ(c.provenance.seed.value(), "5");
+  EXPECT_EQ(c.provenance.k.value(), "17");
+  EXPECT_TRUE(c.provenance.kinds.value().starts_with("scores:"));
 }
 
 /// How often each word of "kinds" occurs.
 std::map<std::string, int> words(const Property& property, int cases) {
   std::map<std::string, int> count;
   for (std::int64_t k = 0; k < cases; ++k) {
-    std::istringstream kinds(generate(property, DType::f32, 1, k).metadata.at("kinds"));
+    std::istringstream kinds(generate(property, DType::f32, 1, k).provenance.kinds.value());
     for (std::string word; kinds >> word;) ++count[word];
   }
   return count;

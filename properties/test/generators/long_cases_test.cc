@@ -27,7 +27,7 @@ std::vector<Case> long_cases(DType dtype, std::uint64_t seed) {
   std::vector<Case> found;
   for (std::int64_t k = 0; k < 100; ++k) {
     Case c = generate(oracle(), dtype, seed, k);
-    if (c.metadata.at("kinds").find("overrides:yes") != std::string::npos && keys_of(c) >= 300)
+    if (c.provenance.kinds.value().find("overrides:yes") != std::string::npos && keys_of(c) >= 300)
       found.push_back(std::move(c));
   }
   return found;
@@ -67,11 +67,11 @@ TEST(LongCases, AreADozenAmongTheFirstHundredInEveryDtype) {
       causal += c.causal != Causal::none;
       masked += hides(c);
       additive += c.mask().present() && c.mask().dtype() != DType::boolean;
-      padded += c.metadata.at("kinds").find("mask:padding") != std::string::npos;
+      padded += c.provenance.kinds.value().find("mask:padding") != std::string::npos;
       grouped += e.kv_heads < e.heads;
       decoding += e.queries == 1;
       several_rows += e.queries >= 300;
-      EXPECT_NE(c.metadata.at("kinds").find("shape:long"), std::string::npos);
+      EXPECT_NE(c.provenance.kinds.value().find("shape:long"), std::string::npos);
     }
     EXPECT_EQ(lengths.size(), 12U) << "no length twice";
     EXPECT_EQ(*lengths.begin(), 300);

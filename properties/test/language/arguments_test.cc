@@ -10,7 +10,9 @@ namespace {
 
 Case numbered(int k) {
   Case c;
-  c.metadata = {{"property", "attention.query-deletion"}, {"seed", "1"}, {"k", std::to_string(k)}};
+  c.provenance.property = "attention.query-deletion";
+  c.provenance.seed = "1";
+  c.provenance.k = std::to_string(k);
   return c;
 }
 
@@ -30,7 +32,7 @@ TEST(Arguments, AreInRangeAndFunctionsOfTheCase) {
 
 TEST(Arguments, MayBeStatedByTheCase) {
   Case c = numbered(3);
-  c.metadata["arguments"] = "i=2 is=4 s=x";
+  c.provenance.arguments = "i=2 is=4 s=x";
   EXPECT_EQ(argument(c, "i", 9), 2);
   EXPECT_EQ(argument(c, "is", 9), 4);
   EXPECT_EQ(argument(c, "i", 2), 0) << "taken modulo the extent, so that a smaller case is still one";

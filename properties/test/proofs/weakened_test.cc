@@ -134,11 +134,11 @@ TEST(Weakened, ReplaysNoOtherCaseThanAWitness) {
   const Weakened without = without_hypothesis(deletion, *stated_by(deletion, hypotheses::unmasked));
   ASSERT_TRUE(without.witness);
   Case c = *without.witness;
-  c.metadata["without"] = "two-queries";
+  c.provenance.without = "two-queries";
   EXPECT_THROW((void)replay_witness(c), UsageError) << "it has two queries";
-  c.metadata["without"] = "one-head";
+  c.provenance.without = "one-head";
   EXPECT_THROW((void)replay_witness(c), UsageError) << "not stated";
-  c.metadata.erase("without");
+  c.provenance.without.reset();
   EXPECT_THROW((void)replay_witness(c), UsageError);
   c = without_mask(*without.witness);
   EXPECT_THROW((void)replay_witness(c), UsageError) << "it meets what it is to miss";

@@ -27,7 +27,7 @@ TEST(Project, LeavesACaseWithinTheLimitsAlone) {
       const Case c = generate(*property, DType::f32, 1, k);
       const Case same = project(c, multihead_manifest());
       ASSERT_EQ(hash_of(same), hash_of(c));
-      ASSERT_EQ(same.metadata, c.metadata);
+      ASSERT_EQ(same.provenance, c.provenance);
     }
   }
 }
@@ -39,7 +39,7 @@ TEST(Project, RenamesTheShapeThatItChanged) {
   int large = 0;
   for (std::int64_t k = 0; k < 300; ++k) {
     const Case c = generate(attention, DType::f32, 1, k);
-    const std::string before = c.metadata.at("kinds"), after = project(c, m).metadata.at("kinds");
+    const std::string before = c.provenance.kinds.value(), after = project(c, m).provenance.kinds.value();
     large += before.find("shape:large") != std::string::npos;
     EXPECT_EQ(after.find("shape:large"), std::string::npos) << after;
     EXPECT_EQ(after.find("shape:"), after.rfind("shape:")) << after;
@@ -196,7 +196,7 @@ TEST(Project, RunsWhatKernelsAskFor) {
     int skipped = 0;
     for (std::int64_t k = 0; k < 300; ++k) {
       const Case c = project(generate(attention, DType::f32, 1, k), m);
-      skipped += c.metadata.contains(over_budget_key);
+      skipped += c.provenance.over_budget.has_value();
       large += extents_of(c).dk >= 256;
     }
     EXPECT_LE(skipped, 3) << multiple;

@@ -42,8 +42,8 @@ void expect_shrunk(Bug bug, const Limits& limits, int findings = 10) {
     EXPECT_LE(e.keys, limits.keys) << "k = " << k;
     EXPECT_LE(e.dk, limits.dk) << "k = " << k;
     EXPECT_LE(e.dv, limits.dv) << "k = " << k;
-    EXPECT_EQ(small.metadata.at("shrunk"), "yes");
-    EXPECT_EQ(small.metadata.at("k"), std::to_string(k));
+    EXPECT_EQ(small.provenance.shrunk.value(), "yes");
+    EXPECT_EQ(small.provenance.k.value(), std::to_string(k));
     EXPECT_EQ(hash_of(small), hash_of(shrink(toy_property, *kernel, found)));
   }
 }
@@ -148,7 +148,7 @@ TEST(Shrink, ReturnsACaseThatHoldsAsItIs) {
   const Case c = generate(toy_property, DType::f64, 1, 0);
   const Case same = shrink(toy_property, *kernel, c);
   EXPECT_EQ(hash_of(same), hash_of(c));
-  EXPECT_FALSE(same.metadata.contains("shrunk"));
+  EXPECT_FALSE(same.provenance.shrunk.has_value());
 }
 
 TEST(Shrink, StaysWithinTheLimitsOfTheManifest) {

@@ -81,7 +81,7 @@ TEST(Page, SaysOfWhichCaseAUtilisationIs) {
   Case c;
   for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::f32, {1, 1, 1, 1});
   for (const bool shrunk : {true, false}) {
-    if (shrunk) c.metadata["shrunk"] = "yes";
+    if (shrunk) c.provenance.shrunk = "yes";
     std::filesystem::create_directory(folder / "cases");
     save_case(c, folder / "cases/k.safetensors");
     journal.findings = {{subject,
@@ -92,7 +92,7 @@ TEST(Page, SaysOfWhichCaseAUtilisationIs) {
     EXPECT_THAT(page, HasSubstr(shrunk ? "utilisation 226 once shrunk</p>" : "utilisation 226</p>"));
     EXPECT_THAT(page,
                 HasSubstr("1 of 2 cases; worst utilisation of the cases as drawn 3, of the saved ones below.</p>"));
-    c.metadata.erase("shrunk");
+    c.provenance.shrunk.reset();
   }
 }
 
@@ -176,7 +176,7 @@ Journal violated_run(const fake::Folder& folder, const std::string& kernel) {
     c[slot] = Tensor(DType::f32, {1, 1, 2, 1});
     for (std::int64_t i = 0; i < 2; ++i) c[slot].set(i, slot == Slot::q ? 0.1 : 1.0);
   }
-  c.metadata["shrunk"] = "yes";
+  c.provenance.shrunk = "yes";
   std::filesystem::create_directories(folder / "cases");
   save_case(c, folder / "cases/one.safetensors");
   Journal journal = journal_of({{{"attention.oracle", kernel, "f32"}, tally(1, 2)}});

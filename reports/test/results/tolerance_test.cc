@@ -158,7 +158,7 @@ TEST(ToleranceRows, OfOrdinaryInputsHaveCasesInEveryRun) {
   const auto property = std::ranges::find(catalogue(), "attention.oracle", &Property::name);
   int ordinary = 0;
   for (std::int64_t k = 0; k < 500; ++k)
-    ordinary += is_ordinary(generate(**property, DType::f32, 1, k).metadata.at("kinds")) ? 1 : 0;
+    ordinary += is_ordinary(generate(**property, DType::f32, 1, k).provenance.kinds.value()) ? 1 : 0;
   EXPECT_GT(ordinary, 25);
   EXPECT_LT(ordinary, 100);
 }
@@ -185,7 +185,7 @@ TEST(ToleranceRows, ToCopyAcceptWhatTestSuitesDraw) {
   BatchRecord batch{{"attention.oracle", "builtin:flash", "f32"}, 0, 592, {}, {}};
   for (std::int64_t k = 0; k < 592; ++k) {
     const Case c = project(generate(oracle, DType::f32, 1, k), kernel->manifest());
-    batch.tally.add(k, check_case(oracle, *kernel, c), c.metadata.at("kinds"));
+    batch.tally.add(k, check_case(oracle, *kernel, c), c.provenance.kinds.value());
   }
   journal.batches.push_back(batch);
   const std::vector<ToleranceRow> rows = rows_for_suites(tolerance_rows(summarise(journal, ""), journal));

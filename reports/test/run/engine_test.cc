@@ -63,7 +63,7 @@ Road deadly_road(std::int64_t alive, std::int64_t answered = -1) {
   Road road = fake::road();
   road.check = [alive, answered](const Property&, Kernel& kernel, const Case& c) {
     (void)kernel.run(c);
-    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    const std::int64_t k = std::stoll(c.provenance.k.value());
     Verdict verdict = fake::verdict_at(k);
     const bool dies = kernel.id() == "fake:a" && ((k < alive && k != answered) || c.dtype() == DType::bf16);
     if (!dies || verdict.outcome == Outcome::skipped) return verdict;
@@ -78,7 +78,7 @@ TEST(Engine, CountsNothingAsHeldThatTheKernelDidNotAnswer) {
   const Folder folder;
   Road road = fake::road();
   road.check = [](const Property&, Kernel& kernel, const Case& c) {
-    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    const std::int64_t k = std::stoll(c.provenance.k.value());
     if (k % 2 == 0) (void)kernel.run(c);
     return k == 5 ? Verdict{.outcome = Outcome::excused, .reason = "overflows"} : Verdict{};
   };
@@ -118,7 +118,7 @@ Road failing_road(Violation violation, std::int64_t last, std::function<bool(std
   Road road = fake::road();
   road.check = [=](const Property&, Kernel& kernel, const Case& c) {
     (void)kernel.run(c);
-    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    const std::int64_t k = std::stoll(c.provenance.k.value());
     if (kernel.id() != "fake:a" || k >= last) return Verdict{};
     return violated(which(k) ? violation : Violation::bound, "it failed");
   };
@@ -151,7 +151,7 @@ TEST(Engine, GivesUpAKernelOverCasesThatItWasAsked) {
   // Three cases that hold of themselves come first.
   Road road = failing_road(Violation::failed, cases, [](std::int64_t) { return true; });
   road.check = [check = road.check](const Property& property, Kernel& kernel, const Case& c) {
-    return std::stoll(c.metadata.at("k")) < 3 ? Verdict{} : check(property, kernel, c);
+    return std::stoll(c.provenance.k.value()) < 3 ? Verdict{} : check(property, kernel, c);
   };
   EXPECT_EQ(judged_of_second(road), 0);
 }
@@ -302,10 +302,10 @@ TEST(Engine, SavesTheFindingsOfSmallestKAndNoMore) {
   }
   EXPECT_EQ(ks, (std::vector<std::int64_t>{7, 57, 107}));
   const Case saved = load_case(folder / "cases/fake.first--fake-a--f32--k57.safetensors");
-  EXPECT_EQ(saved.metadata.at("shrunk"), "yes");
-  EXPECT_EQ(saved.metadata.at("expected"), "violated");
-  EXPECT_EQ(saved.metadata.at("property"), "fake.first");
-  EXPECT_EQ(saved.metadata.at("kernel"), "fake:a");
+  EXPECT_EQ(saved.provenance.shrunk.value(), "yes");
+  EXPECT_EQ(saved.provenance.expected.value(), "violated");
+  EXPECT_EQ(saved.provenance.property.value(), "fake.first");
+  EXPECT_EQ(saved.provenance.kernel.value(), "fake:a");
 }
 
 /// What comes of cases for which memory runs out in one step of their road, at every k that `at` names.
@@ -322,7 +322,7 @@ void expect_run_to_its_end(const Road& road, Outcome outcome, const std::string&
 
 TEST(Engine, EndsACaseAndNotTheRunWhereMemoryRunsOut) {
   constexpr std::int64_t k = 66;
-  const auto is_it = [](const Case& c) { return c.metadata.at("k") == std::to_string(k); };
+  const auto is_it = [](const Case& c) { return c.provenance.k.value() == std::to_string(k); };
   Road road = fake::road();
   const auto make = road.generate;
   road.generate = [make](const Property& property, DType dtype, std::uint64_t seed, std::int64_t number) {
@@ -349,7 +349,7 @@ TEST(Engine, KeepsAFindingThatMemoryDoesNotSufficeToShrink) {
     if (finding.verdict.outcome != Outcome::violated) continue;
     ++shown;
     EXPECT_NE(finding.verdict.reason.find("memory ran out as it was made smaller"), std::string::npos);
-    EXPECT_EQ(load_case(folder / finding.case_file).metadata.count("shrunk"), 0U);
+    EXPECT_FALSE(load_case(folder / finding.case_file).provenance.shrunk);
   }
   EXPECT_EQ(shown, 24);
 }
@@ -360,7 +360,7 @@ TEST(Engine, LeavesNoCaseOfABatchThatItDidNotFinish) {
   Road road = fake::road();
   const auto check = road.check;
   road.check = [check](const Property& property, Kernel& kernel, const Case& c) {
-    if (std::stoll(c.metadata.at("k")) >= 20) throw Abandoned();
+    if (std::stoll(c.provenance.k.value()) >= 20) throw Abandoned();
     return check(property, kernel, c);
   };
   const Ran ran = run_in(folder.path(), plan_of(cases), road);
@@ -372,7 +372,7 @@ TEST(Engine, SavesTheCaseOfTheWorstAlarm) {
   const Folder folder;
   Road road = fake::road();
   road.check = [](const Property& property, Kernel&, const Case& c) {
-    const std::int64_t k = std::stoll(c.metadata.at("k"));
+    const std::int64_t k = std::stoll(c.provenance.k.value());
     Verdict verdict{.utilisation = 0.5};
     if (&property == &fake::first_property) verdict.alarm = Alarm{10, k == 70 || k == 90 ? 2 : 0, 0, k == 90 ? 3. : 1.};
     return verdict;
@@ -386,7 +386,7 @@ TEST(Engine, SavesTheCaseOfTheWorstAlarm) {
   Tally tally;
   tally.alarm = AlarmTally{{20, 4, 0, 3.0}, 2, 90};
   engine.save_worst({{"fake.first", "fake:a", "f32"}, 0, 0, {}, tally});
-  EXPECT_EQ(load_case(folder / "cases/fake.first--fake-a--f32--alarm.safetensors").metadata.at("k"), "90");
+  EXPECT_EQ(load_case(folder / "cases/fake.first--fake-a--f32--alarm.safetensors").provenance.k.value(), "90");
   EXPECT_FALSE(std::filesystem::exists(folder / "cases/fake.first--fake-a--f32--worst.safetensors"));
   tally.alarm->all.beyond = 0;
   engine.save_worst({{"fake.first", "fake:b", "f32"}, 0, 0, {}, tally});
@@ -418,7 +418,7 @@ TEST(Engine, EndsWithWhatAThreadThrew) {
   const Folder folder;
   Road road = fake::road();
   road.check = [](const Property&, Kernel&, const Case& c) -> Verdict {
-    if (c.metadata.at("k") == "70") throw UsageError("no more room");
+    if (c.provenance.k.value() == "70") throw UsageError("no more room");
     return {};
   };
   EXPECT_THROW(run_in(folder.path(), plan_of(cases, 2), road), UsageError);
@@ -446,7 +446,7 @@ TEST(Engine, NamesHowACallEndedAndDoesNotShrinkAHang) {
     ASSERT_FALSE(ran.journal.findings.empty());
     EXPECT_EQ(ran.journal.findings[0].kind(), kind);
     const Case saved = load_case(folder / ran.journal.findings[0].case_file);
-    EXPECT_EQ(saved.metadata.contains("shrunk"), shrunk) << kind;
+    EXPECT_EQ(saved.provenance.shrunk.has_value(), shrunk) << kind;
   }
 }
 
@@ -462,9 +462,9 @@ TEST(Engine, SavesWhatCouldNotBeDecided) {
   }
   EXPECT_EQ(ks, (std::vector<std::int64_t>{9, 110, 211}));
   const Case saved = load_case(folder / "cases/fake.first--fake-a--f32--k110.safetensors");
-  EXPECT_EQ(saved.metadata.at("expected"), "inconclusive");
-  EXPECT_EQ(saved.metadata.at("property"), "fake.first");
-  EXPECT_FALSE(saved.metadata.contains("shrunk"));
+  EXPECT_EQ(saved.provenance.expected.value(), "inconclusive");
+  EXPECT_EQ(saved.provenance.property.value(), "fake.first");
+  EXPECT_FALSE(saved.provenance.shrunk.has_value());
 }
 
 TEST(Engine, KeepsTheCaseAsFoundWhenTheShrunkOneHolds) {
@@ -476,7 +476,7 @@ TEST(Engine, KeepsTheCaseAsFoundWhenTheShrunkOneHolds) {
   const Ran ran = run_in(folder.path(), plan_of(20), road);
   ASSERT_FALSE(ran.journal.findings.empty());
   EXPECT_EQ(ran.journal.findings[0].verdict.outcome, Outcome::violated);
-  EXPECT_EQ(load_case(folder / ran.journal.findings[0].case_file).metadata.at("k"), "7");
+  EXPECT_EQ(load_case(folder / ran.journal.findings[0].case_file).provenance.k.value(), "7");
 }
 
 TEST(Engine, JudgesCapturedCasesWhereTheyApply) {

@@ -109,7 +109,7 @@ TEST(Repetition, SaysNothingOfWhatComesBackByItself) {
     EXPECT_FALSE(finding.repetition);
     EXPECT_EQ(finding.verdict.reason.find("repeatable"), std::string::npos) << finding.verdict.reason;
     const Case c = load_case(folder.path() / finding.case_file);
-    EXPECT_TRUE(c.metadata.contains("shrunk"));
+    EXPECT_TRUE(c.provenance.shrunk.has_value());
     EXPECT_FALSE(repetition_of(c));
   }
 }
@@ -163,7 +163,7 @@ TEST(Repetition, SaysHowOftenARaceComesBack) {
     ++told;
     EXPECT_LT(finding.repetition->again, finding.repetition->of);
     EXPECT_NE(finding.verdict.reason.find("not repeatable"), std::string::npos) << finding.verdict.reason;
-    EXPECT_TRUE(load_case(folder.path() / finding.case_file).metadata.contains("violated_again"));
+    EXPECT_TRUE(load_case(folder.path() / finding.case_file).provenance.violated_again.has_value());
   }
   EXPECT_GT(told, 0);
 }
@@ -203,9 +203,9 @@ TEST(Repetition, IsReadAsItIsWritten) {
 TEST(Repetition, TakesNoFileFromElsewhere) {
   const Folder folder;
   Case c = fake::tiny_case(DType::f32, 0);
-  c.metadata["violated_again"] = "1 of 8";
+  c.provenance.violated_again = "1 of 8";
   for (const char* const name : {"../a.safetensors", "/etc/passwd", ".hidden", "missing.safetensors"}) {
-    c.metadata["calls_before"] = name;
+    c.provenance.calls_before = name;
     EXPECT_THROW((void)calls_before(*repetition_of(c), folder / "case.safetensors"), UsageError) << name;
   }
 }

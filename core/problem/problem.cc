@@ -1,4 +1,4 @@
-#include "core/problem/case.h"
+#include "core/problem/problem.h"
 
 #include <cmath>
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace attest {
 
-attest_problem Case::problem() const {
+attest_problem Problem::problem() const {
   return pack<attest_problem>(*this);
 }
 
-attest_multihead_problem Case::multihead_problem() const {
+attest_multihead_problem Problem::multihead_problem() const {
   return pack<attest_multihead_problem>(*this);
 }
 
@@ -26,7 +26,7 @@ bool is_inverse_root(double scale, std::int64_t dk) {
   return scale > 0.0 && std::abs((product - 1.0) + beyond) <= 0x1p-51 + 0x1p-104;
 }
 
-Shape Case::out_shape() const {
+Shape Problem::out_shape() const {
   const Shape& rows = q().shape();
   if (operation == Operation::attention) return {rows[0], rows[1], rows[2], v().shape()[3]};
   // Without w_o the heads stand side by side as they are.

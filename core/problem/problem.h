@@ -1,0 +1,79 @@
+// The mathematical problem of attention: its tensors and its arguments. It knows nothing of where it comes from.
+#pragma once
+
+#include <attest/kernel.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/support/words.h"
+#include "core/value/tensor.h"
+
+namespace attest {
+
+enum class MaskConvention : std::int32_t { post_scale = ATTEST_MASK_POST_SCALE, pre_scale = ATTEST_MASK_PRE_SCALE };
+enum class Causal : std::int32_t {
+  none = ATTEST_CAUSAL_NONE,
+  top_left = ATTEST_CAUSAL_TOP_LEFT,
+  bottom_right = ATTEST_CAUSAL_BOTTOM_RIGHT
+};
+/// Which entry of the kernel the problem is for.
+enum class Operation : std::int32_t { attention, multihead };
+
+template <>
+struct Words<MaskConvention> {
+  static constexpr std::array<std::string_view, 2> names{"post-scale", "pre-scale"};
+};
+template <>
+struct Words<Causal> {
+  static constexpr std::array<std::string_view, 3> names{"none", "top-left", "bottom-right"};
+};
+template <>
+struct Words<Operation> {
+  static constexpr std::array<std::string_view, 2> names{"attention", "multihead"};
+};
+
+/// The tensors a problem may hold, under the names of kernel-interface.md. attention uses q, k, v and mask only.
+enum class Slot { q, k, v, mask, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v };
+inline constexpr int slot_count = 14;
+template <>
+struct Words<Slot> {
+  static constexpr std::array<std::string_view, slot_count> names{
+      "q", "k", "v", "mask", "w_q", "w_k", "w_v", "b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v"};
+};
+
+/// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
+/// mask [batch|1, heads|1, M, N]; multihead q [batch, M, c_q] and so on.
+struct Problem {
+  Operation operation = Operation::attention;
+  std::array<Tensor, slot_count> tensors;
+  double scale = 1.0;  ///< multiplies q.k; finite, > 0; 1/sqrt(dk) is already in it
+  MaskConvention mask_convention = MaskConvention::post_scale;
+  Causal causal = Causal::none;
+  std::int32_t heads = 1;  ///< of multihead; attention reads it off q
+
+  [[nodiscard]] const Tensor& operator[](Slot slot) const { return tensors[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] Tensor& operator[](Slot slot) { return tensors[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const Tensor& q() const { return (*this)[Slot::q]; }
+  [[nodiscard]] const Tensor& k() const { return (*this)[Slot::k]; }
+  [[nodiscard]] const Tensor& v() const { return (*this)[Slot::v]; }
+  [[nodiscard]] const Tensor& mask() const { return (*this)[Slot::mask]; }
+  [[nodiscard]] DType dtype() const { return q().dtype(); }
+
+  /// The C structures over this problem's memory; it must outlive them.
+  [[nodiscard]] attest_problem problem() const;
+  [[nodiscard]] attest_multihead_problem multihead_problem() const;
+  /// Shape of the output: [batch, heads, M, dv], or [batch, M, d_o]. The problem is valid.
+  [[nodiscard]] Shape out_shape() const;
+  /// Equal operation, tensors bit by bit and scalars.
+  [[nodiscard]] bool operator==(const Problem&) const = default;
+};
+
+/// 1/sqrt(dk), the definition's scale, in double.
+[[nodiscard]] double inverse_root(std::int64_t dk);
+/// Whether a scale is 1/sqrt(dk), however it was computed in double: within a relative 2^-52 of it, which is what two
+/// roundings can make of it (1 / sqrt(dk), sqrt(1 / dk)) and what bounds allow between a case's scale and a kernel's.
+[[nodiscard]] bool is_inverse_root(double scale, std::int64_t dk);
+
+}  // namespace attest

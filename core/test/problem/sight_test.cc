@@ -1,0 +1,115 @@
+// What a row sees, beside the predicate that reference_attention.h writes out: every M and N up to 5, every causal
+// form, every kind of mask and every way in which heads and batch entries share one.
+#include "core/problem/sight.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "core/test/cases.h"
+#include "core/test/reference_attention.h"
+
+namespace attest {
+namespace {
+
+constexpr double hidden_entry = -std::numeric_limits<double>::infinity();
+constexpr std::int64_t most = 5;
+
+enum class MaskOf { nothing, booleans, numbers, numbers_and_infinities };
+
+/// Draws afresh, so that no two batch entries, heads or rows hide the same.
+Tensor drawn_mask(MaskOf kind, const Shape& shape, std::mt19937_64& random) {
+  if (kind == MaskOf::nothing) return {};
+  return test::filled(kind == MaskOf::booleans ? DType::boolean : DType::f64, shape, [&]() -> double {
+    const auto bits = random();
+    if (kind == MaskOf::booleans) return static_cast<double>(bits & 1);
+    if (kind == MaskOf::numbers_and_infinities && (bits & 1) != 0) return hidden_entry;
+    return static_cast<double>(bits >> 56) - 128;
+  });
+}
+
+/// Calls visit with every problem of M x N scores, in two batch entries of two heads.
+void for_each_problem(Operation operation, std::int64_t M, std::int64_t N,
+                      const std::function<void(const Case&)>& visit) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(M * 8 + N));
+  Case c = test::case_of(operation, {.batch = 2, .heads = 2, .queries = M, .keys = N}, {Slot::q, Slot::k, Slot::v},
+                         [](Slot, const Shape& shape) { return Tensor(DType::f64, shape); });
+  for (const Causal causal : {Causal::none, Causal::top_left, Causal::bottom_right}) {
+    c.causal = causal;
+    for (const MaskOf kind : {MaskOf::nothing, MaskOf::booleans, MaskOf::numbers, MaskOf::numbers_and_infinities}) {
+      for (const std::int64_t batch : {1, 2}) {
+        for (const std::int64_t heads : {1, 2}) {
+          c[Slot::mask] = drawn_mask(kind, {batch, heads, M, N}, random);
+          visit(c);
+        }
+      }
+    }
+  }
+}
+
+void for_each_problem(const std::function<void(const Case&)>& visit) {
+  for (const Operation operation : {Operation::attention, Operation::multihead})
+    for (std::int64_t M = 0; M <= most; ++M)
+      for (std::int64_t N = 0; N <= most; ++N) for_each_problem(operation, M, N, visit);
+}
+
+std::string named(const Case& c) {
+  return std::string(name_of(c.operation)) + " of " + std::to_string(queries_of(c)) + " x " +
+         std::to_string(keys_of(c)) + ", causal " + std::string(name_of(c.causal)) + ", mask " +
+         (c.mask().present() ? std::string(name_of(c.mask().dtype())) + c.mask().shape().to_string() : "none");
+}
+
+TEST(Sight, IsARangeOfTheKeysByPosition) {
+  for_each_problem([](const Case& c) {
+    const std::int64_t M = queries_of(c), N = keys_of(c);
+    Case without = c;
+    without[Slot::mask] = {};
+    for (std::int64_t i = 0; i < M; ++i) {
+      const Sight seen = sight(sight_rule(c), i, M, N);
+      ASSERT_TRUE(0 <= seen.first && seen.first <= seen.last && seen.last <= N) << named(c) << ", row " << i;
+      for (std::int64_t j = 0; j < N; ++j)
+        ASSERT_EQ(seen.sees(j), test::added_to_score(without, 0, 0, i, j, M, N) != hidden_entry)
+            << named(c) << ", row " << i << ", key " << j;
+    }
+  });
+}
+
+TEST(Sight, IsThatOfTheReference) {
+  for_each_problem([](const Case& c) {
+    const std::int64_t M = queries_of(c), N = keys_of(c);
+    bool some_row_sees_nothing = false;
+    for (std::int64_t b = 0; b < 2; ++b) {
+      for (std::int64_t h = 0; h < 2; ++h) {
+        for (std::int64_t i = 0; i < M; ++i) {
+          std::int64_t seen = 0;
+          for (std::int64_t j = 0; j < N; ++j) {
+            const double added = test::added_to_score(c, b, h, i, j, M, N);
+            ASSERT_EQ(hidden(c, b, h, i, j), added == hidden_entry)
+                << named(c) << ", row " << b << " " << h << " " << i << ", key " << j;
+            if (added == hidden_entry) continue;
+            ++seen;
+            ASSERT_EQ(bias_of(c, b, h, i, j), added) << named(c);
+          }
+          some_row_sees_nothing |= seen == 0;
+        }
+      }
+    }
+    ASSERT_EQ(has_fully_masked_row(c), some_row_sees_nothing) << named(c);
+  });
+}
+
+TEST(Sight, NothingHidesTheAppendedRow) {
+  for_each_problem([](const Case& c) {
+    if (c.operation != Operation::multihead) return;
+    Case appended = c;
+    appended[Slot::bias_k] = appended[Slot::bias_v] = Tensor(DType::f64, {2});
+    ASSERT_FALSE(has_fully_masked_row(appended)) << named(c);
+  });
+}
+
+}  // namespace
+}  // namespace attest
