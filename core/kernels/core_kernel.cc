@@ -2,7 +2,7 @@
 
 #include "core/call/guarded_memory.h"
 #include "core/call/problem_in_memory.h"
-#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_problem.h"
 
 namespace attest {
@@ -69,16 +69,11 @@ Arithmetic core_arithmetic(DType dtype, DType inner) {
 
 /// A kernel on a wide scalar: rounded to a dtype as any other, or as it is.
 template <class T>
-class WideKernel final : public Kernel {
+class WideKernel final : public ForwardingKernel {
  public:
-  explicit WideKernel(std::unique_ptr<Kernel> rounded) : rounded_(std::move(rounded)) {}
-  [[nodiscard]] const std::string& id() const override { return rounded_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return rounded_->manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    return rounded_->run(c, output, want_lse);
-  }
+  using ForwardingKernel::ForwardingKernel;
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<WideKernel<T>>(rounded_->clone());
+    return std::make_unique<WideKernel<T>>(inner().clone());
   }
   [[nodiscard]] bool is_wide() const override { return true; }
   [[nodiscard]] WideReply run_wide(const Case& c) override try {
@@ -114,7 +109,6 @@ class WideKernel final : public Kernel {
     memory_.lay_out();
   }
 
-  std::unique_ptr<Kernel> rounded_;
   GuardedMemory memory_;
 };
 

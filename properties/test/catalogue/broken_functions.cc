@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_functions.h"
 #include "properties/language/arrange.h"
 #include "properties/language/multihead_cases.h"
@@ -109,18 +110,15 @@ const BrokenFunctions& broken() {
 }
 
 /// A kernel under another name.
-class Renamed : public Kernel {
+class Renamed : public ForwardingKernel {
  public:
-  Renamed(std::unique_ptr<Kernel> kernel, std::string id) : kernel_(std::move(kernel)), id_(std::move(id)) {}
+  Renamed(std::unique_ptr<Kernel> kernel, std::string id) : ForwardingKernel(std::move(kernel)), id_(std::move(id)) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override { return kernel_->run(c, output, want_lse); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<Renamed>(kernel_->clone(), id_);
+    return std::make_unique<Renamed>(inner().clone(), id_);
   }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   std::string id_;
 };
 

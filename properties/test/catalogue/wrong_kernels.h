@@ -9,25 +9,21 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel/kernel_under_test.h"
-#include "core/kernel/wide.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/problem/case.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {
 
 /// The definition in double, asked and answered by way of a fault.
-class Spoilt : public Kernel {
+class Spoilt : public ForwardingKernel {
  public:
   using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
-  explicit Spoilt(Fault fault) : kernel_(registered("core:double")), fault_(std::move(fault)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override { return fault_(*kernel_, c, output, want_lse); }
+  explicit Spoilt(Fault fault) : ForwardingKernel(registered("core:double")), fault_(std::move(fault)) {}
+  Reply run(const Case& c, DType output, bool want_lse) override { return fault_(inner(), c, output, want_lse); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_); }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   Fault fault_;
 };
 

@@ -3,28 +3,24 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {
 namespace {
 
-class SpoiltWide : public Kernel {
+class SpoiltWide : public ForwardingKernel {
  public:
   explicit SpoiltWide(std::function<void(const Case&, WideReply&)> change)
-      : kernel_(registered("core:cpp_bin_float_50")), change_(std::move(change)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override { return kernel_->run(c, output, want_lse); }
-  [[nodiscard]] bool is_wide() const override { return true; }
+      : ForwardingKernel(registered("core:cpp_bin_float_50")), change_(std::move(change)) {}
   WideReply run_wide(const Case& c) override {
-    WideReply reply = kernel_->run_wide(c);
+    WideReply reply = ForwardingKernel::run_wide(c);
     if (reply.status == CallStatus::ok) change_(c, reply);
     return reply;
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<SpoiltWide>(change_); }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   std::function<void(const Case&, WideReply&)> change_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_functions.h"
 #include "properties/language/arrange.h"
 #include "properties/test/property_fixture.h"
@@ -45,17 +46,16 @@ CoreNumbers off_by_a_bit(const Case& c) {
 }
 
 /// The core in double under the id of functions that are broken, asked and answering in a way of its own.
-class Alike : public Kernel {
+class Alike : public ForwardingKernel {
  public:
   Alike(std::string id, std::function<Case(Case)> asked, std::function<double(const Case&, double)> answered)
-      : kernel_(registered("core:double")),
+      : ForwardingKernel(registered("core:double")),
         id_(std::move(id)),
         asked_(std::move(asked)),
         answered_(std::move(answered)) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
   Reply run(const Case& c, DType output, bool want_lse) override {
-    Reply reply = kernel_->run(asked_(c), output, want_lse);
+    Reply reply = ForwardingKernel::run(asked_(c), output, want_lse);
     if (reply.status == CallStatus::ok)
       reply.out = mapped(reply.out, [&](std::int64_t, double old) { return answered_(c, old); });
     return reply;
@@ -65,7 +65,6 @@ class Alike : public Kernel {
   }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   std::string id_;
   std::function<Case(Case)> asked_;
   std::function<double(const Case&, double)> answered_;
