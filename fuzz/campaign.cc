@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <limits>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -43,7 +44,7 @@ std::optional<bool> violated_afresh(const Kernel& kernel, const CheckOfKernel& c
 class StoppableKernel final : public ForwardingKernel {
  public:
   StoppableKernel(Kernel& kernel, std::function<bool()> stop) : ForwardingKernel(kernel), stop_(std::move(stop)) {}
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     if (stop_()) return {.status = CallStatus::unsupported, .message = "the campaign ends", .out = {}, .lse = {}};
     return ForwardingKernel::run(c, output, want_lse);
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -122,7 +123,7 @@ class InProcessKernel final : public ForwardingKernel {
  public:
   InProcessKernel(std::unique_ptr<Kernel> kernel, std::string finding, std::shared_ptr<std::mutex> one_at_a_time)
       : ForwardingKernel(std::move(kernel)), finding_(std::move(finding)), one_at_a_time_(std::move(one_at_a_time)) {}
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     std::unique_lock<std::mutex> lock;
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
     return ForwardingKernel::run(c, output, want_lse);

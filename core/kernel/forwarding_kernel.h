@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
-#include "core/kernel/wide.h"
 
 namespace attest {
 
@@ -22,11 +22,10 @@ class ForwardingKernel : public Kernel {
   using Kernel::run;
   [[nodiscard]] const std::string& id() const override { return inner_->id(); }
   [[nodiscard]] const Manifest& manifest() const override { return inner_->manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     return inner_->run(c, output, want_lse);
   }
   [[nodiscard]] bool is_wide() const override { return inner_->is_wide(); }
-  [[nodiscard]] WideReply run_wide(const Case& c) override { return inner_->run_wide(c); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return inner_->clone(); }
   [[nodiscard]] std::string load_finding() const override { return inner_->load_finding(); }
   [[nodiscard]] std::vector<std::string> notes() const override { return inner_->notes(); }

@@ -1,5 +1,7 @@
 // The generic core, on each of its scalars, as kernels under test: "core:float", "core:half", "core:mpfr", …
 
+#include <optional>
+
 #include "core/call/guarded_memory.h"
 #include "core/call/problem_in_memory.h"
 #include "core/kernel/forwarding_kernel.h"
@@ -76,26 +78,22 @@ class WideKernel final : public ForwardingKernel {
     return std::make_unique<WideKernel<T>>(inner().clone());
   }
   [[nodiscard]] bool is_wide() const override { return true; }
-  [[nodiscard]] WideReply run_wide(const Case& c) override try {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override try {
+    if (output) return ForwardingKernel::run(c, output, want_lse);
     [[maybe_unused]] const CallPrecision<T> precision;
-    WideReply reply;
-    reply.unit = unit_of<T>();
-    const auto keep = [&](const Matrix<T>& out) {
-      for (Index i = 0; i < out.rows(); ++i)
-        for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(wide_interval(out(i, k)));
-    };
+    std::vector<Matrix<T>> pages;
     if (c.operation == Operation::attention) {
       attest_problem problem = c.problem();
       lay_out(problem, c);
-      for (const AttentionResult<T>& page : attention_results<T>(problem)) keep(page.out);
+      for (AttentionResult<T>& page : attention_results<T>(problem)) pages.push_back(std::move(page.out));
     } else {
       attest_multihead_problem problem = c.multihead_problem();
       lay_out(problem, c);
-      for (const Matrix<T>& out : multihead_outputs<T>(problem)) keep(out);
+      pages = multihead_outputs<T>(problem);
     }
-    return reply;
+    return {CallStatus::ok, {}, numbers_of(pages, c.out_shape()), {}};
   } catch (const UsageError& error) {
-    return {.status = CallStatus::rejected, .message = error.what(), .out = {}};
+    return {CallStatus::rejected, error.what(), {}, {}};
   }
 
  private:

@@ -23,6 +23,12 @@ class Shape {
   explicit Shape(std::span<const std::int64_t> extents);
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::int64_t operator[](int axis) const { return extent_[static_cast<std::size_t>(axis)]; }
+  /// The same with another extent of that axis.
+  [[nodiscard]] Shape with(int axis, std::int64_t extent) const {
+    Shape other = *this;
+    other.extent_[static_cast<std::size_t>(axis)] = extent;
+    return other;
+  }
   /// Product of the extents; 1 for rank 0.
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] bool operator==(const Shape&) const = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "core/kernel/forwarding_kernel.h"
@@ -13,12 +14,11 @@ class HeardKernel final : public ForwardingKernel {
  public:
   using Listener = std::function<void(const Case&, const Tensor& out)>;
   HeardKernel(Kernel& kernel, Listener listener) : ForwardingKernel(kernel), listener_(std::move(listener)) {}
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    Reply reply = ForwardingKernel::run(c, output, want_lse);
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    Reply reply = ForwardingKernel::run(c, output.value_or(c.dtype()), want_lse);
     if (reply.status == CallStatus::ok) listener_(c, reply.out);
     return reply;
   }
-  [[nodiscard]] bool is_wide() const override { return false; }
 
  private:
   Listener listener_;

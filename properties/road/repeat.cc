@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 
 #include "core/kernel/forwarding_kernel.h"
 
@@ -15,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 class RecordingKernel final : public ForwardingKernel {
  public:
   RecordingKernel(Kernel& kernel, std::vector<Call>& calls) : ForwardingKernel(kernel), calls_(calls) {}
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    calls_.push_back({c, output, want_lse});
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    calls_.push_back({c, output.value_or(c.dtype()), want_lse});
     return ForwardingKernel::run(c, output, want_lse);
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "core/kernel/forwarding_kernel.h"
@@ -17,18 +18,11 @@ class WatchedKernel final : public ForwardingKernel {
  public:
   WatchedKernel(Kernel& kernel, std::function<bool()> stop) : ForwardingKernel(kernel), stop_(std::move(stop)) {}
 
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     if (stop_()) throw Abandoned();
-    note(c);
+    sent_ |= bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v());
     Reply reply = ForwardingKernel::run(c, output, want_lse);
     if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
-    if (reply.status == CallStatus::ok) ++answered_;
-    return reply;
-  }
-  [[nodiscard]] WideReply run_wide(const Case& c) override {
-    if (stop_()) throw Abandoned();
-    note(c);
-    WideReply reply = ForwardingKernel::run_wide(c);
     if (reply.status == CallStatus::ok) ++answered_;
     return reply;
   }
@@ -40,8 +34,6 @@ class WatchedKernel final : public ForwardingKernel {
   [[nodiscard]] std::int64_t take_answered() { return std::exchange(answered_, 0); }
 
  private:
-  void note(const Case& c) { sent_ |= bit_classes(c.q()) | bit_classes(c.k()) | bit_classes(c.v()); }
-
   std::function<bool()> stop_;
   BitClasses sent_ = 0;
   std::int64_t answered_ = 0;

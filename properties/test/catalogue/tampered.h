@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,7 +36,7 @@ class Tampered : public ForwardingKernel {
   const Manifest& manifest() const override { return manifest_; }
   /// To change what it claims.
   Manifest& manifest() { return manifest_; }
-  Reply run(const Case& c, DType output, bool want_lse) override {
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     Case asked = c;
     question_(asked);
     Reply reply = ForwardingKernel::run(asked, output, want_lse);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/kernel/forwarding_kernel.h"
+#include "core/kernel/wide.h"
 #include "core/problem/case.h"
 #include "properties/test/catalogue/tampered.h"
 
@@ -20,7 +21,9 @@ class Spoilt : public ForwardingKernel {
  public:
   using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
   explicit Spoilt(Fault fault) : ForwardingKernel(registered("core:double")), fault_(std::move(fault)) {}
-  Reply run(const Case& c, DType output, bool want_lse) override { return fault_(inner(), c, output, want_lse); }
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    return fault_(inner(), c, output.value_or(c.dtype()), want_lse);
+  }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_); }
 
  private:
@@ -49,7 +52,7 @@ struct WrongKernel {
 /// core:cpp_bin_float_50 with its own numbers wrong: what a check makes of scalars wider than every dtype.
 struct WrongWide {
   std::string name;
-  std::function<void(const Case&, WideReply&)> change;
+  std::function<Wide(const Case&, const Wide& right)> change;
 };
 [[nodiscard]] const std::vector<WrongWide>& wrong_wide_kernels();
 [[nodiscard]] std::unique_ptr<Kernel> with_wide_fault(const WrongWide& wrong);

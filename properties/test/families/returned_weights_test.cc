@@ -31,17 +31,17 @@ double doubled(double weight) {
   return 2 * weight;
 }
 
-CoreNumbers of_another_scale(const Case& c) {
+Values of_another_scale(const Case& c) {
   return right().multihead_weights(scaled(c));
 }
-CoreNumbers with_each(CoreNumbers weights, double (*change)(double)) {
-  weights.native = mapped(weights.native, [&](std::int64_t, double old) { return change(old); });
+Values with_each(Values weights, double (*change)(double)) {
+  weights = mapped(weights, [&](std::int64_t, double old) { return change(old); });
   return weights;
 }
-CoreNumbers with_a_trace(const Case& c) {
+Values with_a_trace(const Case& c) {
   return with_each(right().multihead_weights(c), traced);
 }
-CoreNumbers off_by_a_bit(const Case& c) {
+Values off_by_a_bit(const Case& c) {
   return with_each(right().multihead_weights(c), [](double w) { return w * (1 + 0x1p-52); });
 }
 
@@ -54,7 +54,7 @@ class Alike : public ForwardingKernel {
         asked_(std::move(asked)),
         answered_(std::move(answered)) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
-  Reply run(const Case& c, DType output, bool want_lse) override {
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     Reply reply = ForwardingKernel::run(asked_(c), output, want_lse);
     if (reply.status == CallStatus::ok)
       reply.out = mapped(reply.out, [&](std::int64_t, double old) { return answered_(c, old); });
@@ -78,7 +78,7 @@ double as_answered(const Case&, double value) {
 }
 
 /// What is said of 200 cases, each reason once, digits left out; empty where all hold.
-std::set<std::string> said_of(const char* name, CoreNumbers (*weights)(const Case&), std::function<Case(Case)> asked,
+std::set<std::string> said_of(const char* name, Values (*weights)(const Case&), std::function<Case(Case)> asked,
                               std::function<double(const Case&, double)> answered) {
   static std::vector<std::unique_ptr<CoreFunctions>> kept;
   kept.push_back(std::make_unique<CoreFunctions>(right()));
