@@ -25,17 +25,17 @@ WideInterval scaled_interval(const WideInterval& x, double c) {
   return c < 0 ? WideInterval{b, a} : WideInterval{a, b};
 }
 
-WideInterval product(const WideInterval& x, const WideInterval& y) {
+WideInterval operator+(const WideInterval& x, const WideInterval& y) {
+  return {x.lower + y.lower, x.upper + y.upper};
+}
+
+WideInterval operator*(const WideInterval& x, const WideInterval& y) {
   const std::array<Wide, 4> corners{x.lower * y.lower, x.lower * y.upper, x.upper * y.lower, x.upper * y.upper};
   const auto [least, most] = std::minmax_element(corners.begin(), corners.end());
   const bool numbers = !is_nan(x) && !is_nan(y);
   if (numbers && std::any_of(corners.begin(), corners.end(), [](const Wide& corner) { return isnan(corner); }))
     return anything();
   return {*least, *most};
-}
-
-WideInterval sum(const WideInterval& x, const WideInterval& y) {
-  return {x.lower + y.lower, x.upper + y.upper};
 }
 
 /// What an error of one factor makes of a product. 0 times what has no bound has none either.
@@ -101,12 +101,17 @@ Numbers Numbers::computed() const {
   return out;
 }
 
-Numbers Numbers::joined_with(const Numbers& other) const {
+template <class Operation>
+Numbers Numbers::joined_with(const Numbers& other, Operation operation) const {
   Numbers out = computed();
   for (std::size_t e = 0; e < numbers_.size(); ++e) {
     out.numbers_[e].excuse = joined(numbers_[e].excuse, other.numbers_[e].excuse);
     out.numbers_[e].finite_required = numbers_[e].finite_required && other.numbers_[e].finite_required;
   }
+  if (own_.is<Expressions>() || other.own_.is<Expressions>())
+    return out.formally([&](std::int64_t e) { return operation(formal(e), other.formal(e)); });
+  if (own_.present() || other.own_.present())
+    out.enclose([&](std::int64_t e) { return operation(enclosure(e), other.enclosure(e)); });
   return out;
 }
 
@@ -143,25 +148,20 @@ Numbers Numbers::scaled(double c) const {
 }
 
 Numbers Numbers::plus(const Numbers& other) const {
-  Numbers out = joined_with(other);
-  if (own_.is<Expressions>() || other.own_.is<Expressions>())
-    return out.formally([&](std::int64_t e) { return formal(e) + other.formal(e); });
-  const bool wide = own_.present() || other.own_.present();
+  Numbers out = joined_with(other, [](const auto& x, const auto& y) { return x + y; });
+  const bool rounded = !out.own_.present();
   for (std::size_t e = 0; e < numbers_.size(); ++e) {
     Number& x = out.numbers_[e];
     x.value += other.numbers_[e].value;
     x.allowed = (x.allowed + other.numbers_[e].allowed) * (1 + 2 * unit);
-    if (!wide) x.allowed += unit * std::fabs(x.value);
+    if (rounded) x.allowed += unit * std::fabs(x.value);
   }
-  if (wide) out.enclose([&](std::int64_t e) { return sum(enclosure(e), other.enclosure(e)); });
   return out;
 }
 
 Numbers Numbers::times(const Numbers& other) const {
-  Numbers out = joined_with(other);
-  if (own_.is<Expressions>() || other.own_.is<Expressions>())
-    return out.formally([&](std::int64_t e) { return formal(e) * other.formal(e); });
-  const bool wide = own_.present() || other.own_.present();
+  Numbers out = joined_with(other, [](const auto& x, const auto& y) { return x * y; });
+  const bool rounded = !out.own_.present();
   for (std::size_t e = 0; e < numbers_.size(); ++e) {
     const Number &p = numbers_[e], &q = other.numbers_[e];
     Number& x = out.numbers_[e];
@@ -170,9 +170,8 @@ Numbers Numbers::times(const Numbers& other) const {
     x.allowed = (error_of_product(std::fabs(p.value), q.allowed) + error_of_product(std::fabs(q.value), p.allowed) +
                  error_of_product(p.allowed, q.allowed)) *
                 (1 + 4 * unit);
-    if (!wide) x.allowed += unit * std::fabs(x.value) + underflow;
+    if (rounded) x.allowed += unit * std::fabs(x.value) + underflow;
   }
-  if (wide) out.enclose([&](std::int64_t e) { return product(enclosure(e), other.enclosure(e)); });
   return out;
 }
 
@@ -202,7 +201,7 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
           const Expression term = (*formulas)[i * rows + j] * GenericInputs::current().at(factor);
           formula = j == 0 ? term : formula + term;
         }
-        if (wide != nullptr) total = sum(total, scaled_interval((*wide)[i * rows + j], factor));
+        if (wide != nullptr) total = total + scaled_interval((*wide)[i * rows + j], factor);
       }
       const double n = static_cast<double>(rows);
       x.allowed = wide != nullptr ? x.allowed * (1 + (n + 2) * unit)

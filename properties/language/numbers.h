@@ -73,8 +73,10 @@ class Numbers {
   Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
   /// A copy that is no answer of a kernel any more.
   [[nodiscard]] Numbers computed() const;
-  /// Such a copy with the excuses of both.
-  [[nodiscard]] Numbers joined_with(const Numbers& other) const;
+  /// Such a copy with the excuses of both; where one of them has values of its own, operation(x, y) of every two of
+  /// these.
+  template <class Operation>
+  [[nodiscard]] Numbers joined_with(const Numbers& other, Operation operation) const;
   /// enclosure(e) of every element e becomes the values themselves.
   void enclose(const std::function<WideInterval(std::int64_t)>& enclosure);
 
