@@ -50,10 +50,10 @@ using Expressions = SharedNumbers<Expression>;
 class Values {
  public:
   Values() = default;
-  Values(Tensor numbers) : kind_(std::move(numbers)) {}         // NOLINT(google-explicit-constructor)
-  Values(Enclosures numbers) : kind_(std::move(numbers)) {}     // NOLINT(google-explicit-constructor)
-  Values(Expressions formulas) : kind_(std::move(formulas)) {}  // NOLINT(google-explicit-constructor)
-  operator const Tensor&() const { return tensor(); }           // NOLINT(google-explicit-constructor)
+  Values(Tensor numbers) : kind_(std::move(numbers)) {}
+  Values(Enclosures numbers) : kind_(std::move(numbers)) {}
+  Values(Expressions formulas) : kind_(std::move(formulas)) {}
+  operator const Tensor&() const { return tensor(); }
 
   /// Throws NotTreated for formulas, and std::logic_error for enclosures: a dtype was to be asked for.
   [[nodiscard]] const Tensor& tensor() const {
