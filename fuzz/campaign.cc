@@ -5,10 +5,11 @@
 #include <condition_variable>
 #include <limits>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
-#include "core/kernel/wide.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "fuzz/level.h"
 #include "fuzz/libfuzzer.h"
 #include "properties/language/compared.h"
@@ -40,21 +41,15 @@ std::optional<bool> violated_afresh(const Kernel& kernel, const CheckOfKernel& c
 }
 
 /// Answers `unsupported` once the campaign is to end, so that shrinking ends at once.
-class StoppableKernel final : public Kernel {
+class StoppableKernel final : public ForwardingKernel {
  public:
-  StoppableKernel(Kernel& kernel, std::function<bool()> stop) : kernel_(kernel), stop_(std::move(stop)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_.id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+  StoppableKernel(Kernel& kernel, std::function<bool()> stop) : ForwardingKernel(kernel), stop_(std::move(stop)) {}
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     if (stop_()) return {.status = CallStatus::unsupported, .message = "the campaign ends", .out = {}, .lse = {}};
-    return kernel_.run(c, output, want_lse);
+    return ForwardingKernel::run(c, output, want_lse);
   }
-  [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
-  [[nodiscard]] WideReply run_wide(const Case& c) override { return kernel_.run_wide(c); }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
 
  private:
-  Kernel& kernel_;
   std::function<bool()> stop_;
 };
 

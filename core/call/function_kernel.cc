@@ -72,7 +72,7 @@ class FunctionKernel final : public OutsideKernel {
 
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override;
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override;
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<FunctionKernel>(id_, manifest_, attention_, multihead_, ends_);
   }
@@ -175,7 +175,8 @@ Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMe
   return reply;
 }
 
-Reply FunctionKernel::run(const Case& c, DType output, bool want_lse) {
+Reply FunctionKernel::run(const Case& c, std::optional<DType> asked, bool want_lse) {
+  const DType output = asked.value_or(c.dtype());
   const bool multihead = c.operation == Operation::multihead;
   if (multihead ? !multihead_ : !attention_) {
     return {CallStatus::unsupported, fmt::format("has no {} entry", name_of(c.operation)), {}, {}};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "core/isolation/child.h"
 #include "core/isolation/last_words.h"
 #include "core/isolation/shared_call.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/manifest.h"
 
 namespace attest::process {
@@ -117,25 +119,21 @@ std::string manifest_text(const char* text) {
   return {text, size};
 }
 
-class InProcessKernel final : public Kernel {
+class InProcessKernel final : public ForwardingKernel {
  public:
   InProcessKernel(std::unique_ptr<Kernel> kernel, std::string finding, std::shared_ptr<std::mutex> one_at_a_time)
-      : kernel_(std::move(kernel)), finding_(std::move(finding)), one_at_a_time_(std::move(one_at_a_time)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  using Kernel::run;
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+      : ForwardingKernel(std::move(kernel)), finding_(std::move(finding)), one_at_a_time_(std::move(one_at_a_time)) {}
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     std::unique_lock<std::mutex> lock;
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
-    return kernel_->run(c, output, want_lse);
+    return ForwardingKernel::run(c, output, want_lse);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<InProcessKernel>(kernel_->clone(), finding_, one_at_a_time_);
+    return std::make_unique<InProcessKernel>(inner().clone(), finding_, one_at_a_time_);
   }
   [[nodiscard]] std::string load_finding() const override { return finding_; }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   std::string finding_;
   std::shared_ptr<std::mutex> one_at_a_time_;  ///< null: the manifest says thread_safe
 };

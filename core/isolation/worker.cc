@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -28,8 +29,8 @@ class WorkerKernel final : public Kernel {
   [[nodiscard]] const std::string& id() const override { return worker_->id(); }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   using Kernel::run;
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    return worker_->call(c, output, want_lse);
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    return worker_->call(c, output.value_or(c.dtype()), want_lse);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<WorkerKernel>(worker_->twin(), manifest_);

@@ -86,20 +86,9 @@ class GenericInputs {
   GenericInputs* before_;
 };
 
-/// Output of a formal run, row-major in the shape of Case::out_shape(); rows without a visible key are undefined.
-struct FormalReply {
-  CallStatus status = CallStatus::ok;
-  std::string message;
-  std::vector<Expression> out;
-  std::vector<Expression> lse;  ///< of an attention case, a row each; undefined where no key is visible
-};
-
-/// The core on expressions. Its runs need a GenericInputs, and throw ProofError by name where a step is not allowed.
-/// run() throws NotTreated: there is no output in a dtype.
-class FormalKernel : public Kernel {
- public:
-  [[nodiscard]] virtual FormalReply run_formal(const Case& c) = 0;
-};
-[[nodiscard]] std::unique_ptr<FormalKernel> formal_kernel();
+/// The core on expressions, which answers in Expressions: rows without a visible key are undefined, in out and in the
+/// lse of an attention case. Its runs need a GenericInputs, and throw ProofError by name where a step is not allowed,
+/// and NotTreated where a dtype is asked for.
+[[nodiscard]] std::unique_ptr<Kernel> formal_kernel();
 
 }  // namespace attest

@@ -9,12 +9,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/kernel/manifest.h"
+#include "core/kernel/values.h"
 #include "core/problem/case.h"
 #include "core/support/words.h"
 #include "core/value/tensor.h"
@@ -43,15 +45,14 @@ struct Words<CallStatus> {
                                                          "died", "timed out",   "malformed reply"};
 };
 
-/// What came back. `out` is present only when status is ok; so is lse, where it was asked for.
+/// What came back. `out` is present only when status is ok, and a tensor where a dtype was asked for; so is lse, where
+/// it was asked for. In the kernel's own numbers the lse of wider scalars is absent, and that of a proof always there.
 struct Reply {
   CallStatus status = CallStatus::ok;
   std::string message;
-  Tensor out;
-  Tensor lse;
+  Values out;
+  Values lse;
 };
-
-struct WideReply;  // wide.h
 
 /// Options of opening kernels.
 struct KernelOptions {
@@ -78,14 +79,13 @@ class Kernel {
   /// As written on the command line and in journals: "builtin:flash", "exec:python3 mine.py".
   [[nodiscard]] virtual const std::string& id() const = 0;
   [[nodiscard]] virtual const Manifest& manifest() const = 0;
-  /// Runs a valid case. `output` is the dtype of out (the input's own, or one of out_dtypes). Never throws for what the
-  /// kernel does; a process that died or was killed has been started again when the next call needs it.
-  [[nodiscard]] virtual Reply run(const Case& c, DType output, bool want_lse) = 0;
+  /// Runs a valid case. `output` is the dtype of out (the input's own, or one of out_dtypes); none: out in the kernel's
+  /// own numbers, which are the input's dtype unless the kernel computes on a scalar that no dtype holds. Never throws
+  /// for what the kernel does; a process that died or was killed has been started again when the next call needs it.
+  [[nodiscard]] virtual Reply run(const Case& c, std::optional<DType> output, bool want_lse) = 0;
   [[nodiscard]] Reply run(const Case& c) { return run(c, c.dtype(), false); }
-  /// Whether the kernel computes on a scalar wider than every dtype, whose own numbers run_wide gives.
+  /// Whether the kernel computes on a scalar wider than every dtype, at which every case takes its time.
   [[nodiscard]] virtual bool is_wide() const { return false; }
-  /// The output as the scalar itself, not rounded to a dtype. Only where is_wide().
-  [[nodiscard]] virtual WideReply run_wide(const Case& c);
   [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
   /// What the kernel did wrong before it was ever called, in one line; empty: nothing. It stands in no Reply, as it is
   /// about no case, and violates the contract all the same.

@@ -1,11 +1,9 @@
-// Outputs of scalars that no dtype holds: multiprecision numbers and intervals.
+// Numbers of scalars that no dtype holds: multiprecision numbers and intervals.
 #pragma once
 
 #include <boost/multiprecision/mpfr.hpp>
-#include <string>
-#include <vector>
 
-#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/values.h"
 
 namespace attest {
 
@@ -19,13 +17,11 @@ struct WideInterval {
   Wide lower = 0, upper = 0;
 };
 
-/// The output of a run on a wide scalar, row-major in the shape of Case::out_shape().
-struct WideReply {
-  CallStatus status = CallStatus::ok;
-  std::string message;
-  std::vector<WideInterval> out;
-  /// Unit roundoff of the scalar's operations; 0: intervals, which enclose the exact value.
-  double unit = 0;
-};
+[[nodiscard]] inline double middle_of(const WideInterval& x) {
+  return static_cast<double>(Wide((x.lower + x.upper) / 2));
+}
+[[nodiscard]] inline bool is_nan(const WideInterval& x) {
+  return isnan(x.lower) || isnan(x.upper);
+}
 
 }  // namespace attest

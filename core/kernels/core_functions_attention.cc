@@ -13,7 +13,7 @@ BoolMatrix bools_of(const Tensor& a) {
 
 /// page(q, k, v, scale, mask) of every batch entry and head.
 template <class T, class Page>
-CoreNumbers per_head(const Case& c, Page&& page) {
+Values per_head(const Case& c, Page&& page) {
   [[maybe_unused]] const CallPrecision<T> precision;
   const attest_problem p = c.problem();
   const Index batch = p.q.shape[0], heads = p.q.shape[1], group = heads / p.k.shape[1];
@@ -28,15 +28,15 @@ CoreNumbers per_head(const Case& c, Page&& page) {
   return numbers_of(pages, c.out_shape());
 }
 template <class T>
-CoreNumbers core_attention(const Case& c) {
+Values core_attention(const Case& c) {
   return per_head<T>(c, mattn<T>);
 }
 template <class T>
-CoreNumbers core_attention_renormalised(const Case& c) {
+Values core_attention_renormalised(const Case& c) {
   return per_head<T>(c, mattn_renormalised<T>);
 }
 template <class T>
-CoreNumbers core_attention_columns(const Case& c, const Tensor& allowed) {
+Values core_attention_columns(const Case& c, const Tensor& allowed) {
   std::optional<BoolMatrix> mask;
   if (allowed.present()) mask = bools_of(allowed);
   return per_head<T>(c,

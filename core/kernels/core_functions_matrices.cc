@@ -8,32 +8,32 @@ namespace attest::detail {
 namespace {
 
 template <class T>
-CoreNumbers core_softmax_rows(const Tensor& a) {
+Values core_softmax_rows(const Tensor& a) {
   [[maybe_unused]] const CallPrecision<T> precision;
   return numbers_of(softmax_rows(matrix_of<T>(a)));
 }
 template <class T>
-CoreNumbers core_softmax_columns(const Tensor& a) {
+Values core_softmax_columns(const Tensor& a) {
   [[maybe_unused]] const CallPrecision<T> precision;
   return numbers_of(softmax_columns(matrix_of<T>(a)));
 }
 template <class T>
-CoreNumbers core_product(const Tensor& a, const Tensor& b) {
+Values core_product(const Tensor& a, const Tensor& b) {
   [[maybe_unused]] const CallPrecision<T> precision;
   return numbers_of(product(matrix_of<T>(a), matrix_of<T>(b)));
 }
 template <class T>
-CoreNumbers core_parameter_free(const Tensor& x) {
+Values core_parameter_free(const Tensor& x) {
   [[maybe_unused]] const CallPrecision<T> precision;
   return numbers_of(parameter_free(matrix_of<T>(x)));
 }
 template <class T>
-CoreNumbers core_shared_projection(const Tensor& x, const Tensor& u) {
+Values core_shared_projection(const Tensor& x, const Tensor& u) {
   [[maybe_unused]] const CallPrecision<T> precision;
   return numbers_of(shared_projection(matrix_of<T>(x), matrix_of<T>(u)));
 }
 template <class T>
-CoreNumbers core_with_positions(const Tensor& x, const Tensor& table) {
+Values core_with_positions(const Tensor& x, const Tensor& table) {
   [[maybe_unused]] const CallPrecision<T> precision;
   return numbers_of(with_positions(matrix_of<T>(x), matrix_of<T>(table)));
 }

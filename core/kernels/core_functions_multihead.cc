@@ -7,7 +7,7 @@ namespace attest::detail {
 namespace {
 
 template <class T>
-CoreNumbers core_multihead(const Case& c) {
+Values core_multihead(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return mmhattn(e.q(b), e.k(b), e.v(b), e.weights, scale_of<T>(c), e.masks_of_entry(b));
   });
@@ -36,35 +36,35 @@ TorchMultihead<T> torch_of(const MultiheadWeights<T>& w, bool packed) {
   return torch;
 }
 template <class T>
-CoreNumbers core_multihead_torch(const Case& c, bool packed) {
+Values core_multihead_torch(const Case& c, bool packed) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return mmhattn(e.q(b), e.k(b), e.v(b), from_torch(torch_of(e.weights, packed)), scale_of<T>(c),
                    e.masks_of_entry(b));
   });
 }
 template <class T>
-CoreNumbers core_multihead_as_sum(const Case& c) {
+Values core_multihead_as_sum(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return mmhattn_as_sum(e.q(b), e.k(b), e.v(b), e.weights, scale_of<T>(c), e.masks_of_entry(b));
   });
 }
 template <class T>
-CoreNumbers core_multihead_unmasked(const Case& c) {
+Values core_multihead_unmasked(const Case& c) {
   return per_entry<T>(
       c, [&](const Entries<T>& e, Index b) { return mhattn(e.q(b), e.k(b), e.v(b), e.weights, scale_of<T>(c)); });
 }
 template <class T>
-CoreNumbers core_multihead_self(const Case& c) {
+Values core_multihead_self(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return mmhsattn(e.q(b), e.weights, scale_of<T>(c), e.masks_of_entry(b));
   });
 }
 template <class T>
-CoreNumbers core_multihead_self_unmasked(const Case& c) {
+Values core_multihead_self_unmasked(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) { return mhsattn(e.q(b), e.weights, scale_of<T>(c)); });
 }
 template <class T>
-CoreNumbers core_multihead_v1(const Case& c, const std::vector<Tensor>& positions) {
+Values core_multihead_v1(const Case& c, const std::vector<Tensor>& positions) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     std::vector<PositionedHead<T>> heads;
     for (Index m = 0; m < e.weights.heads; ++m) {

@@ -7,21 +7,21 @@ namespace attest::detail {
 namespace {
 
 template <class T>
-CoreNumbers core_scores(const Case& c) {
+Values core_scores(const Case& c) {
   return per_entry_and_head<T>(c, [&](const Entries<T>& e, Index b, Index m) {
     const Weights<T> w = head_of(e.weights, m);
     return masked_scores(project(e.q(b), w.q), project(e.k(b), w.k), scale_of<T>(c));
   });
 }
 template <class T>
-CoreNumbers core_bilinear_scores(const Case& c) {
+Values core_bilinear_scores(const Case& c) {
   return per_entry_and_head<T>(c, [&](const Entries<T>& e, Index b, Index m) {
     const Weights<T> w = head_of(e.weights, m);
     return bilinear_scores(e.q(b), w.q.weight, w.k.weight, scale_of<T>(c));
   });
 }
 template <class T>
-CoreNumbers core_multihead_weights(const Case& c) {
+Values core_multihead_weights(const Case& c) {
   return per_entry_and_head<T>(c, [&](const Entries<T>& e, Index b, Index m) {
     const Weights<T> w = head_of(e.weights, m);
     Matrix<T> keys = project(e.k(b), w.k);

@@ -7,30 +7,30 @@ namespace attest::detail {
 namespace {
 
 template <class T>
-CoreNumbers core_weighted(const Case& c) {
+Values core_weighted(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return mattn_w(e.q(b), e.k(b), e.v(b), head_of(e.weights, 0), scale_of<T>(c), e.masks(b, 0));
   });
 }
 template <class T>
-CoreNumbers core_weighted_unmasked(const Case& c) {
+Values core_weighted_unmasked(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return attn_w(e.q(b), e.k(b), e.v(b), head_of(e.weights, 0), scale_of<T>(c));
   });
 }
 template <class T>
-CoreNumbers core_weighted_self(const Case& c) {
+Values core_weighted_self(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) {
     return msattn(e.q(b), head_of(e.weights, 0), scale_of<T>(c), e.masks(b, 0));
   });
 }
 template <class T>
-CoreNumbers core_weighted_self_unmasked(const Case& c) {
+Values core_weighted_self_unmasked(const Case& c) {
   return per_entry<T>(
       c, [&](const Entries<T>& e, Index b) { return sattn(e.q(b), head_of(e.weights, 0), scale_of<T>(c)); });
 }
 template <class T>
-CoreNumbers core_unscaled_self(const Case& c) {
+Values core_unscaled_self(const Case& c) {
   return per_entry<T>(c, [&](const Entries<T>& e, Index b) { return unscaled_sattn(e.q(b), head_of(e.weights, 0)); });
 }
 

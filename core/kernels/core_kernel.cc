@@ -1,8 +1,10 @@
 // The generic core, on each of its scalars, as kernels under test: "core:float", "core:half", "core:mpfr", …
 
+#include <optional>
+
 #include "core/call/guarded_memory.h"
 #include "core/call/problem_in_memory.h"
-#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_problem.h"
 
 namespace attest {
@@ -69,38 +71,29 @@ Arithmetic core_arithmetic(DType dtype, DType inner) {
 
 /// A kernel on a wide scalar: rounded to a dtype as any other, or as it is.
 template <class T>
-class WideKernel final : public Kernel {
+class WideKernel final : public ForwardingKernel {
  public:
-  explicit WideKernel(std::unique_ptr<Kernel> rounded) : rounded_(std::move(rounded)) {}
-  [[nodiscard]] const std::string& id() const override { return rounded_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return rounded_->manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    return rounded_->run(c, output, want_lse);
-  }
+  using ForwardingKernel::ForwardingKernel;
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<WideKernel<T>>(rounded_->clone());
+    return std::make_unique<WideKernel<T>>(inner().clone());
   }
   [[nodiscard]] bool is_wide() const override { return true; }
-  [[nodiscard]] WideReply run_wide(const Case& c) override try {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override try {
+    if (output) return ForwardingKernel::run(c, output, want_lse);
     [[maybe_unused]] const CallPrecision<T> precision;
-    WideReply reply;
-    reply.unit = unit_of<T>();
-    const auto keep = [&](const Matrix<T>& out) {
-      for (Index i = 0; i < out.rows(); ++i)
-        for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(wide_interval(out(i, k)));
-    };
+    std::vector<Matrix<T>> pages;
     if (c.operation == Operation::attention) {
       attest_problem problem = c.problem();
       lay_out(problem, c);
-      for (const AttentionResult<T>& page : attention_results<T>(problem)) keep(page.out);
+      for (AttentionResult<T>& page : attention_results<T>(problem)) pages.push_back(std::move(page.out));
     } else {
       attest_multihead_problem problem = c.multihead_problem();
       lay_out(problem, c);
-      for (const Matrix<T>& out : multihead_outputs<T>(problem)) keep(out);
+      pages = multihead_outputs<T>(problem);
     }
-    return reply;
+    return {CallStatus::ok, {}, numbers_of(pages, c.out_shape()), {}};
   } catch (const UsageError& error) {
-    return {.status = CallStatus::rejected, .message = error.what(), .out = {}};
+    return {CallStatus::rejected, error.what(), {}, {}};
   }
 
  private:
@@ -114,7 +107,6 @@ class WideKernel final : public Kernel {
     memory_.lay_out();
   }
 
-  std::unique_ptr<Kernel> rounded_;
   GuardedMemory memory_;
 };
 

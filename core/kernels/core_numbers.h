@@ -1,4 +1,4 @@
-// What the families of the core's functions share: cases as matrices of a scalar, its numbers as CoreNumbers, and the
+// What the families of the core's functions share: cases as matrices of a scalar, its numbers as Values, and the
 // table of functions that each family fills its columns of. A family is a source of its own, so that each compiles no
 // more of the core than it calls; on ten scalars that is minutes.
 #pragma once
@@ -43,42 +43,6 @@ void set_weighted_functions(CoreTable& table);
 void set_multihead_functions(CoreTable& table);
 
 template <class T>
-inline constexpr DType own_dtype = DType::f64;
-template <>
-inline constexpr DType own_dtype<float> = DType::f32;
-template <>
-inline constexpr DType own_dtype<Eigen::half> = DType::f16;
-template <>
-inline constexpr DType own_dtype<Eigen::bfloat16> = DType::bf16;
-
-/// The matrices one after another, as one array of that shape.
-template <class T>
-CoreNumbers numbers_of(const std::vector<Matrix<T>>& pages, const Shape& shape) {
-  CoreNumbers numbers{.shape = shape, .native = {}, .wide = {}, .formal = {}, .unit = unit_of<T>()};
-  constexpr bool formal = std::is_same_v<T, Expression>;
-  if constexpr (!formal && !is_wide_scalar<T>) numbers.native = Tensor(own_dtype<T>, shape);
-  std::int64_t at = 0;
-  for (const Matrix<T>& page : pages) {
-    for (Index i = 0; i < page.rows(); ++i) {
-      for (Index j = 0; j < page.cols(); ++j, ++at) {
-        if constexpr (formal) {
-          numbers.formal.push_back(page(i, j));
-        } else if constexpr (is_wide_scalar<T>) {
-          numbers.wide.push_back(wide_interval(page(i, j)));
-        } else {
-          numbers.native.set(at, ScalarTraits<T>::to_double(page(i, j)));
-        }
-      }
-    }
-  }
-  return numbers;
-}
-template <class T>
-CoreNumbers numbers_of(const Matrix<T>& a) {
-  return numbers_of<T>(std::vector<Matrix<T>>{a}, {a.rows(), a.cols()});
-}
-
-template <class T>
 Matrix<T> matrix_of(const Tensor& a) {
   return matrix_at<T>(a.view());
 }
@@ -112,7 +76,7 @@ struct Entries {
 
 /// page(entries, b) of every batch entry, one below the other: [batch, rows, columns].
 template <class T, class Page>
-CoreNumbers per_entry(const Case& c, Page&& page) {
+Values per_entry(const Case& c, Page&& page) {
   [[maybe_unused]] const CallPrecision<T> precision;
   const Entries<T> entries(c);
   std::vector<Matrix<T>> pages;
@@ -122,7 +86,7 @@ CoreNumbers per_entry(const Case& c, Page&& page) {
 }
 /// page(entries, b, m) of every batch entry and head: [batch, heads, rows, columns].
 template <class T, class Page>
-CoreNumbers per_entry_and_head(const Case& c, Page&& page) {
+Values per_entry_and_head(const Case& c, Page&& page) {
   [[maybe_unused]] const CallPrecision<T> precision;
   const Entries<T> entries(c);
   std::vector<Matrix<T>> pages;

@@ -274,4 +274,40 @@ double unit_of() {
   }
 }
 
+template <class T>
+inline constexpr DType own_dtype = DType::f64;
+template <>
+inline constexpr DType own_dtype<float> = DType::f32;
+template <>
+inline constexpr DType own_dtype<Eigen::half> = DType::f16;
+template <>
+inline constexpr DType own_dtype<Eigen::bfloat16> = DType::bf16;
+
+/// The matrices one after another, as one array of that shape, in the scalar's own numbers.
+template <class T>
+Values numbers_of(const std::vector<Matrix<T>>& pages, const Shape& shape) {
+  const auto for_each = [&](auto take) {
+    for (const Matrix<T>& page : pages)
+      for (Index i = 0; i < page.rows(); ++i)
+        for (Index j = 0; j < page.cols(); ++j) take(page(i, j));
+  };
+  if constexpr (std::is_same_v<T, Expression>) {
+    std::vector<Expression> formulas;
+    for_each([&](const T& x) { formulas.push_back(x); });
+    return Expressions(shape, std::move(formulas));
+  } else if constexpr (is_wide_scalar<T>) {
+    std::vector<WideInterval> wide;
+    for_each([&](const T& x) { wide.push_back(wide_interval(x)); });
+    return Enclosures(shape, std::move(wide), unit_of<T>());
+  } else {
+    Tensor tensor(own_dtype<T>, shape);
+    for_each([&, e = std::int64_t{0}](const T& x) mutable { tensor.set(e++, ScalarTraits<T>::to_double(x)); });
+    return tensor;
+  }
+}
+template <class T>
+Values numbers_of(const Matrix<T>& a) {
+  return numbers_of(std::vector<Matrix<T>>{a}, {a.rows(), a.cols()});
+}
+
 }  // namespace attest

@@ -1,11 +1,13 @@
 // The generic core on expressions, as a kernel that properties run on.
+#include <optional>
+
 #include "core/kernel/formal.h"
 #include "core/kernels/core_problem.h"
 
 namespace attest {
 namespace {
 
-class CoreOnExpressions final : public FormalKernel {
+class CoreOnExpressions final : public Kernel {
  public:
   CoreOnExpressions() {
     manifest_.name = id_;
@@ -23,27 +25,20 @@ class CoreOnExpressions final : public FormalKernel {
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] Reply run(const Case&, DType, bool) override {
-    throw NotTreated("looks at outputs rounded to a dtype, and a proof has none");
-  }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<CoreOnExpressions>(); }
-  [[nodiscard]] FormalReply run_formal(const Case& c) override try {
-    FormalReply reply;
-    const auto keep = [&](const Matrix<Expression>& out) {
-      for (Index i = 0; i < out.rows(); ++i)
-        for (Index k = 0; k < out.cols(); ++k) reply.out.push_back(out(i, k));
-    };
-    if (c.operation == Operation::attention) {
-      for (const AttentionResult<Expression>& page : attention_results<Expression>(c.problem())) {
-        keep(page.out);
-        for (Index i = 0; i < page.lse.size(); ++i) reply.lse.push_back(page.lse(i));
-      }
-    } else {
-      for (const Matrix<Expression>& out : multihead_outputs<Expression>(c.multihead_problem())) keep(out);
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool) override try {
+    if (output) throw NotTreated("looks at outputs rounded to a dtype, and a proof has none");
+    const Shape shape = c.out_shape();
+    if (c.operation == Operation::multihead)
+      return {CallStatus::ok, {}, numbers_of(multihead_outputs<Expression>(c.multihead_problem()), shape), {}};
+    std::vector<Matrix<Expression>> out, lse;
+    for (const AttentionResult<Expression>& page : attention_results<Expression>(c.problem())) {
+      out.push_back(page.out);
+      lse.emplace_back(page.lse);
     }
-    return reply;
+    return {CallStatus::ok, {}, numbers_of(out, shape), numbers_of(lse, {shape[0], shape[1], shape[2]})};
   } catch (const UsageError& error) {
-    return {.status = CallStatus::rejected, .message = error.what(), .out = {}, .lse = {}};
+    return {CallStatus::rejected, error.what(), {}, {}};
   }
 
  private:
@@ -53,7 +48,7 @@ class CoreOnExpressions final : public FormalKernel {
 
 }  // namespace
 
-std::unique_ptr<FormalKernel> formal_kernel() {
+std::unique_ptr<Kernel> formal_kernel() {
   return std::make_unique<CoreOnExpressions>();
 }
 

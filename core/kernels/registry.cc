@@ -32,7 +32,7 @@ std::vector<KernelEntry> document_kernels() {
   return entries;
 }
 
-CoreNumbers (*weights_of_document(std::string_view kernel_id))(const Case&) {
+Values (*weights_of_document(std::string_view kernel_id))(const Case&) {
   constexpr std::string_view family = "document:";
   if (!kernel_id.starts_with(family)) return nullptr;
   for (const DocumentModule& module : all_modules())

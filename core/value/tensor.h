@@ -42,6 +42,12 @@ class Shape {
     }
     return along;
   }
+  /// The same with another extent of that axis.
+  [[nodiscard]] Shape with(int axis, std::int64_t extent) const {
+    Shape other = *this;
+    other.extent_[static_cast<std::size_t>(axis)] = extent;
+    return other;
+  }
   /// Product of the extents; 1 for rank 0.
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] bool operator==(const Shape&) const = default;

@@ -32,7 +32,7 @@ Fed fed(Kernel& kernel, const Case& c) {
   Reply reply = kernel.run(c, c.dtype(), false);
   if (reply.status != CallStatus::ok) return {};
   const Verdict verdict = judge_attention(c, reply.out, {}, manifest.arithmetic_for(c.dtype()));
-  return {verdict.outcome, verdict.utilisation, std::move(reply.out), verdict.element};
+  return {verdict.outcome, verdict.utilisation, std::move(reply.out.tensor()), verdict.element};
 }
 
 /// One row of one head with the keys that it sees.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/kernel/wide.h"
 #include "core/support/infinity.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -137,9 +138,9 @@ bool same_sums(const Profile& p, const Case& c, double factor) {
 
 /// Is left = factor * right, element e, exactly? NaN is not.
 bool is_scaled(const Result& left, const Result& right, std::int64_t e, double factor) {
-  if (!left.run().is_wide()) return left.run().out()[left.origin(e)] == factor * right.run().out()[right.origin(e)];
-  const WideInterval& x = left.run().wide_out()[static_cast<std::size_t>(left.origin(e))];
-  const WideInterval& y = right.run().wide_out()[static_cast<std::size_t>(right.origin(e))];
+  const Values &found = left.run().out(), &other = right.run().out();
+  if (found.is<Tensor>()) return found[left.origin(e)] == factor * other[right.origin(e)];
+  const WideInterval x = found.enclosure(left.origin(e)), y = other.enclosure(right.origin(e));
   const Wide low = factor < 0 ? y.upper : y.lower, high = factor < 0 ? y.lower : y.upper;
   return x.lower == low * factor && x.upper == high * factor;
 }
@@ -147,8 +148,9 @@ bool is_scaled(const Result& left, const Result& right, std::int64_t e, double f
 /// May an element of the output have lost bits to underflow? One below the normal numbers; of a wide scalar one with an
 /// end within 2^64 of MPFR's smallest number (e^-(2^30) is below it).
 bool may_have_lost_bits(const Result& result, std::int64_t e, double normal) {
-  if (!result.run().is_wide()) return std::fabs(result.run().out()[result.origin(e)]) < normal;
-  const WideInterval& x = result.run().wide_out()[static_cast<std::size_t>(result.origin(e))];
+  const auto* const wide = result.run().out().as<Enclosures>();
+  if (wide == nullptr) return std::fabs(result.run().out()[result.origin(e)]) < normal;
+  const WideInterval& x = (*wide)[result.origin(e)];
   const auto lost = [](const Wide& end) {
     return mpfr_regular_p(end.backend().data()) != 0 && mpfr_get_exp(end.backend().data()) < mpfr_get_emin() + 64;
   };
@@ -157,15 +159,15 @@ bool may_have_lost_bits(const Result& result, std::int64_t e, double normal) {
 
 /// An element of the output as a message has it.
 std::string printed_element(const Result& result, std::int64_t e) {
-  if (!result.run().is_wide()) return fmt::format("{:.17g}", result.run().out()[result.origin(e)]);
-  const WideInterval& x = result.run().wide_out()[static_cast<std::size_t>(result.origin(e))];
+  const auto* const wide = result.run().out().as<Enclosures>();
+  if (wide == nullptr) return fmt::format("{:.17g}", result.run().out()[result.origin(e)]);
+  const WideInterval& x = (*wide)[result.origin(e)];
   return fmt::format("[{}, {}]", x.lower.str(17), x.upper.str(17));
 }
 
 bool is_nan(const Result& result, std::int64_t e) {
-  if (!result.run().is_wide()) return std::isnan(result.run().out()[result.origin(e)]);
-  const WideInterval& x = result.run().wide_out()[static_cast<std::size_t>(result.origin(e))];
-  return isnan(x.lower) || isnan(x.upper);
+  const auto* const wide = result.run().out().as<Enclosures>();
+  return wide == nullptr ? std::isnan(result.run().out()[result.origin(e)]) : is_nan((*wide)[result.origin(e)]);
 }
 
 // +: V -> cV => O -> cO, c = ±2^k.
@@ -184,7 +186,8 @@ Verdict value_scaling(Kernel& kernel, const Case& c) {
   }
   const Result left = run(kernel, scaled), right = run(kernel, c);
   const bool claims = kernel.manifest().claims_to(Claim::deterministic);
-  const bool same = factor == -1 || left.run().is_wide() || same_sums(profile_of_case(kernel, c), c, std::fabs(factor));
+  const bool same =
+      factor == -1 || left.run().out().is<Enclosures>() || same_sums(profile_of_case(kernel, c), c, std::fabs(factor));
   const double normal = format_of(c.dtype()).min_normal;
   std::int64_t agreed = 0, compared = 0;
   bool all = true;

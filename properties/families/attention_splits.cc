@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/kernel/formal.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -105,7 +106,7 @@ Verdict formally_merged(const Result& whole, const std::vector<Block>& blocks, c
                   std::optional<Expression> sum, merged;
                   for (std::size_t t = 0; t < blocks.size(); ++t) {
                     if (!blocks[t].out || outs[t].excuse(e) != Excuse::none) continue;  // no visible key: lse = -inf
-                    const Expression& lse = blocks[t].out->run().formal_lse()[static_cast<std::size_t>(e / dv)];
+                    const Expression& lse = blocks[t].out->run().formal_lse()[e / dv];
                     const Expression weight = ScalarTraits<Expression>::exp(lse), term = weight * outs[t].formal(e);
                     sum = sum ? *sum + weight : weight;
                     merged = merged ? *merged + term : term;
@@ -167,7 +168,7 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
       sum = sum ? *sum + term : term;
     }
     if (!sum) continue;
-    const Expression found = Traits::exp(out.run().formal_lse()[static_cast<std::size_t>(row)]);
+    const Expression found = Traits::exp(out.run().formal_lse()[row]);
     if (!inputs.identical(found, *sum))
       return violated(Violation::lse,
                       fmt::format("lse {}: its exponential and the sum of those of the scores differ by a "

@@ -109,7 +109,7 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
         return {.outcome = Outcome::excused,
                 .reason = std::string(name_of(none ? weights.excuse(e) : Excuse::infinite))};
       // An enclosure that reaches to infinity says nothing.
-      if (weights.is_wide() && !std::isfinite(weights.value(e)))
+      if (weights.own().present() && !std::isfinite(weights.value(e)))
         return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::infinite))};
       if (!std::isfinite(weights.value(e)))
         return violated(Violation::not_finite, fmt::format("weight {} is {}; a finite value is required", upto.size(),

@@ -25,7 +25,7 @@ std::string not_refused(const std::function<void()>& call, const std::string& on
 
 const Verdict no_keys{.outcome = Outcome::excused, .reason = "N = 0, which the core refuses"};
 
-Verdict same(const CoreNumbers& left, const CoreNumbers& right) {
+Verdict same(const Values& left, const Values& right) {
   if (same_bits(left, right)) return {};
   return violated(Violation::bits, "the column form and the row form differ in bits");
 }

@@ -45,7 +45,7 @@ ScoreErrors score_errors(const Case& c, const CoreRounding& rounding) {
 // sqrt(dh).
 Verdict bilinear_score(const CoreFunctions& core, const Case& c) {
   if (keys_of(c) == 0) return {};
-  const CoreNumbers product = core.scores(c), bilinear = core.bilinear_scores(c);
+  const Values product = core.scores(c), bilinear = core.bilinear_scores(c);
   ScoreErrors errors = score_errors(c, rounding_of(product));
   for (std::size_t e = 0; e < errors.product.size(); ++e) errors.product[e] += errors.bilinear[e];
   return agree_in_core(product, bilinear, errors.product);
@@ -65,7 +65,7 @@ Verdict scores_symmetric(const CoreFunctions& core, const Case& c) {
     Tensor x = with_row(candidate.q(), 0, [&](std::int64_t e, double) { return e % columns == 0 ? value : 0.0; });
     x = with_row(x, 1, [&](std::int64_t e, double) { return e % columns == 1 ? value : 0.0; });
     const Case asymmetric = with_tokens(candidate, x);
-    const CoreNumbers scores = core.scores(asymmetric), other_way = transposed(scores);
+    const Values scores = core.scores(asymmetric), other_way = transposed(scores);
     const std::int64_t N = keys_of(c);
     std::vector<double> allowed = score_errors(asymmetric, rounding_of(scores)).product;
     const std::vector<double> one_way = allowed;

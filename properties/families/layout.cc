@@ -77,21 +77,11 @@ Verdict deletion_identities(Kernel& kernel, const Case& c) {
                     [&](std::int64_t e, double) { return t[rows[static_cast<std::size_t>(e / dk)] * dk + e % dk]; });
     };
     const Tensor b = transposed(first_page(x.k(), all_of(N)));
-    const CoreNumbers all = core.product(first_page(x.q(), all_of(M)), b);
-    const CoreNumbers fewer = core.product(first_page(x.q(), all_but(M, i)), b);
-    CoreNumbers deleted{.shape = fewer.shape, .native = {}, .wide = {}, .formal = {}, .unit = all.unit};
-    if (all.native.present()) deleted.native = Tensor(all.native.dtype(), fewer.shape);
-    std::int64_t to = 0;
-    for (std::int64_t e = 0; e < M * N; ++e) {
-      if (e / N == i) continue;
-      if (all.native.present()) {
-        deleted.native.set(to++, all.native[e]);
-      } else if (!all.formal.empty()) {
-        deleted.formal.push_back(all.formal[static_cast<std::size_t>(e)]);
-      } else {
-        deleted.wide.push_back(all.wide[static_cast<std::size_t>(e)]);
-      }
-    }
+    const Values all = core.product(first_page(x.q(), all_of(M)), b);
+    const Values fewer = core.product(first_page(x.q(), all_but(M, i)), b);
+    Indices kept = all_of(M * N);
+    std::erase_if(kept, [&](std::int64_t e) { return e / N == i; });
+    const Values deleted = all.gather(fewer.shape(), kept);
     return worse_of(
         {exact, same_bits(deleted, fewer) ? Verdict() : violated(Violation::bits, "(AB)^(i) = A^(i)B fails in bits")});
   });

@@ -117,8 +117,7 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
       ++outside;
       continue;
     }
-    const double x = o.run().is_wide() ? static_cast<double>(o.run().wide_out()[static_cast<std::size_t>(at)].lower)
-                                       : o.run().out()[at];
+    const double x = o.run().out()[at];
     const bool obeys = policy == FullyMaskedRow::nan    ? std::isnan(x)
                        : policy == FullyMaskedRow::zero ? x == bias(e)
                        : policy == FullyMaskedRow::uniform

@@ -21,7 +21,7 @@ Verdict torch_case(Kernel& kernel, const Case& c) {
   const CoreFunctions* const core = core_functions(kernel.id());
   Verdict judged = judged_multihead(kernel, c);
   if (core == nullptr) return judged;
-  const CoreNumbers direct = core->multihead(c);
+  const Values direct = core->multihead(c);
   if (!same_bits(direct, core->multihead_torch(c, /*packed=*/false)))
     return violated(Violation::bits, "PyTorch's parameters as three matrices give other numbers");
   const Extents e = extents_of(c);

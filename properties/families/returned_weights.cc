@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "core/kernel/formal.h"
+#include "core/kernel/wide.h"
 #include "core/kernels/core_functions.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -35,7 +36,7 @@ Case asking_for_weights(const Case& c) {
 /// Answers that one case with the weights, so that they are judged as an output is.
 class Returned final : public Kernel {
  public:
-  Returned(const Kernel& kernel, CoreNumbers weights) : id_(kernel.id()), weights_(std::move(weights)) {
+  Returned(const Kernel& kernel, Values weights) : id_(kernel.id()), weights_(std::move(weights)) {
     // Of what the kernel cannot do nothing is asked here.
     manifest_.name = id_;
     manifest_.multihead = true;
@@ -48,28 +49,17 @@ class Returned final : public Kernel {
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] bool is_wide() const override { return !weights_.native.present(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool) override {
-    Reply reply;
-    reply.out = mapped(Tensor(output, c.out_shape()), [&](std::int64_t e, double) {
-      const std::int64_t from = origin(e);
-      if (weights_.native.present()) return weights_.native[from];
-      const WideInterval& w = weights_.wide[static_cast<std::size_t>(from)];
-      return static_cast<double>((w.lower + w.upper) / 2);
-    });
-    return reply;
-  }
-  [[nodiscard]] WideReply run_wide(const Case& c) override {
-    WideReply reply{.status = CallStatus::ok, .message = {}, .out = {}, .unit = weights_.unit};
-    for (std::int64_t e = 0; e < c.out_shape().elements(); ++e)
-      reply.out.push_back(weights_.wide[static_cast<std::size_t>(origin(e))]);
-    return reply;
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool) override {
+    Indices origins = all_of(c.out_shape().elements());
+    for (std::int64_t& e : origins) e = origin(e);
+    const Values out = weights_.gather(c.out_shape(), origins);
+    return {CallStatus::ok, {}, output ? Values(out.rounded(*output)) : out, {}};
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Returned>(*this); }
 
   /// Element [b, i, h*N + j] of the output is weight [b, h, i, j].
   [[nodiscard]] std::int64_t origin(std::int64_t e) const {
-    const Shape& s = weights_.shape;
+    const Shape& s = weights_.shape();
     const std::int64_t heads = s[1], M = s[2], N = s[3], column = e % (heads * N), row = e / (heads * N);
     return ((row / M * heads + column / N) * M + row % M) * N + column % N;
   }
@@ -77,20 +67,24 @@ class Returned final : public Kernel {
  private:
   std::string id_;
   Manifest manifest_;
-  CoreNumbers weights_;
+  Values weights_;
 };
 
 double number(const Run& run, std::int64_t e) {
-  if (!run.is_wide()) return run.out()[e];
-  const WideInterval& found = run.wide_out()[static_cast<std::size_t>(e)];
-  return static_cast<double>((found.lower + found.upper) / 2);
+  const auto* const wide = run.out().as<Enclosures>();
+  return wide == nullptr ? run.out()[e] : middle_of((*wide)[e]);
 }
 
 /// Certainly: NaN is not (whether it may stand there is the oracle's to say), nor an interval that reaches to 0.
 bool is_not_zero(const Run& run, std::int64_t e) {
-  if (!run.is_wide()) return run.out()[e] < 0 || run.out()[e] > 0;
-  const WideInterval& found = run.wide_out()[static_cast<std::size_t>(e)];
+  const WideInterval found = run.out().enclosure(e);
   return found.lower > 0 || found.upper < 0;
+}
+
+/// Intervals: two ways to one number need not give the same ones.
+bool encloses(const Values& numbers) {
+  const auto* const wide = numbers.as<Enclosures>();
+  return wide != nullptr && wide->unit() == 0;
 }
 
 /// A hidden key has no weight at all, in a row that sees another one.
@@ -170,14 +164,14 @@ Verdict returned_weights_law(Kernel& kernel, const Case& c) {
             .reason = fmt::format("is about weights that a kernel returns; {} returns none", kernel.id())};
   const Result out = run(kernel, c);
   const Case asked = asking_for_weights(c);
-  const CoreNumbers given = returned(c);
+  const Values given = returned(c);
   Returned answers(kernel, given);
   const Verdict by_oracle = judged_multihead(answers, asked);
   Verdict verdict = by_oracle;
   const Result weights = run(answers, asked);
   if (is_core(kernel) && why_unsupported(kernel.manifest(), asked).empty())
-    verdict = worse_of({std::move(verdict), agree({weights, run(kernel, asked)},
-                                                  /*intervals*/ given.unit == 0 ? Match::bound : Match::values)});
+    verdict = worse_of(
+        {std::move(verdict), agree({weights, run(kernel, asked)}, encloses(given) ? Match::bound : Match::values)});
   verdict = worse_of({std::move(verdict), zero_where_hidden(c, weights.run())});
   const ByWeights by = output_of(c, weights.run());
   Indices bounded;

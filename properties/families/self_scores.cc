@@ -101,29 +101,17 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
   }
   const CoreFunctions* const core = core_functions(kernel.id());
   if (core == nullptr) return verdict;
-  const CoreNumbers scores = core->scores(c);
+  const Values scores = core->scores(c);
   if (!same_bits(scores, transposed(scores)))
     return violated(Violation::bits, "the score matrix XX^T is not symmetric");
   const CoreRounding rounding = rounding_of(scores);
   const Sized x(c.q(), 0);
   std::vector<double> allowed;
   allow(allowed, times(times(x, x.transposed(), rounding), 1.0, rounding));
-  CoreNumbers printed = scores, first = scores;
   // |x x' - X X'| of entries below 1 that rounding moves by at most u each: three products, 2u + u^2 each.
   const double unit = c.dtype() == DType::f64 ? 0 : format_of(c.dtype()).unit;
   for (std::size_t e = 0; e < printed_scores.size(); ++e) allowed[e] += printed_to + 3 * (2 * unit + unit * unit);
-  first.shape = printed.shape = Shape{n, n};
-  if (scores.native.present()) {
-    first.native = printed.native = Tensor(DType::f64, {n, n});
-    for (std::int64_t e = 0; e < n * n; ++e) {
-      first.native.set(e, scores.native[e]);
-      printed.native.set(e, printed_scores[static_cast<std::size_t>(e)]);
-    }
-  } else {
-    first.wide.resize(printed_scores.size());
-    printed.wide.clear();
-    for (const double entry : printed_scores) printed.wide.push_back({Wide(entry), Wide(entry)});
-  }
+  const Values first = scores.gather({n, n}, all_of(n * n)), printed = Tensor(DType::f64, {n, n}, printed_scores);
   return worse_of({std::move(verdict), agree_in_core(first, printed, allowed)});
 }
 
@@ -138,13 +126,13 @@ Verdict shared_projection(Kernel& kernel, const Case& c) {
   Verdict verdict = agree({run(kernel, c), run(kernel, with_tokens_projected(c))}, Match::bound);
   const CoreFunctions* const core = core_functions(kernel.id());
   if (core == nullptr || keys_of(c) == 0) return verdict;
-  const CoreNumbers scores = core->scores(c);
+  const Values scores = core->scores(c);
   if (!same_bits(scores, transposed(scores)))
     return violated(Violation::bits, "the scores of X with itself are not symmetric");
   const Tensor x = page_of(c.q(), 0), projected = page_of(with_tokens_projected(c).q(), 0);
   const std::vector<double> equal(static_cast<std::size_t>(projected.elements()), 0.0);
-  const CoreNumbers plain = core->parameter_free(projected);
-  const CoreNumbers identity = core->shared_projection(projected, identity_tensor(c.dtype(), projected.shape()[1]));
+  const Values plain = core->parameter_free(projected);
+  const Values identity = core->shared_projection(projected, identity_tensor(c.dtype(), projected.shape()[1]));
   // Exact projections: XU, and XU times I, are the same numbers in every order.
   verdict = worse_of({std::move(verdict), agree_in_core(core->shared_projection(x, c[Slot::w_q]), plain, equal)});
   return worse_of({std::move(verdict), agree_in_core(identity, plain, equal)});
@@ -170,7 +158,7 @@ Verdict unscaled_vs_scaled(Kernel& kernel, const Case& c) {
 Verdict symmetric_scores(Kernel& kernel, const Case& c) {
   const CoreFunctions* const core = core_functions(kernel.id());
   if (core == nullptr) return about_the_core(kernel);
-  const CoreNumbers scores = core->scores(c);
+  const Values scores = core->scores(c);
   return equal_in_core(scores, transposed(scores));
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kernel/wide.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
@@ -66,15 +67,16 @@ constexpr double far_below = -7e8;
 // exponents reach as far as e^A does: in the wide ones, and of an interval by its upper end.
 Verdict nonnegative(Kernel& kernel, const Case& c) {
   const Result alpha = softmax_of(kernel, c);
-  const bool wide = alpha.run().is_wide();
-  if (alpha.run().is_formal()) return positive_formulas(Numbers(alpha));
+  const Values& out = alpha.run().out();
+  const bool wide = out.is<Enclosures>();
+  if (out.is<Expressions>()) return positive_formulas(Numbers(alpha));
   bool excused = false, judged = false;
   for (std::int64_t e = 0; e < alpha.elements(); ++e) {
     const std::int64_t at = alpha.origin(e);
     const auto found = [&]() -> double {
-      if (!wide) return alpha.run().out()[at];
-      const WideInterval& x = alpha.run().wide_out()[static_cast<std::size_t>(at)];
-      return isnan(x.lower) || isnan(x.upper) ? std::numeric_limits<double>::quiet_NaN() : x.upper.sign();
+      if (!wide) return out[at];
+      const WideInterval x = out.enclosure(at);
+      return is_nan(x) ? std::numeric_limits<double>::quiet_NaN() : x.upper.sign();
     }();
     const bool positive = wide && score_below_its_row(c, at) > far_below;
     if (positive ? found > 0 : found >= 0) {

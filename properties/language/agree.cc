@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/kernel/formal.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/language/answer.h"
@@ -75,34 +76,31 @@ double gap(const WideInterval& a, const WideInterval& b) {
   return rest > 0 ? static_cast<double>(rest) : 0.0;
 }
 
-bool is_nan(const WideInterval& x) {
-  return isnan(x.lower) || isnan(x.upper);
+bool is_finite(const WideInterval& x) {
+  return !is_nan(x) && !isinf(x.lower) && !isinf(x.upper);
 }
 
 /// An interval that reaches to infinity encloses, and says nothing.
 bool says_nothing(const Numbers& n, std::int64_t e) {
-  return n.is_wide() && n.wide(e).lower != n.wide(e).upper && !is_nan(n.wide(e)) &&
-         (isinf(n.wide(e).lower) || isinf(n.wide(e).upper));
+  const auto* const wide = n.own().as<Enclosures>();
+  return wide != nullptr && (*wide)[e].lower != (*wide)[e].upper && !is_nan((*wide)[e]) && !is_finite((*wide)[e]);
 }
 
 /// Of a wide scalar a number beyond the range of double is one too.
 bool is_finite(const Numbers& n, std::int64_t e) {
-  if (!n.is_wide()) return std::isfinite(n.value(e));
-  const WideInterval& x = n.wide(e);
-  return !is_nan(x) && !isinf(x.lower) && !isinf(x.upper);
+  const auto* const wide = n.own().as<Enclosures>();
+  return wide != nullptr ? is_finite((*wide)[e]) : std::isfinite(n.value(e));
 }
 
-WideInterval ends(const Numbers& n, std::int64_t e) {
-  if (n.is_wide()) return n.wide(e);
-  return {Wide(n.value(e)), Wide(n.value(e))};
+bool is_formal(const Numbers& n) {
+  return n.own().is<Expressions>();
 }
 
 bool same_element(const Result& left, const Result& right, std::int64_t e, Match match) {
   const std::int64_t l = left.origin(e), r = right.origin(e);
-  if (left.run().is_wide()) {
-    const WideInterval& a = left.run().wide_out()[static_cast<std::size_t>(l)];
-    const WideInterval& b = right.run().wide_out()[static_cast<std::size_t>(r)];
-    return (is_nan(a) && is_nan(b)) || (a.lower == b.lower && a.upper == b.upper);
+  if (left.run().out().is<Enclosures>()) {
+    const WideInterval x = left.run().out().enclosure(l), y = right.run().out().enclosure(r);
+    return (is_nan(x) && is_nan(y)) || (x.lower == y.lower && x.upper == y.upper);
   }
   const Tensor& a = left.run().out();
   const Tensor& b = right.run().out();
@@ -136,7 +134,7 @@ Verdict identical_formulas(const Numbers& left, const Numbers& right) {
 /// number - low and high - number as formulas that are not negative; an infinite end is none.
 Verdict formally_within(const Numbers& numbers, const Numbers& low, const Numbers& high) {
   GenericInputs& inputs = GenericInputs::current();
-  const auto infinite = [](const Numbers& end, std::int64_t e) { return !end.is_formal() && std::isinf(end.value(e)); };
+  const auto infinite = [](const Numbers& end, std::int64_t e) { return !is_formal(end) && std::isinf(end.value(e)); };
   for (std::int64_t e = 0; e < numbers.elements(); ++e) {
     if (numbers.excuse(e) != Excuse::none) continue;
     const Expression x = numbers.formal(e);
@@ -153,14 +151,14 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   const Excuse a = left.excuse(e), b = right.excuse(e);
   if (!judged(a) || !judged(b)) return comparison.excuse(judged(a) ? b : a);
   const double x = left.value(e), y = right.value(e), allowed = left.allowed(e) + right.allowed(e);
-  const bool wide = left.is_wide() || right.is_wide();
+  const bool wide = left.own().present() || right.own().present();
   const bool finite = is_finite(left, e) && is_finite(right, e);
   if (says_nothing(left, e) || says_nothing(right, e)) return comparison.excuse(Excuse::infinite);
   if (!finite && !(left.finite_required(e) && right.finite_required(e))) return comparison.excuse(Excuse::overflow);
   // Whatever the two are, they would be within it.
   if (finite && std::isinf(apart + allowed)) return comparison.excuse(Excuse::infinite);
   // Rounding of this difference: a relative 2^-53 of it; with the subtraction of `apart` as much again.
-  const double differ = wide ? gap(ends(left, e), ends(right, e)) : std::fabs(x - y) * (1 - 0x1p-52);
+  const double differ = wide ? gap(left.enclosure(e), right.enclosure(e)) : std::fabs(x - y) * (1 - 0x1p-52);
   const double error = !finite ? infinity : apart > 0 ? std::max(0.0, differ * (1 - 0x1p-52) - apart) : differ;
   comparison.add(e, error, allowed, a == Excuse::vacuous || b == Excuse::vacuous, [&] {
     if (!finite)
@@ -203,7 +201,7 @@ Verdict agree(Sides sides, Match match, bool about_bits) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
                                                   right.shape().to_string()));
   }
-  if (left.run().is_formal()) return identical_formulas(Numbers(left), Numbers(right));
+  if (left.run().out().is<Expressions>()) return identical_formulas(Numbers(left), Numbers(right));
   std::int64_t same = 0, first = -1;
   for (std::int64_t e = 0; e < left.elements(); ++e) {
     const bool equal = same_element(left, right, e, match);
@@ -244,7 +242,7 @@ Verdict agree_to_within(NumberSides sides, std::span<const double> apart) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
                                                   right.shape().to_string()));
   }
-  if (left.is_formal() || right.is_formal()) return identical_formulas(left, right);
+  if (is_formal(left) || is_formal(right)) return identical_formulas(left, right);
   Comparison comparison;
   for (std::int64_t e = 0; e < left.elements(); ++e) {
     compare(comparison, left, right, e, apart.empty() ? 0.0 : apart[static_cast<std::size_t>(e)]);
@@ -284,7 +282,7 @@ Verdict positive_formulas(const Numbers& numbers) {
 }
 
 Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) {
-  if (numbers.is_formal()) return formally_within(numbers, low, high);
+  if (is_formal(numbers)) return formally_within(numbers, low, high);
   Comparison comparison;
   for (std::int64_t e = 0; e < numbers.elements(); ++e) {
     const Excuse why = numbers.excuse(e);
@@ -305,8 +303,8 @@ Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) 
     const double least = low.value(e), most = high.value(e);
     double error = infinity, allowed = numbers.allowed(e);
     if (finite) {
-      if (numbers.is_wide()) {
-        const Wide below = Wide(least) - numbers.wide(e).upper, above = numbers.wide(e).lower - Wide(most);
+      if (const auto* wide = numbers.own().as<Enclosures>()) {
+        const Wide below = Wide(least) - (*wide)[e].upper, above = (*wide)[e].lower - Wide(most);
         error = std::max(0.0, static_cast<double>(std::max(below, above)));
       } else {
         error = std::max({least - x, x - most, 0.0});

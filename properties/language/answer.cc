@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/problem/sight.h"
@@ -84,7 +85,7 @@ void throw_without_output(const Manifest& manifest, const Case& c, CallStatus st
   throw NoAnswer{violated(violation_of(status), ending_text(status, message))};
 }
 
-Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse) {
+Reply answer(Kernel& kernel, const Case& c, std::optional<DType> output, bool want_lse) {
   Reply reply = kernel.run(c, output, want_lse && kernel.manifest().lse);
   if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), c, reply.status, reply.message);
   return reply;

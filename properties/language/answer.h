@@ -1,6 +1,7 @@
 // Runs of a kernel inside a property: how a call that brought no output becomes a verdict, and how verdicts combine.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/kernel/kernel_under_test.h"
@@ -14,10 +15,10 @@ struct NoAnswer {
   Verdict verdict;
 };
 
-/// The kernel's reply to a valid case, with its output; lse too where the manifest offers one and it is wanted. Throws
-/// NoAnswer for every status but ok: skipped for `unsupported` and for a rejection that the contract allows, violated
-/// with an infinite utilisation and ending_text as the reason for the others.
-[[nodiscard]] Reply answer(Kernel& kernel, const Case& c, DType output, bool want_lse);
+/// The kernel's reply to a valid case, with its output, as Kernel::run has it; lse too where the manifest offers one
+/// and it is wanted. Throws NoAnswer for every status but ok: skipped for `unsupported` and for a rejection that the
+/// contract allows, violated with an infinite utilisation and ending_text as the reason for the others.
+[[nodiscard]] Reply answer(Kernel& kernel, const Case& c, std::optional<DType> output, bool want_lse);
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c);
 
 /// Throws the NoAnswer of a call that ended with a status other than ok, as above.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/bound/error_bound.h"
+#include "core/kernel/wide.h"
 #include "core/support/errors.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
@@ -15,11 +16,6 @@ namespace {
 
 /// Sums below are evaluated in double, of fewer than 2^12 terms of one sign: 2^-40 covers their own roundings.
 constexpr double evaluated = 1 + 0x1p-40;
-
-WideInterval ends(const CoreNumbers& numbers, std::int64_t e) {
-  if (!numbers.native.present()) return numbers.wide[static_cast<std::size_t>(e)];
-  return {Wide(numbers.native[e]), Wide(numbers.native[e])};
-}
 
 }  // namespace
 
@@ -39,24 +35,24 @@ Verdict same_in_core(const Kernel& kernel, CoreFunction left, const Case& l, Cor
   return violated(Violation::bits, "not bitwise equal: the core's two functions disagree on the same problem");
 }
 
-Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::span<const double> allowed) {
+Verdict agree_in_core(const Values& left, const Values& right, std::span<const double> allowed) {
   Verdict worst;
-  bool judged = left.shape.elements() == 0;
-  if (left.shape != right.shape) {
-    return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape.to_string(),
-                                                  right.shape.to_string()));
+  bool judged = left.elements() == 0;
+  if (left.shape() != right.shape()) {
+    return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
+                                                  right.shape().to_string()));
   }
-  if (!left.formal.empty()) {
+  if (left.is<Expressions>()) {
     if (same_bits(left, right)) return {};
     return violated(Violation::bound, "the core's two functions are different formulas on the same problem");
   }
-  for (std::int64_t e = 0; e < left.shape.elements(); ++e) {
+  for (std::int64_t e = 0; e < left.elements(); ++e) {
     const double most = allowed[static_cast<std::size_t>(e)];
     if (std::isinf(most)) continue;
     judged = true;
-    const WideInterval a = ends(left, e), b = ends(right, e);
+    const WideInterval a = left.enclosure(e), b = right.enclosure(e);
     const double apart = static_cast<double>(std::max(Wide(a.lower - b.upper), Wide(b.lower - a.upper)));
-    const bool finite = !std::isnan(apart) && !isnan(a.upper) && !isnan(b.upper) && !isnan(a.lower) && !isnan(b.lower);
+    const bool finite = !std::isnan(apart) && !is_nan(a) && !is_nan(b);
     const double error = finite ? std::max(apart, 0.0) : infinity;
     Verdict v;
     v.element = e, v.error = error, v.allowed = most;
@@ -74,8 +70,8 @@ Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::sp
   return worst;
 }
 
-Verdict equal_in_core(const CoreNumbers& left, const CoreNumbers& right) {
-  return agree_in_core(left, right, std::vector<double>(static_cast<std::size_t>(left.shape.elements()), 0.0));
+Verdict equal_in_core(const Values& left, const Values& right) {
+  return agree_in_core(left, right, std::vector<double>(static_cast<std::size_t>(left.elements()), 0.0));
 }
 
 Sized::Sized(std::int64_t r, std::int64_t c)
@@ -98,9 +94,13 @@ Sized Sized::transposed() const {
   return t;
 }
 
-CoreRounding rounding_of(const CoreNumbers& numbers) {
-  if (!numbers.native.present()) return {.unit = numbers.unit, .underflow = 0, .largest = infinity};
-  const Format& format = format_of(numbers.native.dtype());
+CoreRounding rounding_of(const Values& numbers) {
+  const auto* const tensor = numbers.as<Tensor>();
+  if (tensor == nullptr) {
+    const auto* const wide = numbers.as<Enclosures>();
+    return {.unit = wide != nullptr ? wide->unit() : 0, .underflow = 0, .largest = infinity};
+  }
+  const Format& format = format_of(tensor->dtype());
   return {.unit = format.unit, .underflow = format.min_subnormal, .largest = format.largest};
 }
 

@@ -11,7 +11,7 @@
 namespace attest {
 
 /// One of the core's functions of a case, such as &CoreFunctions::multihead.
-using CoreFunction = CoreNumbers (*CoreFunctions::*)(const Case&);
+using CoreFunction = Values (*CoreFunctions::*)(const Case&);
 
 /// Skipped, and says so: the property is about the core's functions, and the kernel is not the core.
 [[nodiscard]] Verdict about_the_core(const Kernel& kernel);
@@ -21,10 +21,10 @@ using CoreFunction = CoreNumbers (*CoreFunctions::*)(const Case&);
                                    const Case& r);
 
 /// |left - right| <= allowed[e], +0 being -0; intervals must overlap to within it. An infinite `allowed` excuses.
-[[nodiscard]] Verdict agree_in_core(const CoreNumbers& left, const CoreNumbers& right, std::span<const double> allowed);
+[[nodiscard]] Verdict agree_in_core(const Values& left, const Values& right, std::span<const double> allowed);
 
 /// agree_in_core with nothing allowed: on intervals violated where two of them are apart.
-[[nodiscard]] Verdict equal_in_core(const CoreNumbers& left, const CoreNumbers& right);
+[[nodiscard]] Verdict equal_in_core(const Values& left, const Values& right);
 /// The same of left(c) and right(c); skipped for a kernel that is not the core.
 template <CoreFunction left, CoreFunction right>
 [[nodiscard]] Verdict equal_in_core(Kernel& kernel, const Case& c) {
@@ -46,7 +46,7 @@ struct Sized {
 struct CoreRounding {
   double unit = 0, underflow = 0, largest = 0;
 };
-[[nodiscard]] CoreRounding rounding_of(const CoreNumbers& numbers);
+[[nodiscard]] CoreRounding rounding_of(const Values& numbers);
 /// The product in any order of summation: n roundings a term (error-bounds.md 1.1). Infinite errors where the scalar
 /// may overflow.
 [[nodiscard]] Sized times(const Sized& a, const Sized& b, const CoreRounding& rounding);

@@ -1,5 +1,6 @@
 // Numbers: values of an expression over results (alpha V, a sum over heads), each with how far it may be from the
-// expression's exact value. In double with its own rounding errors added; on wide scalars in Wide.
+// expression's exact value. In double with its own rounding errors added; on wide scalars in Wide; formulas in a proof,
+// where all operations are exact and errors are none.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/kernel/wide.h"
+#include "core/proof/expression.h"
 #include "properties/language/result.h"
 
 namespace attest {
@@ -25,25 +27,25 @@ class Numbers {
   Numbers(const Shape& shape, std::span<const double> exact);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
-  [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(value_.size()); }
-  /// Throws NotTreated where is_formal().
+  [[nodiscard]] std::int64_t elements() const { return std::ssize(numbers_); }
+  /// Throws NotTreated for formulas.
   [[nodiscard]] double value(std::int64_t e) const;
-  [[nodiscard]] double allowed(std::int64_t e) const { return allowed_[static_cast<std::size_t>(e)]; }
+  [[nodiscard]] double allowed(std::int64_t e) const { return numbers_[static_cast<std::size_t>(e)].allowed; }
   /// none and vacuous: judged; any other: there is nothing to hold the element to.
-  [[nodiscard]] Excuse excuse(std::int64_t e) const { return excuse_[static_cast<std::size_t>(e)]; }
+  [[nodiscard]] Excuse excuse(std::int64_t e) const { return numbers_[static_cast<std::size_t>(e)].excuse; }
   /// NaN or Inf there is a violation; false: it is excused.
-  [[nodiscard]] bool finite_required(std::int64_t e) const { return required_[static_cast<std::size_t>(e)]; }
-  [[nodiscard]] bool is_wide() const { return !wide_.empty(); }
-  /// Where is_wide(): the values themselves.
-  [[nodiscard]] const WideInterval& wide(std::int64_t e) const { return wide_[static_cast<std::size_t>(e)]; }
+  [[nodiscard]] bool finite_required(std::int64_t e) const {
+    return numbers_[static_cast<std::size_t>(e)].finite_required;
+  }
+  /// The values themselves where they are enclosures or formulas; absent where they are doubles.
+  [[nodiscard]] const Values& own() const { return own_; }
+  /// Throws NotTreated for formulas.
+  [[nodiscard]] WideInterval enclosure(std::int64_t e) const;
+  /// The formula; of a double what the exact number stands for in the proof at hand.
+  [[nodiscard]] Expression formal(std::int64_t e) const;
 
   /// Element e as what a kernel answered; nothing where it was computed from answers, is exact, or a formula.
   [[nodiscard]] std::optional<ComparedElement> compared(std::int64_t e) const;
-
-  /// Formulas, of a run on a scalar of proofs: all operations are exact, and errors are none.
-  [[nodiscard]] bool is_formal() const { return !formal_.empty(); }
-  /// The formula; where !is_formal(), what the exact number stands for in the proof at hand.
-  [[nodiscard]] Expression formal(std::int64_t e) const;
 
   /// The same with formula of(e) where element e is not excused.
   [[nodiscard]] Numbers formally(const std::function<Expression(std::int64_t)>& of) const;
@@ -71,16 +73,22 @@ class Numbers {
   Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
   /// A copy that is no answer of a kernel any more.
   [[nodiscard]] Numbers computed() const;
-  /// The same with the excuses of both.
-  [[nodiscard]] Numbers joined_with(const Numbers& other) const;
+  /// Such a copy with the excuses of both; where one of them has values of its own, operation(x, y) of every two of
+  /// these.
+  template <class Operation>
+  [[nodiscard]] Numbers joined_with(const Numbers& other, Operation operation) const;
+  /// enclosure(e) of every element e becomes the values themselves.
+  void enclose(const std::function<WideInterval(std::int64_t)>& enclosure);
 
+  struct Number {
+    double value = 0, allowed = 0;
+    Excuse excuse = Excuse::none;
+    bool finite_required = true;
+  };
   Shape shape_;
   std::shared_ptr<const Result> of_;  ///< whose elements these are, one for one
-  std::vector<double> value_, allowed_;
-  std::vector<Excuse> excuse_;
-  std::vector<bool> required_;
-  std::vector<WideInterval> wide_;
-  std::vector<Expression> formal_;
+  std::vector<Number> numbers_;
+  Values own_;
 };
 
 }  // namespace attest

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/kernel/formal.h"
 #include "core/support/infinity.h"
 #include "properties/language/answer.h"
 
@@ -26,35 +27,20 @@ Run::Run(Kernel& kernel, Case c, bool want_lse)
   if (std::string why = why_unsupported(manifest, case_); !why.empty())
     throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
   ignores_dead_values_ = manifest.claims_to(Claim::ignores_dead_values);
-  wide_ = kernel.is_wide();
-  if (auto* const formal = dynamic_cast<FormalKernel*>(&kernel)) {
-    FormalReply reply = formal->run_formal(case_);
-    if (reply.status != CallStatus::ok) throw_without_output(manifest, case_, reply.status, reply.message);
-    formal_ = true;
-    formal_out_ = std::move(reply.out);
-    formal_lse_ = std::move(reply.lse);
-    return;
-  }
-  if (!wide_) {
-    Reply reply = answer(kernel, case_, case_.dtype(), want_lse);
-    out_ = std::move(reply.out);
-    lse_ = std::move(reply.lse);
-    return;
-  }
-  WideReply reply = kernel.run_wide(case_);
-  if (reply.status != CallStatus::ok) throw_without_output(manifest, case_, reply.status, reply.message);
-  wide_out_ = std::move(reply.out);
-  unit_ = reply.unit;
-  arithmetic_ = scaled_from(arithmetic_);
+  Reply reply = answer(kernel, case_, std::nullopt, want_lse);
+  out_ = std::move(reply.out);
+  lse_ = std::move(reply.lse);
+  if (out_.is<Enclosures>()) arithmetic_ = scaled_from(arithmetic_);
 }
 
-const Tensor& Run::out() const {
-  if (formal_) throw NotTreated("looks at rounded numbers, and a proof has none");
-  return out_;
+const Tensor& Run::lse() const {
+  static const Tensor absent;
+  const auto* const lse = lse_.as<Tensor>();
+  return lse == nullptr ? absent : *lse;
 }
 
 const AttentionBounds& Run::bounds() const {
-  if (formal_) throw NotTreated("looks at an error bound, and a proof has none");
+  if (out_.is<Expressions>()) throw NotTreated("looks at an error bound, and a proof has none");
   if (!bounds_) {
     bounds_ = std::make_shared<const AttentionBounds>(case_.operation == Operation::attention
                                                           ? attention_bounds(case_, arithmetic_, ignores_dead_values_)
@@ -68,8 +54,8 @@ const RowBound& Run::row_bound(std::int64_t row) const {
 }
 
 ElementBound Run::bound(std::int64_t element) const {
-  if (formal_) {
-    const bool defined = formal_out_[static_cast<std::size_t>(element)].kind() != ProofKind::undefined;
+  if (const auto* formulas = out_.as<Expressions>()) {
+    const bool defined = (*formulas)[element].kind() != ProofKind::undefined;
     ElementBound exact;
     exact.allowed = 0;
     exact.excuse = defined ? Excuse::none : Excuse::fully_masked;
@@ -80,7 +66,7 @@ ElementBound Run::bound(std::int64_t element) const {
 }
 
 ElementBound Run::hull(std::int64_t element) const {
-  if (formal_) return bound(element);
+  if (out_.is<Expressions>()) return bound(element);
   ElementBound b = bounds().elements[static_cast<std::size_t>(element)];
   b.allowed = b.hull;
   if (b.excuse == Excuse::vacuous || b.excuse == Excuse::infinite) b.excuse = Excuse::none;
@@ -89,10 +75,11 @@ ElementBound Run::hull(std::int64_t element) const {
 }
 
 ElementBound Run::scaled(ElementBound b, std::int64_t element) const {
-  if (!wide_ || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite) return b;
+  const auto* const wide = out_.as<Enclosures>();
+  if (wide == nullptr || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite) return b;
   // A wide scalar neither overflows where double does nor has a bound that says nothing.
   b.finite_required = true;
-  if (unit_ == 0) {
+  if (wide->unit() == 0) {
     b.allowed = 0;
     b.excuse = Excuse::none;
     return b;
@@ -100,7 +87,7 @@ ElementBound Run::scaled(ElementBound b, std::int64_t element) const {
   const Shape out = shape();
   const double most_E = bounds().rows[static_cast<std::size_t>(element / out[out.rank() - 1])].most_E;
   const bool scales = most_E <= 0.25 && b.allowed < infinity && b.excuse != Excuse::overflow;
-  b.allowed = scales ? b.allowed * (unit_ * 0x1p53) * (1 + 0x1p-20) : infinity;
+  b.allowed = scales ? b.allowed * (wide->unit() * 0x1p53) * (1 + 0x1p-20) : infinity;
   b.excuse = scales ? Excuse::none : Excuse::infinite;
   return b;
 }
@@ -111,9 +98,7 @@ Result::Result(std::shared_ptr<const Run> run) : run_(std::move(run)), shape_(ru
 
 ComparedElement Result::compared(std::int64_t e) const {
   const std::int64_t at = origin(e);
-  const double found =
-      run_->is_wide() ? static_cast<double>(run_->wide_out()[static_cast<std::size_t>(at)].lower) : run_->out()[at];
-  return {{run_, &run_->problem()}, at, found};
+  return {{run_, &run_->problem()}, at, run_->out()[at]};
 }
 
 Result Result::along(int axis_from_end, const Indices& indices) const {
@@ -122,10 +107,7 @@ Result Result::along(int axis_from_end, const Indices& indices) const {
   for (int a = 0; a < axis; ++a) outer *= shape_[a];
   for (int a = axis + 1; a < shape_.rank(); ++a) inner *= shape_[a];
   Result part = *this;
-  std::array<std::int64_t, 4> extents{};
-  for (int a = 0; a < shape_.rank(); ++a)
-    extents[static_cast<std::size_t>(a)] = a == axis ? static_cast<std::int64_t>(indices.size()) : shape_[a];
-  part.shape_ = Shape(std::span<const std::int64_t>(extents.data(), static_cast<std::size_t>(shape_.rank())));
+  part.shape_ = shape_.with(axis, std::ssize(indices));
   part.at_.clear();
   part.at_.reserve(static_cast<std::size_t>(part.shape_.elements()));
   for (std::int64_t o = 0; o < outer; ++o)

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "core/bound/error_bound.h"
-#include "core/kernel/formal.h"
 #include "core/kernel/kernel_under_test.h"
-#include "core/kernel/wide.h"
 #include "core/measure/verdict.h"
 #include "core/problem/case.h"
 #include "core/problem/selection.h"
@@ -22,24 +20,19 @@ class Run {
   Run(Kernel& kernel, Case c, bool want_lse = false);
   [[nodiscard]] const Case& problem() const { return case_; }
   [[nodiscard]] Shape shape() const { return case_.out_shape(); }
-  [[nodiscard]] bool is_wide() const { return wide_; }
-  /// Of the core on a scalar of proofs: formal_out() is all there is of the output.
-  [[nodiscard]] bool is_formal() const { return formal_; }
-  [[nodiscard]] const std::vector<Expression>& formal_out() const { return formal_out_; }
-  /// Where is_formal(): the log-sum-exp of each row of an attention case.
-  [[nodiscard]] const std::vector<Expression>& formal_lse() const { return formal_lse_; }
-  /// The output in its dtype; absent where is_wide(). Throws NotTreated where is_formal().
-  [[nodiscard]] const Tensor& out() const;
-  [[nodiscard]] const std::vector<WideInterval>& wide_out() const { return wide_out_; }
-  /// [batch, heads, M]; absent where none was wanted or is offered, and of a wide scalar.
-  [[nodiscard]] const Tensor& lse() const { return lse_; }
+  /// The output in the kernel's own numbers.
+  [[nodiscard]] const Values& out() const { return out_; }
+  /// [batch, heads, M]; absent where none was wanted or is offered, of a wide scalar, and in a proof.
+  [[nodiscard]] const Tensor& lse() const;
+  /// The same in a proof.
+  [[nodiscard]] const Expressions& formal_lse() const { return *lse_.as<Expressions>(); }
   /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
   /// scaled (RowBound::most_E), and 0 for intervals and formulas.
   [[nodiscard]] ElementBound bound(std::int64_t element) const;
   /// The same with how far an element may leave the range of the visible values in the place of its error.
   [[nodiscard]] ElementBound hull(std::int64_t element) const;
   /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double. Throws
-  /// NotTreated where is_formal().
+  /// NotTreated for formulas.
   [[nodiscard]] const RowBound& row_bound(std::int64_t row) const;
 
  private:
@@ -47,11 +40,8 @@ class Run {
   [[nodiscard]] ElementBound scaled(ElementBound b, std::int64_t element) const;
   Case case_;
   Arithmetic arithmetic_;
-  bool ignores_dead_values_ = false, wide_ = false, formal_ = false;
-  double unit_ = 0;
-  Tensor out_, lse_;
-  std::vector<WideInterval> wide_out_;
-  std::vector<Expression> formal_out_, formal_lse_;
+  bool ignores_dead_values_ = false;
+  Values out_, lse_;
   mutable std::shared_ptr<const AttentionBounds> bounds_;
 };
 
@@ -62,10 +52,12 @@ class Result {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t elements() const { return static_cast<std::int64_t>(at_.size()); }
   [[nodiscard]] const Run& run() const { return *run_; }
-  /// Element e of this as one that a law compared. Throws NotTreated where run().is_formal().
+  /// Element e of this as one that a law compared. Throws NotTreated for formulas.
   [[nodiscard]] ComparedElement compared(std::int64_t e) const;
   /// Element of the run's output that is meant by element e of this.
   [[nodiscard]] std::int64_t origin(std::int64_t e) const { return at_[static_cast<std::size_t>(e)]; }
+  /// Those of all elements, in order.
+  [[nodiscard]] const Indices& origins() const { return at_; }
 
   /// The entries at `indices` of an axis, in their order; repeats and omissions allowed. axis counts from the end: 1
   /// columns, 2 queries, 3 heads (attention) or batch (multihead), 4 batch (attention).

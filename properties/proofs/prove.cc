@@ -72,7 +72,7 @@ std::vector<ProofShape> fitted(const ProofShape& shape) {
   return all;
 }
 
-std::optional<Attempt> attempt(const Property& property, FormalKernel& kernel, const ProofShape& wanted, std::int64_t k,
+std::optional<Attempt> attempt(const Property& property, Kernel& kernel, const ProofShape& wanted, std::int64_t k,
                                const ProveOptions& options, bool certificates) {
   for (const ProofShape& shape : fitted(wanted)) {
     const std::unique_ptr<ProofBackEnd> back_end = make_back_end(options.back_end);
@@ -129,7 +129,7 @@ Proof prove(const Property& property, const ProveOptions& options) {
   return prove(property, options, *formal_kernel());
 }
 
-Proof prove(const Property& property, const ProveOptions& options, FormalKernel& kernel) {
+Proof prove(const Property& property, const ProveOptions& options, Kernel& kernel) {
   if (is_false_statement(property)) return refute(property);
   Proof proof;
   proof.property = &property;

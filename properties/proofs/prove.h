@@ -58,6 +58,6 @@ struct ProveOptions {
 /// for all real inputs, with the arguments (a row, a permutation, a scaled permutation G) that the variants drew.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options);
 /// The same on another kernel than the core on expressions.
-[[nodiscard]] Proof prove(const Property& property, const ProveOptions& options, FormalKernel& kernel);
+[[nodiscard]] Proof prove(const Property& property, const ProveOptions& options, Kernel& kernel);
 
 }  // namespace attest

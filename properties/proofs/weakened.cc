@@ -20,9 +20,9 @@ constexpr std::int64_t enough = 24;      ///< judged cases after which a theorem
 
 /// The core in enclosures, whose bits claim nothing: two runs are compared by their enclosures alone. Under another
 /// name than the core's, so that no law about the core's bits is asked of it.
-class Enclosures final : public RedeclaredKernel {
+class InEnclosures final : public RedeclaredKernel {
  public:
-  explicit Enclosures(Kernel& core) : RedeclaredKernel(core, silent(core.manifest())) {}
+  explicit InEnclosures(Kernel& core) : RedeclaredKernel(core, silent(core.manifest())) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
 
  private:
@@ -50,7 +50,7 @@ Manifest small(Manifest manifest) {
 /// that only the core has.
 Verdict conclusion(const Property& property, const Stated& stated, Kernel& core, const Case& c) {
   const auto check = stated.conclusion != nullptr ? stated.conclusion : property.check;
-  Enclosures enclosures(core);
+  InEnclosures enclosures(core);
   const auto asked = [&](Kernel& kernel) -> Verdict {
     try {
       return check(kernel, c);

@@ -3,30 +3,25 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 
-#include "core/kernel/wide.h"
+#include "core/kernel/forwarding_kernel.h"
 
 namespace attest {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Forwards to another kernel, and keeps what it is given.
-class RecordingKernel final : public Kernel {
+/// Keeps what it is given.
+class RecordingKernel final : public ForwardingKernel {
  public:
-  RecordingKernel(Kernel& kernel, std::vector<Call>& calls) : kernel_(kernel), calls_(calls) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_.id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_.manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    calls_.push_back({c, output, want_lse});
-    return kernel_.run(c, output, want_lse);
+  RecordingKernel(Kernel& kernel, std::vector<Call>& calls) : ForwardingKernel(kernel), calls_(calls) {}
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    calls_.push_back({c, output.value_or(c.dtype()), want_lse});
+    return ForwardingKernel::run(c, output, want_lse);
   }
-  [[nodiscard]] bool is_wide() const override { return kernel_.is_wide(); }
-  [[nodiscard]] WideReply run_wide(const Case& c) override { return kernel_.run_wide(c); }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return kernel_.clone(); }
 
  private:
-  Kernel& kernel_;
   std::vector<Call>& calls_;
 };
 

@@ -137,7 +137,8 @@ std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, c
     }
     Arithmetic arithmetic = manifest.arithmetic_for(c.dtype());
     arithmetic.output = dtype;
-    JudgedOutput& one = outputs.emplace_back(JudgedOutput{dtype, std::move(reply.out), exact_elements(c, arithmetic)});
+    JudgedOutput& one =
+        outputs.emplace_back(JudgedOutput{dtype, std::move(reply.out.tensor()), exact_elements(c, arithmetic)});
     for (std::size_t i = 0; i < one.facts.size(); ++i)
       one.utilisation = std::max(one.utilisation, utilisation_of(one.out[static_cast<std::int64_t>(i)], one.facts[i]));
   }

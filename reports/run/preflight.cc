@@ -277,7 +277,8 @@ std::string explained(Kernel& kernel, const Case& plain, const Arithmetic& arith
   if (!square) return {};
   const Reply reply = kernel.run(*square);
   if (reply.status != CallStatus::ok) return {};
-  return nearest(reply.out.to_doubles(), wrong_readings(*square, arithmetic), exact_answer(*square, arithmetic));
+  return nearest(reply.out.tensor().to_doubles(), wrong_readings(*square, arithmetic),
+                 exact_answer(*square, arithmetic));
 }
 
 /// What is wrong with an answer that came; empty where it is right, or wrong in no way that is looked for.

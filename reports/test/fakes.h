@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "core/test/temporary_folder.h"
@@ -22,11 +23,11 @@ class FakeKernel final : public Kernel {
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool) override {
     Reply reply;
     reply.status = status_;
     reply.message = "as it was told";
-    if (status_ == CallStatus::ok) reply.out = Tensor(output, c.out_shape());
+    if (status_ == CallStatus::ok) reply.out = Tensor(output.value_or(c.dtype()), c.out_shape());
     return reply;
   }
   /// Says that its scalar is wider than every dtype.

@@ -94,15 +94,12 @@ Tensor weights_in(const attest_multihead_problem& p, DType dtype) {
                                       });
   return weights;
 }
+
 template <External external, Index context>
-CoreNumbers returned(const Case& c) {
+Values returned(const Case& c) {
   const attest_multihead_problem p = c.multihead_problem();
-  CoreNumbers numbers;
-  numbers.native = c.dtype() == DType::f64 ? weights_in<double, external, context>(p, DType::f64)
-                                           : weights_in<float, external, context>(p, DType::f32);
-  numbers.shape = numbers.native.shape();
-  numbers.unit = format_of(c.dtype()).unit;
-  return numbers;
+  return c.dtype() == DType::f64 ? weights_in<double, external, context>(p, DType::f64)
+                                 : weights_in<float, external, context>(p, DType::f32);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ struct DocumentModule {
   /// softmax(QK^T) V, where the module is that of an input taken three times; null elsewhere.
   AttentionFunction attention = nullptr;
   /// The weights that the module returns beside its output, [batch, heads, M, N]; null where it returns none.
-  CoreNumbers (*weights)(const Case& c) = nullptr;
+  Values (*weights)(const Case& c) = nullptr;
 };
 [[nodiscard]] KernelEntry entry_of(const DocumentModule& module);
 
@@ -50,7 +50,7 @@ inline constexpr Index as_long_as_the_input = std::numeric_limits<Index>::max();
 [[nodiscard]] Manifest module_manifest();
 
 /// By a kernel's id; null where it names no module or one that returns no weights.
-[[nodiscard]] CoreNumbers (*weights_of_document(std::string_view kernel_id))(const Case&);
+[[nodiscard]] Values (*weights_of_document(std::string_view kernel_id))(const Case&);
 
 // One file per document.
 [[nodiscard]] std::vector<DocumentModule> modules_of_000();

@@ -67,7 +67,7 @@ TEST(FunctionKernel, HandsOverTheProblemAndReturnsTheOutput) {
         },
         dtype);
     ASSERT_EQ(reply.status, CallStatus::ok) << name_of(dtype) << ": " << reply.message;
-    EXPECT_EQ(reply.out.dtype(), dtype);
+    EXPECT_EQ(reply.out.tensor().dtype(), dtype);
     EXPECT_EQ(reply.out.shape(), (Shape{1, 2, 3, 5}));
     for (std::int64_t i = 0; i < reply.out.elements(); ++i) EXPECT_EQ(reply.out[i], 1.5);
     EXPECT_FALSE(reply.lse.present());
@@ -77,7 +77,7 @@ TEST(FunctionKernel, HandsOverTheProblemAndReturnsTheOutput) {
 TEST(FunctionKernel, ReturnsTheLogSumExpWhereWanted) {
   const Reply reply = reply_of(write_all, DType::bf16, true);
   ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
-  EXPECT_EQ(reply.lse.dtype(), DType::f64);
+  EXPECT_EQ(reply.lse.tensor().dtype(), DType::f64);
   EXPECT_EQ(reply.lse.shape(), (Shape{1, 2, 3}));
   EXPECT_EQ(reply.lse[5], -2.0);
 }
@@ -86,7 +86,7 @@ TEST(FunctionKernel, TheOutputMayBeWiderThanTheInput) {
   const auto kernel = function_kernel("test:it", manifest_for(DType::bf16), write_all);
   const Reply reply = kernel->run(small_case(DType::bf16), DType::f32, false);
   ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
-  EXPECT_EQ(reply.out.dtype(), DType::f32);
+  EXPECT_EQ(reply.out.tensor().dtype(), DType::f32);
 }
 
 TEST(FunctionKernel, AnUnwrittenElementIsAFailure) {

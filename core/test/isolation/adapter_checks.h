@@ -25,7 +25,7 @@ inline double tolerance(DType dtype) {
 inline void expect_attention(Kernel& kernel, const Case& c) {
   const Reply reply = kernel.run(c);
   ASSERT_EQ(reply.status, CallStatus::ok) << kernel.id() << ": " << reply.message;
-  EXPECT_EQ(reply.out.dtype(), c.dtype());
+  EXPECT_EQ(reply.out.tensor().dtype(), c.dtype());
   EXPECT_LE(largest_difference(reply.out, attention_answer(c)), tolerance(c.dtype())) << kernel.id();
 }
 

@@ -35,7 +35,7 @@ std::unique_ptr<Kernel> open(const std::string& name) {
 void expect_good(Kernel& kernel, const Case& c) {
   const Reply reply = kernel.run(c);
   ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
-  EXPECT_EQ(reply.out.dtype(), c.dtype());
+  EXPECT_EQ(reply.out.tensor().dtype(), c.dtype());
   EXPECT_LE(largest_difference(reply.out, attention_answer(c)), c.dtype() == DType::f64 ? 1e-12 : 1e-6);
 }
 

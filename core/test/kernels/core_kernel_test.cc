@@ -254,12 +254,13 @@ TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
   c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
   c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, -700});
   c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, 0x1p-1074});
-  const WideReply exact = core_kernel("core:mpfr")->run_wide(c);
+  const attest::Wide exact = core_kernel("core:mpfr")->run(c, std::nullopt, false).out.enclosure(0).lower;
   for (const char* id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfi", "core:arb"}) {
-    const WideReply reply = core_kernel(id)->run_wide(c);
-    ASSERT_EQ(reply.out.size(), 1U) << id;
-    EXPECT_GT(reply.out[0].lower, 0) << id;
-    EXPECT_LE(abs(reply.out[0].lower - exact.out[0].lower), exact.out[0].lower * 1e-45) << id;
+    const Reply reply = core_kernel(id)->run(c, std::nullopt, false);
+    ASSERT_EQ(reply.out.elements(), 1) << id;
+    const attest::Wide lower = reply.out.enclosure(0).lower;
+    EXPECT_GT(lower, 0) << id;
+    EXPECT_LE(abs(lower - exact), exact * 1e-45) << id;
   }
 }
 
@@ -285,16 +286,18 @@ TEST(CoreKernels, AnEnclosureThatSaysNothingIsNotRounded) {
 TEST(CoreKernels, EnclosuresOfArbAndMpfiOverlap) {
   for (const Case& c :
        {random_multihead(DType::f64), random_attention(DType::f64, 1), random_attention(DType::f32, 2)}) {
-    const WideReply balls = core_kernel("core:arb")->run_wide(c), intervals = core_kernel("core:mpfi")->run_wide(c);
-    const WideReply numbers = core_kernel("core:mpfr")->run_wide(c);
-    ASSERT_EQ(balls.out.size(), intervals.out.size());
-    ASSERT_EQ(balls.out.size(), static_cast<std::size_t>(c.out_shape().elements()));
-    EXPECT_EQ(balls.unit, 0);
-    for (std::size_t e = 0; e < balls.out.size(); ++e) {
-      const WideInterval &ball = balls.out[e], &interval = intervals.out[e];
+    const auto own_numbers = [&](const char* id) { return core_kernel(id)->run(c, std::nullopt, false).out; };
+    const Values balls = own_numbers("core:arb"), intervals = own_numbers("core:mpfi");
+    const Values numbers = own_numbers("core:mpfr");
+    ASSERT_TRUE(balls.is<Enclosures>());
+    ASSERT_EQ(balls.shape(), intervals.shape());
+    ASSERT_EQ(balls.shape(), c.out_shape());
+    EXPECT_EQ(balls.as<Enclosures>()->unit(), 0);
+    for (std::int64_t e = 0; e < balls.elements(); ++e) {
+      const WideInterval ball = balls.enclosure(e), interval = intervals.enclosure(e);
       EXPECT_TRUE(ball.lower <= interval.upper && interval.lower <= ball.upper) << e;
       EXPECT_TRUE(ball.lower <= ball.upper && ball.upper - ball.lower <= 1e-50) << e;
-      EXPECT_TRUE(abs(numbers.out[e].lower - ball.lower) <= 1e-50) << e;
+      EXPECT_TRUE(abs(numbers.enclosure(e).lower - ball.lower) <= 1e-50) << e;
     }
   }
 }

@@ -276,13 +276,14 @@ TEST(WideKernelStrides, GiveTheSameNumbers) {
     if (!kernel->is_wide()) continue;
     Case c = small_case(DType::f64);
     c[Slot::mask] = Tensor();
-    const WideReply dense = kernel->run_wide(c);
+    const Values dense = kernel->run(c, std::nullopt, false).out;
     c.provenance.strides = all_in("packed");
-    const WideReply strided = kernel->run_wide(c);
-    ASSERT_EQ(strided.out.size(), 120U);
-    for (std::size_t e = 0; e < 120; ++e) {
-      EXPECT_EQ(strided.out[e].lower, dense.out[e].lower) << entry.id;
-      EXPECT_EQ(strided.out[e].upper, dense.out[e].upper) << entry.id;
+    const Values strided = kernel->run(c, std::nullopt, false).out;
+    ASSERT_TRUE(strided.is<Enclosures>());
+    ASSERT_EQ(strided.elements(), 120);
+    for (std::int64_t e = 0; e < 120; ++e) {
+      EXPECT_EQ(strided.enclosure(e).lower, dense.enclosure(e).lower) << entry.id;
+      EXPECT_EQ(strided.enclosure(e).upper, dense.enclosure(e).upper) << entry.id;
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/call/function_kernel.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/problem/describe.h"
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
@@ -40,10 +41,10 @@ class TrialKernel final : public Kernel {
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<TrialKernel>(heeds_, !manifest_.arguments.empty());
   }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool) override {
     seen.insert(c.hidden_below);
     const Extents e = extents_of(c);
-    Reply reply{CallStatus::ok, {}, Tensor(output, c.out_shape()), {}};
+    Reply reply{CallStatus::ok, {}, Tensor(output.value_or(c.dtype()), c.out_shape()), {}};
     const auto at = [&](Slot slot, std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
       const Shape& s = c[slot].shape();
       return c[slot][((b * s[1] + h) * s[2] + row) * s[3] + column];
@@ -210,19 +211,15 @@ TEST(TrialArgument, IsShrunkTowardsNeutral) {
   }
   EXPECT_NE(shrink(oracle(), ignores, found).hidden_below, 0);
   // One that does not is shown without it.
-  class Nan final : public Kernel {
+  class Nan final : public ForwardingKernel {
    public:
-    [[nodiscard]] const std::string& id() const override { return right_.id(); }
-    [[nodiscard]] const Manifest& manifest() const override { return right_.manifest(); }
+    Nan() : ForwardingKernel(std::make_unique<TrialKernel>(Heeds::yes, true)) {}
     [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Nan>(); }
-    [[nodiscard]] Reply run(const Case& c, DType output, bool lse) override {
-      Reply reply = right_.run(c, output, lse);
+    [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool lse) override {
+      Reply reply = ForwardingKernel::run(c, output, lse);
       for (std::int64_t i = 0; i < reply.out.elements(); ++i) reply.out.set(i, reply.out[i] * 1.5 + 1);
       return reply;
     }
-
-   private:
-    TrialKernel right_{Heeds::yes, true};
   } wrong;
   for (std::int64_t k = 0;; ++k) {
     found = project(drawn(k), wrong.manifest());

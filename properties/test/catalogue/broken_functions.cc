@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_functions.h"
 #include "properties/language/arrange.h"
 #include "properties/language/multihead_cases.h"
@@ -14,42 +15,41 @@ namespace {
 
 /// 1/4 and more is added, another number to each element, so that no symmetry hides it.
 template <auto function, class... Arguments>
-CoreNumbers spoilt_function(Arguments... arguments) {
-  CoreNumbers numbers = (core_functions("core:double")->*function)(arguments...);
-  numbers.native =
-      mapped(numbers.native, [](std::int64_t e, double old) { return old + 0.25 + 0.125 * double(e % 7); });
+Values spoilt_function(Arguments... arguments) {
+  Values numbers = (core_functions("core:double")->*function)(arguments...);
+  numbers = mapped(numbers, [](std::int64_t e, double old) { return old + 0.25 + 0.125 * double(e % 7); });
   return numbers;
 }
 template <auto function, class... Arguments>
-void spoil(CoreFunctions& functions, CoreNumbers (*CoreFunctions::*member)(Arguments...)) {
+void spoil(CoreFunctions& functions, Values (*CoreFunctions::*member)(Arguments...)) {
   functions.*member = &spoilt_function<function, Arguments...>;
 }
 
-CoreNumbers raised(CoreNumbers numbers) {
-  numbers.native = mapped(numbers.native, [](std::int64_t, double old) { return old + 0.25; });
+Values raised(Values numbers) {
+  numbers = mapped(numbers, [](std::int64_t, double old) { return old + 0.25; });
   return numbers;
 }
 /// Wrong in one of the ways in which they are asked.
-CoreNumbers torch_wrong_if_packed(const Case& c, bool packed) {
-  const CoreNumbers numbers = core_functions("core:double")->multihead_torch(c, packed);
+Values torch_wrong_if_packed(const Case& c, bool packed) {
+  const Values numbers = core_functions("core:double")->multihead_torch(c, packed);
   return packed ? raised(numbers) : numbers;
 }
-CoreNumbers torch_wrong_if_separate(const Case& c, bool packed) {
-  const CoreNumbers numbers = core_functions("core:double")->multihead_torch(c, packed);
+Values torch_wrong_if_separate(const Case& c, bool packed) {
+  const Values numbers = core_functions("core:double")->multihead_torch(c, packed);
   return packed ? numbers : raised(numbers);
 }
-CoreNumbers scores_wrong_alike(const Case& c) {
+Values scores_wrong_alike(const Case& c) {
   return raised(core_functions("core:double")->scores(c));
 }
-CoreNumbers projection_wrong_if_any(const Tensor& x, const Tensor& u) {
-  const CoreNumbers numbers = core_functions("core:double")->shared_projection(x, u);
+Values projection_wrong_if_any(const Tensor& x, const Tensor& u) {
+  const Values numbers = core_functions("core:double")->shared_projection(x, u);
   return is_identity(u) ? numbers : raised(numbers);
 }
 
 /// Off by the last bit: within every bound, and not what attention to the identity is.
-CoreNumbers weights_off_by_a_bit(const Case& c) {
-  CoreNumbers weights = core_functions("core:double")->multihead_weights(c);
-  weights.native = mapped(weights.native, [](std::int64_t, double old) { return old * (1 + 0x1p-52); });
+Values weights_off_by_a_bit(const Case& c) {
+  Values weights = core_functions("core:double")->multihead_weights(c);
+  weights = mapped(weights, [](std::int64_t, double old) { return old * (1 + 0x1p-52); });
   return weights;
 }
 
@@ -109,18 +109,15 @@ const BrokenFunctions& broken() {
 }
 
 /// A kernel under another name.
-class Renamed : public Kernel {
+class Renamed : public ForwardingKernel {
  public:
-  Renamed(std::unique_ptr<Kernel> kernel, std::string id) : kernel_(std::move(kernel)), id_(std::move(id)) {}
+  Renamed(std::unique_ptr<Kernel> kernel, std::string id) : ForwardingKernel(std::move(kernel)), id_(std::move(id)) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override { return kernel_->run(c, output, want_lse); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<Renamed>(kernel_->clone(), id_);
+    return std::make_unique<Renamed>(inner().clone(), id_);
   }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   std::string id_;
 };
 

@@ -3,11 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/forwarding_kernel.h"
 
 namespace attest {
 
@@ -21,34 +22,32 @@ inline std::unique_ptr<Kernel> registered(std::string_view id) {
   throw std::invalid_argument(std::string(id));
 }
 
-class Tampered : public Kernel {
+class Tampered : public ForwardingKernel {
  public:
   using Question = std::function<void(Case&)>;
   using Answer = std::function<void(Reply&)>;
   Tampered(
       std::unique_ptr<Kernel> kernel, Question question, Answer answer = [](Reply&) {})
-      : kernel_(std::move(kernel)),
-        manifest_(kernel_->manifest()),
+      : ForwardingKernel(std::move(kernel)),
+        manifest_(inner().manifest()),
         question_(std::move(question)),
         answer_(std::move(answer)) {}
 
-  const std::string& id() const override { return kernel_->id(); }
   const Manifest& manifest() const override { return manifest_; }
   /// To change what it claims.
   Manifest& manifest() { return manifest_; }
-  Reply run(const Case& c, DType output, bool want_lse) override {
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     Case asked = c;
     question_(asked);
-    Reply reply = kernel_->run(asked, output, want_lse);
+    Reply reply = ForwardingKernel::run(asked, output, want_lse);
     if (reply.status == CallStatus::ok) answer_(reply);
     return reply;
   }
   std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<Tampered>(kernel_->clone(), question_, answer_);
+    return std::make_unique<Tampered>(inner().clone(), question_, answer_);
   }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   Manifest manifest_;
   Question question_;
   Answer answer_;

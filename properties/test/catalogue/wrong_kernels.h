@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/wide.h"
 #include "core/problem/case.h"
 #include "properties/test/catalogue/tampered.h"
@@ -17,17 +17,16 @@
 namespace attest {
 
 /// The definition in double, asked and answered by way of a fault.
-class Spoilt : public Kernel {
+class Spoilt : public ForwardingKernel {
  public:
   using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
-  explicit Spoilt(Fault fault) : kernel_(registered("core:double")), fault_(std::move(fault)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override { return fault_(*kernel_, c, output, want_lse); }
+  explicit Spoilt(Fault fault) : ForwardingKernel(registered("core:double")), fault_(std::move(fault)) {}
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    return fault_(inner(), c, output.value_or(c.dtype()), want_lse);
+  }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_); }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   Fault fault_;
 };
 
@@ -53,7 +52,7 @@ struct WrongKernel {
 /// core:cpp_bin_float_50 with its own numbers wrong: what a check makes of scalars wider than every dtype.
 struct WrongWide {
   std::string name;
-  std::function<void(const Case&, WideReply&)> change;
+  std::function<Wide(const Case&, const Wide& right)> change;
 };
 [[nodiscard]] const std::vector<WrongWide>& wrong_wide_kernels();
 [[nodiscard]] std::unique_ptr<Kernel> with_wide_fault(const WrongWide& wrong);

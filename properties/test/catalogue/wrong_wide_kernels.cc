@@ -1,53 +1,46 @@
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {
 namespace {
 
-class SpoiltWide : public Kernel {
+class SpoiltWide : public ForwardingKernel {
  public:
-  explicit SpoiltWide(std::function<void(const Case&, WideReply&)> change)
-      : kernel_(registered("core:cpp_bin_float_50")), change_(std::move(change)) {}
-  [[nodiscard]] const std::string& id() const override { return kernel_->id(); }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override { return kernel_->run(c, output, want_lse); }
-  [[nodiscard]] bool is_wide() const override { return true; }
-  WideReply run_wide(const Case& c) override {
-    WideReply reply = kernel_->run_wide(c);
-    if (reply.status == CallStatus::ok) change_(c, reply);
+  explicit SpoiltWide(const WrongWide& wrong) : ForwardingKernel(registered("core:cpp_bin_float_50")), wrong_(wrong) {}
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    Reply reply = ForwardingKernel::run(c, output, want_lse);
+    const auto* const right = reply.out.as<Enclosures>();
+    if (right == nullptr) return reply;
+    std::vector<WideInterval> wrong;
+    for (std::int64_t e = 0; e < right->elements(); ++e) {
+      const Wide number = wrong_.change(c, (*right)[e].lower);
+      wrong.push_back({number, number});
+    }
+    reply.out = Enclosures(right->shape(), std::move(wrong), right->unit());
     return reply;
   }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<SpoiltWide>(change_); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<SpoiltWide>(wrong_); }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
-  std::function<void(const Case&, WideReply&)> change_;
+  WrongWide wrong_;
 };
 
 }  // namespace
 
 const std::vector<WrongWide>& wrong_wide_kernels() {
-  static const std::vector<WrongWide> all{{"of-its-call",
-                                           [](const Case& c, WideReply& reply) {
-                                             for (WideInterval& x : reply.out)
-                                               x.lower += noise_of(hash_of_call(c)), x.upper = x.lower;
-                                           }},
-                                          {"zero",
-                                           [](const Case&, WideReply& reply) {
-                                             for (WideInterval& x : reply.out) x.lower = x.upper = 0;
-                                           }},
-                                          {"other-sign", [](const Case&, WideReply& reply) {
-                                             for (WideInterval& x : reply.out) x.lower = x.upper = -x.lower;
-                                           }}};
+  static const std::vector<WrongWide> all{
+      {"of-its-call", [](const Case& c, const Wide& right) -> Wide { return right + noise_of(hash_of_call(c)); }},
+      {"zero", [](const Case&, const Wide&) -> Wide { return 0; }},
+      {"other-sign", [](const Case&, const Wide& right) -> Wide { return -right; }}};
   return all;
 }
 
 std::unique_ptr<Kernel> with_wide_fault(const WrongWide& wrong) {
-  return std::make_unique<SpoiltWide>(wrong.change);
+  return std::make_unique<SpoiltWide>(wrong);
 }
 
 }  // namespace attest

@@ -197,7 +197,7 @@ TEST(Probe, TellsClaimsThatFail) {
       [&call](Reply& reply) {
         ++call;
         if (call % 2 == 0 && reply.out.elements() > 0 && reply.out[0] != 0)
-          reply.out.set(0, reply.out.dtype() == DType::f32
+          reply.out.set(0, reply.out.tensor().dtype() == DType::f32
                                ? static_cast<double>(std::nextafter(static_cast<float>(reply.out[0]), 1e30F))
                                : reply.out[0]);
       });
@@ -211,7 +211,7 @@ TEST(Probe, TellsHeadDimensionsAndWhatIsUnsupported) {
   class Multiples : public Tampered {
    public:
     Multiples() : Tampered(registered("builtin:two-pass"), [](Case&) {}) {}
-    Reply run(const Case& c, DType output, bool want_lse) override {
+    Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
       const std::int64_t dk = c.q().shape()[3], dv = c.v().shape()[3];
       if (dk % 8 != 0 || dk > 128 || dv != dk) return {CallStatus::unsupported, "dk", {}, {}};
       return Tampered::run(c, output, want_lse);

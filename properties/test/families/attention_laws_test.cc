@@ -148,7 +148,7 @@ TEST(AttentionLaws, ScalingsAreAboutBitsWhereTheKernelClaimsToRepeatItsOwn) {
   const auto last_bit = [] {
     return answered([](Reply& reply) {
       for (std::int64_t e = 0; e < reply.out.elements(); ++e)
-        if (reply.out[e] < 0) reply.out.bytes()[static_cast<std::size_t>(e) * 4] ^= std::byte{1};
+        if (reply.out[e] < 0) reply.out.tensor().bytes()[static_cast<std::size_t>(e) * 4] ^= std::byte{1};
     });
   };
   Tampered signs = last_bit();
@@ -163,7 +163,7 @@ TEST(AttentionLaws, ScalingsAreAboutBitsWhereTheKernelClaimsToRepeatItsOwn) {
   Tampered queries(
       registered("builtin:two-pass"), [odd](Case& c) { *odd = c.q().elements() > 0 && std::fabs(c.q()[0]) > 1; },
       [odd](Reply& reply) {
-        if (*odd && reply.out.elements() > 0) reply.out.bytes()[0] ^= std::byte{1};
+        if (*odd && reply.out.elements() > 0) reply.out.tensor().bytes()[0] ^= std::byte{1};
       });
   EXPECT_GE(tried("attention.query-key-exchange", queries, DType::f32, 100).violated, 5);
   std::erase(queries.manifest().claims, Claim::deterministic);

@@ -188,7 +188,7 @@ Tampered unsteady(const std::shared_ptr<int>& calls) {
       registered("builtin:two-pass"), [](Case&) {},
       [calls](Reply& reply) {
         if (++*calls % 2 == 0 && reply.out.elements() > 0)
-          reply.out.bytes()[reply.out.bytes().size() - 4] ^= std::byte{1};
+          reply.out.tensor().bytes()[reply.out.tensor().bytes().size() - 4] ^= std::byte{1};
       });
 }
 

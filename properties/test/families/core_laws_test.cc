@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/kernel/wide.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "properties/families/core_scores.h"
@@ -34,46 +35,45 @@ TEST(CoreLaws, HoldOnEveryScalarAndAreSkippedElsewhere) {
   }
 }
 
-CoreNumbers nothing_hidden(const Case& c, const Tensor&) {
+Values nothing_hidden(const Case& c, const Tensor&) {
   return core_functions("core:double")->attention_columns(c, Tensor());
 }
-CoreNumbers mask_not_turned(const Case& c, const Tensor& allowed) {
+Values mask_not_turned(const Case& c, const Tensor& allowed) {
   return core_functions("core:double")->attention_columns(c, allowed.present() ? transposed(allowed) : Tensor());
 }
-CoreNumbers any_mask_taken(const Case& c) {
+Values any_mask_taken(const Case& c) {
   return core_functions("core:double")->attention(without_mask(c));
 }
-CoreNumbers refused_without_saying_why(const Case&) {
+Values refused_without_saying_why(const Case&) {
   throw UsageError("the mask does not fit");
 }
 
-CoreNumbers weights_of_the_other_side(const Case& c) {
+Values weights_of_the_other_side(const Case& c) {
   Case other = c;
   std::swap(other[Slot::w_q], other[Slot::w_k]);
   return core_functions("core:double")->bilinear_scores(other);
 }
-CoreNumbers scores_with_one_projection(const Case& c) {
+Values scores_with_one_projection(const Case& c) {
   Case other = c;
   other[Slot::w_k] = other[Slot::w_q];
   return core_functions("core:double")->scores(other);
 }
-CoreNumbers scores_all_nan(const Case& c) {
-  CoreNumbers scores = core_functions("core:double")->scores(c);
-  for (std::int64_t e = 0; e < scores.native.elements(); ++e)
-    scores.native.set(e, std::numeric_limits<double>::quiet_NaN());
+Values scores_all_nan(const Case& c) {
+  Values scores = core_functions("core:double")->scores(c);
+  for (std::int64_t e = 0; e < scores.elements(); ++e) scores.set(e, std::numeric_limits<double>::quiet_NaN());
   return scores;
 }
-CoreNumbers any_length_taken(const Tensor& x, const Tensor&) {
+Values any_length_taken(const Tensor& x, const Tensor&) {
   return core_functions("core:double")->with_positions(x, x);
 }
-CoreNumbers every_length_refused(const Tensor& x, const Tensor& table) {
+Values every_length_refused(const Tensor& x, const Tensor& table) {
   throw UsageError(fmt::format("{} tokens, {} positions", x.shape()[0], table.shape()[0]));
 }
-CoreNumbers positions_refused_without_lengths(const Tensor& x, const Tensor& table) {
+Values positions_refused_without_lengths(const Tensor& x, const Tensor& table) {
   if (x.shape()[0] > table.shape()[0]) throw UsageError("too long");
   return core_functions("core:double")->with_positions(x, table);
 }
-CoreNumbers softmax_along_the_rows(const Tensor& a) {
+Values softmax_along_the_rows(const Tensor& a) {
   return core_functions("core:double")->softmax_rows(a);
 }
 
@@ -158,23 +158,17 @@ TEST(CoreAgreement, SeesFunctionsThatDiffer) {
   EXPECT_GT(differ, 15);
 }
 
-CoreNumbers doubles(const std::vector<double>& values) {
-  CoreNumbers numbers;
-  numbers.shape = Shape{1, static_cast<std::int64_t>(values.size())};
-  numbers.native = Tensor(DType::f64, numbers.shape, values);
-  return numbers;
+Values doubles(const std::vector<double>& values) {
+  return Tensor(DType::f64, {1, std::ssize(values)}, values);
 }
-CoreNumbers interval(double lower, double upper) {
-  CoreNumbers numbers;
-  numbers.shape = Shape{1, 1};
-  numbers.wide = {{Wide(lower), Wide(upper)}};
-  return numbers;
+Values interval(double lower, double upper) {
+  return Enclosures({1, 1}, {{Wide(lower), Wide(upper)}}, /*unit=*/0);
 }
 
 TEST(CoreAgreement, IsWithinWhatIsAllowedAndNeverOfANaN) {
   const std::vector<double> allowed{0.25, 0.25};
-  const auto outcome = [&](const CoreNumbers& a, const CoreNumbers& b) {
-    return agree_in_core(a, b, std::span(allowed).first(static_cast<std::size_t>(a.shape.elements()))).outcome;
+  const auto outcome = [&](const Values& a, const Values& b) {
+    return agree_in_core(a, b, std::span(allowed).first(static_cast<std::size_t>(a.elements()))).outcome;
   };
   EXPECT_EQ(outcome(doubles({1, 2}), doubles({1.25, 2})), Outcome::held);
   EXPECT_EQ(outcome(doubles({1, 2}), doubles({1, 2.375})), Outcome::violated);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_functions.h"
 #include "properties/language/arrange.h"
 #include "properties/test/property_fixture.h"
@@ -30,32 +31,31 @@ double doubled(double weight) {
   return 2 * weight;
 }
 
-CoreNumbers of_another_scale(const Case& c) {
+Values of_another_scale(const Case& c) {
   return right().multihead_weights(scaled(c));
 }
-CoreNumbers with_each(CoreNumbers weights, double (*change)(double)) {
-  weights.native = mapped(weights.native, [&](std::int64_t, double old) { return change(old); });
+Values with_each(Values weights, double (*change)(double)) {
+  weights = mapped(weights, [&](std::int64_t, double old) { return change(old); });
   return weights;
 }
-CoreNumbers with_a_trace(const Case& c) {
+Values with_a_trace(const Case& c) {
   return with_each(right().multihead_weights(c), traced);
 }
-CoreNumbers off_by_a_bit(const Case& c) {
+Values off_by_a_bit(const Case& c) {
   return with_each(right().multihead_weights(c), [](double w) { return w * (1 + 0x1p-52); });
 }
 
 /// The core in double under the id of functions that are broken, asked and answering in a way of its own.
-class Alike : public Kernel {
+class Alike : public ForwardingKernel {
  public:
   Alike(std::string id, std::function<Case(Case)> asked, std::function<double(const Case&, double)> answered)
-      : kernel_(registered("core:double")),
+      : ForwardingKernel(registered("core:double")),
         id_(std::move(id)),
         asked_(std::move(asked)),
         answered_(std::move(answered)) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  Reply run(const Case& c, DType output, bool want_lse) override {
-    Reply reply = kernel_->run(asked_(c), output, want_lse);
+  Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    Reply reply = ForwardingKernel::run(asked_(c), output, want_lse);
     if (reply.status == CallStatus::ok)
       reply.out = mapped(reply.out, [&](std::int64_t, double old) { return answered_(c, old); });
     return reply;
@@ -65,7 +65,6 @@ class Alike : public Kernel {
   }
 
  private:
-  std::unique_ptr<Kernel> kernel_;
   std::string id_;
   std::function<Case(Case)> asked_;
   std::function<double(const Case&, double)> answered_;
@@ -79,7 +78,7 @@ double as_answered(const Case&, double value) {
 }
 
 /// What is said of 200 cases, each reason once, digits left out; empty where all hold.
-std::set<std::string> said_of(const char* name, CoreNumbers (*weights)(const Case&), std::function<Case(Case)> asked,
+std::set<std::string> said_of(const char* name, Values (*weights)(const Case&), std::function<Case(Case)> asked,
                               std::function<double(const Case&, double)> answered) {
   static std::vector<std::unique_ptr<CoreFunctions>> kept;
   kept.push_back(std::make_unique<CoreFunctions>(right()));

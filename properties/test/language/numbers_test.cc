@@ -147,7 +147,7 @@ TEST(Result, OfWideScalarsKeepsEveryDigit) {
     bool beyond_double = false;
     for (std::int64_t e = 0; e < numbers.elements(); ++e) {
       EXPECT_EQ(numbers.value(e), rounded.out[e]) << id;
-      const WideInterval& x = numbers.wide(e);
+      const WideInterval x = numbers.enclosure(e);
       EXPECT_LE(x.lower, x.upper);
       beyond_double = beyond_double || x.lower != Wide(numbers.value(e));
       if (std::string_view(id) != "core:mpfi" && std::string_view(id) != "core:arb") {

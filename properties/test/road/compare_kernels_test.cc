@@ -82,7 +82,9 @@ TEST(CompareKernels, WhatTheOtherDoesNotAnswerIsSkipped) {
   class Refusing : public Tampered {
    public:
     Refusing() : Tampered(registered("builtin:two-pass"), [](Case&) {}) {}
-    Reply run(const Case&, DType, bool) override { return {CallStatus::died, "its process ended", {}, {}}; }
+    Reply run(const Case&, std::optional<DType>, bool) override {
+      return {CallStatus::died, "its process ended", {}, {}};
+    }
   } refusing;
   const Counts other = compared(*right, refusing);
   EXPECT_EQ(other.skipped, 200);

@@ -82,7 +82,7 @@ TEST(Fared, LeavesOutRowsThatSeeNoKey) {
 class LargerScale final : public RedeclaredKernel {
  public:
   explicit LargerScale(Kernel& kernel) : RedeclaredKernel(kernel, kernel.manifest()) {}
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     Case larger = c;
     larger.scale *= 1.01;
     return RedeclaredKernel::run(larger, output, want_lse);

@@ -36,7 +36,7 @@ class Answering final : public Kernel {
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
-  [[nodiscard]] Reply run(const Case& c, DType, bool) override {
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType>, bool) override {
     ++calls;
     return answer_(*right_, c);
   }

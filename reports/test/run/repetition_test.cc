@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/journal/journal_lines.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "reports/run/engine.h"
@@ -22,14 +23,14 @@ using fake::Folder;
 /// builtin:two-pass, whose outputs `spoil` may change; what it keeps between calls goes with the kernel, as the memory
 /// of a process does, and a clone has its own.
 template <class State>
-class Forgetful final : public Kernel {
+class Forgetful final : public ForwardingKernel {
  public:
   using Spoil = bool (*)(State&, const Case&);
-  explicit Forgetful(Spoil spoil) : kernel_(std::move(open_kernels("builtin:two-pass", {}).front())), spoil_(spoil) {}
+  explicit Forgetful(Spoil spoil)
+      : ForwardingKernel(std::move(open_kernels("builtin:two-pass", {}).front())), spoil_(spoil) {}
   [[nodiscard]] const std::string& id() const override { return id_; }
-  [[nodiscard]] const Manifest& manifest() const override { return kernel_->manifest(); }
-  [[nodiscard]] Reply run(const Case& c, DType output, bool want_lse) override {
-    Reply reply = kernel_->run(c, output, want_lse);
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
+    Reply reply = ForwardingKernel::run(c, output, want_lse);
     if (spoil_(state_, c) && reply.status == CallStatus::ok)
       for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, 1000 + reply.out[e]);
     return reply;
@@ -38,7 +39,6 @@ class Forgetful final : public Kernel {
 
  private:
   std::string id_ = "test:forgetful";
-  std::unique_ptr<Kernel> kernel_;
   Spoil spoil_;
   State state_{};
 };
