@@ -66,7 +66,7 @@ constexpr Names words_of<DType> = dtypes;
 //   io.flags("key", words, one, other) the words of the flags that are set
 //   io.object("key", tell)             an object of which `tell` tells an io the members
 //   io.by("key", record, write, read)  written by a function of the record where it gives no null, read by another
-//   io.require(holds, "key", rule)     of what was read
+//   io.require(holds, "key", rule)     of what was read; io.states("key"): it was there
 
 ordered_json json_of(const auto& value) {
   using Value = std::remove_cvref_t<decltype(value)>;
@@ -110,6 +110,7 @@ class Writer {
   void by(std::string_view key, const auto& record, auto write, auto /*read*/) {
     if (const ordered_json value = write(record); !value.is_null()) (*this)(key, value);
   }
+  [[nodiscard]] static bool states(std::string_view /*key*/) { return true; }
   void require(bool /*holds*/, std::string_view /*key*/, std::string_view /*rule*/) {}
 
   [[nodiscard]] ordered_json json() const {
@@ -131,6 +132,7 @@ class Keys {
   void flags(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
   void object(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
   void by(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  [[nodiscard]] static bool states(std::string_view /*key*/) { return true; }
   void require(bool /*holds*/, std::string_view /*key*/, std::string_view /*rule*/) {}
   std::vector<std::string_view> keys{};
 };
@@ -196,8 +198,9 @@ class Reader {
     tell(io);
   }
   void by(std::string_view key, auto& record, auto /*write*/, auto read) {
-    if (object_.find(key) != nullptr) read(object_, key, record);
+    if (states(key)) read(object_, key, record);
   }
+  [[nodiscard]] bool states(std::string_view key) const { return object_.find(key) != nullptr; }
   void require(bool holds, std::string_view key, std::string_view rule) {
     if (!holds) object_.refuse(key, rule);
   }
@@ -271,8 +274,20 @@ void tell_arithmetic(auto& io, auto& a) {
   io("prescaled_q", a.prescaled_q);
   io("mask_format", a.mask_format);
   io("rounding", a.rounding);
+  io.if_stated(a.max != MaxPolicy::unstated, "max", a.max);
+  // u is half an ulp of 1: more ulp than 1/(2u), and exp is wrong by more than itself. A bound of that allows anything.
+  io.positive(a.exp_ulp > 0, "exp_ulp", a.exp_ulp, 0.5 / format_of(a.score_sums).unit,
+              fmt::format("where exp in {} is wrong by as much as it is", name_of(a.score_sums)));
+  io.positive(a.max == MaxPolicy::lazy, "lazy_nats", a.lazy_nats, std::log(format_of(a.score_sums).largest),
+              fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)));
+  const bool lags = a.max == MaxPolicy::lazy;
+  io.require(!lags || io.states("lazy_nats"), "max",
+             "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
+  io.require(lags || !io.states("lazy_nats"), "lazy_nats", "only \"max\": \"lazy\" has it");
   io("base2", a.base2);
   io("folded_exp2", a.folded_exp2);
+  io.require(a.base2 || !a.folded_exp2 || !io.states("folded_exp2"), "folded_exp2",
+             "with \"base2\": false there is no exp2 to fold into");
   io("split_merge", a.split_merge);
   io("normalise_first", a.normalise_first);
   io("flushes_subnormals", a.flushes_subnormals);
@@ -281,12 +296,6 @@ void tell_arithmetic(auto& io, auto& a) {
   io("block", a.block, WholeNumbers{0, extents.most});
   io("bias_in_sum", a.bias_in_sum);
   io("division_roundings", a.division_roundings, roundings);
-  io.if_stated(a.max != MaxPolicy::unstated, "max", a.max);
-  // u is half an ulp of 1: more ulp than 1/(2u), and exp is wrong by more than itself. A bound of that allows anything.
-  io.positive(a.exp_ulp > 0, "exp_ulp", a.exp_ulp, 0.5 / format_of(a.score_sums).unit,
-              fmt::format("where exp in {} is wrong by as much as it is", name_of(a.score_sums)));
-  io.positive(a.max == MaxPolicy::lazy, "lazy_nats", a.lazy_nats, std::log(format_of(a.score_sums).largest),
-              fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)));
 }
 
 /// The arithmetic for `dtype` as `value` declares it over the universal one.
@@ -295,11 +304,7 @@ Arithmetic read_arithmetic(const json& value, const std::string& where, DType dt
   Arithmetic a = universal_arithmetic(dtype, dtype);
   Reader io(object);
   tell_arithmetic(io, a);
-  const bool has_lag = object.find("lazy_nats") != nullptr, lags = a.max == MaxPolicy::lazy;
-  io.require(!lags || has_lag, "max", "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
-  io.require(lags || !has_lag, "lazy_nats", "only \"max\": \"lazy\" has it");
-  if (!a.base2 && object.find("folded_exp2") == nullptr) a.folded_exp2 = false;
-  io.require(a.base2 || !a.folded_exp2, "folded_exp2", "with \"base2\": false there is no exp2 to fold into");
+  if (!a.base2) a.folded_exp2 = false;
   return a;
 }
 
@@ -404,12 +409,12 @@ void tell_manifest(auto& io, auto& m) {
   io.require(!m.additive_masks || !m.mask_conventions.empty(), "mask_conventions",
              "additive masks need one; without them state \"masks\": [\"bool\"] or []");
   io("causal", m.causal);
+  io.if_stated(!m.arguments.empty(), "arguments", m.arguments);
   io("grouped_query", m.grouped_query);
   io("strides", m.strides);
   io("lse", m.lse);
   io("thread_safe", m.thread_safe);
   io.object("limits", [&](auto& limits) { tell_limits(limits, m); });
-  io.if_stated(!m.arguments.empty(), "arguments", m.arguments);
 }
 
 Manifest read_manifest(std::string_view text) {
