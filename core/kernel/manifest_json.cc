@@ -23,16 +23,6 @@
 
 namespace attest {
 
-template <>
-struct Words<Rounding> {
-  static constexpr std::array<std::string_view, 2> names{"nearest", "toward-zero"};
-};
-/// Not stated, it has none.
-template <>
-struct Words<MaxPolicy> {
-  static constexpr std::array<std::string_view, 3> names{"running", "lazy", "none"};
-};
-
 namespace {
 
 using nlohmann::json, nlohmann::ordered_json;
