@@ -3,18 +3,31 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
+#include "core/support/words.h"
 #include "core/value/dtype.h"
 
 namespace attest {
 
 enum class Rounding { nearest, toward_zero };
+template <>
+struct Words<Rounding> {
+  static constexpr std::array<std::string_view, 2> names{"nearest", "toward-zero"};
+};
+
 /// Reference point subtracted from the scores: the maximum so far, one that may lag by lazy_nats, none, or not stated
 /// (the bound then covers all but lazy, and a finite answer is required as of a kernel that takes the maximum).
 enum class MaxPolicy { running, lazy, none, unstated };
+/// Not stated, it has none.
+template <>
+struct Words<MaxPolicy> {
+  static constexpr std::array<std::string_view, 3> names{"running", "lazy", "none"};
+};
 
 /// A sum over keys in blocks: each block is summed in any way of at most `depth` additions of a term, then the blocks
 /// are merged one after another, or in a balanced tree.

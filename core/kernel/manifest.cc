@@ -1,9 +1,6 @@
 #include "core/kernel/manifest.h"
 
 #include <algorithm>
-#include <string_view>
-
-#include "core/kernel/words.h"
 
 namespace attest {
 

@@ -1,0 +1,461 @@
+#include "core/kernel/manifest_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/kernel/manifest.h"
+#include "core/problem/fields.h"
+#include "core/support/errors.h"
+#include "core/support/json_reader.h"
+#include "core/support/names.h"
+#include "core/support/visible.h"
+
+namespace attest {
+
+namespace {
+
+using nlohmann::json, nlohmann::ordered_json;
+using Names = std::span<const std::string_view>;
+
+/// As long as an axis may be (case.h): no sum has more terms.
+constexpr WholeNumbers extents{1, (std::int64_t{1} << 31U) - 1};
+/// Of largest extents, which may be stated where there is none: they allocate nothing.
+constexpr WholeNumbers largest_limits{1, most_whole_number};
+/// Of numbers that extents must be multiples of. Kernels ask for 8 to 256; the least problem grows with them.
+constexpr WholeNumbers multiples{1, 65536};
+/// An approximate division takes a few; the bound grows with each.
+constexpr WholeNumbers roundings{1, 64};
+
+constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
+    merges{"sequential", "pairwise"}, masks{"additive", "bool"};
+/// All but bool, the last one.
+constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
+
+template <Worded Enum>
+constexpr Names words_of = Words<Enum>::names;
+template <>
+constexpr Names words_of<DType> = dtypes;
+
+// What a manifest holds is told once, in the order in which it is written, to a Writer, a Reader or Keys:
+//
+//   io("key", value)                   of its type; whole numbers with their range. Read, any key may be absent
+//   io.if_stated(is, "key", value)     written only where it is, behind what is always written
+//   io.positive(is, "key", value, most, why)
+//   io.word("key", words, flag)        the second of two words where the flag is true, or as the last argument says
+//   io.flags("key", words, one, other) the words of the flags that are set
+//   io.object("key", tell)             an object of which `tell` tells an io the members
+//   io.by("key", record, write, read)  written by a function of the record where it gives no null, read by another
+//   io.require(holds, "key", rule)     of what was read; io.states("key"): it was there
+
+ordered_json json_of(const auto& value) {
+  using Value = std::remove_cvref_t<decltype(value)>;
+  if constexpr (Worded<Value>) {
+    return name_of(value);
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? json_of(*value) : ordered_json(nullptr);
+  } else if constexpr (requires { requires Worded<typename Value::value_type>; }) {
+    ordered_json array = ordered_json::array();
+    for (const auto one : value) array.push_back(name_of(one));
+    return array;
+  } else {
+    return value;
+  }
+}
+
+class Writer {
+ public:
+  void operator()(std::string_view key, const auto& value, const WholeNumbers& /*range*/ = {}) {
+    always_[std::string(key)] = json_of(value);
+  }
+  void if_stated(bool is, std::string_view key, const auto& value, const WholeNumbers& /*range*/ = {}) {
+    if (is) behind_[std::string(key)] = json_of(value);
+  }
+  void positive(bool is, std::string_view key, double value, double /*most*/, std::string_view /*why*/) {
+    if_stated(is, key, value);
+  }
+  void word(std::string_view key, Names words, bool flag, bool second = true) {
+    (*this)(key, words[flag == second ? 1 : 0]);
+  }
+  void flags(std::string_view key, Names words, bool one, bool other) {
+    ordered_json& set = always_[std::string(key)] = ordered_json::array();
+    if (one) set.push_back(words[0]);
+    if (other) set.push_back(words[1]);
+  }
+  void object(std::string_view key, auto tell) {
+    Writer io;
+    tell(io);
+    (*this)(key, io.json());
+  }
+  void by(std::string_view key, const auto& record, auto write, auto /*read*/) {
+    if (const ordered_json value = write(record); !value.is_null()) (*this)(key, value);
+  }
+  [[nodiscard]] static bool states(std::string_view /*key*/) { return true; }
+  void require(bool /*holds*/, std::string_view /*key*/, std::string_view /*rule*/) {}
+
+  [[nodiscard]] ordered_json json() const {
+    ordered_json all = always_;
+    all.update(behind_);
+    return all;
+  }
+
+ private:
+  ordered_json always_ = ordered_json::object(), behind_ = ordered_json::object();
+};
+
+class Keys {
+ public:
+  void operator()(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  void if_stated(bool /*is*/, std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  void positive(bool /*is*/, std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  void word(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  void flags(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  void object(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  void by(std::string_view key, const auto&... /*rest*/) { keys.push_back(key); }
+  [[nodiscard]] static bool states(std::string_view /*key*/) { return true; }
+  void require(bool /*holds*/, std::string_view /*key*/, std::string_view /*rule*/) {}
+  std::vector<std::string_view> keys{};
+};
+std::vector<std::string_view> keys_told_by(auto tell) {
+  Keys io;
+  tell(io);
+  return io.keys;
+}
+
+class Reader {
+ public:
+  explicit Reader(const JsonObject& object) : object_(object) {}
+
+  void operator()(std::string_view key, bool& value) { object_.read(key, value); }
+  void operator()(std::string_view key, std::string& value) { object_.read(key, value); }
+  void operator()(std::string_view key, auto& value, const WholeNumbers& range) { object_.read(key, range, value); }
+  template <Worded Enum>
+  void operator()(std::string_view key, Enum& value) {
+    if (const auto position = object_.word(key, words_of<Enum>)) value = static_cast<Enum>(*position);
+  }
+  /// null says that the thing is not done, which a word cannot.
+  template <Worded Enum>
+  void operator()(std::string_view key, std::optional<Enum>& value) {
+    const json* found = object_.find(key);
+    if (found == nullptr) return;
+    value.reset();
+    if (!found->is_null()) (*this)(key, value.emplace());
+  }
+  template <Worded Enum>
+  void operator()(std::string_view key, std::vector<Enum>& values) {
+    const auto positions = object_.words(key, words_of<Enum>);
+    if (!positions) return;
+    values.clear();
+    for (const std::size_t position : *positions) values.push_back(static_cast<Enum>(position));
+  }
+  /// Arguments of later versions of the contract.
+  void operator()(std::string_view key, std::vector<std::string>& arguments) {
+    const std::vector<std::string_view> known = later_arguments();
+    const auto positions = object_.words(key, known);
+    for (const std::size_t argument : positions.value_or(std::vector<std::size_t>()))
+      arguments.emplace_back(known[argument]);
+  }
+  void if_stated(bool /*is*/, std::string_view key, auto& value, const auto&... range) {
+    (*this)(key, value, range...);
+  }
+  void positive(bool /*is*/, std::string_view key, double& value, double most, std::string_view why) {
+    object_.read_positive(key, most, why, value);
+  }
+  void word(std::string_view key, Names words, bool& flag, bool second = true) {
+    if (const auto position = object_.word(key, words)) flag = (*position == 1) == second;
+  }
+  void flags(std::string_view key, Names words, bool& one, bool& other) {
+    const auto positions = object_.words(key, words);
+    if (!positions) return;
+    one = std::ranges::count(*positions, std::size_t{0}) > 0;
+    other = std::ranges::count(*positions, std::size_t{1}) > 0;
+  }
+  void object(std::string_view key, auto tell) {
+    const json* found = object_.find(key);
+    if (found == nullptr) return;
+    const JsonObject inner(*found, object_.path(key), keys_told_by(tell));
+    Reader io(inner);
+    tell(io);
+  }
+  void by(std::string_view key, auto& record, auto /*write*/, auto read) {
+    if (states(key)) read(object_, key, record);
+  }
+  [[nodiscard]] bool states(std::string_view key) const { return object_.find(key) != nullptr; }
+  void require(bool holds, std::string_view key, std::string_view rule) {
+    if (!holds) object_.refuse(key, rule);
+  }
+
+ private:
+  const JsonObject& object_;
+};
+
+/// Every value of `part` is one of `whole`: rounding from whole to part and back loses nothing the other way round.
+bool contains(DType whole, DType part) {
+  const Format& w = format_of(whole);
+  const Format& p = format_of(part);
+  return w.precision >= p.precision && w.min_subnormal <= p.min_subnormal && w.largest >= p.largest;
+}
+
+/// "scores", which says what "stored"."biased" does, and is not written.
+void read_scores(const JsonObject& object, std::string_view key, Arithmetic& a) {
+  DType format{};
+  Reader io(object);
+  io(key, format);
+  const json* stored = object.find("stored");
+  if (stored != nullptr && stored->contains("biased"))
+    object.refuse(key, "\"stored\".\"biased\" says the same; state one of the two");
+  // A format that holds every value of the sums rounds nothing.
+  a.stored_biased = contains(format, a.score_sums) ? std::nullopt : std::optional(format);
+}
+
+void tell_blocked_sums(auto& io, auto& sums) {
+  io("block", sums.block, extents);
+  io("depth", sums.depth, extents);
+  io.word("merges", merges, sums.pairwise);
+}
+
+ordered_json depth_json(const Arithmetic& a) {
+  if (a.summation_depth) return *a.summation_depth;
+  if (!a.blocked_sums) return "n";
+  Writer io;
+  tell_blocked_sums(io, *a.blocked_sums);
+  return io.json();
+}
+
+void read_depth(const JsonObject& object, std::string_view key, Arithmetic& a) {
+  const json& found = *object.find(key);
+  a.summation_depth = std::nullopt;
+  a.blocked_sums = std::nullopt;
+  if (found.is_object()) {
+    BlockedSums& sums = a.blocked_sums.emplace();
+    const JsonObject blocks(found, object.path(key), keys_told_by([&](auto& io) { tell_blocked_sums(io, sums); }));
+    if (blocks.find("block") == nullptr) blocks.refuse("block", "blocked sums state how many keys a block has");
+    Reader io(blocks);
+    tell_blocked_sums(io, sums);
+    if (blocks.find("depth") == nullptr) sums.depth = sums.block;
+  } else if (found.is_number()) {
+    object.read(key, extents, a.summation_depth);
+  } else if (found != "n") {
+    object.refuse(key, "it must be \"n\", a whole number of at least 1, or an object with \"block\"");
+  }
+}
+
+void tell_arithmetic(auto& io, auto& a) {
+  io("score_sums", a.score_sums);
+  io.object("stored", [&](auto& stored) {
+    stored("raw", a.stored_raw);
+    stored("scaled", a.stored_scaled);
+    stored("biased", a.stored_biased);
+  });
+  io.by("scores", a, [](const auto&) { return nullptr; }, read_scores);
+  io("weights", a.weights);
+  io("weights_in_denominator", a.weights_in_denominator);
+  io("accumulate", a.accumulate);
+  io("prescaled_q", a.prescaled_q);
+  io("mask_format", a.mask_format);
+  io("rounding", a.rounding);
+  io.if_stated(a.max != MaxPolicy::unstated, "max", a.max);
+  // u is half an ulp of 1: more ulp than 1/(2u), and exp is wrong by more than itself. A bound of that allows anything.
+  io.positive(a.exp_ulp > 0, "exp_ulp", a.exp_ulp, 0.5 / format_of(a.score_sums).unit,
+              fmt::format("where exp in {} is wrong by as much as it is", name_of(a.score_sums)));
+  io.positive(a.max == MaxPolicy::lazy, "lazy_nats", a.lazy_nats, std::log(format_of(a.score_sums).largest),
+              fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)));
+  const bool lags = a.max == MaxPolicy::lazy;
+  io.require(!lags || io.states("lazy_nats"), "max",
+             "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
+  io.require(lags || !io.states("lazy_nats"), "lazy_nats", "only \"max\": \"lazy\" has it");
+  io("base2", a.base2);
+  io("folded_exp2", a.folded_exp2);
+  io.require(a.base2 || !a.folded_exp2 || !io.states("folded_exp2"), "folded_exp2",
+             "with \"base2\": false there is no exp2 to fold into");
+  io("split_merge", a.split_merge);
+  io("normalise_first", a.normalise_first);
+  io("flushes_subnormals", a.flushes_subnormals);
+  io("flushes_inputs", a.flushes_inputs);
+  io.by("summation_depth", a, depth_json, read_depth);
+  io("block", a.block, WholeNumbers{0, extents.most});
+  io("bias_in_sum", a.bias_in_sum);
+  io("division_roundings", a.division_roundings, roundings);
+}
+
+/// The arithmetic for `dtype` as `value` declares it over the universal one.
+Arithmetic read_arithmetic(const json& value, const std::string& where, DType dtype) {
+  const JsonObject object(value, where, arithmetic_keys());
+  Arithmetic a = universal_arithmetic(dtype, dtype);
+  Reader io(object);
+  tell_arithmetic(io, a);
+  if (!a.base2) a.folded_exp2 = false;
+  return a;
+}
+
+/// An object by dtypes, of which the manifest lists each.
+JsonObject by_dtype(const JsonObject& object, std::string_view key, const Manifest& m) {
+  const json& value = *object.find(key);
+  JsonObject inner(value, object.path(key), dtypes);
+  for (const auto& item : value.items()) {
+    if (std::ranges::count(m.dtypes, *named<DType>(item.key())) > 0) continue;
+    throw UsageError(fmt::format("{} is stated; \"dtypes\" does not list it", inner.path(item.key())));
+  }
+  return inner;
+}
+
+ordered_json arithmetics_json(const Manifest& m) {
+  Writer io;
+  for (const auto& [dtype, a] : m.arithmetic) io.object(name_of(dtype), [&](auto& one) { tell_arithmetic(one, a); });
+  return io.json();
+}
+
+/// One object for all dtypes, or one per dtype.
+void read_arithmetics(const JsonObject& object, std::string_view key, Manifest& m) {
+  const json& found = *object.find(key);
+  if (!found.is_object() || std::ranges::none_of(dtypes, [&](auto name) { return found.contains(name); })) {
+    for (const DType dtype : m.dtypes) m.arithmetic[dtype] = read_arithmetic(found, object.path(key), dtype);
+    return;
+  }
+  const JsonObject stated = by_dtype(object, key, m);
+  for (const DType dtype : m.dtypes) {
+    const std::string_view name = name_of(dtype);
+    if (const json* one = stated.find(name)) m.arithmetic[dtype] = read_arithmetic(*one, stated.path(name), dtype);
+  }
+}
+
+ordered_json out_dtypes_json(const Manifest& m) {
+  Writer io;
+  for (const auto& [input, outputs] : m.out_dtypes) io(name_of(input), outputs);
+  return io.json();
+}
+
+/// An array for all dtypes, or an object with one per dtype. The input's own dtype goes without saying.
+void read_out_dtypes(const JsonObject& object, std::string_view key, Manifest& m) {
+  const auto add = [&](const JsonObject& of, std::string_view name, DType input) {
+    std::vector<DType> outputs;
+    Reader io(of);
+    io(name, outputs);
+    std::erase(outputs, input);
+    if (!outputs.empty()) m.out_dtypes[input] = std::move(outputs);
+  };
+  const json& found = *object.find(key);
+  if (!found.is_object()) {
+    for (const DType input : m.dtypes) add(object, key, input);
+    return;
+  }
+  const JsonObject inputs = by_dtype(object, key, m);
+  for (const auto& item : found.items()) add(inputs, item.key(), *named<DType>(item.key()));
+}
+
+void tell_limits(auto& io, auto& m) {
+  const auto most = [&](std::string_view key, auto& value) {
+    io.if_stated(value.has_value(), key, value, largest_limits);
+  };
+  io("head_dim_multiple", m.head_dim_multiple, multiples);
+  most("max_head_dim", m.max_head_dim);
+  io.word("value_dim", value_dims, m.value_dim_equals_head_dim);
+  most("max_queries", m.max_queries);
+  most("max_keys", m.max_keys);
+  most("max_heads", m.max_heads);
+  io("heads_multiple", m.heads_multiple, multiples);
+  io("self_attention_only", m.self_attention_only);
+  io.if_stated(m.alignment > 0, "alignment", m.alignment, largest_limits);
+  io.require(!m.max_head_dim || *m.max_head_dim >= m.head_dim_multiple, "max_head_dim",
+             fmt::format("no multiple of {} (head_dim_multiple) is so small", m.head_dim_multiple));
+  io.require(!m.max_heads || *m.max_heads >= m.heads_multiple, "max_heads",
+             fmt::format("no multiple of {} (heads_multiple) is so small", m.heads_multiple));
+  constexpr std::int64_t page = 4096;
+  io.require(m.alignment <= page && (m.alignment & (m.alignment - 1)) == 0, "alignment",
+             "it must be a power of two, in bytes, of at most 4096");
+  io.require(!m.self_attention_only || m.multihead, "self_attention_only",
+             "only \"operations\" with \"multihead\" have it");
+}
+
+void tell_manifest(auto& io, auto& m) {
+  constexpr std::string_view one = "it must list at least one";
+  io("name", m.name);
+  io.require(!m.name.empty(), "name", "it must not be empty");
+  io("version", m.version);
+  io.by("abi", m, [](const auto&) { return ATTEST_ABI; }, [](const auto&...) {});
+  io.flags("operations", Words<Operation>::names, m.attention, m.multihead);
+  io.require(m.attention || m.multihead, "operations", one);
+  io("dtypes", m.dtypes);
+  io.require(!m.dtypes.empty(), "dtypes", one);
+  io.by("out_dtypes", m, out_dtypes_json, read_out_dtypes);
+  io.by("arithmetic", m, arithmetics_json, read_arithmetics);
+  io("claims", m.claims);
+  io("fully_masked_row", m.fully_masked_row);
+  io.word("scale", scales, m.any_scale, /*second=*/false);
+  io.flags("masks", masks, m.additive_masks, m.bool_masks);
+  io("mask_dtypes", m.mask_dtypes);
+  io.require(m.additive_masks || m.mask_dtypes.empty(), "mask_dtypes", "\"masks\" does not list \"additive\"");
+  io("mask_conventions", m.mask_conventions);
+  io.require(!m.additive_masks || !m.mask_conventions.empty(), "mask_conventions",
+             "additive masks need one; without them state \"masks\": [\"bool\"] or []");
+  io("causal", m.causal);
+  io.if_stated(!m.arguments.empty(), "arguments", m.arguments);
+  io("grouped_query", m.grouped_query);
+  io("strides", m.strides);
+  io("lse", m.lse);
+  io("thread_safe", m.thread_safe);
+  io.object("limits", [&](auto& limits) { tell_limits(limits, m); });
+}
+
+Manifest read_manifest(std::string_view text) {
+  const json value = parse_strict_json(text);
+  // Before all else: another version's manifest may have keys that this one lacks, which are not what is wrong with it.
+  if (value.is_object() && value.contains("abi") && value["abi"] != ATTEST_ABI) {
+    const json abi = json::object({{"abi", value["abi"]}});
+    JsonObject(abi, "", manifest_keys())
+        .refuse("abi",
+                fmt::format("this version speaks {}; compile the kernel against its <attest/kernel.h>", ATTEST_ABI));
+  }
+  const JsonObject object(value, "", manifest_keys());
+  if (object.find("name") == nullptr) object.refuse("name", "a manifest states it, as \"my kernel\"");
+  if (object.find("dtypes") == nullptr) object.refuse("dtypes", "a manifest states them, as [\"f32\"]");
+  Manifest m;
+  // Unstated, a call at a time is all that kernel-interface.md promises a kernel.
+  m.thread_safe = false;
+  Reader io(object);
+  tell_manifest(io, m);
+  std::erase(m.causal, Causal::none);
+  for (const DType dtype : m.dtypes) m.arithmetic.try_emplace(dtype, universal_arithmetic(dtype, dtype));
+  return m;
+}
+
+}  // namespace
+
+std::vector<std::string_view> manifest_keys() {
+  Manifest m;
+  return keys_told_by([&](auto& io) { tell_manifest(io, m); });
+}
+std::vector<std::string_view> limit_keys() {
+  Manifest m;
+  return keys_told_by([&](auto& io) { tell_limits(io, m); });
+}
+std::vector<std::string_view> arithmetic_keys() {
+  Arithmetic a;
+  return keys_told_by([&](auto& io) { tell_arithmetic(io, a); });
+}
+
+Manifest parse_manifest(std::string_view json_text, std::string_view source) {
+  try {
+    return read_manifest(json_text);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", source, error.what()));
+  }
+}
+
+std::string to_json(const Manifest& m) {
+  Writer io;
+  tell_manifest(io, m);
+  return visible_json(io.json().dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace attest
