@@ -42,11 +42,6 @@ ProofShape shape_from(std::string_view option, const std::string& text) {
   return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
 }
 
-/// Of --back-end.
-BackEnd back_end_named(std::string_view, const std::string& text) {
-  return back_end_from(text);
-}
-
 Completions hypothesis_names() {
   Completions names;
   for (const Hypothesis* hypothesis : all_hypotheses()) names.words.emplace_back(hypothesis->name);
@@ -62,10 +57,13 @@ struct ProveCommandOptions {
   EvidenceOptions how;
   std::filesystem::path out;           ///< empty: nothing is kept
   std::filesystem::path certificates;  ///< folder; empty: none are kept
-  Weakening without;
+  std::string without;                 ///< the hypothesis to take away; empty: none
+  std::filesystem::path witnesses;     ///< folder for those against theorems without it; empty: none are kept
   bool json = false;
 
   void declare(OptionList& list) {
+    const Value<BackEnd> back_end{"NAME", [](std::string_view, const std::string& text) { return back_end_from(text); },
+                                  word_of<BackEnd>("NAME").offer};
     const Value<ProofShape> shape{"M,N,dk,dv,h", shape_from};
     declare_properties(list, properties);
     declare_overwrite(list, overwrite);
@@ -74,7 +72,7 @@ struct ProveCommandOptions {
     list.option("--up-to", up_to, shape,
                 "every shape from 2,2,2,1,1 to this one, where no --shape is given (default: 3,3,2,2,2)");
     list.option(
-        "--back-end", back_ends, Value<BackEnd>{"NAME", back_end_named, word_of<BackEnd>("NAME").offer},
+        "--back-end", back_ends, back_end,
         "symbolic (formulas), finite-field (formulas at random points, for large shapes), sign (inequalities by signs "
         "alone) or taint (the same operations on the same inputs); repeatable (default: symbolic, sign, taint)");
     list.option("--variants", how.variants, whole_number<std::int64_t>(1),
@@ -83,18 +81,17 @@ struct ProveCommandOptions {
                 "keep what was established as a run's journal, for attest report and attest merge");
     list.option("--certificate", certificates, any_text("DIR", folders),
                 "write both sides of the equalities of each property's first case there, a file per property");
-    list.option("--without", without.hypothesis,
-                text_naming("a hypothesis, as unmasked", "HYPOTHESIS", hypothesis_names),
+    list.option("--without", without, text_naming("a hypothesis, as unmasked", "HYPOTHESIS", hypothesis_names),
                 "take this hypothesis from every property that states it: a witness refutes those that need it, and "
                 "the others say why they do not");
-    list.option("--witness", without.witnesses, any_text("DIR", folders),
+    list.option("--witness", witnesses, any_text("DIR", folders),
                 "write the witnesses of --without there, as cases that attest replay shows");
     list.flag("--json", json, "as JSON");
   }
   void refuse() const {
-    refuse_if(without.hypothesis.empty() && !without.witnesses.empty(),
+    refuse_if(without.empty() && !witnesses.empty(),
               "--witness keeps the witnesses of --without; give a hypothesis with it");
-    refuse_if(!without.hypothesis.empty() && (!shapes.empty() || !certificates.empty()),
+    refuse_if(!without.empty() && (!shapes.empty() || !certificates.empty()),
               fmt::format("--without draws small cases of its own; {} is for proofs",
                           shapes.empty() ? "--certificate" : "--shape"));
   }
@@ -206,7 +203,8 @@ class KeptProofs {
 
 int prove_properties(ProveCommandOptions& options) {
   handle_signals();
-  if (!options.without.hypothesis.empty()) return prove_without(options.without, options.properties, options.json);
+  if (!options.without.empty())
+    return prove_without(options.without, options.witnesses, options.properties, options.json);
   const std::vector<const Property*> properties = chosen_properties(options.properties);
   const bool keeps = !options.certificates.empty();
   if (keeps) {

@@ -45,14 +45,15 @@ nlohmann::json to_json(const Weakened& weakened) {
 
 }  // namespace
 
-int prove_without(const Weakening& asked, const std::vector<std::string>& globs, bool json) {
-  const Hypothesis& hypothesis = asked_for(asked.hypothesis);
+int prove_without(const std::string& named, const std::filesystem::path& witnesses,
+                  const std::vector<std::string>& globs, bool json) {
+  const Hypothesis& hypothesis = asked_for(named);
   const std::vector<const Property*> properties = chosen_properties(globs);
   if (std::ranges::none_of(properties, [&](const Property* p) { return stated_by(*p, hypothesis) != nullptr; })) {
     throw UsageError(fmt::format("--without {}: none of the {} chosen properties states it ({})", hypothesis.name,
                                  properties.size(), hypothesis.words));
   }
-  if (!asked.witnesses.empty()) make_folder(asked.witnesses);
+  if (!witnesses.empty()) make_folder(witnesses);
   std::vector<std::vector<std::string>> rows{{"property", "without it", "because"}};
   std::map<Without, int> counts;
   nlohmann::json all = nlohmann::json::array();
@@ -63,9 +64,9 @@ int prove_without(const Weakening& asked, const std::vector<std::string>& globs,
     const Weakened weakened = without_hypothesis(*property, *stated);
     ++counts[weakened.outcome];
     std::string because = one_line(weakened.words);
-    if (weakened.witness && !asked.witnesses.empty()) {
+    if (weakened.witness && !witnesses.empty()) {
       const std::filesystem::path file =
-          asked.witnesses / fmt::format("{}--without-{}.safetensors", property->name, hypothesis.name);
+          witnesses / fmt::format("{}--without-{}.safetensors", property->name, hypothesis.name);
       save_case(*weakened.witness, file);
       because += fmt::format("; attest replay {}", file.string());
     }

@@ -7,15 +7,11 @@
 
 namespace attest {
 
-/// What a command line asks for.
-struct Weakening {
-  std::string hypothesis;           ///< the one to take away; empty: none
-  std::filesystem::path witnesses;  ///< folder for the cases against theorems without it; empty: none are kept
-};
-
-/// A row for each chosen property (chosen_properties) that states the hypothesis: refuted with its witness, or why none
-/// is needed. Exit status 1 where the catalogue is wrong about one. Throws UsageError for a hypothesis that is unknown
-/// or that none of them states, and for a folder of witnesses that cannot be written.
-int prove_without(const Weakening& asked, const std::vector<std::string>& properties, bool json);
+/// A row for each property (chosen_properties of `globs`) that states the hypothesis: refuted with its witness, which
+/// goes into the folder `witnesses` where that is not empty, or why none is needed. Exit status 1 where the catalogue
+/// is wrong about one. Throws UsageError for a hypothesis that is unknown or that none of them states, and for a folder
+/// that cannot be written.
+int prove_without(const std::string& hypothesis, const std::filesystem::path& witnesses,
+                  const std::vector<std::string>& globs, bool json);
 
 }  // namespace attest

@@ -9,6 +9,7 @@
 #include "reports/command_line/help.h"
 #include "reports/command_line/option_values.h"
 #include "reports/commands/commands.h"
+#include "reports/test/command_line/parsed.h"
 
 namespace attest {
 namespace {
@@ -52,23 +53,11 @@ struct PassingOptions {
   void declare(OptionList& list) { list.pass_on(words); }
 };
 
-/// The options of the command "some" as they are when it runs.
-SomeOptions some(const std::vector<const char*>& words) {
-  SomeOptions seen;
-  const Command commands[] = {Command{with_options<SomeOptions>([&](const SomeOptions& options) {
-                                        seen = options;
-                                        return 7;
-                                      }),
-                                      "some", "", "", ""}};
-  std::vector<const char*> line{"attest", "some"};
-  line.insert(line.end(), words.begin(), words.end());
-  EXPECT_EQ(parse(commands, line).command->run(line), 7);
-  return seen;
-}
+const auto some = parsed<SomeOptions>;
 
 TEST(Options, AreReadIntoTheFieldsOfTheCommandThatRuns) {
-  const SomeOptions o = some({"--text", "a b", "--number", "12", "--text=c", "one", "--dtype", "f32,bf16", "--dtype",
-                              "f32", "--case", "x", "y", "--case", "z", "--output", "there"});
+  const SomeOptions o = some({"--text", "a b", "--number", "12", "--text=c", "one", "--case", "x", "y", "--case", "z",
+                              "--dtype", "f32,bf16", "--dtype", "f32", "--output", "there"});
   EXPECT_FALSE(o.flag);
   EXPECT_EQ(o.number, 12);
   EXPECT_EQ(o.texts, (std::vector<std::string>{"a b", "c"}));
@@ -94,14 +83,8 @@ TEST(Options, HelpAndVersionAreAskedForWhateverElseIsMissing) {
 }
 
 TEST(Options, PassesOnWhatIsAnotherPrograms) {
-  const Command commands[] = {Command{with_options<PassingOptions>([](const PassingOptions& options, Arguments line) {
-                                        EXPECT_EQ(options.words,
-                                                  (std::vector<std::string>{"--benchmark_filter=x", "y", "--help"}));
-                                        return static_cast<int>(line.size());
-                                      }),
-                                      "pass", "", "", ""}};
-  const std::vector<const char*> line{"attest", "pass", "--benchmark_filter=x", "y", "--help"};
-  EXPECT_EQ(parse(commands, line).command->run(line), 5);
+  EXPECT_EQ(parsed<PassingOptions>({"--benchmark_filter=x", "y", "--help"}).words,
+            (std::vector<std::string>{"--benchmark_filter=x", "y", "--help"}));
 }
 
 TEST(Options, RefusesBadValuesInOneLine) {

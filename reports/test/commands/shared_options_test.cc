@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/support/errors.h"
-#include "reports/command_line/parse.h"
 #include "reports/commands/run_kernels.h"
+#include "reports/test/command_line/parsed.h"
 
 namespace attest {
 namespace {
@@ -33,72 +32,40 @@ struct AllShared : RunOptions {
   }
 };
 
-AllShared read(const std::vector<const char*>& words) {
-  AllShared seen;
-  const Command commands[] = {Command{with_options<AllShared>([&](const AllShared& options) {
-                                        seen = options;
-                                        return 0;
-                                      }),
-                                      "all", "", "", ""}};
-  std::vector<const char*> line{"attest", "all"};
-  line.insert(line.end(), words.begin(), words.end());
-  EXPECT_EQ(parse(commands, line).command->run(line), 0);
-  return seen;
-}
+const auto read = parsed<AllShared>;
 
 TEST(SharedOptions, AreReadIntoTheirFields) {
-  const AllShared o = read({"--kernel",
-                            "builtin:*",
-                            "--kernel=exec:python3 a.py --x",
-                            "--dtype",
-                            "f32,bf16",
-                            "--dtype",
-                            "f32",
-                            "--seed",
-                            "18446744073709551615",
-                            "--jobs",
-                            "3",
-                            "--out",
-                            "o",
-                            "--overwrite",
-                            "--shard",
-                            "1/4",
-                            "--timeout",
-                            "500ms",
-                            "--alarm",
-                            "--memory",
-                            "1.5GiB",
-                            "--in-process",
-                            "--quiet",
-                            "--junit",
-                            "j",
-                            "--sarif",
-                            "s",
-                            "--known",
-                            "k",
-                            "--baseline",
-                            "b"});
-  EXPECT_EQ(o.kernels, (std::vector<std::string>{"builtin:*", "exec:python3 a.py --x"}));
-  EXPECT_EQ(o.dtypes, (std::vector<DType>{DType::f32, DType::bf16}));
-  EXPECT_EQ(o.seed, 18446744073709551615U);
-  EXPECT_EQ(o.jobs, 3);
-  EXPECT_EQ(o.place.out, "o");
-  EXPECT_TRUE(o.place.overwrite && o.quiet && o.alarm && !o.place.resume);
-  EXPECT_EQ(o.place.shard, (Shard{1, 4}));
-  EXPECT_EQ(o.process.options().reply, std::chrono::milliseconds(500));
-  EXPECT_EQ(o.process.options().first_reply, std::chrono::milliseconds(60'000));
-  EXPECT_EQ(o.process.options().memory, 3U << 29U);
-  EXPECT_TRUE(o.process.options().in_process);
-  EXPECT_EQ(o.ci_files.junit, "j");
-  EXPECT_EQ(o.ci_files.sarif, "s");
-  EXPECT_EQ(o.known, "k");
-  EXPECT_EQ(o.baseline, "b");
-  const AllShared more = read({"--resume", "--accept-changed-kernel", "--salvage", "-o", "o", "--against", "k",
-                               "--timeout", "2m", "--jobs", "5000"});
-  EXPECT_TRUE(more.place.resume && more.place.accept_changed_kernel && more.place.salvage && !more.place.overwrite);
-  EXPECT_EQ(more.against, "k");
-  EXPECT_EQ(more.process.options().first_reply, std::chrono::minutes(2)) << "the first is never less than the others";
-  EXPECT_EQ(more.jobs, 1024);
+  const AllShared what = read({"--kernel", "builtin:*", "--kernel=exec:python3 a.py --x", "--dtype", "f32,bf16",
+                               "--dtype", "f32", "--seed", "18446744073709551615", "--jobs", "3", "--against", "a"});
+  EXPECT_EQ(what.kernels, (std::vector<std::string>{"builtin:*", "exec:python3 a.py --x"}));
+  EXPECT_EQ(what.dtypes, (std::vector<DType>{DType::f32, DType::bf16}));
+  EXPECT_EQ(what.seed, 18446744073709551615U);
+  EXPECT_EQ(what.jobs, 3);
+  EXPECT_EQ(what.against, "a");
+  EXPECT_EQ(read({"--jobs", "5000"}).jobs, 1024);
+
+  const AllShared files = read({"--junit", "j", "--sarif", "s", "--known", "k", "--baseline", "b"});
+  EXPECT_EQ(files.ci_files.junit, "j");
+  EXPECT_EQ(files.ci_files.sarif, "s");
+  EXPECT_EQ(files.known, "k");
+  EXPECT_EQ(files.baseline, "b");
+
+  const AllShared fresh = read({"--out", "o", "--overwrite", "--shard", "1/4", "--alarm", "--quiet"});
+  EXPECT_EQ(fresh.place.out, "o");
+  EXPECT_EQ(fresh.place.shard, (Shard{1, 4}));
+  EXPECT_TRUE(fresh.place.overwrite && fresh.quiet && fresh.alarm && !fresh.place.resume);
+  const RunPlace more = read({"--resume", "--accept-changed-kernel", "--salvage", "-o", "o"}).place;
+  EXPECT_TRUE(more.resume && more.accept_changed_kernel && more.salvage && !more.overwrite);
+}
+
+TEST(SharedOptions, LimitTheProcessesOfKernels) {
+  const KernelOptions limits = read({"--timeout", "500ms", "--memory", "1.5GiB", "--in-process"}).process.options();
+  EXPECT_EQ(limits.reply, std::chrono::milliseconds(500));
+  EXPECT_EQ(limits.first_reply, std::chrono::seconds(60));
+  EXPECT_EQ(limits.memory, 3U << 29U);
+  EXPECT_TRUE(limits.in_process);
+  EXPECT_EQ(read({"--timeout", "2m"}).process.options().first_reply, std::chrono::minutes(2))
+      << "the first is never less than the others";
 }
 
 TEST(SharedOptions, HaveDefaults) {
