@@ -35,8 +35,8 @@ void OptionList::flag(std::string_view names, bool& given, std::string_view help
   app_->add_flag_function(std::string(names), [&given](std::int64_t) { given = true; }, std::string(help));
 }
 
-void OptionList::add(std::string_view names, std::string_view word, std::string_view help, Takes takes, Reading read,
-                     Offer offer) {
+void OptionList::add(std::string_view names, std::string_view word, std::string_view help, Takes takes,
+                     const Reading& read, Offer offer) {
   const std::string name(names.substr(names.rfind(',') + 1));
   CLI::Option* const option = app_->add_option_function<std::vector<std::string>>(
       with_other_spelling(names),

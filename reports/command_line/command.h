@@ -104,7 +104,7 @@ class OptionList {
       }
     };
   }
-  void add(std::string_view names, std::string_view word, std::string_view help, Takes takes, Reading read,
+  void add(std::string_view names, std::string_view word, std::string_view help, Takes takes, const Reading& read,
            Offer offer);
 
   std::shared_ptr<CLI::App> app_;

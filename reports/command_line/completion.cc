@@ -77,6 +77,7 @@ std::string branch(std::size_t indent, const std::string& pattern, const Complet
 /// "check:-o|check:--out|check:--output": values follow every spelling.
 std::string pattern_of(const Command& command, const ShownOption& option) {
   std::vector<std::string> patterns;
+  patterns.reserve(option.spellings.size());
   for (const std::string& spelling : option.spellings) patterns.push_back(fmt::format("{}:{}", command.name, spelling));
   return fmt::format("{}", fmt::join(patterns, "|"));
 }

@@ -33,10 +33,10 @@ struct RunKernels {
   std::vector<MetaRecord> notes;       ///< on files that changed
 };
 
-/// Those of --kernel, each once; without one the generic core beside the
-/// kernels that are fast, and PyTorch's where it can be imported. `require` throws where they are none that the run can
-/// be of. Where anything throws, a folder that was made for the run goes again; Abandoned after an interrupt: a kernel
-/// that was not given the time to start is none that could not.
+/// Those of --kernel, each once; without one the generic core beside the kernels that are fast, and PyTorch's where it
+/// can be imported. `require` throws where they are none that the run can be of. Where anything throws, a folder that
+/// was made for the run goes again; Abandoned after an interrupt: a kernel that was not given the time to start is none
+/// that could not.
 [[nodiscard]] RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, const Journal& earlier,
                                           const std::function<void(RunKernels&)>& require);
 
