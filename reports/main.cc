@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/isolation/worker_main.h"
 #include "core/kernel/kernel_under_test.h"
@@ -14,6 +16,7 @@
 #include "reports/command_line/completion.h"
 #include "reports/command_line/help.h"
 #include "reports/command_line/manual.h"
+#include "reports/command_line/parse.h"
 #include "reports/commands/commands.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
@@ -26,50 +29,17 @@ using namespace attest;
 int run(int argc, char** argv) {
   add_kernel_family(fault_kernels);
   add_kernel_family(control_kernels);
-  const Options options = parse_options(argc, argv);
-  if (options.version) {
-    fmt::print("attest {}\n", version());
-    return 0;
-  }
-  if (options.man_page || options.bash_completion) {
-    std::fputs((options.man_page ? man_page() : bash_completion()).c_str(), stdout);
-    return 0;
-  }
-  if (options.help) {
-    std::fputs(help_text(options.command).c_str(), stdout);
-    return 0;
-  }
-  switch (options.command) {
-    case Command::check:
-      return check_command(options, argc, argv);
-    case Command::init:
-      return init_command(options);
-    case Command::list:
-      return list_command(options);
-    case Command::replay:
-      return replay_command(options);
-    case Command::merge:
-      return merge_command(options);
-    case Command::compare:
-      return compare_command(options);
-    case Command::report:
-      return report_command(options);
-    case Command::fuzz:
-      return fuzz_command(options, argc, argv);
-    case Command::bench:
-      return bench_command(options);
-    case Command::audit:
-      return audit_command(options);
-    case Command::prove:
-      return prove_command(options);
-    case Command::probe:
-      return probe_command(options);
-    case Command::tolerance:
-      return tolerance_command(options);
-    case Command::none:
-      break;
-  }
-  return 2;
+  const std::vector<Command> commands = all_commands();
+  const Arguments words(argv, static_cast<std::size_t>(argc));
+  const CommandLine line = parse(commands, words);
+  if (!line.version && !line.man_page && !line.bash_completion && !line.help) return line.command->run(words);
+  const std::string text = line.version           ? fmt::format("attest {}\n", version())
+                           : line.man_page        ? man_page(commands)
+                           : line.bash_completion ? bash_completion(commands)
+                           : line.command         ? command_help(*line.command)
+                                                  : program_help(commands);
+  std::fputs(text.c_str(), stdout);
+  return 0;
 }
 
 int complain(std::string_view what, int status) {

@@ -5,7 +5,7 @@
 #include <ranges>
 #include <string_view>
 
-#include "reports/command_line/option_table.h"
+#include "reports/command_line/parse.h"
 
 namespace attest {
 namespace {
@@ -31,32 +31,29 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 
 }  // namespace
 
-std::string help_text(Command command) {
-  if (command == Command::none) {
-    std::string text =
-        "Attest tells whether an attention kernel is right, and how right.\n\nusage: attest COMMAND "
-        "[OPTIONS]\n\ncommands:\n";
-    for (const CommandRow& row : command_rows()) {
-      text += fmt::format("  {:<10}", row.name) + wrapped(row.help, 12);
-      text += fmt::format("{:12}example: {}\n", "", row.example);
-    }
-    text += '\n';
-    for (const ProgramFlag& flag : program_flags())
-      text += fmt::format("  {:<18} {}\n", comma_separated(flag.flags), flag.help);
-    text += "\nexit status:\n";
-    for (const ExitStatus& status : exit_statuses()) text += fmt::format("  {:<4} {}\n", status.status, status.means);
-    return text;
+std::string program_help(std::span<const Command> commands) {
+  std::string text =
+      "Attest tells whether an attention kernel is right, and how right.\n\nusage: attest COMMAND "
+      "[OPTIONS]\n\ncommands:\n";
+  for (const Command& command : commands) {
+    text += fmt::format("  {:<10}", command.name) + wrapped(command.help, 12);
+    text += fmt::format("{:12}example: {}\n", "", command.example);
   }
-  const CommandRow& row = row_of(command);
-  std::string text = fmt::format("usage: {}\n\n{}\n", row.usage, wrapped(row.help, 0));
-  for (const OptionRow& option : option_rows()) {
-    if ((option.commands & on(command)) == 0) continue;
-    const std::string name = option_usage(option);
+  text += '\n';
+  for (const ShownOption& option : program_options()) text += fmt::format("  {:<18} {}\n", option.usage(), option.help);
+  text += "\nexit status:\n";
+  for (const ExitStatus& status : exit_statuses()) text += fmt::format("  {:<4} {}\n", status.status, status.means);
+  return text;
+}
+
+std::string command_help(const Command& command) {
+  std::string text = fmt::format("usage: {}\n\n{}\n", command.usage, wrapped(command.help, 0));
+  for (const ShownOption& option : command.options.shown()) {
+    const std::string name = option.usage();
     text += name.size() < 20 ? fmt::format("  {:<20}", name) : fmt::format("  {}\n{:22}", name, "");
     text += wrapped(option.help, 22);
   }
-  text += fmt::format("  {:<20}this text\n\nexample: {}\n", "-h, --help", row.example);
-  return text;
+  return text + fmt::format("  {:<20}this text\n\nexample: {}\n", "-h, --help", command.example);
 }
 
 }  // namespace attest

@@ -1,13 +1,16 @@
-// The help of --help, from the table of options.
+// The help of --help, from the options that commands declare.
 #pragma once
 
+#include <span>
 #include <string>
 
-#include "reports/command_line/options.h"
+#include "reports/command_line/command.h"
 
 namespace attest {
 
-/// Help of the program (Command::none) or of one command, with an example.
-[[nodiscard]] std::string help_text(Command command);
+/// Of the program: its commands, each with an example.
+[[nodiscard]] std::string program_help(std::span<const Command> commands);
+/// Of one command, with an example.
+[[nodiscard]] std::string command_help(const Command& command);
 
 }  // namespace attest

@@ -4,7 +4,7 @@
 
 #include <ranges>
 
-#include "reports/command_line/option_table.h"
+#include "reports/command_line/parse.h"
 #include "reports/run/version.h"
 
 namespace attest {
@@ -67,21 +67,19 @@ std::string item(std::string_view name, std::string_view text) {
   return fmt::format(".TP\n.B {}\n{}", escaped(name, /*to_copy=*/true), paragraph(text));
 }
 
-std::string section_of(const CommandRow& command) {
+std::string section_of(const Command& command) {
   std::string text = fmt::format(".SS {}\n.B {}\n.PP\n{}", command.name, escaped(command.usage, /*to_copy=*/true),
                                  paragraph(command.help));
-  for (const OptionRow& row : option_rows()) {
-    if ((row.commands & on(command.command)) != 0) text += item(option_usage(row), row.help);
-  }
+  for (const ShownOption& option : command.options.shown()) text += item(option.usage(), option.help);
   text += item("-h, --help", "the same in short");
   return text + ".PP\nExample:\n" + example(command.example);
 }
 
 }  // namespace
 
-std::string man_page() {
+std::string man_page(std::span<const Command> commands) {
   std::string text = fmt::format(
-      ".\\\" Written by attest --man-page from its table of options.\n"
+      ".\\\" Written by attest --man-page from its options.\n"
       ".TH ATTEST 1 {} \"attest {}\" \"User Commands\"\n"
       // No hyphenation: what was broken would be copied with the hyphen.
       ".nh\n"
@@ -93,9 +91,9 @@ std::string man_page() {
                                     "certified exact answer, with a "
                                     "proved tolerance.");
   text += paragraph("What is violated is shrunk, saved as a case and printed with the line that replays it.");
-  for (const ProgramFlag& flag : program_flags()) text += item(comma_separated(flag.flags), flag.help);
+  for (const ShownOption& option : program_options()) text += item(option.usage(), option.help);
   text += ".SH COMMANDS\n";
-  for (const CommandRow& command : command_rows()) text += section_of(command);
+  for (const Command& command : commands) text += section_of(command);
   text += ".SH EXIT STATUS\n";
   for (const ExitStatus& status : exit_statuses()) text += item(std::to_string(status.status), status.means);
   text += ".SH ENVIRONMENT\n";

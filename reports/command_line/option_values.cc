@@ -8,18 +8,17 @@
 #include <limits>
 #include <optional>
 #include <ranges>
-#include <vector>
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
-#include "fuzz/libfuzzer.h"
 
 namespace attest {
+namespace {
 
 using Text = const std::string&;
 
 template <class Integer>
-Integer whole_number(std::string_view option, Text text, Integer least) {
+Integer whole(std::string_view option, Text text, Integer least) {
   Integer value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
@@ -31,19 +30,8 @@ Integer whole_number(std::string_view option, Text text, Integer least) {
   }
   throw UsageError(fmt::format("{} is {}; it must be a whole number of at least {}", option, in_quotes(text), least));
 }
-template int whole_number(std::string_view, Text, int);
-template std::int64_t whole_number(std::string_view, Text, std::int64_t);
-template std::uint64_t whole_number(std::string_view, Text, std::uint64_t);
 
-double tolerance_number(std::string_view option, Text text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0))
-    throw UsageError(fmt::format("{} is {}; it must be a number of at least 0, such as 1e-5", option, in_quotes(text)));
-  return value;
-}
-
-std::chrono::milliseconds duration(std::string_view option, Text text) {
+std::chrono::milliseconds time_of(std::string_view option, Text text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -61,7 +49,7 @@ std::chrono::milliseconds duration(std::string_view option, Text text) {
                                in_quotes(text)));
 }
 
-std::uint64_t memory_size(std::string_view option, Text text) {
+std::uint64_t bytes_of(std::string_view option, Text text) {
   if (text == "none") return 0;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -84,7 +72,8 @@ std::uint64_t memory_size(std::string_view option, Text text) {
                                option, in_quotes(text)));
 }
 
-void add_dtypes(Options& options, Text text) {
+std::vector<DType> dtypes_of(std::string_view, Text text) {
+  std::vector<DType> dtypes;
   static constexpr std::array known{DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
   const std::string listed = text.empty() ? "," : text;  // split makes no word of an empty text; this makes empty ones
   for (const auto part : std::views::split(listed, ',')) {
@@ -96,79 +85,82 @@ void add_dtypes(Options& options, Text text) {
       for (const DType candidate : known) names.push_back(name_of(candidate));
       throw UsageError(fmt::format("unknown dtype {}{}", in_quotes(word), suggestion(word, names)));
     }
-    if (std::ranges::find(options.dtypes, *dtype) == options.dtypes.end()) options.dtypes.push_back(*dtype);
+    dtypes.push_back(*dtype);
   }
+  return dtypes;
 }
 
-namespace {
-
-/// Of a word among those that the option knows.
-template <std::size_t Count>
-std::size_t place_of(std::string_view option, Text word, const std::array<std::string_view, Count>& known) {
-  const auto found = std::ranges::find(known, word);
-  if (found == known.end())
-    throw UsageError(fmt::format("unknown {} {}{}", option, in_quotes(word), suggestion(word, known)));
-  return static_cast<std::size_t>(found - known.begin());
+Shard shard_from(std::string_view option, Text text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    throw UsageError(fmt::format("{} is {}; it must be i/n with 0 <= i < n, as 0/4", option, in_quotes(text)));
+  }
+  Shard shard;
+  shard.index = whole<std::int64_t>(fmt::format("{}'s index", option), text.substr(0, slash), 0);
+  shard.count = whole<std::int64_t>(fmt::format("{}'s count", option), text.substr(slash + 1), 1);
+  if (shard.index >= shard.count) {
+    throw UsageError(fmt::format("{} is {}; it must be i/n with 0 <= i < n: the last of {} is {}/{}", option, text,
+                                 shard.count, shard.count - 1, shard.count));
+  }
+  return shard;
 }
 
 }  // namespace
 
-bool is_libfuzzer(Text text) {
-  if (place_of("--engine", text, engine_names) == 0) return false;
-  if (!has_libfuzzer())
-    throw UsageError("--engine libfuzzer: this build has no libFuzzer; install libclang-rt-19-dev and build again");
-  return true;
+Completions files() {
+  return {.files = true};
 }
 
-Language language_named(Text text) {
-  return static_cast<Language>(place_of("--language", text, Words<Language>::names));
+Completions folders() {
+  return {.folders = true};
 }
 
-CiService ci_service_named(Text text) {
-  return static_cast<CiService>(place_of("--ci", text, Words<CiService>::names));
+Value<std::string> any_text(std::string_view word, Offer offer) {
+  return {word, [](std::string_view, Text text) { return text; }, std::move(offer)};
 }
 
-void set_shard(Options& options, Text text) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string::npos) {
-    throw UsageError(fmt::format("--shard is {}; it must be i/n with 0 <= i < n, as 0/4", in_quotes(text)));
-  }
-  options.shard.index = whole_number<std::int64_t>("--shard's index", text.substr(0, slash), 0);
-  options.shard.count = whole_number<std::int64_t>("--shard's count", text.substr(slash + 1), 1);
-  if (options.shard.index >= options.shard.count) {
-    throw UsageError(fmt::format("--shard is {}; it must be i/n with 0 <= i < n: the last of {} is {}/{}", text,
-                                 options.shard.count, options.shard.count - 1, options.shard.count));
-  }
+Value<std::string> text_naming(std::string_view what, std::string_view word, Offer offer) {
+  return {word,
+          [what](std::string_view option, Text text) {
+            if (text.empty()) throw UsageError(fmt::format("{} is empty; it must name {}", option, what));
+            return text;
+          },
+          std::move(offer)};
 }
 
-// At N = 1 or dk = 1 false statements become true; beyond 512 no proof is finished.
-ProofShape proof_shape(std::string_view option, Text text) {
-  std::vector<std::int64_t> numbers;
-  for (const auto part : std::views::split(text, ','))
-    numbers.push_back(whole_number<std::int64_t>(option, std::string(part.begin(), part.end()), 1));
-  const auto most = [](std::int64_t n) { return n <= 512; };
-  if (numbers.size() != 5 || !std::ranges::all_of(numbers, most) || numbers[1] < 2 || numbers[2] < 2) {
-    throw UsageError(
-        fmt::format("{} is {}; it must be M,N,dk,dv,h with N and dk from 2 and all up to 512, as 3,3,2,2,2", option,
-                    in_quotes(text)));
-  }
-  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+Value<std::string> file_name() {
+  return text_naming("a file", "FILE", files);
 }
 
-std::filesystem::path file_named(std::string_view option, Text text) {
-  if (text.empty()) throw UsageError(fmt::format("{} is empty; it must name a file", option));
-  return text;
+template <class Integer>
+Value<Integer> whole_number(Integer least) {
+  return {"N", [least](std::string_view option, Text text) { return whole(option, text, least); }};
+}
+template Value<int> whole_number(int);
+template Value<std::int64_t> whole_number(std::int64_t);
+template Value<std::uint64_t> whole_number(std::uint64_t);
+
+Value<std::chrono::milliseconds> duration() {
+  return {"TIME", time_of};
 }
 
-void set_baseline(Options& options, Text text) {
-  if (text.empty()) throw UsageError("--baseline is empty; it must name a file of tolerances or a run");
-  options.baseline = text;
+Value<std::uint64_t> memory_size() {
+  return {"SIZE", bytes_of};
 }
 
-void set_inconclusive(Options& options, Text text) {
-  if (text != "held")
-    throw UsageError(fmt::format("--inconclusive is {}; the only other reading is held", in_quotes(text)));
-  options.inconclusive_held = true;
+Value<std::vector<DType>> dtype_list() {
+  return {"DTYPE", dtypes_of, [] { return Completions{.words = {"f64", "f32", "f16", "bf16"}, .listed = true}; }};
+}
+
+Value<Shard> shard_of_run() {
+  return {"I/N", shard_from};
+}
+
+std::size_t place_among(std::span<const std::string_view> words, std::string_view option, Text text) {
+  const auto found = std::ranges::find(words, text);
+  if (found == words.end())
+    throw UsageError(fmt::format("unknown {} {}{}", option, in_quotes(text), suggestion(text, words)));
+  return static_cast<std::size_t>(found - words.begin());
 }
 
 }  // namespace attest

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "core/support/folder.h"
 #include "core/support/names.h"
 #include "reports/commands/commands.h"
+#include "reports/commands/shared_options.h"
 #include "reports/formats/audit_text.h"
 #include "reports/results/audit.h"
 #include "reports/run/interrupt.h"
@@ -17,11 +17,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// "fault:NAME" and "control:NAME"
+std::vector<std::string> planted_names() {
+  std::vector<std::string> names;
+  for (const PlantedFault& fault : planted_faults()) names.push_back("fault:" + std::string(fault.name));
+  for (const ControlKernel& control : controls()) names.push_back("control:" + std::string(control.name));
+  return names;
+}
+
+struct AuditOptions {
+  std::vector<std::string> kernels;  ///< globs; empty: all
+  AuditPlan plan;
+  fs::path out;  ///< empty: the next free attest-audit-NNN
+  bool overwrite = false, quiet = false;
+
+  void declare(OptionList& list) {
+    list.option("--kernel", kernels, any_text("GLOB", [] { return Completions{.words = planted_names()}; }),
+                "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)");
+    list.option("--cases", plan.cases, whole_number<std::int64_t>(1),
+                "cases per fault over all properties and dtypes; a control gets five times as many judged ones "
+                "(default: 20000)");
+    declare_seed(list, plan.seed);
+    declare_jobs(list, plan.jobs);
+    declare_out(list, out);
+    declare_overwrite(list, overwrite);
+    declare_quiet(list, quiet);
+  }
+};
+
 /// The faults and controls that --kernel names; all without it.
-void choose(const Options& options, AuditPlan& plan) {
-  std::vector<std::string> known;
-  for (const PlantedFault& fault : planted_faults()) known.push_back("fault:" + std::string(fault.name));
-  for (const ControlKernel& control : controls()) known.push_back("control:" + std::string(control.name));
+void choose(const AuditOptions& options, AuditPlan& plan) {
+  const std::vector<std::string> known = planted_names();
   for (const std::string& glob : options.kernels) {
     if (std::ranges::any_of(known, [&](const std::string& id) { return glob_match(glob, id); })) continue;
     throw UsageError(fmt::format("--kernel is {}, no planted fault or control of attest list --kernels{}",
@@ -38,7 +64,7 @@ void choose(const Options& options, AuditPlan& plan) {
 }
 
 /// The folder of the audit, made; the next free attest-audit-NNN where none is given.
-fs::path folder_of(const Options& options) {
+fs::path folder_of(const AuditOptions& options) {
   fs::path folder = options.out;
   std::error_code error;
   for (int number = 1; folder.empty() && !error; ++number) {
@@ -60,15 +86,10 @@ fs::path folder_of(const Options& options) {
   return folder;
 }
 
-}  // namespace
-
-int audit_command(const Options& options) {
-  AuditPlan plan;
+int run_audit(AuditOptions& options) {
+  AuditPlan& plan = options.plan;
   choose(options, plan);
-  plan.cases = options.cases.value_or(plan.cases);
   plan.control_cases = plan.cases > (std::int64_t{1} << 50) ? plan.cases : 5 * plan.cases;
-  plan.seed = options.seed;
-  plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const fs::path folder = folder_of(options);
   handle_signals();
   const AuditResult result = audit(plan, interrupt_requested, [&](const AuditedKernel& kernel) {
@@ -84,6 +105,16 @@ int audit_command(const Options& options) {
   if (!options.quiet) fmt::print("{}\naudit: {}\n", audit_summary(result, plan), (folder / "audit.md").string());
   if (!result.passed()) return 1;
   return result.interrupted ? 130 : 0;
+}
+
+}  // namespace
+
+Command audit_command() {
+  return {with_options<AuditOptions>(run_audit), "audit", "attest audit [OPTIONS]",
+          "Runs kernels that are wrong on purpose and correct ones: which property catches which fault after how many "
+          "cases, what catches nothing, false alarms, and the rules of other projects on the same calls. Exit 0 when "
+          "every catchable fault is caught and no correct kernel is flagged.",
+          "attest audit --kernel 'fault:mask-*' --cases 5000"};
 }
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "core/problem/case.h"
 #include "reports/commands/commands.h"
@@ -44,9 +45,13 @@ int run_program(const std::filesystem::path& program, const std::vector<std::str
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace
+struct BenchOptions {
+  std::vector<std::string> passed_on;  ///< the arguments for the benchmark programs
 
-int bench_command(const Options& options) {
+  void declare(OptionList& list) { list.pass_on(passed_on); }
+};
+
+int run_benchmarks(const BenchOptions& options) {
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::vector<std::filesystem::path> programs = benchmark_programs(folder);
   if (programs.empty()) {
@@ -60,6 +65,13 @@ int bench_command(const Options& options) {
     if (run_program(program, options.passed_on) != 0) worst = 2;
   }
   return worst;
+}
+
+}  // namespace
+
+Command bench_command() {
+  return {with_options<BenchOptions>(run_benchmarks), "bench", "attest bench [BENCHMARK OPTIONS]",
+          "Runs the benchmarks; the options are Google Benchmark's.", "attest bench --benchmark_filter=verdict"};
 }
 
 }  // namespace attest

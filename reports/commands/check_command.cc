@@ -5,12 +5,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <thread>
+#include <span>
 
 #include "core/bound/error_alarm.h"
+#include "core/support/errors.h"
+#include "core/support/names.h"
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/chosen_properties.h"
-#include "reports/commands/ci_files.h"
 #include "reports/commands/commands.h"
 #include "reports/commands/run_end.h"
 #include "reports/commands/run_kernels.h"
@@ -41,9 +42,74 @@ constexpr std::int64_t default_cases_of_wide = 120;
 /// With --time and no --cases: more than any time allows.
 constexpr std::int64_t endless_cases = std::int64_t{1} << 52;
 
-std::vector<CapturedCase> captured_cases(const Options& options) {
+/// Of --inconclusive.
+bool counts_as_held(std::string_view option, const std::string& text) {
+  if (text != "held")
+    throw UsageError(fmt::format("{} is {}; the only other reading is held", option, in_quotes(text)));
+  return true;
+}
+
+struct CheckOptions : RunOptions {
+  Plan plan;
+  std::vector<std::string> properties;  ///< globs; empty: all
+  std::optional<std::int64_t> cases;    ///< per property, kernel and dtype
+  std::optional<std::chrono::milliseconds> time;
+  bool inconclusive_held = false;
+  std::vector<std::filesystem::path> case_files;
+  std::filesystem::path known;     ///< file of the violations that are expected; empty: none are
+  std::filesystem::path baseline;  ///< the run to compare with; empty: none
+  bool alarm = false;
+
+  void declare(OptionList& list) {
+    list.option("--kernel", kernels, kernel_name(),
+                "what to check: builtin:NAME, core:SCALAR, pytorch:NAME or ort:NAME (globs allowed), exec:COMMAND, or "
+                "a path to a shared library; repeatable (default: builtin:*, core:double, core:float, "
+                "core:cpp_bin_float_50, core:mpfr and pytorch:*)");
+    declare_properties(list, properties);
+    declare_dtypes(list, plan.dtypes);
+    list.option("--cases", cases, whole_number<std::int64_t>(1),
+                "cases per property, kernel and dtype (default: 8000, fewer where there are more than eight "
+                "properties; with --time: until it ends)");
+    declare_seed(list, plan.seed);
+    declare_jobs(list, plan.jobs);
+    place.declare(list);
+    list.option("--time", time, duration(), "stop after this long: 500ms, 90s, 10m, 2h");
+    list.flag("--fail-fast", plan.fail_fast, "stop at the first violation");
+    process.declare(list);
+    list.option("--inconclusive", inconclusive_held,
+                Value<bool>{"held", counts_as_held, [] { return Completions{.words = {"held"}}; }},
+                "count what the oracle could not decide as held: exit 0 instead of 4");
+    list.several("--case", case_files, any_text("FILE", files),
+                 "judge these captured cases (.safetensors) instead of generated ones");
+    declare_known(list, known);
+    list.option("--baseline", baseline, baseline_name(),
+                "compare with an earlier run, its tolerances.json or its folder, and fail, exit 1, where something "
+                "became worse: a property that held, the worst error or all errors beyond their noise, cases that are "
+                "not covered any more");
+    declare_against(list, against);
+    declare_alarm(list, alarm);
+    declare_quiet(list, quiet);
+    ci_files.declare(list);
+  }
+  void refuse() const {
+    place.refuse();
+    refuse_if(!case_files.empty() && (cases || time),
+              fmt::format("--case judges the files given; {} is for generated cases", cases ? "--cases" : "--time"));
+    refuse_if(!known.empty() && plan.fail_fast,
+              "--known and --fail-fast exclude each other: the first violation may be one that is expected; give one");
+    refuse_if(!baseline.empty() && plan.fail_fast,
+              "--baseline and --fail-fast exclude each other: a run that stops early covers less than any baseline; "
+              "give one");
+    refuse_if(!baseline.empty() && place.shard.count > 1,
+              "--baseline and --shard exclude each other: a part covers less than the whole; attest merge the parts, "
+              "then attest compare");
+    refuse_alarm_against(alarm, against);
+  }
+};
+
+std::vector<CapturedCase> captured_cases(std::span<const std::filesystem::path> files) {
   std::vector<CapturedCase> captured;
-  for (const std::filesystem::path& file : options.case_files) {
+  for (const std::filesystem::path& file : files) {
     CapturedCase one{.file = file.string(), .value = load_named_case(file), .property = {}};
     if (const auto& property = one.value.provenance.property) {
       // A case that a run saved is for the property that it was drawn for; one of a later version is for all.
@@ -55,26 +121,23 @@ std::vector<CapturedCase> captured_cases(const Options& options) {
   return captured;
 }
 
-Plan make_plan(const Options& options, std::vector<const Property*> properties, std::vector<CapturedCase> captured,
-               std::vector<std::unique_ptr<Kernel>> kernels) {
-  Plan plan;
+/// What the options say of the plan, and the rest of it.
+Plan whole_plan(CheckOptions& options, std::vector<const Property*> properties, std::vector<CapturedCase> captured,
+                std::vector<std::unique_ptr<Kernel>> kernels) {
+  Plan plan = std::move(options.plan);
   plan.properties = std::move(properties);
   plan.kernels = std::move(kernels);
-  plan.dtypes = options.dtypes;
-  plan.seed = options.seed;
   plan.cases = options.cases.value_or(options.time ? endless_cases : default_cases(plan.properties.size()));
   if (options.kernels.empty()) plan.most_cases_of_wide = default_cases_of_wide;
-  plan.shard = options.shard;
+  plan.shard = options.place.shard;
   plan.captured = std::move(captured);
-  plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  plan.fail_fast = options.fail_fast;
   plan.against = options.against;
   if (options.time) plan.deadline = std::chrono::steady_clock::now() + *options.time;
   return plan;
 }
 
 /// What the command line names, and what answers to it.
-std::vector<Asked> asked_for(const Options& options, const RunKernels& open) {
+std::vector<Asked> asked_for(const CheckOptions& options, const RunKernels& open) {
   std::vector<Asked> all(open.asked.begin(), open.asked.end());
   for (const std::string& glob : options.properties) {
     Asked asked{"--property", glob, {}};
@@ -102,7 +165,7 @@ void save_worst_cases(const Engine& engine, const Journal& journal) {
 }
 
 /// Refused before the run where it cannot be compared with.
-std::optional<Figures> read_baseline(const Options& options) {
+std::optional<Figures> read_baseline(const CheckOptions& options) {
   if (options.baseline.empty()) return std::nullopt;
   Figures baseline = read_figures(options.baseline);
   Figures planned;
@@ -115,35 +178,31 @@ std::optional<Figures> read_baseline(const Options& options) {
   return baseline;
 }
 
-}  // namespace
-
-int check_command(const Options& options, int argc, const char* const* argv) {
+int check_kernels(CheckOptions& options, Arguments line) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<const Property*> properties = chosen_properties(options);
+  std::vector<const Property*> properties = chosen_properties(options.properties);
   // Read first: a mistake in it is no reason to wait for a run's end.
   const std::vector<KnownFinding> known =
       options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
   const std::optional<Figures> baseline = read_baseline(options);
-  std::vector<CapturedCase> captured = captured_cases(options);
-  RunRecord run{.seed = options.seed,
+  std::vector<CapturedCase> captured = captured_cases(options.case_files);
+  RunRecord run{.seed = options.plan.seed,
                 .case_files = {},
                 .alarm = options.alarm ? alarm_probability : 0.0,
                 .against = options.against};
   for (const CapturedCase& one : captured) run.case_files.push_back(one.file);
-  const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume
-                                      : options.overwrite ? RunFolder::Mode::overwrite
-                                                          : RunFolder::Mode::fresh);
-  const Journal earlier = earlier_journal(folder, options.salvage, run, options.shard);
+  const RunFolder folder = options.place.open();
+  const Journal earlier = earlier_journal(folder, options.place.salvage, run, options.place.shard);
   handle_signals();
   RunKernels open = open_run_kernels(options, folder, earlier, [&](const RunKernels& opened) {
-    if (captured.empty()) require_a_dtype(opened.kernels, options.dtypes);
+    if (captured.empty()) require_a_dtype(opened.kernels, options.plan.dtypes);
   });
   for (const KernelRecord& record : open.records) {
     if (!record.not_started.empty() && !options.quiet)
       fmt::print(stderr, "skipped {}: {}\n", record.id, one_line(record.not_started));
   }
 
-  const Plan plan = make_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
+  const Plan plan = whole_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
   JournalWriter writer(folder.journal());
   // After the journal's lock: of a run that is still going on that is what is to be said.
   refuse_other_kernels(earlier, open.records, folder.path().string());
@@ -151,9 +210,9 @@ int check_command(const Options& options, int argc, const char* const* argv) {
     refuse_fewer_cases(earlier, plan.cases, options.cases ? "--cases" : "a run without --cases",
                        folder.path().string());
   }
-  MetaRecord begin = begin_record(std::span(argv, static_cast<std::size_t>(argc)));
+  MetaRecord begin = begin_record(line);
   begin.facts["jobs"] = std::to_string(plan.jobs);
-  begin.facts["shard"] = fmt::format("{}/{}", options.shard.index, options.shard.count);
+  begin.facts["shard"] = fmt::format("{}/{}", plan.shard.index, plan.shard.count);
   begin_journal(writer, folder, earlier, run, begin, open);
   for (const Asked& one : asked_for(options, open)) writer.append(record_of(one));
 
@@ -175,7 +234,7 @@ int check_command(const Options& options, int argc, const char* const* argv) {
     expectations.changes = compare(*baseline, figures_of(summary, journal));
     expectations.changes->baseline = options.baseline.string();
   }
-  const bool complete = ending == Ending::complete && options.shard.count == 1;
+  const bool complete = ending == Ending::complete && plan.shard.count == 1;
   if (!options.known.empty()) expectations.known = compare_with_known(known, options.known.string(), summary, complete);
   const Conclusion conclusion = conclude(summary, std::move(expectations));
   write_results(folder.path(), journal, summary, conclusion);
@@ -188,8 +247,18 @@ int check_command(const Options& options, int argc, const char* const* argv) {
   }
   fmt::print("{}", expectations_text(conclusion, options.quiet));
   fmt::print(stderr, "{}", passed_over_text(conclusion, options.quiet));
-  write_ci_files(options, summary, journal, folder.path().string(), conclusion);
+  options.ci_files.write(summary, journal, folder.path().string(), conclusion);
   return conclusion.exit_status;
+}
+
+}  // namespace
+
+Command check_command() {
+  return {with_options<CheckOptions>(check_kernels), "check", "attest check [OPTIONS]",
+          "Checks kernels against every property and writes a run folder with a journal, cases, a summary and a "
+          "report. The report counts what was drawn; a warning names each property that was judged on too few cases of "
+          "the kind that it is about.",
+          "attest check --kernel 'exec:python3 my_adapter.py' --dtype f32"};
 }
 
 }  // namespace attest

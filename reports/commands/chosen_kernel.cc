@@ -13,18 +13,18 @@
 
 namespace attest {
 
-std::unique_ptr<Kernel> open_chosen_kernel(const Options& options, std::string_view takes_one) {
+std::unique_ptr<Kernel> open_chosen_kernel(const std::string& name, const KernelProcess& process,
+                                           std::string_view takes_one) {
   std::vector<std::unique_ptr<Kernel>> kernels;
   try {
-    kernels = open_kernels(options.kernels.front(), options.kernel_options());
+    kernels = open_kernels(name, process.options());
   } catch (const KernelLoadError&) {
     // A kernel that was not given the time to start is none that could not.
     if (interrupt_requested()) throw Abandoned();
     throw;
   }
   if (kernels.size() != 1) {
-    throw UsageError(fmt::format("--kernel {} matches {} kernels; {}", in_quotes(options.kernels.front()),
-                                 kernels.size(), takes_one));
+    throw UsageError(fmt::format("--kernel {} matches {} kernels; {}", in_quotes(name), kernels.size(), takes_one));
   }
   return std::move(kernels.front());
 }

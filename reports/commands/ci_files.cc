@@ -10,7 +10,7 @@
 
 namespace attest {
 
-void refuse_homeless_ci_files(const Options& options) {
+void CiFiles::refuse_homeless() const {
   const auto refuse = [](const char* option, const std::filesystem::path& file) {
     const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
     std::error_code error;
@@ -18,14 +18,14 @@ void refuse_homeless_ci_files(const Options& options) {
     throw UsageError(fmt::format("{} {} has no folder to stand in: make {} first", option, in_quotes(file.string()),
                                  in_quotes(folder.string())));
   };
-  refuse("--junit", options.junit);
-  refuse("--sarif", options.sarif);
+  refuse("--junit", junit);
+  refuse("--sarif", sarif);
 }
 
-void write_ci_files(const Options& options, const Summary& summary, const Journal& journal, const std::string& folder,
-                    const Conclusion& conclusion) {
-  if (!options.junit.empty()) write_file_atomically(options.junit, to_junit(summary, journal, folder, conclusion));
-  if (!options.sarif.empty()) write_file_atomically(options.sarif, to_sarif(summary, journal, folder, conclusion));
+void CiFiles::write(const Summary& summary, const Journal& journal, const std::string& folder,
+                    const Conclusion& conclusion) const {
+  if (!junit.empty()) write_file_atomically(junit, to_junit(summary, journal, folder, conclusion));
+  if (!sarif.empty()) write_file_atomically(sarif, to_sarif(summary, journal, folder, conclusion));
 }
 
 }  // namespace attest

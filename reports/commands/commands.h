@@ -1,22 +1,31 @@
-// The commands of the program. Each returns the exit status and throws UsageError or KernelLoadError.
+// The commands of the program, each declared in its own file.
 #pragma once
 
-#include "reports/command_line/options.h"
+#include <vector>
+
+#include "reports/command_line/command.h"
 
 namespace attest {
 
-int check_command(const Options& options, int argc, const char* const* argv);
-int init_command(const Options& options);
-int list_command(const Options& options);
-int replay_command(const Options& options);
-int merge_command(const Options& options);
-int compare_command(const Options& options);
-int report_command(const Options& options);
-int bench_command(const Options& options);
-int fuzz_command(const Options& options, int argc, const char* const* argv);
-int audit_command(const Options& options);
-int probe_command(const Options& options);
-int prove_command(const Options& options);
-int tolerance_command(const Options& options);
+[[nodiscard]] Command audit_command();
+[[nodiscard]] Command bench_command();
+[[nodiscard]] Command check_command();
+[[nodiscard]] Command compare_command();
+[[nodiscard]] Command fuzz_command();
+[[nodiscard]] Command init_command();
+[[nodiscard]] Command list_command();
+[[nodiscard]] Command merge_command();
+[[nodiscard]] Command probe_command();
+[[nodiscard]] Command prove_command();
+[[nodiscard]] Command replay_command();
+[[nodiscard]] Command report_command();
+[[nodiscard]] Command tolerance_command();
+
+/// All of them, in the order in which people are told of them.
+[[nodiscard]] inline std::vector<Command> all_commands() {
+  return {init_command(),   check_command(),   list_command(),  replay_command(), merge_command(),
+          report_command(), compare_command(), audit_command(), probe_command(),  tolerance_command(),
+          prove_command(),  fuzz_command(),    bench_command()};
+}
 
 }  // namespace attest

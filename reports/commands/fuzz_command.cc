@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "core/support/folder.h"
 #include "core/support/names.h"
 #include "fuzz/campaign.h"
+#include "fuzz/libfuzzer.h"
 #include "fuzz/self_test.h"
 #include "reports/commands/chosen_kernel.h"
-#include "reports/commands/ci_files.h"
 #include "reports/commands/commands.h"
 #include "reports/commands/fuzz_objectives.h"
 #include "reports/commands/run_kernels.h"
@@ -31,6 +30,58 @@ namespace {
 
 constexpr std::chrono::milliseconds default_time{60'000};
 
+/// Of --engine: whether it is libFuzzer.
+bool is_libfuzzer(std::string_view option, const std::string& text) {
+  if (place_among(engine_names, option, text) == 0) return false;
+  if (!has_libfuzzer()) {
+    throw UsageError(
+        fmt::format("{} libfuzzer: this build has no libFuzzer; install libclang-rt-19-dev and build again", option));
+  }
+  return true;
+}
+
+struct FuzzOptions : RunOptions {
+  CampaignPlan plan;
+  std::vector<std::string> objectives;  ///< as typed; empty: error
+  bool self_test = false;               ///< time to detection on the planted faults
+  std::optional<std::chrono::milliseconds> time;
+
+  void declare(OptionList& list) {
+    list.option("--kernel", kernels, kernel_name(), "what to search, as attest check takes it; repeatable");
+    list.option("--objective", objectives, any_text("WHAT", [] { return Completions{.words = objective_names()}; }),
+                "error (farthest from the exact result, as a share of the bound), nonfinite, row-sum, law:PROPERTY "
+                "(globs allowed), or all; repeatable (default: error)");
+    declare_dtypes(list, plan.dtypes);
+    list.flag("--self-test", self_test,
+              "how many runs until planted faults are found (--kernel 'fault:GLOB'), and how bad the worst case is "
+              "that is found of a right kernel, guided by the archive and unguided, on five seeds of at most --runs "
+              "each (default: 20000; every fault, and builtin:flash in f32); prints tables");
+    const auto engines = [] { return Completions{.words = {engine_names.begin(), engine_names.end()}}; };
+    list.option(
+        "--engine", plan.libfuzzer, Value<bool>{"ENGINE", is_libfuzzer, engines},
+        "search: the archive alone; libfuzzer: the first thread's inputs are libFuzzer's too, which sees the coverage "
+        "of kernels that were instrumented by -fsanitize=fuzzer-no-link, with --in-process (default: search)");
+    list.option("--runs", plan.runs, whole_number<std::int64_t>(1),
+                "runs per property, kernel and dtype (default: until --time ends)");
+    list.option("--seed", plan.seed, whole_number<std::uint64_t>(0),
+                "seed of the search; with --runs and one job all follows from it (default: 1)");
+    declare_jobs(list, plan.jobs);
+    place.declare(list);
+    list.option("--time", time, duration(), "stop after this long (default: 60s where no --runs are given)");
+    process.declare(list);
+    declare_against(list, against);
+    declare_quiet(list, quiet);
+    ci_files.declare(list);
+  }
+  void refuse() const {
+    place.refuse();
+    refuse_if(self_test && (!ci_files.junit.empty() || !ci_files.sarif.empty()),
+              fmt::format("--self-test measures the search and judges no kernel; {} is for campaigns",
+                          ci_files.junit.empty() ? "--sarif" : "--junit"));
+    refuse_if(kernels.empty() && !self_test, "attest fuzz needs --kernel KERNEL, the kernel to search");
+  }
+};
+
 /// What the folder keeps beside the journal.
 void load_state(CampaignPlan& plan, const RunFolder& folder) {
   for (const FindingRecord& record : plan.done.findings) {
@@ -46,20 +97,6 @@ void load_state(CampaignPlan& plan, const RunFolder& folder) {
                           parse_archive(folder.files().read(file), (folder.path() / file).string(),
                                         *properties_matching(subject.property).at(0), *named<DType>(subject.dtype)));
   }
-}
-
-CampaignPlan make_plan(const Options& options, const FuzzObjectives& objectives) {
-  CampaignPlan plan;
-  plan.properties = objectives.properties;
-  plan.favoured = objectives.favoured;
-  plan.dtypes = options.dtypes;
-  plan.seed = options.seed;
-  plan.runs = options.runs;
-  plan.shard = options.shard;
-  plan.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  plan.libfuzzer = options.libfuzzer;
-  plan.stop = interrupt_requested;
-  return plan;
 }
 
 /// What a kernel did wrong as it was loaded is the first run of its first subject, and the search begins behind it.
@@ -110,9 +147,10 @@ std::string worst_text(const Summary& summary, const RunFolder& folder) {
 
 /// The table goes to standard output, and into --out, where one is given, as self-test.md, and
 /// as self-test.json for the report of the run there.
-int run_self_test(const Options& options) {
+int run_self_test(const FuzzOptions& options) {
   SelfTestPlan plan;
-  plan.most_runs = options.runs.value_or(plan.most_runs);
+  const std::vector<DType>& dtypes = options.plan.dtypes;
+  plan.most_runs = options.plan.runs.value_or(plan.most_runs);
   for (const PlantedFault& fault : planted_faults()) {
     const std::string id = "fault:" + std::string(fault.name);
     // "builtin:*" must not mean faults.
@@ -123,11 +161,10 @@ int run_self_test(const Options& options) {
   if (right.empty()) right = {"builtin:flash"};
   std::erase_if(right, [](const std::string& kernel) { return kernel.starts_with("fault:"); });
   for (const std::string& spec : right) {
-    for (std::unique_ptr<Kernel>& opened : open_kernels(spec, options.kernel_options())) {
+    for (std::unique_ptr<Kernel>& opened : open_kernels(spec, options.process.options())) {
       const std::shared_ptr<Kernel> kernel = std::move(opened);
       for (const DType dtype : kernel->manifest().dtypes) {
-        const bool wanted = options.dtypes.empty() ? dtype == DType::f32
-                                                   : std::ranges::find(options.dtypes, dtype) != options.dtypes.end();
+        const bool wanted = dtypes.empty() ? dtype == DType::f32 : std::ranges::find(dtypes, dtype) != dtypes.end();
         if (wanted && kernel->manifest().attention) plan.kernels.push_back({kernel, dtype});
       }
     }
@@ -145,29 +182,30 @@ int run_self_test(const Options& options) {
   });
   const std::string table = self_test_table(result, plan);
   std::fputs(table.c_str(), stdout);
-  if (!options.out.empty()) {
-    std::filesystem::create_directories(options.out);
-    const Folder files(options.out);
+  if (!options.place.out.empty()) {
+    std::filesystem::create_directories(options.place.out);
+    const Folder files(options.place.out);
     files.write("self-test.md", table);
     files.write("self-test.json", self_test_json(result, plan));
   }
   return interrupt_requested() ? 130 : 0;
 }
 
-}  // namespace
-
-int fuzz_command(const Options& options, int argc, const char* const* argv) {
+int fuzz_kernels(FuzzOptions& options, Arguments line) {
   if (options.self_test) return run_self_test(options);
   const auto start = std::chrono::steady_clock::now();
-  CampaignPlan plan = make_plan(options, fuzz_objectives(options.objectives));
-  const RunFolder folder(options.out, options.resume      ? RunFolder::Mode::resume
-                                      : options.overwrite ? RunFolder::Mode::overwrite
-                                                          : RunFolder::Mode::fresh);
-  const RunRecord run{.seed = options.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true};
-  plan.done = earlier_journal(folder, options.salvage, run, options.shard);
+  CampaignPlan& plan = options.plan;
+  FuzzObjectives objectives = fuzz_objectives(options.objectives);
+  plan.properties = std::move(objectives.properties);
+  plan.favoured = objectives.favoured;
+  plan.shard = options.place.shard;
+  plan.stop = interrupt_requested;
+  const RunFolder folder = options.place.open();
+  const RunRecord run{.seed = plan.seed, .case_files = {}, .alarm = 0, .against = options.against, .fuzz = true};
+  plan.done = earlier_journal(folder, options.place.salvage, run, plan.shard);
   handle_signals();
   const RunKernels open = open_run_kernels(options, folder, plan.done, [&](RunKernels& opened) {
-    require_a_dtype(opened.kernels, options.dtypes);
+    require_a_dtype(opened.kernels, plan.dtypes);
     plan.kernels = std::move(opened.kernels);
     if (subjects_of(plan).empty())
       throw KernelLoadError("no kernel has an entry and a dtype that the objective is about; nothing can be checked");
@@ -177,8 +215,8 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   JournalWriter writer(folder.journal());
   // After the journal's lock: of a campaign that is still going on that is what is to be said.
   refuse_other_kernels(plan.done, open.records, folder.path().string());
-  if (options.runs) refuse_fewer_cases(plan.done, *options.runs, "--runs", folder.path().string());
-  MetaRecord begin = begin_record(std::span(argv, static_cast<std::size_t>(argc)));
+  if (plan.runs) refuse_fewer_cases(plan.done, *plan.runs, "--runs", folder.path().string());
+  MetaRecord begin = begin_record(line);
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin_journal(writer, folder, plan.done, run, begin, open);
 
@@ -188,7 +226,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
     road = {.project = compared.project, .check = compared.check, .shrink = compared.shrink};
   }
   std::optional<std::chrono::milliseconds> time = options.time;
-  if (!time && !options.runs) time = default_time;
+  if (!time && !plan.runs) time = default_time;
   if (time) plan.deadline = start + *time;
   for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, Amount())) {
     if (!folder.resumes()) writer.append(note);
@@ -206,7 +244,7 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
   writer.sync();
   const Journal journal = read_results(folder.path());
   const Summary summary = summarise(journal, folder.path());
-  const Conclusion conclusion = conclude(summary, {.inconclusive_held = options.inconclusive_held});
+  const Conclusion conclusion = conclude(summary);
   write_results(folder.path(), journal, summary, conclusion);
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -215,8 +253,18 @@ int fuzz_command(const Options& options, int argc, const char* const* argv) {
                closing_line(summary, conclusion, ending_of(ending), seconds), worst_text(summary, folder),
                folder.path().string(), folder.report().string());
   }
-  write_ci_files(options, summary, journal, folder.path().string(), conclusion);
+  options.ci_files.write(summary, journal, folder.path().string(), conclusion);
   return conclusion.exit_status;
+}
+
+}  // namespace
+
+Command fuzz_command() {
+  return {with_options<FuzzOptions>(fuzz_kernels), "fuzz", "attest fuzz --kernel KERNEL [OPTIONS]",
+          "Searches for the input on which a kernel breaks or is at its worst: each next case is bred from the worst "
+          "ones so far. Findings are shrunk, confirmed by the certified oracle and saved for attest replay; the worst "
+          "case is saved in any event. Exit 1 when there is a finding.",
+          "attest fuzz --kernel ./libmine.so --dtype f32 --time 60s --out campaign"};
 }
 
 }  // namespace attest

@@ -9,6 +9,7 @@
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "fuzz/campaign.h"
+#include "reports/commands/chosen_properties.h"
 
 namespace attest {
 namespace {
@@ -60,6 +61,12 @@ std::vector<const Property*> properties_of(const std::string& word) {
 }
 
 }  // namespace
+
+std::vector<std::string> objective_names() {
+  std::vector<std::string> names = property_names("law:");
+  for (const char* name : {"all", "error", "nonfinite", "row-sum"}) names.emplace_back(name);
+  return names;
+}
 
 FuzzObjectives fuzz_objectives(const std::vector<std::string>& words) {
   std::set<const Property*> chosen;

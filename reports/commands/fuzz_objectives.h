@@ -14,6 +14,9 @@ struct FuzzObjectives {
   const Property* favoured = nullptr;  ///< gets every other turn among several; nullptr: none
 };
 
+/// Every word that names one.
+[[nodiscard]] std::vector<std::string> objective_names();
+
 /// error: the distance from the exact result; nonfinite; row-sum; law:GLOB; all. Empty: error. Throws UsageError for
 /// another word, a glob that matches nothing (with the nearest name), and one that matches statistical properties
 /// alone.

@@ -9,6 +9,7 @@
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "core/support/names.h"
+#include "reports/command_line/option_values.h"
 #include "reports/commands/commands.h"
 #include "reports/run/run_folder.h"
 #include "reports/starter/starter.h"
@@ -94,10 +95,29 @@ void write(const fs::path& folder, const std::vector<StarterFile>& files) {
   }
 }
 
-}  // namespace
+struct InitOptions {
+  Language language = Language::c;
+  CiService ci_service = CiService::github;
+  std::vector<fs::path> folders_named;
 
-int init_command(const Options& options) {
-  const fs::path& folder = options.inputs.front();
+  void declare(OptionList& list) {
+    list.option("--language", language, word_of<Language>("LANGUAGE"), "of the kernel: c, cpp or python (default: c)");
+    list.option("--ci", ci_service, word_of<CiService>("SERVICE"),
+                "whose job to write: github, gitlab or none (default: github)");
+    list.several("DIR", folders_named, any_text("DIR", folders),
+                 "the folder to write into; it is made where it is not there");
+  }
+  void refuse() const {
+    if (folders_named.size() == 1 && !folders_named.front().empty()) return;
+    throw UsageError(fmt::format("attest init takes one DIR, the folder to write into{}",
+                                 folders_named.empty()       ? ""
+                                 : folders_named.size() == 1 ? ", not an empty name"
+                                                             : fmt::format(", not {}", folders_named.size())));
+  }
+};
+
+int write_project(const InitOptions& options) {
+  const fs::path& folder = options.folders_named.front();
   const Origin origin{.home = home_of_the_program(), .repository = repository_of(home_of_the_program())};
   std::vector<StarterFile> files = starter_files(options.language, options.ci_service, origin);
   refuse_present(folder, files);
@@ -130,6 +150,15 @@ int init_command(const Options& options) {
         "folder in it.\n",
         folder.string(), around.string(), names.back());
   return 0;
+}
+
+}  // namespace
+
+Command init_command() {
+  return {with_options<InitOptions>(write_project), "init", "attest init DIR [OPTIONS]",
+          "Writes a kernel to begin with, the script that builds and checks it, attest.sh, and a CI job that runs the "
+          "script on every push. Overwrites nothing.",
+          "attest init ../mine --language python --ci gitlab"};
 }
 
 }  // namespace attest

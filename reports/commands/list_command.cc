@@ -4,6 +4,7 @@
 
 #include "core/isolation/adapters.h"
 #include "core/kernel/kernel_under_test.h"
+#include "core/support/errors.h"
 #include "core/support/json_writer.h"
 #include "properties/catalogue/property.h"
 #include "properties/faults/faults.h"
@@ -130,12 +131,27 @@ std::string as_text(bool kernels, bool properties, bool dtypes) {
   return text;
 }
 
-}  // namespace
+struct ListOptions {
+  bool kernels = false, properties = false, dtypes = false;  ///< none: all of them
+  bool json = false, markdown = false;
 
-int list_command(const Options& options) {
-  const bool all = !options.list_kernels && !options.list_properties && !options.list_dtypes;
-  const bool kernels = all || options.list_kernels, properties = all || options.list_properties,
-             dtypes = all || options.list_dtypes;
+  void declare(OptionList& list) {
+    list.flag("--kernels", kernels, "kernels that have a name");
+    list.flag("--properties", properties, "the catalogue of properties");
+    list.flag("--dtypes", dtypes, "number formats");
+    list.flag("--json", json, "as JSON");
+    list.flag("--markdown", markdown, "properties as a Markdown table");
+  }
+  void refuse() const {
+    refuse_if(markdown && (kernels || dtypes || !properties),
+              "--markdown is for properties; use attest list --properties --markdown");
+    refuse_if(markdown && json, "--markdown and --json exclude each other; give one");
+  }
+};
+
+int print_list(const ListOptions& options) {
+  const bool all = !options.kernels && !options.properties && !options.dtypes;
+  const bool kernels = all || options.kernels, properties = all || options.properties, dtypes = all || options.dtypes;
   std::string text;
   if (options.markdown) {
     text = properties_as_markdown();
@@ -144,6 +160,13 @@ int list_command(const Options& options) {
   }
   std::fputs(text.c_str(), stdout);
   return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {with_options<ListOptions>(print_list), "list", "attest list [OPTIONS]",
+          "Lists kernels, properties and number formats.", "attest list --properties --markdown"};
 }
 
 }  // namespace attest

@@ -11,6 +11,7 @@
 #include "core/support/names.h"
 #include "reports/commands/ci_files.h"
 #include "reports/commands/commands.h"
+#include "reports/commands/shared_options.h"
 #include "reports/formats/html.h"
 #include "reports/formats/results.h"
 #include "reports/formats/summary_markdown.h"
@@ -26,6 +27,85 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Of both commands: the runs, and how their journals are read.
+struct JoinedRuns {
+  bool accept_changed_kernel = false;
+  bool salvage = false;  ///< leave out what is damaged in journals
+  std::vector<fs::path> runs;
+
+  void declare(OptionList& list) {
+    list.flag("--accept-changed-kernel", accept_changed_kernel,
+              "join runs though a file of a kernel is not the same in all of them; the verdicts are then of all its "
+              "builds, and the report says so");
+    list.flag(
+        "--salvage", salvage,
+        "read the sound lines of damaged journals, and say which are left out (default: a damaged line is an error)");
+  }
+  /// Behind all options.
+  void declare_runs(OptionList& list) {
+    list.several("RUN", runs, any_text("RUN", files), "run folders or journal files");
+  }
+  void refuse(std::string_view command, const fs::path& output) const {
+    refuse_if(runs.empty(), fmt::format("attest {} needs a RUN: a run folder or a journal file", command));
+    refuse_if(output == "-", "-o is \"-\"; it must name a file");
+  }
+};
+
+struct MergeOptions {
+  JoinedRuns joined;
+  fs::path known;  ///< file of the violations that are expected; empty: none are
+  CiFiles ci_files;
+  fs::path output;
+
+  void declare(OptionList& list) {
+    joined.declare(list);
+    declare_known(list, known);
+    ci_files.declare(list);
+    list.option("-o,--output", output, any_text("FILE", files),
+                "the journal to write; with a slash at its end, a run's folder: the journal, the cases that the parts "
+                "saved, the worst case of each cell of campaigns, and a report");
+    joined.declare_runs(list);
+  }
+  void refuse() const {
+    joined.refuse("merge", output);
+    refuse_if(output.empty(), "attest merge needs -o FILE, the file to write");
+  }
+};
+
+struct ReportOptions {
+  JoinedRuns joined;
+  fs::path baseline;  ///< the run to compare with; empty: none
+  bool json = false, csv = false, toml = false;
+  CiFiles ci_files;
+  fs::path summary, output;  ///< empty: none
+
+  void declare(OptionList& list) {
+    joined.declare(list);
+    list.option("--baseline", baseline, baseline_name(),
+                "an earlier run, its tolerances.json or its folder: the page says what changed");
+    list.flag("--json", json,
+              "write the tolerance table as JSON instead, every class of cases, with what --baseline compares");
+    list.flag("--csv", csv, "write the tolerance table as CSV instead");
+    list.flag("--toml", toml,
+              "write the suggested atol and rtol of each kernel and dtype as TOML instead, for a test-suite");
+    ci_files.declare(list);
+    list.option("--summary", summary, file_name(),
+                "write the summary there in Markdown, at most 64 KiB; a run's folder has it as summary.md");
+    list.option("-o,--output", output, any_text("FILE", files),
+                "the file to write (default: report.html in the RUN, where it is one run's folder; a table goes to "
+                "standard output)");
+    joined.declare_runs(list);
+  }
+  void refuse() const {
+    refuse_if(!baseline.empty() && (json || csv),
+              "--baseline is for the page; attest compare BASELINE RUN --json writes the comparison");
+    refuse_if(csv && json, "--csv and --json exclude each other; give one");
+    refuse_if(toml && (csv || json),
+              fmt::format("--toml and {} exclude each other; give one", csv ? "--csv" : "--json"));
+    joined.refuse("report", output);
+  }
+};
 
 struct Merged {
   Journal journal;                ///< canonical, with the meta records of all parts
@@ -52,21 +132,20 @@ bool is_whole(const MergedJournals& merged) {
   return !subjects.empty();
 }
 
-Merged merge(const Options& options) {
-  MergedJournals journals =
-      merge_journals(options.inputs, journal_rules(options.salvage), options.accept_changed_kernel);
+Merged merge(const JoinedRuns& options) {
+  MergedJournals journals = merge_journals(options.runs, journal_rules(options.salvage), options.accept_changed_kernel);
   std::vector<JournalNotes> notes;
-  for (std::size_t i = 0; i < journals.parts.size(); ++i) notes.push_back({options.inputs[i], journals.parts[i].notes});
+  for (std::size_t i = 0; i < journals.parts.size(); ++i) notes.push_back({options.runs[i], journals.parts[i].notes});
   say_notes(notes);
   const bool whole = is_whole(journals);
   Merged merged{
       .journal = std::move(journals.journal), .folders = {}, .parts = std::move(journals.parts), .whole = whole};
-  for (const fs::path& input : options.inputs) {
+  for (const fs::path& input : options.runs) {
     const fs::path folder = fs::is_directory(input) ? input : input.parent_path();
     merged.folders.push_back(folder.empty() ? "." : folder);
   }
   // What was merged into a file has its cases where its parts are.
-  if (std::ranges::all_of(options.inputs, [](const fs::path& input) { return fs::is_directory(input); }))
+  if (std::ranges::all_of(options.runs, [](const fs::path& input) { return fs::is_directory(input); }))
     fmt::print(stderr, "{}", missing_cases_text(merged.journal.findings, merged.folders));
   for (JournalPart& part : merged.parts) {
     drop_overtaken(part.meta);
@@ -165,9 +244,9 @@ constexpr std::string_view page_name = "report.html";
 
 /// Without -o: the page of the one run's folder; nothing where other files are asked for alone. Throws UsageError where
 /// nobody can know.
-fs::path page_of(const Options& options) {
-  if (!options.junit.empty() || !options.sarif.empty() || !options.summary_file.empty()) return {};
-  const std::vector<fs::path>& runs = options.inputs;
+fs::path page_of(const ReportOptions& options) {
+  if (!options.ci_files.junit.empty() || !options.ci_files.sarif.empty() || !options.summary.empty()) return {};
+  const std::vector<fs::path>& runs = options.joined.runs;
   if (runs.size() == 1 && fs::is_directory(runs.front())) return runs.front() / page_name;
   // A run that is not there is what is to be said, by who reads it.
   if (!std::ranges::all_of(runs, [](const fs::path& run) { return fs::exists(run); })) return {};
@@ -176,13 +255,11 @@ fs::path page_of(const Options& options) {
                                                 : fmt::format("there are {} RUNs", runs.size())));
 }
 
-}  // namespace
-
-int merge_command(const Options& options) {
+int merge_runs(const MergeOptions& options) {
   // Read first: a mistake in it is no reason to wait for the journals.
   const std::vector<KnownFinding> known =
       options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
-  const Merged merged = merge(options);
+  const Merged merged = merge(options.joined);
   const bool into_file = options.output.has_filename();
   if (!into_file) copy_cases(merged, options.output.parent_path());
   // Where the cases are that the lines to copy replay.
@@ -201,18 +278,18 @@ int merge_command(const Options& options) {
     Folder(folder).write("run.jsonl", to_text(merged.journal));
   }
   say_what_was_merged(options.output, merged.journal);
-  write_ci_files(options, summary, merged.journal, folder.string(), conclusion);
-  fmt::print("{}", expectations_text(conclusion, options.quiet));
-  fmt::print(stderr, "{}", passed_over_text(conclusion, options.quiet));
+  options.ci_files.write(summary, merged.journal, folder.string(), conclusion);
+  fmt::print("{}", expectations_text(conclusion, /*quiet=*/false));
+  fmt::print(stderr, "{}", passed_over_text(conclusion, /*quiet=*/false));
   // To join what was found is no judgement of it.
   return conclusion.known ? conclusion.exit_status : 0;
 }
 
-int report_command(const Options& options) {
+int report_runs(const ReportOptions& options) {
   const bool table = options.json || options.csv || options.toml;
   const bool in_folder = !table && options.output.empty();
   const fs::path output = in_folder ? page_of(options) : options.output;
-  const Merged merged = merge(options);
+  const Merged merged = merge(options.joined);
   const fs::path folder = folder_with_cases(merged.folders);
   const Summary summary = summarise(merged.journal, folder);
   Expectations expectations;
@@ -221,9 +298,9 @@ int report_command(const Options& options) {
     expectations.changes->baseline = options.baseline.string();
   }
   const Conclusion conclusion = conclude(summary, std::move(expectations));
-  write_ci_files(options, summary, merged.journal, folder.string(), conclusion);
-  if (!options.summary_file.empty()) {
-    write_file_atomically(options.summary_file, to_markdown(summary, merged.journal, folder.string(), conclusion));
+  options.ci_files.write(summary, merged.journal, folder.string(), conclusion);
+  if (!options.summary.empty()) {
+    write_file_atomically(options.summary, to_markdown(summary, merged.journal, folder.string(), conclusion));
   }
   if (table) {
     const std::vector<ToleranceRow> rows = tolerance_rows(summary, merged.journal);
@@ -243,7 +320,7 @@ int report_command(const Options& options) {
   } else if (!output.empty()) {
     const std::string page = html_page(summary, merged.journal, folder.string(), conclusion);
     if (in_folder) {
-      const Folder run(options.inputs.front());
+      const Folder run(options.joined.runs.front());
       remove_leftovers(run);
       run.write(page_name, page);
     } else {
@@ -251,10 +328,26 @@ int report_command(const Options& options) {
     }
   }
   std::vector<fs::path> written;
-  for (const fs::path& file : {output, options.junit, options.sarif, options.summary_file})
+  for (const fs::path& file : {output, options.ci_files.junit, options.ci_files.sarif, options.summary})
     if (!file.empty()) written.push_back(file);
   say_what_was_written(written);
   return 0;
+}
+
+}  // namespace
+
+Command merge_command() {
+  return {with_options<MergeOptions>(merge_runs), "merge", "attest merge RUN... -o FILE",
+          "Joins the parts of one run, shards or campaigns of one seed, into the canonical journal or a run's folder.",
+          "attest merge shard-0 shard-1 -o merged/"};
+}
+
+Command report_command() {
+  return {with_options<ReportOptions>(report_runs), "report", "attest report RUN... [OPTIONS]",
+          "Draws one HTML page from runs, or writes the table of tolerances to compute with: how large the errors of "
+          "each kernel, dtype and class of cases were. JUnit XML, SARIF and the summary in Markdown are written "
+          "besides, or alone where there is no -o.",
+          "attest report attest-run-001 -o report.html"};
 }
 
 }  // namespace attest

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 
+#include "core/support/errors.h"
 #include "core/support/files.h"
 #include "properties/diagnosis/probe.h"
 #include "reports/commands/chosen_kernel.h"
@@ -24,11 +27,25 @@ std::string table_of_answers(const Probed& probed) {
   return columns(rows, {false, false, false, false});
 }
 
-}  // namespace
+struct ProbeOptions {
+  std::optional<std::string> kernel;
+  KernelProcess process;
+  std::uint64_t seed = 1;
+  std::filesystem::path output;  ///< empty: standard output
 
-int probe_command(const Options& options) {
+  void declare(OptionList& list) {
+    list.option("--kernel", kernel, kernel_name(), "the kernel to ask, as attest check takes it");
+    process.declare(list);
+    list.option("--seed", seed, whole_number<std::uint64_t>(0),
+                "the numbers of the questions follow from it (default: 1)");
+    list.option("-o,--output", output, any_text("FILE", files), "write the manifest there instead of showing it");
+  }
+  void refuse() const { refuse_if(!kernel, "attest probe needs --kernel KERNEL, the kernel to ask"); }
+};
+
+int probe_kernel(const ProbeOptions& options) {
   handle_signals();
-  const std::unique_ptr<Kernel> kernel = open_chosen_kernel(options, "probe asks one");
+  const std::unique_ptr<Kernel> kernel = open_chosen_kernel(*options.kernel, options.process, "probe asks one");
   (void)look_before_the_run(std::span(&kernel, 1), {}, Amount());
   WatchedKernel watched(*kernel, interrupt_requested);
   const Probed probed = probe(watched, options.seed);
@@ -44,6 +61,16 @@ int probe_command(const Options& options) {
     fmt::print("\nmanifest: {}\n", options.output.string());
   }
   return probed.contradicted() ? 1 : 0;
+}
+
+}  // namespace
+
+Command probe_command() {
+  return {with_options<ProbeOptions>(probe_kernel), "probe", "attest probe --kernel KERNEL [OPTIONS]",
+          "Asks an attention kernel what its manifest leaves open: mask polarity and convention, causal alignment, "
+          "rows without a key, head mapping, strides, lengths, log-sum-exp, which claims hold. Prints what was found "
+          "and a manifest that says so. Exit 1 when the kernel does other than its manifest offers.",
+          "attest probe --kernel ./libmine.so -o manifest.json"};
 }
 
 }  // namespace attest

@@ -7,13 +7,16 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "core/support/names.h"
+#include "properties/catalogue/hypotheses.h"
 #include "properties/proofs/evidence.h"
 #include "reports/commands/chosen_properties.h"
 #include "reports/commands/commands.h"
+#include "reports/commands/shared_options.h"
 #include "reports/commands/without_command.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/run_folder.h"
@@ -24,7 +27,77 @@
 namespace attest {
 namespace {
 
-std::vector<ProofShape> shapes_of(const Options& options) {
+/// Five whole numbers. At N = 1 or dk = 1 false statements become true; beyond 512 no proof is finished.
+ProofShape shape_from(std::string_view option, const std::string& text) {
+  const Value<std::int64_t> number = whole_number<std::int64_t>(1);
+  std::vector<std::int64_t> numbers;
+  for (const auto part : std::views::split(text, ','))
+    numbers.push_back(number.read(option, std::string(part.begin(), part.end())));
+  const auto most = [](std::int64_t n) { return n <= 512; };
+  if (numbers.size() != 5 || !std::ranges::all_of(numbers, most) || numbers[1] < 2 || numbers[2] < 2) {
+    throw UsageError(
+        fmt::format("{} is {}; it must be M,N,dk,dv,h with N and dk from 2 and all up to 512, as 3,3,2,2,2", option,
+                    in_quotes(text)));
+  }
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+}
+
+Completions hypothesis_names() {
+  Completions names;
+  for (const Hypothesis* hypothesis : all_hypotheses()) names.words.emplace_back(hypothesis->name);
+  return names;
+}
+
+struct ProveCommandOptions {
+  std::vector<std::string> properties;  ///< globs; empty: all
+  bool overwrite = false;
+  std::vector<ProofShape> shapes;  ///< empty: all up to up_to
+  ProofShape up_to{3, 3, 2, 2, 2};
+  std::vector<BackEnd> back_ends;  ///< empty: those that need no large shapes
+  EvidenceOptions how;
+  std::filesystem::path out;           ///< empty: nothing is kept
+  std::filesystem::path certificates;  ///< folder; empty: none are kept
+  std::string without;                 ///< the hypothesis to take away; empty: none
+  std::filesystem::path witnesses;     ///< folder for those against theorems without it; empty: none are kept
+  bool json = false;
+
+  void declare(OptionList& list) {
+    const Value<BackEnd> back_end{"NAME", [](std::string_view, const std::string& text) { return back_end_from(text); },
+                                  word_of<BackEnd>("NAME").offer};
+    const Value<ProofShape> shape{"M,N,dk,dv,h", shape_from};
+    declare_properties(list, properties);
+    declare_overwrite(list, overwrite);
+    list.option("--shape", shapes, shape,
+                "queries, keys, head dimensions of k and v, heads of a shape to prove at; repeatable");
+    list.option("--up-to", up_to, shape,
+                "every shape from 2,2,2,1,1 to this one, where no --shape is given (default: 3,3,2,2,2)");
+    list.option(
+        "--back-end", back_ends, back_end,
+        "symbolic (formulas), finite-field (formulas at random points, for large shapes), sign (inequalities by signs "
+        "alone) or taint (the same operations on the same inputs); repeatable (default: symbolic, sign, taint)");
+    list.option("--variants", how.variants, whole_number<std::int64_t>(1),
+                "cases a shape, which differ in masks, biases and arguments (default: 3)");
+    list.option("-o,--out", out, text_naming("a folder", "DIR", folders),
+                "keep what was established as a run's journal, for attest report and attest merge");
+    list.option("--certificate", certificates, any_text("DIR", folders),
+                "write both sides of the equalities of each property's first case there, a file per property");
+    list.option("--without", without, text_naming("a hypothesis, as unmasked", "HYPOTHESIS", hypothesis_names),
+                "take this hypothesis from every property that states it: a witness refutes those that need it, and "
+                "the others say why they do not");
+    list.option("--witness", witnesses, any_text("DIR", folders),
+                "write the witnesses of --without there, as cases that attest replay shows");
+    list.flag("--json", json, "as JSON");
+  }
+  void refuse() const {
+    refuse_if(without.empty() && !witnesses.empty(),
+              "--witness keeps the witnesses of --without; give a hypothesis with it");
+    refuse_if(!without.empty() && (!shapes.empty() || !certificates.empty()),
+              fmt::format("--without draws small cases of its own; {} is for proofs",
+                          shapes.empty() ? "--certificate" : "--shape"));
+  }
+};
+
+std::vector<ProofShape> shapes_of(const ProveCommandOptions& options) {
   if (!options.shapes.empty()) return options.shapes;
   const ProofShape& most = options.up_to;
   std::vector<ProofShape> all;
@@ -104,7 +177,7 @@ class Table {
 /// What is kept of the proofs, as a run's journal that `attest report` reads; nothing without --out.
 class KeptProofs {
  public:
-  explicit KeptProofs(const Options& options) {
+  explicit KeptProofs(const ProveCommandOptions& options) {
     if (options.out.empty()) return;
     const auto mode = options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh;
     folder_.emplace(options.out, mode);
@@ -128,12 +201,11 @@ class KeptProofs {
   std::optional<JournalWriter> writer_;
 };
 
-}  // namespace
-
-int prove_command(const Options& options) {
-  if (!options.without.empty()) return without_command(options);
+int prove_properties(ProveCommandOptions& options) {
   handle_signals();
-  const std::vector<const Property*> properties = chosen_properties(options);
+  if (!options.without.empty())
+    return prove_without(options.without, options.witnesses, options.properties, options.json);
+  const std::vector<const Property*> properties = chosen_properties(options.properties);
   const bool keeps = !options.certificates.empty();
   if (keeps) {
     std::error_code failed;
@@ -142,9 +214,10 @@ int prove_command(const Options& options) {
       throw UsageError(fmt::format("--certificate {}: {}; name a folder that can be written",
                                    in_quotes(options.certificates.string()), failed.message()));
   }
-  EvidenceOptions how{.shapes = shapes_of(options), .certificates = keeps};
+  EvidenceOptions& how = options.how;
+  how.shapes = shapes_of(options);
+  how.certificates = keeps;
   if (!options.back_ends.empty()) how.back_ends = options.back_ends;
-  if (options.variants) how.variants = *options.variants;
   KeptProofs kept(options);
   Table table(properties, options.json);
   nlohmann::json all = nlohmann::json::array();
@@ -168,6 +241,16 @@ int prove_command(const Options& options) {
   if (options.json) fmt::print("{}\n", all.dump(2));
   table.end();
   return contradicted ? 1 : 0;
+}
+
+}  // namespace
+
+Command prove_command() {
+  return {with_options<ProveCommandOptions>(prove_properties), "prove", "attest prove [OPTIONS]",
+          "Proves properties for all real inputs of small shapes: the core that runs on floats runs on formulas, and "
+          "both sides must be the same formula. False statements are refuted by a counterexample in certified "
+          "enclosures. Says nothing about rounding. Exit 1 when two formulas differ that should not.",
+          "attest prove --property 'masked.*' --certificate proofs"};
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "core/bound/error_alarm.h"
 #include "core/oracle/oracle.h"
@@ -16,6 +17,7 @@
 #include "properties/language/compared.h"
 #include "properties/proofs/weakened.h"
 #include "properties/road/compare_kernels.h"
+#include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/page/element_text.h"
 #include "reports/run/against.h"
@@ -37,6 +39,26 @@ constexpr int elements_shown = 3;
 /// Checks of a case that was violated now and then.
 constexpr std::int64_t replays_of_what_comes_and_goes = 64;
 
+struct ReplayOptions {
+  std::optional<std::string> kernel;  ///< nothing: the one that the case names
+  KernelProcess process;
+  std::string against;  ///< the kernel to compare with; empty: as the case says
+  bool alarm = false;
+  std::vector<std::filesystem::path> cases;
+
+  void declare(OptionList& list) {
+    list.option("--kernel", kernel, kernel_name(), "the kernel to run instead of the one the case names");
+    process.declare(list);
+    declare_against(list, against);
+    declare_alarm(list, alarm);
+    list.several("CASE", cases, any_text("CASE", files), "the case file");
+  }
+  void refuse() const {
+    refuse_alarm_against(alarm, against);
+    refuse_if(cases.size() != 1, fmt::format("attest replay takes one CASE file, not {}", cases.size()));
+  }
+};
+
 const Property& property_of(const Case& c, const std::filesystem::path& file) {
   // A captured tensor names no property: the oracle's is the one that says most.
   const std::string name =
@@ -56,11 +78,11 @@ const Property& property_of(const Case& c, const std::filesystem::path& file) {
 }
 
 /// What the case was compared with when it was saved, or what is asked for now; null: with what is exact.
-std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
+std::unique_ptr<Kernel> other_of(const ReplayOptions& options, const Case& c) {
   const std::string spec = options.against.empty() ? c.provenance.against.value_or("") : options.against;
   if (spec.empty()) return nullptr;
   try {
-    return open_other_kernel(spec, options.kernel_options());
+    return open_other_kernel(spec, options.process.options());
   } catch (const KernelLoadError& wrong) {
     if (interrupt_requested()) throw Abandoned();
     if (!options.against.empty()) throw;
@@ -68,24 +90,15 @@ std::unique_ptr<Kernel> other_of(const Options& options, const Case& c) {
   }
 }
 
-std::unique_ptr<Kernel> kernel_of(const Options& options, const Case& c) {
-  if (options.kernels.empty() && !c.provenance.kernel) {
-    throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.inputs.front().string()));
-  }
-  const std::string spec = options.kernels.empty() ? *c.provenance.kernel : options.kernels.front();
-  std::vector<std::unique_ptr<Kernel>> kernels;
+std::unique_ptr<Kernel> kernel_of(const ReplayOptions& options, const Case& c) {
+  if (!options.kernel && !c.provenance.kernel)
+    throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.cases.front().string()));
   try {
-    kernels = open_kernels(spec, options.kernel_options());
+    return open_chosen_kernel(options.kernel ? *options.kernel : *c.provenance.kernel, options.process, "replay runs one");
   } catch (const KernelLoadError& wrong) {
-    // A kernel that was not given the time to start is none that could not.
-    if (interrupt_requested()) throw Abandoned();
-    if (!options.kernels.empty()) throw;
+    if (options.kernel) throw;
     throw_as_named_by_case(wrong, "--kernel");
   }
-  if (kernels.size() != 1) {
-    throw UsageError(fmt::format("--kernel {} matches {} kernels; replay runs one", in_quotes(spec), kernels.size()));
-  }
-  return std::move(kernels.front());
 }
 
 /// From the far end of the enclosure; NaN where either is.
@@ -189,8 +202,8 @@ std::string beside_saved(const Case& c, Outcome now) {
 }
 
 /// A witness against a theorem without one of its hypotheses: of the core in Arb balls, whatever kernel there is.
-int replay_without(const Options& options, const Case& c, const std::filesystem::path& file) {
-  if (!options.kernels.empty() || !options.against.empty() || options.alarm) {
+int replay_without(const ReplayOptions& options, const Case& c, const std::filesystem::path& file) {
+  if (options.kernel || !options.against.empty() || options.alarm) {
     throw UsageError(
         fmt::format("{}: is a witness about real numbers, shown by the core in Arb balls; no other kernel "
                     "is asked",
@@ -271,10 +284,8 @@ int status_of(const Case& c, Outcome now) {
   return now == Outcome::violated || (undecided && now == Outcome::inconclusive) ? 1 : 0;
 }
 
-}  // namespace
-
-int replay_command(const Options& options) {
-  const std::filesystem::path& file = options.inputs.front();
+int replay_case(const ReplayOptions& options) {
+  const std::filesystem::path& file = options.cases.front();
   refuse_no_case(file);
   const Case c = load_named_case(file);
   if (c.provenance.without) return replay_without(options, c, file);
@@ -321,6 +332,15 @@ int replay_command(const Options& options) {
                element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));
   fmt::print("{}\n", beside_saved(c, verdict.outcome));
   return status_of(c, verdict.outcome);
+}
+
+}  // namespace
+
+Command replay_command() {
+  return {with_options<ReplayOptions>(replay_case), "replay", "attest replay CASE [OPTIONS]",
+          "Runs a saved case again: exit 1 when it is violated (again), 0 when it is not. A case that names an exec: "
+          "kernel starts that command.",
+          "attest replay attest-run-001/cases/attention.oracle--exec-python3-mine-py--f32--k17.safetensors"};
 }
 
 }  // namespace attest

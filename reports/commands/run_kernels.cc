@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/support/errors.h"
-#include "reports/commands/ci_files.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/resumed.h"
@@ -28,15 +27,15 @@ void add_kernels(RunKernels& run, std::vector<std::unique_ptr<Kernel>> kernels) 
   }
 }
 
-void open_chosen(RunKernels& run, const Options& options, const KernelOptions& how) {
-  for (const std::string& spec : options.kernels) {
+void open_chosen(RunKernels& run, const std::vector<std::string>& specs, const KernelOptions& how) {
+  for (const std::string& spec : specs) {
     std::vector<std::unique_ptr<Kernel>> kernels = open_kernels(spec, how);
     Asked asked{"--kernel", spec, {}};
     for (const std::unique_ptr<Kernel>& kernel : kernels) asked.answers.insert(kernel->id());
     run.asked.insert(std::move(asked));
     add_kernels(run, std::move(kernels));
   }
-  if (!options.kernels.empty()) return;
+  if (!specs.empty()) return;
   for (const char* const spec : default_kernels) add_kernels(run, open_kernels(spec, how));
   try {
     add_kernels(run, open_kernels("pytorch:*", how));
@@ -69,20 +68,20 @@ KernelLoadError with_logs(const KernelLoadError& error, const RunFolder& folder)
 
 }  // namespace
 
-RunKernels open_run_kernels(const Options& options, const RunFolder& folder, const Journal& earlier,
+RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, const Journal& earlier,
                             const std::function<void(RunKernels&)>& require) {
   RunKernels run;
   try {
     // The run's folder may be theirs.
-    refuse_homeless_ci_files(options);
-    KernelOptions how = options.kernel_options();
+    options.ci_files.refuse_homeless();
+    KernelOptions how = options.process.options();
     how.log_folder = folder.logs();
-    open_chosen(run, options, how);
+    open_chosen(run, options.kernels, how);
     if (!options.against.empty()) run.other = std::make_shared<OtherKernel>(open_other_kernel(options.against, how));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(earlier, run);
     add_files(run.records, options.against);
-    run.notes = refuse_changed_files(earlier, run.records, options.accept_changed_kernel, folder.path().string());
+    run.notes = refuse_changed_files(earlier, run.records, options.place.accept_changed_kernel, folder.path().string());
     require(run);
   } catch (const KernelLoadError& error) {
     folder.discard_if_empty();

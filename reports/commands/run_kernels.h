@@ -7,12 +7,23 @@
 #include <span>
 #include <vector>
 
-#include "reports/command_line/options.h"
+#include "reports/commands/ci_files.h"
+#include "reports/commands/shared_options.h"
 #include "reports/results/asked.h"
 #include "reports/run/against.h"
 #include "reports/run/run_folder.h"
 
 namespace attest {
+
+/// What all runs have options for: checks and campaigns.
+struct RunOptions {
+  std::vector<std::string> kernels;  ///< as typed; empty: the default ones
+  RunPlace place;
+  KernelProcess process;
+  std::string against;  ///< the kernel to compare with; empty: none
+  CiFiles ci_files;
+  bool quiet = false;
+};
 
 struct RunKernels {
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -26,7 +37,7 @@ struct RunKernels {
 /// can be imported. `require` throws where they are none that the run can be of. Where anything throws, a folder that
 /// was made for the run goes again; Abandoned after an interrupt: a kernel that was not given the time to start is none
 /// that could not.
-[[nodiscard]] RunKernels open_run_kernels(const Options& options, const RunFolder& folder, const Journal& earlier,
+[[nodiscard]] RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, const Journal& earlier,
                                           const std::function<void(RunKernels&)>& require);
 
 /// Writes the first records of a run, or of one that goes on.

@@ -45,15 +45,15 @@ nlohmann::json to_json(const Weakened& weakened) {
 
 }  // namespace
 
-int without_command(const Options& options) {
-  handle_signals();
-  const Hypothesis& hypothesis = asked_for(options.without);
-  const std::vector<const Property*> properties = chosen_properties(options);
+int prove_without(const std::string& named, const std::filesystem::path& witnesses,
+                  const std::vector<std::string>& globs, bool json) {
+  const Hypothesis& hypothesis = asked_for(named);
+  const std::vector<const Property*> properties = chosen_properties(globs);
   if (std::ranges::none_of(properties, [&](const Property* p) { return stated_by(*p, hypothesis) != nullptr; })) {
     throw UsageError(fmt::format("--without {}: none of the {} chosen properties states it ({})", hypothesis.name,
                                  properties.size(), hypothesis.words));
   }
-  if (!options.witnesses.empty()) make_folder(options.witnesses);
+  if (!witnesses.empty()) make_folder(witnesses);
   std::vector<std::vector<std::string>> rows{{"property", "without it", "because"}};
   std::map<Without, int> counts;
   nlohmann::json all = nlohmann::json::array();
@@ -64,16 +64,16 @@ int without_command(const Options& options) {
     const Weakened weakened = without_hypothesis(*property, *stated);
     ++counts[weakened.outcome];
     std::string because = one_line(weakened.words);
-    if (weakened.witness && !options.witnesses.empty()) {
+    if (weakened.witness && !witnesses.empty()) {
       const std::filesystem::path file =
-          options.witnesses / fmt::format("{}--without-{}.safetensors", property->name, hypothesis.name);
+          witnesses / fmt::format("{}--without-{}.safetensors", property->name, hypothesis.name);
       save_case(*weakened.witness, file);
       because += fmt::format("; attest replay {}", file.string());
     }
     all.push_back(to_json(weakened));
     rows.push_back({std::string(property->name), std::string(name_of(weakened.outcome)), std::move(because)});
   }
-  if (options.json) {
+  if (json) {
     fmt::print("{}\n", all.dump(2));
   } else {
     fmt::print(

@@ -66,6 +66,35 @@ TEST(Program, SaysWhatItCanDo) {
   EXPECT_EQ(shell(folder, "$attest list > /dev/full").status, 2);
 }
 
+TEST(Program, TakesEveryOptionOfACheckTogether) {
+  const Folder folder;
+  const ShellResult result =
+      shell(folder,
+            "mkdir o && $attest check --kernel builtin:flash --kernel=builtin:online --property 'attention.or*' "
+            "--property attention.finite --dtype f32,bf16 --dtype f32 --cases 12 --seed 18446744073709551615 --jobs 3 "
+            "--out o --overwrite --shard 1/4 --time 1.5m --fail-fast --timeout 500ms --inconclusive=held --alarm "
+            "--memory 1.5GiB --in-process --quiet");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.output, "");
+  const Journal journal = read_journal(folder / "o");
+  ASSERT_TRUE(journal.run.has_value());
+  EXPECT_EQ(journal.run->seed, 18446744073709551615U);
+  EXPECT_EQ(journal.run->alarm, 1e-9);
+  EXPECT_EQ(journal.meta.front().facts.at("jobs"), "3");
+  EXPECT_EQ(journal.meta.front().facts.at("shard"), "1/4");
+  std::set<std::string> kernels, properties, dtypes;
+  for (const BatchRecord& batch : journal.batches) {
+    kernels.insert(batch.subject.kernel);
+    properties.insert(batch.subject.property);
+    dtypes.insert(batch.subject.dtype);
+  }
+  EXPECT_EQ(kernels, (std::set<std::string>{"builtin:flash", "builtin:online"}));
+  EXPECT_EQ(properties, (std::set<std::string>{"attention.finite", "attention.oracle"}));
+  EXPECT_EQ(dtypes, (std::set<std::string>{"bf16", "f32"}));
+  // Those of 12 that are the shard's.
+  EXPECT_EQ(summary_of(folder, "o")["kernels"][0]["properties"][0]["cases"], 3);
+}
+
 /// A check hands its journal on to what it writes without reading it again: a report, which reads it, says the same.
 TEST(Program, WritesWhatAReportOfItsRunSays) {
   const Folder folder;

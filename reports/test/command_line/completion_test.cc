@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/support/files.h"
+#include "reports/commands/commands.h"
 #include "reports/test/fakes.h"
 
 namespace attest {
@@ -20,7 +21,7 @@ using Words = std::set<std::string>;
 /// Nothing where bash is not here.
 std::map<std::string, Words> offered(const std::vector<std::string>& lines) {
   const fake::Folder folder;
-  std::ofstream(folder / "attest.bash") << bash_completion();
+  std::ofstream(folder / "attest.bash") << bash_completion(all_commands());
   std::filesystem::create_directory(folder / "at");
   std::filesystem::create_directory(folder / "at/runs");
   std::ofstream(folder / "at/case.safetensors") << "";
@@ -55,16 +56,14 @@ done < ../lines
 
 TEST(Completion, OffersEveryOptionOfEveryCommandAndNoOther) {
   std::vector<std::string> lines;
-  for (const CommandRow& command : command_rows()) lines.push_back("attest " + std::string(command.name) + " -");
+  const std::vector<Command> commands = all_commands();
+  for (const Command& command : commands) lines.push_back("attest " + std::string(command.name) + " -");
   const auto answers = offered(lines);
   ASSERT_EQ(answers.size(), lines.size());
-  for (const CommandRow& command : command_rows()) {
+  for (const Command& command : commands) {
     Words expected{"-h", "--help"};
-    for (const OptionRow& row : option_rows()) {
-      if ((row.commands & on(command.command)) == 0 || row.positional()) continue;
-      expected.emplace(long_flag(row.flags));
-      if (row.flags[1] != '-') expected.emplace(row.flags.substr(0, 2));
-    }
+    for (const ShownOption& option : command.options.shown())
+      if (!option.positional) expected.insert(option.flags.begin(), option.flags.end());
     EXPECT_EQ(answers.at("attest " + std::string(command.name) + " -"), expected) << command.name;
   }
 }
@@ -72,14 +71,13 @@ TEST(Completion, OffersEveryOptionOfEveryCommandAndNoOther) {
 TEST(Completion, OffersTheValuesThatHaveNames) {
   std::vector<std::string> lines;
   std::map<std::string, Completions> expected;
-  for (const CommandRow& command : command_rows()) {
-    for (const OptionRow& row : option_rows()) {
-      if ((row.commands & on(command.command)) == 0 || row.takes == Takes::nothing) continue;
-      for (const std::string_view spelling : spellings_of(row)) {
-        const std::string line =
-            "attest " + std::string(command.name) + " " + (row.positional() ? "" : std::string(spelling) + " ");
+  for (const Command& command : all_commands()) {
+    for (const ShownOption& option : command.options.shown()) {
+      if (option.value.empty() && !option.positional) continue;
+      for (const std::string& spelling : option.positional ? std::vector<std::string>{""} : option.spellings) {
+        const std::string line = "attest " + std::string(command.name) + " " + spelling + (spelling.empty() ? "" : " ");
         lines.push_back(line);
-        expected.emplace(line, completions_of(row));
+        expected.emplace(line, option.offer());
       }
     }
   }
@@ -117,9 +115,17 @@ TEST(Completion, UnderstandsALineAsItIsTyped) {
   EXPECT_EQ(offered(lines), expected);
 }
 
+// A word of the help that stands for names or files is one for which the shell offers some.
 TEST(Completion, KnowsWhatEveryOptionTakes) {
-  for (const OptionRow& row : option_rows())
-    EXPECT_NO_THROW(row.takes == Takes::nothing ? Completions() : completions_of(row)) << row.flags;
+  const Words without_names{"N", "NUMBER", "I/N", "TIME", "SIZE", "M,N,dk,dv,h"};
+  for (const Command& command : all_commands()) {
+    for (const ShownOption& option : command.options.shown()) {
+      if (option.value.empty() && !option.positional) continue;
+      const Completions offered = option.offer();
+      EXPECT_EQ(offered.words.empty() && !offered.files && !offered.folders, without_names.contains(option.value))
+          << command.name << " " << option.name();
+    }
+  }
 }
 
 }  // namespace

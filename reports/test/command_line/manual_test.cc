@@ -6,7 +6,8 @@
 #include <fstream>
 
 #include "reports/command_line/help.h"
-#include "reports/command_line/option_table.h"
+#include "reports/command_line/parse.h"
+#include "reports/commands/commands.h"
 #include "reports/test/fakes.h"
 
 namespace attest {
@@ -27,18 +28,18 @@ std::string copied(std::string_view text) {
 }
 
 TEST(Manual, HasEveryOptionOfEveryCommandInItsSection) {
-  const std::string page = man_page();
-  for (const CommandRow& command : command_rows()) {
+  const std::vector<Command> commands = all_commands();
+  const std::string page = man_page(commands);
+  for (const Command& command : commands) {
     const std::string own = section(page, ".SS " + std::string(command.name), ".S");
     ASSERT_FALSE(own.empty()) << command.name;
     std::size_t items = 0, at = 0;
     while ((at = own.find("\n.TP\n", at + 1)) != std::string::npos) ++items;
     std::size_t expected = 1;  // --help
-    for (const OptionRow& row : option_rows()) {
-      const bool has = (row.commands & on(command.command)) != 0;
-      expected += has ? 1 : 0;
-      const std::string item = "\n.TP\n.B " + copied(option_usage(row)) + "\n";
-      EXPECT_TRUE(!has || own.find(item) != std::string::npos) << command.name << " " << row.flags;
+    for (const ShownOption& option : command.options.shown()) {
+      ++expected;
+      const std::string item = "\n.TP\n.B " + copied(option.usage()) + "\n";
+      EXPECT_NE(own.find(item), std::string::npos) << command.name << " " << option.name();
     }
     EXPECT_EQ(items, expected) << command.name;
     EXPECT_NE(own.find("Example:"), std::string::npos) << command.name;
@@ -46,21 +47,19 @@ TEST(Manual, HasEveryOptionOfEveryCommandInItsSection) {
 }
 
 TEST(Manual, HelpHasTheSameAndAnExample) {
-  for (const CommandRow& command : command_rows()) {
-    const std::string help = help_text(command.command);
+  const std::vector<Command> commands = all_commands();
+  for (const Command& command : commands) {
+    const std::string help = command_help(command);
     EXPECT_TRUE(help.ends_with("\nexample: " + std::string(command.example) + "\n")) << help;
-    for (const OptionRow& row : option_rows()) {
-      const bool has = (row.commands & on(command.command)) != 0;
-      const bool said = help.find("\n  " + option_usage(row)) != std::string::npos;
-      EXPECT_TRUE(!has || said) << command.name << " " << row.flags;
-    }
+    for (const ShownOption& option : command.options.shown())
+      EXPECT_NE(help.find("\n  " + option.usage()), std::string::npos) << command.name << " " << option.name();
   }
-  for (const ProgramFlag& flag : program_flags())
-    EXPECT_NE(help_text(Command::none).find(comma_separated(flag.flags)), std::string::npos) << flag.flags;
+  for (const ShownOption& option : program_options())
+    EXPECT_NE(program_help(commands).find(option.usage()), std::string::npos) << option.name();
 }
 
 TEST(Manual, ExamplesAreCommandLinesThatAreTaken) {
-  for (const CommandRow& command : command_rows()) {
+  for (const Command& command : all_commands()) {
     // The examples quote whole words only.
     std::vector<std::string> words{""};
     bool quoted = false;
@@ -72,13 +71,14 @@ TEST(Manual, ExamplesAreCommandLinesThatAreTaken) {
     std::vector<const char*> argv;
     argv.reserve(words.size());
     for (const std::string& word : words) argv.push_back(word.c_str());
-    EXPECT_EQ(parse_options(static_cast<int>(argv.size()), argv.data()).command, command.command) << command.example;
+    const std::vector<Command> commands = all_commands();
+    EXPECT_EQ(parse(commands, argv).command->name, command.name) << command.example;
   }
 }
 
 TEST(Manual, FormatsWithoutAWarning) {
   const fake::Folder folder;
-  std::ofstream(folder / "attest.1") << man_page();
+  std::ofstream(folder / "attest.1") << man_page(all_commands());
   const std::string file = "'" + (folder / "attest.1").string() + "'";
   const auto there = [](const char* program) {
     return std::system(("command -v " + std::string(program) + " > /dev/null").c_str()) == 0;

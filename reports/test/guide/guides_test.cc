@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "core/support/files.h"
-#include "reports/command_line/option_table.h"
+#include "reports/commands/commands.h"
 
 namespace attest {
 namespace {
@@ -143,8 +144,8 @@ TEST(Guides, AreNoWiderThan120Characters) {
 
 TEST(Guides, ReadmeNamesEveryCommandAndEveryPageOfTheGuide) {
   const std::string readme = read_file(top / "README.md");
-  for (const CommandRow& row : command_rows())
-    EXPECT_NE(readme.find("| `attest " + std::string(row.name) + "` |"), std::string::npos) << row.name;
+  for (const Command& command : all_commands())
+    EXPECT_NE(readme.find("| `attest " + std::string(command.name) + "` |"), std::string::npos) << command.name;
   for (const auto& page : fs::directory_iterator(top / "reports/guide")) {
     const std::string name = "reports/guide/" + page.path().filename().string();
     EXPECT_NE(readme.find("](" + name), std::string::npos) << name;
@@ -198,8 +199,12 @@ TEST(Guides, NameCommandsOptionsAndPresetsThatExist) {
   const auto json = nlohmann::json::parse(read_file(top / "CMakePresets.json"));
   for (const char* kind : {"configurePresets", "testPresets", "buildPresets"})
     for (const auto& preset : json[kind]) presets.insert(preset["name"]);
-  std::set<std::string> commands{"test"};
-  for (const CommandRow& row : command_rows()) commands.insert(std::string(row.name));
+  // What follows test and bench are ctest's and the benchmarks' own.
+  std::map<std::string, std::set<std::string>> commands{{"test", {}}};
+  for (const Command& command : all_commands()) {
+    std::set<std::string>& options = commands[std::string(command.name)];
+    for (const ShownOption& option : command.options.shown()) options.insert(option.name());
+  }
   std::size_t named = 0;
   for (const std::string& document : documents()) {
     const std::string text = code_of(read_file(top / document));
@@ -209,15 +214,10 @@ TEST(Guides, NameCommandsOptionsAndPresetsThatExist) {
       const std::string command = line.substr(7, line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", 7) - 7);
       EXPECT_TRUE(commands.contains(command)) << document << ": " << line;
       ++named;
-      // What follows test and bench are ctest's and the benchmarks' own.
-      const auto row = std::ranges::find(command_rows(), std::string_view(command), &CommandRow::name);
-      if (command == "test" || command == "bench" || row == command_rows().end()) continue;
-      for (const std::string& option : matches(line.substr(0, line.find(" #")), " (--[a-z-]+)")) {
-        const auto has = [&](const OptionRow& one) {
-          return (one.commands & on(row->command)) != 0 && long_flag(one.flags) == option;
-        };
-        EXPECT_TRUE(std::ranges::any_of(option_rows(), has)) << document << ": " << option << " in " << line;
-      }
+      const auto known = commands.find(command);
+      if (known == commands.end() || known->second.empty()) continue;
+      for (const std::string& option : matches(line.substr(0, line.find(" #")), " (--[a-z-]+)"))
+        EXPECT_TRUE(known->second.contains(option)) << document << ": " << option << " in " << line;
     }
   }
   EXPECT_GT(named, 30U);

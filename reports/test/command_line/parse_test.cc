@@ -1,99 +1,90 @@
-#include "reports/command_line/options.h"
+#include "reports/command_line/parse.h"
 
 #include <gtest/gtest.h>
 
-#include "core/problem/case.h"
+#include <filesystem>
+#include <optional>
+
+#include "core/support/errors.h"
 #include "reports/command_line/help.h"
-#include "reports/command_line/option_table.h"
+#include "reports/command_line/option_values.h"
+#include "reports/commands/commands.h"
+#include "reports/test/command_line/parsed.h"
 
 namespace attest {
 namespace {
 
-Options parse(std::vector<const char*> words) {
-  words.insert(words.begin(), "attest");
-  return parse_options(static_cast<int>(words.size()), words.data());
-}
-
 /// The one line that a command line is refused with.
-std::string refusal(const std::vector<const char*>& words) {
+std::string refusal(std::vector<const char*> words) {
+  words.insert(words.begin(), "attest");
   try {
-    (void)parse(words);
+    (void)parse(all_commands(), words);
   } catch (const UsageError& error) {
     return error.what();
   }
   return "accepted";
 }
 
-TEST(Options, ReadsEveryOptionOfCheck) {
-  const Options o = parse({"check",
-                           "--kernel",
-                           "builtin:*",
-                           "--kernel=exec:python3 a.py --x",
-                           "--property",
-                           "attention.*",
-                           "--dtype",
-                           "f32,bf16",
-                           "--dtype",
-                           "f32",
-                           "--cases",
-                           "12",
-                           "--seed",
-                           "18446744073709551615",
-                           "--jobs",
-                           "3",
-                           "--out",
-                           "o",
-                           "--overwrite",
-                           "--shard",
-                           "1/4",
-                           "--time",
-                           "1.5m",
-                           "--fail-fast",
-                           "--timeout",
-                           "500ms",
-                           "--inconclusive=held",
-                           "--alarm",
-                           "--memory",
-                           "1.5GiB",
-                           "--in-process",
-                           "--quiet"});
-  EXPECT_EQ(o.command, Command::check);
-  EXPECT_EQ(o.kernels, (std::vector<std::string>{"builtin:*", "exec:python3 a.py --x"}));
-  EXPECT_EQ(o.properties, std::vector<std::string>{"attention.*"});
+/// Options of every kind.
+struct SomeOptions {
+  bool flag = false;
+  std::optional<std::int64_t> number;
+  std::vector<std::string> texts;
+  std::vector<DType> dtypes;
+  std::filesystem::path out;
+  std::vector<std::filesystem::path> files_named, inputs;
+
+  void declare(OptionList& list) {
+    list.flag("--flag", flag, "a flag");
+    list.option("--number", number, whole_number<std::int64_t>(1), "a number");
+    list.option("--text", texts, any_text("TEXT"), "texts");
+    list.option("--dtype", dtypes, dtype_list(), "dtypes");
+    list.option("-o,--out", out, file_name(), "a file");
+    list.several("--case", files_named, any_text("FILE", files), "files");
+    list.several("INPUT", inputs, any_text("FILE", files), "files");
+  }
+  void refuse() const {
+    if (flag && number) throw UsageError("--flag and --number exclude each other");
+  }
+};
+
+struct PassingOptions {
+  std::vector<std::string> words;
+  void declare(OptionList& list) { list.pass_on(words); }
+};
+
+const auto some = parsed<SomeOptions>;
+
+TEST(Options, AreReadIntoTheFieldsOfTheCommandThatRuns) {
+  const SomeOptions o = some({"--text", "a b", "--number", "12", "--text=c", "one", "--case", "x", "y", "--case", "z",
+                              "--dtype", "f32,bf16", "--dtype", "f32", "--output", "there"});
+  EXPECT_FALSE(o.flag);
+  EXPECT_EQ(o.number, 12);
+  EXPECT_EQ(o.texts, (std::vector<std::string>{"a b", "c"}));
   EXPECT_EQ(o.dtypes, (std::vector<DType>{DType::f32, DType::bf16}));
-  EXPECT_EQ(o.cases, 12);
-  EXPECT_EQ(o.seed, 18446744073709551615U);
-  EXPECT_EQ(o.jobs, 3);
-  EXPECT_EQ(o.out, "o");
-  EXPECT_TRUE(o.overwrite && o.fail_fast && o.quiet && o.inconclusive_held && o.alarm && !o.resume);
-  EXPECT_EQ(o.shard, (Shard{1, 4}));
-  EXPECT_EQ(*o.time, std::chrono::milliseconds(90'000));
-  EXPECT_EQ(o.timeout, std::chrono::milliseconds(500));
-  EXPECT_EQ(o.memory, 3U << 29U);
-  EXPECT_TRUE(o.in_process);
-  EXPECT_EQ(o.kernel_options().memory, o.memory);
-  EXPECT_EQ(o.kernel_options().reply, o.timeout);
-  EXPECT_TRUE(o.kernel_options().in_process);
+  EXPECT_EQ(o.files_named, (std::vector<std::filesystem::path>{"x", "y", "z"}));
+  EXPECT_EQ(o.inputs, std::vector<std::filesystem::path>{"one"});
+  EXPECT_EQ(o.out, "there");
+  EXPECT_TRUE(some({"--flag"}).flag);
+  EXPECT_EQ(some({"a", "b", "-o", "c"}).inputs.size(), 2U);
+  // What looks like an option and is none of the command's is a value, and so is the name of the arguments.
+  EXPECT_EQ(some({"--text", "--nothing"}).texts, std::vector<std::string>{"--nothing"});
+  EXPECT_EQ(some({"--text", "INPUT"}).texts, std::vector<std::string>{"INPUT"});
+  EXPECT_EQ(some({"--out=--case"}).out, "--case");
+  EXPECT_THROW(some({"--flag", "--number", "1"}), UsageError);
 }
 
-TEST(Options, TakesSeveralFilesAndPositionals) {
-  EXPECT_EQ(parse({"check", "--case", "a", "b", "--case", "c", "--quiet"}).case_files.size(), 3U);
-  EXPECT_EQ(parse({"merge", "a", "b", "-o", "c"}).inputs.size(), 2U);
-  EXPECT_EQ(parse({"report", "-o", "c", "a"}).output, "c");
-  EXPECT_EQ(parse({"replay", "a", "--kernel", "builtin:flash"}).kernels.size(), 1U);
-  EXPECT_EQ(parse({"bench", "--benchmark_filter=x", "y"}).passed_on,
-            (std::vector<std::string>{"--benchmark_filter=x", "y"}));
-  EXPECT_TRUE(parse({"check", "--help"}).help);
-  EXPECT_TRUE(parse({"--version"}).version);
+TEST(Options, HelpAndVersionAreAskedForWhateverElseIsMissing) {
+  const std::vector<Command> commands = all_commands();
+  const CommandLine line = parse(commands, std::vector{"attest", "fuzz", "--help"});
+  EXPECT_TRUE(line.help);
+  EXPECT_EQ(line.command->name, "fuzz");
+  EXPECT_TRUE(parse(all_commands(), std::vector{"attest", "--version"}).version);
 }
 
-TEST(Options, ReadsSizes) {
-  EXPECT_EQ(parse({"check"}).memory, std::uint64_t{4} << 30U);
-  EXPECT_FALSE(parse({"check"}).in_process);
-  EXPECT_EQ(parse({"check", "--memory", "none"}).memory, 0U);
-  EXPECT_EQ(parse({"check", "--memory", "16777216"}).memory, 1U << 24U);
-  EXPECT_EQ(parse({"replay", "a", "--memory", "512MiB"}).memory, 1U << 29U);
-  EXPECT_EQ(parse({"check", "--memory", "2GB"}).memory, 2'000'000'000U);
+TEST(Options, PassesOnWhatIsAnotherPrograms) {
+  EXPECT_EQ(parsed<PassingOptions>({"--benchmark_filter=x", "y", "--help"}).words,
+            (std::vector<std::string>{"--benchmark_filter=x", "y", "--help"}));
 }
 
 TEST(Options, RefusesBadValuesInOneLine) {
@@ -133,15 +124,13 @@ TEST(Options, EveryOptionWithoutItsValueIsAnsweredWithTheRemedy) {
   EXPECT_NE(refusal({"check", "--kernel", "--help"}).find("--kernel has no value, \"--help\" follows it"),
             std::string::npos);
   EXPECT_EQ(refusal({"check", "--quiet=yes"}), "--quiet has a value, \"yes\"; it takes none: write --quiet");
-  for (const CommandRow& command : command_rows()) {
-    for (const OptionRow& row : option_rows()) {
-      if ((row.commands & on(command.command)) == 0 || row.positional()) continue;
-      for (const std::string_view flag : spellings_of(row)) {
-        const std::string name(command.name), option(flag), empty = option + "=", given = option + "=x";
+  for (const Command& command : all_commands()) {
+    for (const ShownOption& shown : command.options.shown()) {
+      for (const std::string& option : shown.spellings) {
+        const std::string name(command.name), empty = option + "=", given = option + "=x";
         const std::string said = option + " has no value";
-        const std::string remedy =
-            "write " + option + " " + std::string(row.value) + " (see attest " + name + " --help)";
-        if (row.takes == Takes::nothing) {
+        const std::string remedy = "write " + option + " " + shown.value + " (see attest " + name + " --help)";
+        if (shown.value.empty()) {
           EXPECT_EQ(refusal({name.c_str(), given.c_str()}).find(option + " has a value"), 0U);
           continue;
         }
@@ -154,27 +143,34 @@ TEST(Options, EveryOptionWithoutItsValueIsAnsweredWithTheRemedy) {
       }
     }
   }
-  // What looks like an option and is none of the command's is a value.
-  EXPECT_EQ(parse({"check", "--kernel", "--nothing"}).kernels, std::vector<std::string>{"--nothing"});
-  EXPECT_EQ(parse({"check", "--junit=--sarif"}).junit, "--sarif");
 }
 
 TEST(Options, WhatIsWrittenIsNamedByEitherSpelling) {
   for (const char* const spelling : {"-o", "--out", "--output"}) {
-    for (const char* const command : {"check", "audit", "prove"})
-      EXPECT_EQ(parse({command, spelling, "there"}).out, "there") << command << spelling;
-    EXPECT_EQ(parse({"fuzz", "--kernel", "k", spelling, "there"}).out, "there") << spelling;
-    EXPECT_EQ(parse({"merge", "a", spelling, "there"}).output, "there") << spelling;
-    EXPECT_EQ(parse({"report", "a", spelling, "there"}).output, "there") << spelling;
-    EXPECT_EQ(parse({"compare", "a", "b", spelling, "there"}).output, "there") << spelling;
-    EXPECT_EQ(parse({"probe", "--kernel", "k", spelling, "there"}).output, "there") << spelling;
+    EXPECT_EQ(some({spelling, "there"}).out, "there") << spelling;
+    // One option, whichever way it is written.
+    for (const char* const command : {"check", "audit", "prove", "fuzz"})
+      EXPECT_EQ(refusal({command, "--out", "a", spelling, "b"}), "--out is given 2 times; give it once") << command;
+    for (const char* const command : {"merge", "report", "compare", "probe"})
+      EXPECT_EQ(refusal({command, "--output", "a", spelling, "b"}), "--output is given 2 times; give it once")
+          << command;
+    for (const std::vector<const char*>& line :
+         std::vector<std::vector<const char*>>{{"check", spelling, "there"},
+                                               {"audit", spelling, "there"},
+                                               {"prove", spelling, "there"},
+                                               {"fuzz", "--kernel", "k", spelling, "there"},
+                                               {"merge", "a", spelling, "there"},
+                                               {"report", "a", spelling, "there"},
+                                               {"compare", "a", "b", spelling, "there"},
+                                               {"probe", "--kernel", "k", spelling, "there"}})
+      EXPECT_EQ(refusal(line), "accepted") << line.front() << spelling;
   }
-  EXPECT_NE(refusal({"check", "--out", "a", "--output", "b"}).find("--out is given 2 times"), std::string::npos);
-  EXPECT_EQ(parse({"check", "--output=there"}).out, "there");
   // Help shows one of them.
-  const auto has = [](Command command, const char* text) { return help_text(command).find(text) != std::string::npos; };
-  EXPECT_TRUE(has(Command::check, "-o, --out DIR") && !has(Command::check, "--output"));
-  EXPECT_TRUE(has(Command::merge, "-o, --output FILE") && !has(Command::merge, "--out "));
+  const auto has = [](const Command& command, const char* text) {
+    return command_help(command).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has(check_command(), "-o, --out DIR") && !has(check_command(), "--output"));
+  EXPECT_TRUE(has(merge_command(), "-o, --output FILE") && !has(merge_command(), "--out "));
 }
 
 TEST(Options, OffersTheNearestNameForEveryMistypedOption) {
@@ -220,14 +216,15 @@ TEST(Options, RefusesContradictions) {
 }
 
 TEST(Options, HelpNamesEveryCommandWithAnExample) {
-  const std::string all = help_text(Command::none);
-  for (const auto& [command, name] :
-       {std::pair{Command::check, "check"}, std::pair{Command::list, "list"}, std::pair{Command::replay, "replay"},
-        std::pair{Command::merge, "merge"}, std::pair{Command::report, "report"}, std::pair{Command::bench, "bench"}}) {
-    EXPECT_NE(all.find(std::string("example: attest ") + name), std::string::npos);
-    EXPECT_NE(help_text(command).find(std::string("example: attest ") + name), std::string::npos);
+  const std::vector<Command> commands = all_commands();
+  const std::string all = program_help(commands);
+  EXPECT_EQ(commands.size(), 13U);
+  for (const Command& command : commands) {
+    const std::string example = "example: attest " + std::string(command.name);
+    EXPECT_NE(all.find(example), std::string::npos);
+    EXPECT_NE(command_help(command).find(example), std::string::npos);
   }
-  EXPECT_NE(help_text(Command::check).find("--fail-fast"), std::string::npos);
+  EXPECT_NE(command_help(check_command()).find("--fail-fast"), std::string::npos);
 }
 
 }  // namespace
