@@ -88,7 +88,4 @@ inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
 /// where two have the same.
 [[nodiscard]] std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary& summary);
 
-/// The section of the report; empty where no errors were measured.
-[[nodiscard]] std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary);
-
 }  // namespace attest
