@@ -74,10 +74,8 @@ struct Text {
   template <class Words>
     requires std::convertible_to<Words, Piece>
   Text(Words&& words) : pieces{Piece(std::forward<Words>(words))} {}
-  Text(std::initializer_list<Piece> all) : pieces(all) {}
-  Text& operator+=(const Text& more) {
-    pieces.insert(pieces.end(), more.pieces.begin(), more.pieces.end());
-    return *this;
+  Text(std::initializer_list<Text> parts) {
+    for (const Text& part : parts) pieces.insert(pieces.end(), part.pieces.begin(), part.pieces.end());
   }
 
   std::vector<Piece> pieces;
@@ -141,7 +139,7 @@ struct Table {
 
 /// What there is, and what it is; several texts stand below each other.
 struct Fact {
-  std::string name;
+  Text name;
   std::vector<Text> said;
 };
 struct Facts {

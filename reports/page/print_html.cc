@@ -133,7 +133,7 @@ std::string html_of(const Paragraph& paragraph) {
 std::string html_of(const Facts& facts) {
   std::string html = "<dl>";
   for (const Fact& fact : facts.facts) {
-    html += fmt::format("<dt>{}</dt>", escaped(fact.name));
+    html += fmt::format("<dt>{}</dt>", html_of(fact.name));
     for (const Text& text : fact.said) html += fmt::format("<dd>{}</dd>", html_of(text));
   }
   return html + "</dl>";

@@ -91,25 +91,30 @@ MarkdownEntries entries_of(const Listing& listing) {
   return all;
 }
 
+MarkdownEntries one_entry(std::string text) {
+  return {{}, {std::move(text)}, {}};
+}
+
 MarkdownEntries entries_of(const Heading& heading) {
-  return {
-      {},
-      {fmt::format("{} {}\n", std::string(static_cast<std::size_t>(heading.level), '#'), markdown_of(heading.text))},
-      {}};
+  return one_entry(std::string(static_cast<std::size_t>(heading.level), '#') + ' ' + markdown_of(heading.text) + '\n');
 }
 
 MarkdownEntries entries_of(const Paragraph& paragraph) {
-  return {{}, {markdown_of(paragraph.text) + '\n'}, {}};
+  return one_entry(markdown_of(paragraph.text) + '\n');
 }
 
 MarkdownEntries entries_of(const Group& group) {
-  return {{}, {markdown_of(group.blocks)}, {}};
+  return one_entry(markdown_of(group.blocks));
 }
 
-/// What only the page shows.
-MarkdownEntries entries_of(const Facts& /*facts*/) {
-  return {};
+MarkdownEntries entries_of(const Facts& facts) {
+  MarkdownEntries all;
+  for (const Fact& fact : facts.facts)
+    for (const Text& text : fact.said) all.entries.push_back(fmt::format("- {}: {}\n", markdown_of(fact.name), markdown_of(text)));
+  return all;
 }
+
+/// Only the page shows it.
 MarkdownEntries entries_of(const Drawing& /*drawing*/) {
   return {};
 }

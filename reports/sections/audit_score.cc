@@ -44,13 +44,16 @@ Blocks audit_page(const std::filesystem::path& folder) {
 }
 
 Blocks audit_page(const AuditScore& score) {
-  Text text{"The suite's own score: ", strong(fmt::format("{} of {}", score.caught, score.catchable)),
-            fmt::format(" planted faults caught within {} cases each", score.cases_per_fault)};
-  if (!score.not_caught.empty()) text += {", all but ", theirs(fmt::format("{}", fmt::join(score.not_caught, ", ")))};
-  text += {"; ", strong(fmt::format("{} of {}", score.control_cases_flagged, score.control_cases_judged)),
-           fmt::format(" cases of kernels that are right flagged (seed {}){}.", score.seed,
-                       score.interrupted ? "; the audit was interrupted" : "")};
-  return {Paragraph{std::move(text), "", "audit"}};
+  const Text missed = score.not_caught.empty()
+                          ? Text()
+                          : Text{", all but ", theirs(fmt::format("{}", fmt::join(score.not_caught, ", ")))};
+  return {Paragraph{{"The suite's own score: ", strong(fmt::format("{} of {}", score.caught, score.catchable)),
+                     fmt::format(" planted faults caught within {} cases each", score.cases_per_fault), missed, "; ",
+                     strong(fmt::format("{} of {}", score.control_cases_flagged, score.control_cases_judged)),
+                     fmt::format(" cases of kernels that are right flagged (seed {}){}.", score.seed,
+                                 score.interrupted ? "; the audit was interrupted" : "")},
+                    "",
+                    "audit"}};
 }
 
 }  // namespace attest

@@ -44,10 +44,9 @@ Brief changes_brief(const Reported& run) {
   brief.before.emplace_back(noise);
   Listing listing;
   for (const Difference& one : comparison.differences) {
-    Text item{change_of(one), ": "};
-    if (!one.property.empty()) item += {theirs(one.property), " by "};
-    item += {theirs(one.kernel), " in ", theirs(one.dtype), ": ", theirs(one.words)};
-    listing.items.push_back(std::move(item));
+    const Text of = one.property.empty() ? Text() : Text{theirs(one.property), " by "};
+    listing.items.push_back(
+        {change_of(one), ": ", of, theirs(one.kernel), " in ", theirs(one.dtype), ": ", theirs(one.words)});
   }
   brief.entries.emplace_back(std::move(listing));
   return brief;

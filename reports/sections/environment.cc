@@ -19,7 +19,7 @@ Blocks environment_page(const Reported& run) {
   }
   Facts facts{{{"seed", {std::to_string(summary.seed)}}}};
   const auto add = [&](const std::string& name, const auto& values) {
-    Fact& fact = facts.facts.emplace_back(Fact{name, {}});
+    Fact& fact = facts.facts.emplace_back(Fact{theirs(name), {}});
     for (const std::string& value : values) fact.said.emplace_back(theirs(value));
   };
   for (const auto& [name, values] : known) add(name, values);

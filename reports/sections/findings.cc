@@ -127,10 +127,8 @@ bool is_shown(const PropertySummary& property) {
 }
 
 Group article_of(const KernelSummary& kernel, const PropertySummary& property, const std::string& folder) {
-  Text title = title_of(kernel.name, kernel.dtype);
-  title += {" ", verb_of(property), " ", theirs(property.name)};
   Group article{.kind = Group::Kind::article,
-                .title = std::move(title),
+                .title = {title_of(kernel.name, kernel.dtype), " ", verb_of(property), " ", theirs(property.name)},
                 .tags = tags_of(kernel, property),
                 .id = anchor_of(kernel, property)};
   if (const std::string statement = statement_of(property.name); !statement.empty())
@@ -157,11 +155,9 @@ TableRow line_of(const KernelSummary& kernel, const PropertySummary& property, s
 
 /// What stands in summary.md of a property.
 Group entry_of(const KernelSummary& kernel, const PropertySummary& property, const std::string& folder) {
-  Text text{sign(property.verdict), " "};
-  text += name_in(kernel);
-  text +=
-      {" ", verb_of(property), " ", theirs(property.name), ", ", count_text(property), ": ", theirs(property.reason)};
-  Group entry{.blocks = {Paragraph{std::move(text)}}};
+  Group entry{
+      .blocks = {Paragraph{{sign(property.verdict), " ", name_in(kernel), " ", verb_of(property), " ",
+                            theirs(property.name), ", ", count_text(property), ": ", theirs(property.reason)}}}};
   CodeLines lines;
   for (const FindingRecord& finding : property.findings) lines.lines.push_back(replay_line(folder, finding.case_file));
   if (!lines.lines.empty()) entry.blocks.emplace_back(std::move(lines));
@@ -174,8 +170,7 @@ Blocks findings_page(const Reported& run) {
   const Summary& summary = run.summary;
   const std::string& folder = run.folder;
   Blocks explanations, articles;
-  Table lines{"Further findings",
-              columns_of("kernel|dtype|property|class|#utilisation, as saved|replay")};
+  Table lines{"Further findings", columns_of("kernel|dtype|property|class|#utilisation, as saved|replay")};
   std::size_t cards = 0, left_out = 0;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
@@ -194,7 +189,7 @@ Blocks findings_page(const Reported& run) {
     }
     for (const KernelExplanation& one : kernel.explanations) {
       explanations.emplace_back(
-          Paragraph{{strong(kernel.name), " ", {kernel.dtype, Piece::Kind::dtype}, ": ", theirs(one.text), "."},
+          Paragraph{{strong(kernel.name), " ", Piece(kernel.dtype, Piece::Kind::dtype), ": ", theirs(one.text), "."},
                     "explanation",
                     "",
                     tags_of(kernel)});
@@ -220,12 +215,9 @@ Brief findings_brief(const Reported& run) {
   };
   add(Outcome::violated);
   for (const KernelSummary& kernel : summary.kernels) {
-    for (const KernelExplanation& one : kernel.explanations) {
-      Text text{"Explained, "};
-      text += name_in(kernel);
-      text += {": ", theirs(one.text)};
-      brief.entries.emplace_back(Group{.blocks = {Paragraph{std::move(text)}}});
-    }
+    for (const KernelExplanation& one : kernel.explanations)
+      brief.entries.emplace_back(
+          Group{.blocks = {Paragraph{{"Explained, ", name_in(kernel), ": ", theirs(one.text)}}}});
   }
   add(Outcome::inconclusive);
   return brief;

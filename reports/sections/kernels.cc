@@ -79,8 +79,6 @@ Group kernel_group(const KernelSummary& kernel, bool open) {
     all.merge(property.tally);
     if (property.tally.worst_utilisation > 0.0) measured.merge(property.tally);
   }
-  Text title = title_of(kernel.name, kernel.dtype);
-  title += {" ", badge(kernel.verdict)};
   Blocks blocks;
   if (kernel.name != kernel.id) blocks.emplace_back(Paragraph{code(kernel.id), "note"});
   if (const std::string reach = reach_text(kernel); !reach.empty())
@@ -118,7 +116,9 @@ Group kernel_group(const KernelSummary& kernel, bool open) {
   }
   if (!all.reasons.empty())
     blocks.emplace_back(Group{Group::Kind::folded, "Why cases were not judged", {reasons_list(all)}});
-  return {Group::Kind::kernel, std::move(title), std::move(blocks), tags_of(kernel), anchor_of(kernel), open};
+  return {Group::Kind::kernel, {title_of(kernel.name, kernel.dtype), " ", badge(kernel.verdict)},
+          std::move(blocks),   tags_of(kernel),
+          anchor_of(kernel),   open};
 }
 
 }  // namespace

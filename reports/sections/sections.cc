@@ -37,7 +37,7 @@ Tags tags_of(const KernelSummary& kernel, const PropertySummary& property) {
 }
 
 Text title_of(std::string_view kernel, std::string_view dtype) {
-  return {theirs(kernel), " ", {dtype, Piece::Kind::dtype}};
+  return {theirs(kernel), " ", Piece(dtype, Piece::Kind::dtype)};
 }
 
 Text name_in(const KernelSummary& kernel) {
@@ -51,9 +51,8 @@ std::string worst_text(const Tally& tally) {
 Text first_of(std::span<const std::string> names, std::size_t most) {
   Text text;
   for (const std::string& name : names.first(std::min(names.size(), most)))
-    text += {text.pieces.empty() ? "" : ", ", theirs(name)};
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
-  return text;
+    text = {text, text.pieces.empty() ? "" : ", ", theirs(name)};
+  return names.size() > most ? Text{text, fmt::format(" and {} more", names.size() - most)} : text;
 }
 
 std::vector<std::string> dtypes_of(const Summary& summary) {

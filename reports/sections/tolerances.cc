@@ -58,10 +58,6 @@ Piece missed_by(const ToleranceRow& row) {
   return row.missed.empty() ? Piece(count) : folded_line(count, fmt::format("{}", fmt::join(row.missed, ", ")));
 }
 
-bool is_whole(const ToleranceRow& row) {
-  return row.keys == "all" && row.mask == "all" && row.values == "all";
-}
-
 /// How many of the three are not "all".
 int classes_of(const ToleranceRow& row) {
   return (row.keys != "all" ? 1 : 0) + (row.mask != "all" ? 1 : 0) + (row.values != "all" ? 1 : 0);
@@ -76,7 +72,7 @@ std::set<std::size_t> shown_of(const std::vector<ToleranceRow>& rows) {
   constexpr std::size_t most = 24;
   std::vector<std::pair<LogCode, std::size_t>> whole;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (is_whole(rows[i])) whole.emplace_back(infinite_code - rows[i].cell.worst_utilisation, i);
+    if (rows[i].is_whole()) whole.emplace_back(infinite_code - rows[i].cell.worst_utilisation, i);
   std::ranges::sort(whole);
   std::set<std::size_t> shown;
   for (std::size_t i = 0; i < std::min(most, whole.size()); ++i) shown.insert(whole[i].second);
@@ -112,7 +108,7 @@ Group by_class(const std::vector<ToleranceRow>& rows, const Summary& summary) {
                 columns_of(fmt::format("by|class|#cases|#elements|{}|#atol|#rtol|worst case", error_columns)), "dense",
                 /*sorts=*/true,
                 /*heading=*/1};
-    for (++i; i < rows.size() && !is_whole(rows[i]); ++i) {
+    for (++i; i < rows.size() && !rows[i].is_whole(); ++i) {
       // Combinations of all three are in the files; a page of hundreds of rows is read by nobody.
       const ToleranceRow& row = rows[i];
       if (!show || (classes_of(row) > 1 && !row.is_ordinary())) continue;
@@ -125,9 +121,8 @@ Group by_class(const std::vector<ToleranceRow>& rows, const Summary& summary) {
       table.rows.push_back({std::move(cells)});
     }
     if (!show) continue;
-    Text title = title_of(whole.name, whole.dtype);
-    title += " by class";
-    all.blocks.emplace_back(Group{Group::Kind::folded, std::move(title), {std::move(table)}, {words_of(whole)}});
+    all.blocks.emplace_back(Group{
+        Group::Kind::folded, {title_of(whole.name, whole.dtype), " by class"}, {std::move(table)}, {words_of(whole)}});
   }
   if (left_out > 0) {
     all.blocks.emplace_back(Paragraph{
@@ -184,7 +179,7 @@ Blocks tolerances_page(const std::vector<ToleranceRow>& rows, const Summary& sum
     for (Column& column : columns_of(names, group)) table.columns.push_back(std::move(column));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ToleranceRow& row = rows[i];
-    if (!is_whole(row)) continue;
+    if (!row.is_whole()) continue;
     // The ordinary cases of a kernel in a dtype stand behind all of them.
     const bool has_ordinary = i + 1 < rows.size() && rows[i + 1].is_ordinary() && rows[i + 1].keys == "all";
     const std::string sums = row.accumulate.empty() ? "" : " (" + row.accumulate + ")";

@@ -95,19 +95,14 @@ Brief uncovered_brief(const Reported& run) {
   Listing listing;
   for (const KernelRecord& kernel : summary.not_started)
     listing.items.push_back({theirs(kernel.id), " did not start: ", theirs(kernel.not_started)});
-  if (const std::vector<std::string> none = summary.judged_by_none(); !none.empty()) {
-    Text item{"Judged on no kernel: "};
-    listing.items.push_back(item += first_of(none, shown));
-  }
+  if (const std::vector<std::string> none = summary.judged_by_none(); !none.empty())
+    listing.items.push_back({"Judged on no kernel: ", first_of(none, shown)});
   for (const KernelSummary& kernel : summary.kernels) {
     std::map<std::string, std::vector<std::string>> by_reason;
     for (const PropertySummary& property : kernel.properties)
       if (property.tally.judged() == 0) by_reason[property.reason].push_back(property.name);
-    for (const auto& [reason, names] : by_reason) {
-      Text item = name_in(kernel);
-      (item += ": ") += first_of(names, shown);
-      listing.items.push_back(item += {": ", theirs(reason)});
-    }
+    for (const auto& [reason, names] : by_reason)
+      listing.items.push_back({name_in(kernel), ": ", first_of(names, shown), ": ", theirs(reason)});
   }
   return {"Not covered", "entries", {}, {std::move(listing)}};
 }

@@ -61,12 +61,10 @@ Blocks coverage(const Summary& summary) {
 
 TableCell verdict_cell(const KernelSummary& kernel) {
   const PropertySummary* worst = kernel.worst();
-  Text text{leading(anchor_of(kernel), badge(kernel.verdict)),
-            " ",
-            {worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation), Piece::Kind::soft}};
+  Text text{leading(anchor_of(kernel), badge(kernel.verdict)), " ",
+            Piece(worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation), Piece::Kind::soft)};
   const std::string reach = reach_text(kernel);
-  if (kernel.judged() > 0) text += Piece(reach.empty() ? "–" : reach, Piece::Kind::below);
-  return text;
+  return kernel.judged() == 0 ? text : Text{text, Piece(reach.empty() ? "–" : reach, Piece::Kind::below)};
 }
 
 /// Kernels down, dtypes across.
