@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reports/command_line/options.h"
-#include "reports/results/asked.h"
+#include "reports/results/saved_journal.h"
 #include "reports/run/against.h"
 #include "reports/run/run_folder.h"
 

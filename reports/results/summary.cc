@@ -13,7 +13,7 @@
 #include "core/support/visible.h"
 #include "core/value/dtype.h"
 #include "fuzz/campaign.h"
-#include "reports/results/refusals.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/run_folder.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/journal/journal.h"
-#include "reports/results/asked.h"
 #include "reports/results/drawn.h"
 #include "reports/results/explanations.h"
+#include "reports/results/saved_journal.h"
 
 namespace attest {
 

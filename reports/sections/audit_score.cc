@@ -6,8 +6,8 @@
 
 #include "core/support/errors.h"
 #include "core/support/folder.h"
-#include "reports/results/json_counts.h"
 #include "reports/run/run_folder.h"
+#include "reports/sections/json_counts.h"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "reports/page/print.h"
-#include "reports/results/reach_text.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/text.h"
 #include "reports/sections/sections.h"
 

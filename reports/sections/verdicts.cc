@@ -6,7 +6,7 @@
 #include <set>
 
 #include "properties/catalogue/property.h"
-#include "reports/results/reach_text.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/text.h"
 #include "reports/sections/audit_score.h"
 #include "reports/sections/sections.h"
