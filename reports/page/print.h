@@ -19,6 +19,8 @@ namespace attest {
 [[nodiscard]] std::string markdown_of(const Text& text, bool in_table = false);
 /// A blank line behind each.
 [[nodiscard]] std::string markdown_of(const Blocks& blocks);
+/// Words of others for a line of a block of code: one line, and not a long one.
+[[nodiscard]] std::string code_line(std::string_view text);
 /// Text as Markdown's inline code on one line, whatever it holds; in a table's cell as above.
 [[nodiscard]] std::string code_span(std::string_view text, bool in_table = false);
 

@@ -110,7 +110,8 @@ MarkdownEntries entries_of(const Group& group) {
 MarkdownEntries entries_of(const Facts& facts) {
   MarkdownEntries all;
   for (const Fact& fact : facts.facts)
-    for (const Text& text : fact.said) all.entries.push_back(fmt::format("- {}: {}\n", markdown_of(fact.name), markdown_of(text)));
+    for (const Text& text : fact.said)
+      all.entries.push_back(fmt::format("- {}: {}\n", markdown_of(fact.name), markdown_of(text)));
   return all;
 }
 
@@ -125,8 +126,12 @@ MarkdownEntries entries_of(const Block& block) {
 
 }  // namespace
 
+std::string code_line(std::string_view text) {
+  return one_line(cut_short(text, longest_text));
+}
+
 std::string code_span(std::string_view text, bool in_table) {
-  std::string line = one_line(cut_short(text, longest_text));
+  std::string line = code_line(text);
   if (line.find_first_not_of(' ') == std::string::npos) return "(empty)";
   if (in_table) line = with_bars(line, "¦");
   const std::string fence(longest_run_of_backticks(line) + 1, '`');

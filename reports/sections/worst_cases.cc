@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/page/print.h"
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"
 #include "reports/sections/sections.h"
@@ -67,10 +68,9 @@ Brief worst_cases_brief(const Reported& run) {
   std::ranges::stable_sort(worst, std::greater(), utilisation_of_case);
   CodeLines lines;
   for (const auto& [kernel, property] : worst) {
-    const auto words = [](std::string_view name) { return one_line(cut_short(name, 400)); };
-    lines.lines.push_back(fmt::format("# {}, {}: {} of what is allowed, {}\n{}", words(kernel->name),
-                                      words(kernel->dtype), short_number(property->tally.worst_utilisation),
-                                      words(property->name), replay_line(folder, property->worst_case)));
+    lines.lines.push_back(fmt::format("# {}, {}: {} of what is allowed, {}\n{}", code_line(kernel->name),
+                                      code_line(kernel->dtype), short_number(property->tally.worst_utilisation),
+                                      code_line(property->name), replay_line(folder, property->worst_case)));
   }
   return {"Worst known cases",
           "worst cases",
