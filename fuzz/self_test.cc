@@ -73,6 +73,8 @@ bool both_ways(int seeds, std::vector<Number>& guided, std::vector<Number>& by_c
   return true;
 }
 
+}  // namespace
+
 std::string runs_text(std::int64_t runs, std::int64_t most) {
   return runs > most ? fmt::format("> {}", most) : std::to_string(runs);
 }
@@ -80,8 +82,6 @@ std::string runs_text(std::int64_t runs, std::int64_t most) {
 std::string found_text(const std::vector<std::int64_t>& runs, std::int64_t most) {
   return fmt::format("{}/{}", std::ranges::count_if(runs, [most](std::int64_t n) { return n <= most; }), runs.size());
 }
-
-}  // namespace
 
 Target target_of(const PlantedFault& fault) {
   const std::string_view first = fault.caught_by.substr(0, fault.caught_by.find(' '));

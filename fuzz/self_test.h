@@ -62,6 +62,11 @@ template <class Number>
   return wins / (static_cast<double>(guided.size()) * static_cast<double>(by_chance.size()));
 }
 
+/// "17", or "> 2000" where it was not found in the most runs.
+[[nodiscard]] std::string runs_text(std::int64_t runs, std::int64_t most);
+/// "2/3": of so many seeds it was found on.
+[[nodiscard]] std::string found_text(const std::vector<std::int64_t>& runs, std::int64_t most);
+
 /// The property and dtype a fault is looked for by: the first of caught_by, in f32 where it has it.
 [[nodiscard]] Target target_of(const PlantedFault& fault);
 

@@ -23,7 +23,7 @@
 #include "reports/run/resumed.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
-#include "reports/sections/self_test_report.h"
+#include "reports/sections/self_test.h"
 
 namespace attest {
 namespace {

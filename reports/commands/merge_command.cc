@@ -18,7 +18,6 @@
 #include "reports/formats/table.h"
 #include "reports/results/conclusion.h"
 #include "reports/results/tolerance.h"
-#include "reports/run/case_files.h"
 #include "reports/run/fuzz_progress.h"
 #include "reports/run/journal_rules.h"
 #include "reports/run/run_folder.h"

@@ -9,7 +9,7 @@
 
 #include "reports/commands/ci_files.h"
 #include "reports/commands/shared_options.h"
-#include "reports/results/asked.h"
+#include "reports/results/saved_journal.h"
 #include "reports/run/against.h"
 #include "reports/run/run_folder.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/support/json_writer.h"
-#include "reports/run/text.h"
+#include "reports/page/print.h"
 
 namespace attest {
 namespace {
@@ -69,43 +69,25 @@ std::string quickest(const AuditedKernel& kernel) {
   return fmt::format("{} (case {} in {})", property, first.k, name_of(first.dtype));
 }
 
-std::vector<std::vector<std::string>> rule_rows(const AuditResult& result, const Totals& t) {
-  std::vector<std::vector<std::string>> rows{
-      {"rule", "faults caught", "controls it rejects", "of their calls", "who uses it"}};
-  rows.push_back(
-      {"attest", fmt::format("{} of {}", t.caught, t.catchable),
-       fmt::format("{} of {}",
-                   std::ranges::count_if(result.of_controls, [](const auto& c) { return !c.flagged.empty(); }),
-                   result.of_controls.size()),
-       fmt::format("{} of {} cases", t.control_flagged, t.control_judged), ""});
+Table rule_table(const AuditResult& result, const Totals& t) {
+  Table table{"", columns_of("rule|#faults caught|#controls it rejects|#of their calls|who uses it")};
+  const auto of = [](std::int64_t part, auto whole, std::string_view what = "") {
+    return fmt::format("{} of {}{}", part, whole, what);
+  };
+  table.rows.push_back({{"attest", of(t.caught, t.catchable),
+                         of(std::ranges::count_if(result.of_controls, [](const auto& c) { return !c.flagged.empty(); }),
+                            result.of_controls.size()),
+                         of(t.control_flagged, t.control_judged, " cases"), ""}});
   for (std::size_t rule = 0; rule < other_rule_count; ++rule) {
-    rows.push_back({std::string(other_rules()[rule].name), fmt::format("{} of {}", t.told[rule], t.catchable),
-                    fmt::format("{} of {}", t.controls_rejected[rule], result.of_controls.size()),
-                    fmt::format("{} of {} calls", t.calls_rejected[rule], t.control_calls),
-                    std::string(other_rules()[rule].from)});
+    table.rows.push_back({{other_rules()[rule].name, of(t.told[rule], t.catchable),
+                           of(t.controls_rejected[rule], result.of_controls.size()),
+                           of(t.calls_rejected[rule], t.control_calls, " calls"), other_rules()[rule].from}});
   }
-  return rows;
+  return table;
 }
 
-std::string markdown_row(const std::vector<std::string>& cells) {
-  std::string row = "|";
-  for (const std::string& cell : cells) {
-    row += ' ';
-    for (const char c : cell) row += c == '|' ? std::string("\\|") : std::string(1, c);
-    row += " |";
-  }
-  return row + '\n';
-}
-
-std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
-  std::string text = markdown_row(rows.front()) + markdown_row(std::vector<std::string>(rows.front().size(), "---"));
-  for (std::size_t n = 1; n < rows.size(); ++n) text += markdown_row(rows[n]);
-  return text + '\n';
-}
-
-std::vector<std::vector<std::string>> fault_rows(const AuditResult& result) {
-  std::vector<std::vector<std::string>> rows{
-      {"fault", "class", "what is wrong", "stands for", "cases needed", "first", "properties", "rules of others"}};
+Table fault_table(const AuditResult& result) {
+  Table table{"", columns_of("fault|class|what is wrong|stands for|cases needed|first|properties|rules of others")};
   for (std::size_t n = 0; n < result.of_faults.size(); ++n) {
     const AuditedKernel& kernel = result.of_faults[n];
     const PlantedFault& fault = *result.faults[n];
@@ -114,39 +96,45 @@ std::vector<std::vector<std::string>> fault_rows(const AuditResult& result) {
       if (kernel.told_apart[rule])
         rules.push_back(fmt::format("{} ({})", other_rules()[rule].name, *kernel.told_apart[rule]));
     const bool caught = !kernel.caught.empty();
-    const std::string never = fault.unseen.empty() ? "**not caught**" : fmt::format("cannot be: {}", fault.unseen);
-    rows.push_back({std::string(fault.name), std::string(fault.classes), std::string(fault.wrong),
-                    std::string(fault.stands_for), caught ? std::to_string(*kernel.needed()) : never,
-                    caught ? quickest(kernel) : "", std::to_string(kernel.caught.size()), joined(rules)});
+    const Piece never = fault.unseen.empty() ? strong("not caught") : fmt::format("cannot be: {}", fault.unseen);
+    table.rows.push_back({{fault.name, fault.classes, fault.wrong, fault.stands_for,
+                           caught ? Piece(std::to_string(*kernel.needed())) : never, caught ? quickest(kernel) : "",
+                           kernel.caught.size(), joined(rules)}});
   }
-  return rows;
+  return table;
 }
 
-std::vector<std::vector<std::string>> property_rows(const AuditResult& result) {
-  std::vector<std::vector<std::string>> rows{{"property", "faults caught", "which, and its case that showed it first"}};
+Table property_table(const AuditResult& result) {
+  Table table{"", columns_of("property|faults caught|which, and its case that showed it first")};
   for (const std::string& property : result.properties) {
     std::vector<std::string> which;
     for (const AuditedKernel& kernel : result.of_faults)
       if (const auto first = kernel.caught.find(property); first != kernel.caught.end())
         which.push_back(fmt::format("{} {}", kernel.name.substr(kernel.name.find(':') + 1), first->second.k));
-    rows.push_back({property, std::to_string(which.size()), joined(which)});
+    table.rows.push_back({{property, which.size(), joined(which)}});
   }
-  return rows;
+  return table;
 }
 
-std::vector<std::vector<std::string>> control_rows(const AuditResult& result) {
-  std::vector<std::vector<std::string>> rows{{"control", "cases judged", "flagged"}};
-  for (const OtherRule& rule : other_rules()) rows.front().emplace_back(rule.name);
+Table control_table(const AuditResult& result) {
+  Table table{"", columns_of("control|cases judged|flagged")};
+  for (const OtherRule& rule : other_rules()) table.columns.push_back({rule.name});
   for (const AuditedKernel& control : result.of_controls) {
     std::vector<std::string> flagged;
     flagged.reserve(control.flagged.size());
     for (const auto& [property, cases] : control.flagged) flagged.push_back(fmt::format("{} {}", property, cases));
-    std::vector<std::string> row{control.name, std::to_string(control.judged), joined(flagged)};
+    TableRow row{{control.name, control.judged, joined(flagged)}};
     for (const std::int64_t rejected : control.rejected)
-      row.push_back(fmt::format("{} of {}", rejected, control.ruled));
-    rows.push_back(std::move(row));
+      row.cells.emplace_back(fmt::format("{} of {}", rejected, control.ruled));
+    table.rows.push_back(std::move(row));
   }
-  return rows;
+  return table;
+}
+
+Table formula_table() {
+  Table table{"", columns_of("rule|accepts")};
+  for (const OtherRule& rule : other_rules()) table.rows.push_back({{rule.name, rule.formula}});
+  return table;
 }
 
 void add_kernel(JsonWriter& json, const AuditedKernel& kernel, bool is_fault) {
@@ -193,34 +181,35 @@ std::string audit_summary(const AuditResult& result, const AuditPlan& plan) {
   text += fmt::format("caught by one property only: {}\n", pairs_text(t.only_one));
   text += fmt::format("properties that catch nothing ({} of {}): {}\n\n", t.vacuous.size(), result.properties.size(),
                       joined(t.vacuous));
-  return text + columns(rule_rows(result, t), {false, true, true, true, false});
+  return text + terminal_text(rule_table(result, t));
 }
 
 std::string audit_markdown(const AuditResult& result, const AuditPlan& plan) {
   const Totals t = totals_of(result);
-  std::string text = fmt::format("# Audit, seed {}, {} cases a fault, {} judged cases a control\n\n", plan.seed,
-                                 plan.cases, plan.control_cases);
-  if (result.interrupted) text += "The audit was interrupted: what was finished is below.\n\n";
-  text += fmt::format(
-      "- not caught: {}\n- flagged though outputs cannot show it: {}\n- caught by one property only: {}\n"
-      "- properties that catch nothing: {}\n\n",
-      joined(t.missed), joined(t.unseen_but_flagged), pairs_text(t.only_one), joined(t.vacuous));
-  text +=
-      "## Beside the rules of others\n\nThe rules judge every call that the properties make in f32, f16 and bf16. One "
-      "catches a fault when it rejects a call in which it accepts the same kernel without the mistake; a control that "
-      "it "
-      "rejects is a false alarm.\n\n";
-  text += markdown_table(rule_rows(result, t));
-  std::vector<std::vector<std::string>> formulas{{"rule", "accepts"}};
-  formulas.reserve(1 + other_rule_count);
-  for (const OtherRule& rule : other_rules()) formulas.push_back({std::string(rule.name), std::string(rule.formula)});
-  text += markdown_table(formulas);
-  text +=
-      "## Faults\n\nCases of all properties together until the first flags it; of a rule, until it tells the fault "
-      "apart.\n\n" +
-      markdown_table(fault_rows(result));
-  text += "## Properties\n\n" + markdown_table(property_rows(result));
-  return text + "## Controls\n\n" + markdown_table(control_rows(result));
+  Blocks blocks{Heading{1, fmt::format("Audit, seed {}, {} cases a fault, {} judged cases a control", plan.seed,
+                                       plan.cases, plan.control_cases)}};
+  if (result.interrupted) blocks.emplace_back(Paragraph{"The audit was interrupted: what was finished is below."});
+  const Blocks body{
+      Listing{{"not caught: " + joined(t.missed),
+               "flagged though outputs cannot show it: " + joined(t.unseen_but_flagged),
+               "caught by one property only: " + pairs_text(t.only_one),
+               "properties that catch nothing: " + joined(t.vacuous)}},
+      Heading{2, "Beside the rules of others"},
+      Paragraph{"The rules judge every call that the properties make in f32, f16 and bf16. One catches a fault when it "
+                "rejects a call in which it accepts the same kernel without the mistake; a control that it rejects is "
+                "a false alarm."},
+      rule_table(result, t),
+      formula_table(),
+      Heading{2, "Faults"},
+      Paragraph{"Cases of all properties together until the first flags it; of a rule, until it tells the fault "
+                "apart."},
+      fault_table(result),
+      Heading{2, "Properties"},
+      property_table(result),
+      Heading{2, "Controls"},
+      control_table(result)};
+  blocks.insert(blocks.end(), body.begin(), body.end());
+  return markdown_of(blocks);
 }
 
 std::string audit_json(const AuditResult& result, const AuditPlan& plan) {

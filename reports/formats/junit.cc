@@ -9,7 +9,7 @@
 #include <map>
 
 #include "core/support/visible.h"
-#include "reports/results/reach_text.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "core/journal/journal.h"
 #include "reports/results/conclusion.h"
@@ -19,9 +18,5 @@ inline constexpr std::size_t markdown_limit = 65536;
 /// of it is Markdown, HTML, a link or a mention. `folder` is the run's, for the lines to replay.
 [[nodiscard]] std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
                                       const Conclusion& conclusion);
-
-/// Text as Markdown's inline code on one line, whatever it holds; in a table's cell a '|' reads '¦', for a cell ends at
-/// the one that it should have.
-[[nodiscard]] std::string code_span(std::string_view text, bool in_table = false);
 
 }  // namespace attest

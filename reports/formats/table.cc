@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
-#include "reports/results/reach_text.h"
+#include "reports/page/print.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/progress.h"
 #include "reports/run/text.h"
+#include "reports/sections/sections.h"
 
 namespace attest {
 namespace {
@@ -54,17 +55,16 @@ std::string drawn_text(const Summary& summary) {
 }  // namespace
 
 std::string table_of(const Summary& summary) {
-  std::vector<std::vector<std::string>> rows{
-      {"kernel", "dtype", "verdict", "judged", "excused", "bitwise", "worst", "of"}};
+  Table table{"", columns_of("kernel|dtype|verdict|#judged|#excused|#bitwise|#worst|of")};
   std::vector<std::string> notes;
   for (const KernelSummary& kernel : summary.kernels) {
     const PropertySummary* worst = kernel.worst();
-    rows.push_back(
-        {cut_short(one_line(kernel.name), 44, "..."), one_line(kernel.dtype), std::string(name_of(kernel.verdict)),
-         std::to_string(kernel.judged()), std::to_string(kernel.excused()),
-         kernel.bits_compared() == 0 ? "-" : fmt::format("{} of {}", kernel.bits_satisfied(), kernel.bits_compared()),
-         worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation),
-         worst == nullptr ? "" : one_line(worst->name)});
+    table.rows.push_back(
+        {{cut_short(one_line(kernel.name), 44, "..."), theirs(kernel.dtype), name_of(kernel.verdict), kernel.judged(),
+          kernel.excused(),
+          kernel.bits_compared() == 0 ? "-" : fmt::format("{} of {}", kernel.bits_satisfied(), kernel.bits_compared()),
+          worst == nullptr ? "-" : short_number(worst->tally.worst_utilisation),
+          theirs(worst == nullptr ? "" : worst->name)}});
     for (const KernelExplanation& one : kernel.explanations)
       notes.push_back(
           fmt::format("explained {} in {}: {}\n", one_line(kernel.name), one_line(kernel.dtype), one_line(one.text)));
@@ -80,11 +80,11 @@ std::string table_of(const Summary& summary) {
   }
   for (const KernelRecord& kernel : summary.not_started)
     notes.push_back(fmt::format("skipped {}: {}\n", one_line(kernel.id), one_line(kernel.not_started)));
-  if (rows.size() == 1)
+  if (table.rows.empty())
     return "nothing was checked: no kernel, property and dtype of those asked for go together\n" + first_lines(notes);
   const std::string title = summary.against.empty() ? "" : fmt::format("against {}\n", one_line(summary.against));
-  return title + columns(rows, {false, false, false, true, true, true, true, false}) +
-         first_lines(reach_lines(summary)) + drawn_text(summary) + (notes.empty() ? "" : "\n") + first_lines(notes);
+  return title + terminal_text(table) + first_lines(reach_lines(summary)) + drawn_text(summary) +
+         (notes.empty() ? "" : "\n") + first_lines(notes);
 }
 
 std::string skipped_text(const Summary& summary) {
@@ -114,12 +114,7 @@ std::string skipped_text(const Summary& summary) {
 std::string unjudged_text(const Summary& summary) {
   const std::vector<std::string> none = summary.judged_by_none();
   if (none.empty()) return {};
-  constexpr std::size_t shown = 4;
-  std::string names;
-  for (const std::string& name : std::span(none).first(std::min(none.size(), shown)))
-    names += (names.empty() ? "" : ", ") + one_line(name);
-  if (none.size() > shown) names += fmt::format(" and {} more", none.size() - shown);
-  return fmt::format("\njudged on no kernel: {}\n", names);
+  return fmt::format("\njudged on no kernel: {}\n", terminal_text(first_of(none, /*most=*/4)));
 }
 
 std::string warning_text(const Summary& summary) {
@@ -156,10 +151,8 @@ std::string alarm_text(const Summary& summary) {
 }
 
 std::string closing_line(const Summary& summary, const Conclusion& conclusion, Ending ending, double seconds) {
-  std::int64_t judged = 0;
-  for (const KernelSummary& kernel : summary.kernels) judged += kernel.judged();
-  std::string text = fmt::format("{}: {} of {} cases judged in {}", conclusion.headline, judged, summary.cases(),
-                                 duration_text(seconds));
+  std::string text = fmt::format("{}: {} of {} cases judged in {}", conclusion.headline, summary.judged(),
+                                 summary.cases(), duration_text(seconds));
   switch (ending) {
     case Ending::complete:
       break;

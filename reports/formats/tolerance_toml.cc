@@ -49,10 +49,6 @@ std::string comment(const std::string& text) {
   return "# " + one_line(text) + '\n';
 }
 
-bool is_whole(const ToleranceRow& row) {
-  return row.keys == "all" && row.mask == "all" && row.values == "all";
-}
-
 std::string table_of(const std::string& name, const ToleranceRow& row, const ToleranceRow& whole, bool violated,
                      const Summary& summary) {
   const ErrorCell& cell = row.cell;
@@ -86,7 +82,7 @@ std::string table_of(const std::string& name, const ToleranceRow& row, const Tol
 std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows) {
   std::vector<ToleranceRow> chosen;
   for (const ToleranceRow& whole : rows) {
-    if (!is_whole(whole) || whole.bred) continue;
+    if (!whole.is_whole() || whole.bred) continue;
     const auto ordinary = std::ranges::find_if(rows, [&](const ToleranceRow& row) {
       return row.is_ordinary() && row.keys == "all" && row.kernel == whole.kernel && row.dtype == whole.dtype &&
              row.property == whole.property;
@@ -114,7 +110,7 @@ std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary
     const auto row = std::ranges::find_if(chosen, of_it);
     if (row == chosen.end()) continue;
     const auto whole = std::ranges::find_if(rows, [&](const ToleranceRow& other) {
-      return of_it(other) && other.property == row->property && is_whole(other);
+      return of_it(other) && other.property == row->property && other.is_whole();
     });
     const std::string& name = same_names[{kernel.name, kernel.dtype}] > 1 ? kernel.id : kernel.name;
     text += table_of(name, *row, *whole, kernel.verdict == Outcome::violated, summary);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/support/json_writer.h"
+#include "reports/page/print.h"
 #include "reports/results/tolerance_trial.h"
 #include "reports/run/text.h"
 
@@ -101,13 +102,13 @@ std::string faults_text(const TrialResult& result, DType dtype) {
   std::ranges::sort(open, {}, [](const FaultTrial* one) {
     return std::pair(static_cast<double>(one->refused) / static_cast<double>(one->wrong), one->fault->name);
   });
-  std::vector<std::vector<std::string>> rows{{"fault", "refused", "by the bound", "lets pass", "what is wrong"}};
+  Table table{"", columns_of("fault|#refused|#by the bound|#lets pass|what is wrong")};
   for (const FaultTrial* one : open) {
-    rows.push_back({std::string(one->fault->name), one->refused == 0 ? "none" : std::to_string(one->refused),
-                    fmt::format("{} of {} cases", one->wrong, one->drawn),
-                    fmt::format("{} x bound", short_number(one->let_pass)), std::string(one->fault->wrong)});
+    table.rows.push_back({{one->fault->name, one->refused == 0 ? "none" : std::to_string(one->refused),
+                           fmt::format("{} of {} cases", one->wrong, one->drawn),
+                           fmt::format("{} x bound", short_number(one->let_pass)), one->fault->wrong}});
   }
-  if (!open.empty()) text += columns(rows, {false, true, true, true, false});
+  if (!open.empty()) text += terminal_text(table);
   if (counts.elsewhere > 0)
     text += fmt::format(
         "{} further faults show in no element here: in bits, in the log-sum-exp, in memory, in rows without a key, or "

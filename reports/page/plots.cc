@@ -14,7 +14,7 @@
 
 #include "core/support/visible.h"
 #include "core/value/dtype.h"
-#include "reports/page/html_elements.h"
+#include "reports/page/print.h"
 #include "reports/run/embedded_files.h"
 #include "reports/run/text.h"
 

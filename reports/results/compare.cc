@@ -12,7 +12,7 @@
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "reports/results/noise.h"
-#include "reports/results/reach_text.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/text.h"
 
 namespace attest {

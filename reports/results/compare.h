@@ -75,7 +75,4 @@ struct ChangesInWords {
 /// "dtype", "property", "words"}]}
 [[nodiscard]] std::string changes_json(const Comparison& comparison);
 
-/// The section of the report.
-[[nodiscard]] std::string changes_html(const Comparison& comparison);
-
 }  // namespace attest

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "properties/catalogue/property.h"
+#include "properties/generators/recipe.h"
 #include "reports/run/text.h"
 
 namespace attest {
@@ -91,6 +92,24 @@ void DrawnTotals::add(std::string_view property, std::string_view dtype, const T
   run.add(tally);
   by_dtype[std::string(dtype)].add(tally);
   by_property[{std::string(property), std::string(dtype)}].add(tally);
+}
+
+std::vector<std::string> drawable(const DrawnCounts& counts) {
+  std::vector<std::string> words;
+  for (const Operation operation : {Operation::attention, Operation::multihead}) {
+    const std::string_view first = operation == Operation::attention ? "scores:" : "matrices:";
+    if (std::ranges::none_of(counts, [&](const auto& one) { return one.first.starts_with(first); })) continue;
+    const std::vector<std::string> of_it = all_kinds(operation);
+    words.insert(words.end(), of_it.begin(), of_it.end());
+  }
+  return words;
+}
+
+std::set<std::string> never_drawn(const DrawnCounts& counts) {
+  std::set<std::string> never;
+  for (const std::string& word : drawable(counts))
+    if (!counts.contains(word)) never.insert(word);
+  return never;
 }
 
 std::string share_text(std::int64_t part, std::int64_t whole) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,11 @@ struct DrawnTotals {
 
   void add(std::string_view property, std::string_view dtype, const Tally& tally);
 };
+
+/// Words of the generators for the kinds of cases of each operation that was drawn, in their order.
+[[nodiscard]] std::vector<std::string> drawable(const DrawnCounts& counts);
+/// Those of which no judged case was.
+[[nodiscard]] std::set<std::string> never_drawn(const DrawnCounts& counts);
 
 /// "satisfied bitwise", "not bitwise (99.2 % of elements agree)"; empty where nothing was compared without a claim.
 [[nodiscard]] std::string bits_text(const Tally& tally);

@@ -10,7 +10,7 @@
 #include "core/support/json_writer.h"
 #include "properties/diagnosis/explain.h"
 #include "properties/diagnosis/stages.h"
-#include "reports/results/asked.h"
+#include "reports/results/saved_journal.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
 #include "reports/run/watched_kernel.h"

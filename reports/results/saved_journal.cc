@@ -1,5 +1,9 @@
 #include "reports/results/saved_journal.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "reports/results/explanations.h"
 #include "reports/run/journal_rules.h"
 
@@ -13,6 +17,28 @@ Journal read_results(const std::filesystem::path& folder) {
   journal.notes = std::move(merged.parts[0].notes);
   drop_overtaken(journal.meta);
   return journal;
+}
+
+MetaRecord record_of(const Asked& asked) {
+  MetaRecord record{asked_event, {{"option", asked.option}, {"name", asked.name}}};
+  for (const std::string& answer : asked.answers)
+    record.facts[fmt::format("answer {}", record.facts.size() - 1)] = answer;
+  return record;
+}
+
+std::vector<Asked> asked_in(const std::vector<MetaRecord>& meta) {
+  std::vector<Asked> all;
+  for (const MetaRecord& record : meta) {
+    if (record.event != asked_event) continue;
+    Asked one;
+    for (const auto& [fact, text] : record.facts) {
+      if (fact == "option") one.option = text;
+      if (fact == "name") one.name = text;
+      if (fact.starts_with("answer ")) one.answers.insert(text);
+    }
+    if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
+  }
+  return all;
 }
 
 }  // namespace attest

@@ -1,7 +1,10 @@
-// The journal of a run's folder.
+// The journal of a run's folder, and what a command line asks for by name as it keeps it.
 #pragma once
 
 #include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "core/journal/journal.h"
 
@@ -9,5 +12,19 @@ namespace attest {
 
 /// The journal of a run's folder as it stands on the disk, canonical but with its meta records and notes.
 [[nodiscard]] Journal read_results(const std::filesystem::path& folder);
+
+inline constexpr const char* asked_event = "asked";
+
+struct Asked {
+  std::string option;             ///< "--kernel" or "--property"
+  std::string name;               ///< as it was given, "builtin:*"
+  std::set<std::string> answers;  ///< the kernels' ids, or the properties, that it names
+  [[nodiscard]] auto operator<=>(const Asked&) const = default;
+};
+
+/// As the journal has it: asked_event.
+[[nodiscard]] MetaRecord record_of(const Asked& asked);
+/// Those of the journal, each once.
+[[nodiscard]] std::vector<Asked> asked_in(const std::vector<MetaRecord>& meta);
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,7 +13,7 @@
 #include "core/support/visible.h"
 #include "core/value/dtype.h"
 #include "fuzz/campaign.h"
-#include "reports/results/refusals.h"
+#include "reports/results/summary_words.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/run_folder.h"
 
@@ -66,6 +67,13 @@ int dtype_rank(const std::string& name) {
   return dtype ? static_cast<int>(*dtype) : 99;
 }
 
+template <class Items, class Count>
+std::int64_t sum_of(const Items& items, Count count) {
+  std::int64_t sum = 0;
+  for (const auto& one : items) sum += std::invoke(count, one);
+  return sum;
+}
+
 }  // namespace
 
 Outcome verdict_of(const Tally& tally) {
@@ -82,21 +90,15 @@ Outcome worse(Outcome a, Outcome b) {
 }
 
 std::int64_t KernelSummary::cases() const {
-  std::int64_t count = 0;
-  for (const PropertySummary& property : properties) count += property.tally.cases();
-  return count;
+  return sum_of(properties, [](const PropertySummary& one) { return one.tally.cases(); });
 }
 
 std::int64_t KernelSummary::excused() const {
-  std::int64_t count = 0;
-  for (const PropertySummary& property : properties) count += property.tally.excused;
-  return count;
+  return sum_of(properties, [](const PropertySummary& one) { return one.tally.excused; });
 }
 
 std::int64_t KernelSummary::judged() const {
-  std::int64_t count = 0;
-  for (const PropertySummary& property : properties) count += property.tally.judged();
-  return count;
+  return sum_of(properties, [](const PropertySummary& one) { return one.tally.judged(); });
 }
 
 std::optional<Reach> KernelSummary::reach() const {
@@ -133,9 +135,15 @@ const PropertySummary* KernelSummary::worst() const {
 }
 
 std::int64_t Summary::cases() const {
-  std::int64_t count = 0;
-  for (const KernelSummary& kernel : kernels) count += kernel.cases();
-  return count;
+  return sum_of(kernels, &KernelSummary::cases);
+}
+
+std::int64_t Summary::judged() const {
+  return sum_of(kernels, &KernelSummary::judged);
+}
+
+std::int64_t Summary::excused() const {
+  return sum_of(kernels, &KernelSummary::excused);
 }
 
 DrawnTotals Summary::drawn() const {
@@ -161,6 +169,12 @@ Alarm Summary::alarms() const {
     for (const PropertySummary& property : kernel.properties)
       if (property.tally.alarm) all.merge(property.tally.alarm->all);
   return all;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> commonest(const std::map<std::string, std::int64_t>& reasons) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted(reasons.begin(), reasons.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  return sorted;
 }
 
 Summary summarise(const Journal& journal, const std::filesystem::path& folder) {

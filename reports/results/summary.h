@@ -2,14 +2,16 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/journal/journal.h"
-#include "reports/results/asked.h"
 #include "reports/results/drawn.h"
 #include "reports/results/explanations.h"
+#include "reports/results/saved_journal.h"
 
 namespace attest {
 
@@ -67,6 +69,8 @@ struct Summary {
   bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)
 
   [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] std::int64_t judged() const;
+  [[nodiscard]] std::int64_t excused() const;
   [[nodiscard]] DrawnTotals drawn() const;
   /// Properties that were asked and that no kernel was judged by in any dtype, sorted.
   [[nodiscard]] std::vector<std::string> judged_by_none() const;
@@ -81,6 +85,10 @@ struct Summary {
 [[nodiscard]] Outcome verdict_of(const Tally& tally);
 /// The worse of two: violated, inconclusive, held, skipped.
 [[nodiscard]] Outcome worse(Outcome a, Outcome b);
+
+/// Reasons with their counts, the commonest first, of equals by the alphabet.
+[[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> commonest(
+    const std::map<std::string, std::int64_t>& reasons);
 
 /// From a canonical journal. `folder` is where case files are looked for; empty: nowhere.
 [[nodiscard]] Summary summarise(const Journal& journal, const std::filesystem::path& folder);

@@ -51,6 +51,8 @@ struct ToleranceRow {
   /// Fewer cases, or long ones, than a tolerance to copy should come from; empty where there are enough, and in rows
   /// that are not ordinary. "from 66 ordinary cases, 2 of more than 64 keys: too few to rely on"
   [[nodiscard]] std::string caution() const;
+  /// Of all cases.
+  [[nodiscard]] bool is_whole() const { return keys == "all" && mask == "all" && values == "all"; }
   [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }
   /// The case of the worst error, and what it is the worst of; of journals that do not name it, that of the worst
   /// utilisation.
@@ -87,8 +89,5 @@ inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
 /// dtype, from rows_for_suites, and where they come from as comments. A kernel's name is the manifest's, or its id
 /// where two have the same.
 [[nodiscard]] std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary& summary);
-
-/// The section of the report; empty where no errors were measured.
-[[nodiscard]] std::string tolerances_html(const std::vector<ToleranceRow>& rows, const Summary& summary);
 
 }  // namespace attest

@@ -9,7 +9,6 @@
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
-#include "reports/run/case_files.h"
 #include "reports/run/journal_rules.h"
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"

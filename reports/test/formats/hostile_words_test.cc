@@ -18,13 +18,14 @@
 #include "reports/formats/sarif.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
-#include "reports/page/html_elements.h"
+#include "reports/page/print.h"
 #include "reports/results/compare.h"
 #include "reports/results/summary.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/progress.h"
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"
+#include "reports/sections/sections.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
 #include "reports/test/shell.h"
@@ -136,7 +137,8 @@ TEST(HostileWords, MoveNothingInAComparison) {
   for (const std::string& evil : hostile) {
     Comparison comparison;
     comparison.differences.push_back({Direction::worse, "verdict", "exec:" + evil, evil, "p" + evil, "was " + evil});
-    for (const std::string& text : {changes_text(comparison), changes_json(comparison), changes_html(comparison)})
+    for (const std::string& text : {changes_text(comparison), changes_json(comparison),
+                                    html_of(changes_page({{}, {}, "", conclude({}, {.changes = comparison})}))})
       EXPECT_EQ(unseen_in(text), 0) << text;
   }
 }

@@ -11,11 +11,11 @@
 #include "core/problem/case.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
-#include "reports/page/html_elements.h"
+#include "reports/page/print.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/run_folder.h"
-#include "reports/sections/audit_html.h"
-#include "reports/sections/html_sections.h"
+#include "reports/sections/audit_score.h"
+#include "reports/sections/sections.h"
 #include "reports/test/fakes.h"
 
 namespace attest {
@@ -25,6 +25,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string evil = "</td><script>alert(\"x\")</script>'&";
+
+std::string number_cell(std::string_view number) {
+  return fmt::format("<td class=\"number\">{}</td>", number);
+}
 
 Tally tally(std::int64_t held, std::int64_t violated = 0, std::int64_t skipped = 0) {
   Tally result;
@@ -46,6 +50,10 @@ Journal journal_of(const std::vector<std::pair<Subject, Tally>>& batches) {
 
 std::string page_of(const Journal& journal, const std::string& folder = "") {
   return html_page(summarise(journal, folder), journal, folder, conclude(summarise(journal, folder)));
+}
+
+std::string section_of(Blocks (*section)(const Reported&), const Journal& journal, const std::string& folder = "") {
+  return html_of(section({summarise(journal, folder), journal, folder, {}}));
 }
 
 constexpr const char* audit_text =
@@ -121,10 +129,10 @@ TEST(Verdicts, CountWhatWasAskedAndTheCasesBehindIt) {
   const Journal journal = journal_of({{{"attention.oracle", "a", "f32"}, tally(30)},
                                       {{"attention.repeatable", "a", "f32"}, tally(5, 2, 1)},
                                       {{"masked.query-deletion", "a", "f32"}, tally(0, 0, 62)}});
-  const std::string html = verdicts_html(summarise(journal, ""), "");
+  const std::string html = section_of(verdicts_page, journal);
   const auto row = [](const char* name, std::initializer_list<const char*> numbers) {
     std::string text = std::string("<th scope=\"row\">") + name + "</th>";
-    for (const char* number : numbers) text += number_cell(std::string_view(number));
+    for (const char* number : numbers) text += number_cell(number);
     return text;
   };
   EXPECT_THAT(html, HasSubstr(row("properties × kernels × dtypes", {"1", "1", "0", "1", "–"})));
@@ -138,7 +146,8 @@ TEST(Verdicts, HaveBesideThemHowFarTheOracleJudged) {
       journal_of({{{"attention.oracle", "a", "f32"}, tally(3)}, {{"masked.row-shift", "b", "f32"}, tally(3)}});
   journal.batches[0].tally.reach = Reach{320, 8192, 256, 64, 8, 2, 1};
   const Summary summary = summarise(journal, "");
-  const std::string verdicts = verdicts_html(summary, ""), kernels = kernels_html(summary);
+  const std::string verdicts = html_of(verdicts_page({summary, journal, "", {}})),
+                    kernels = html_of(kernels_page({summary, journal, "", {}}));
   EXPECT_THAT(verdicts, HasSubstr("<span class=\"reach\">M 320, N 8192, dk 256, 8 heads</span>"));
   EXPECT_THAT(verdicts, HasSubstr("<span class=\"reach\">–</span>"));
   EXPECT_THAT(verdicts, HasSubstr("each by itself"));
@@ -149,10 +158,10 @@ TEST(Verdicts, HaveBesideThemHowFarTheOracleJudged) {
 
 TEST(Verdicts, HaveTheSuitesOwnScoreWhereItWasMeasured) {
   const fake::Folder folder;
-  EXPECT_EQ(audit_html(""), "");
-  EXPECT_THAT(audit_html(folder.path()), HasSubstr("attest audit --out"));
+  EXPECT_EQ(html_of(audit_page("")), "");
+  EXPECT_THAT(html_of(audit_page(folder.path())), HasSubstr("attest audit --out"));
   write_file_atomically(folder / "audit.json", audit_text);
-  const std::string html = verdicts_html({}, folder.path().string());
+  const std::string html = html_of(verdicts_page({{}, {}, folder.path().string(), {}}));
   EXPECT_THAT(html, HasSubstr("<b>85 of 86</b> planted faults caught within 500 cases each, all but "
                               "fault:&lt;/td&gt;&lt;script&gt;; <b>3 of 1200</b> cases"));
   const std::string score = audit_text;
@@ -199,7 +208,7 @@ Journal violated_run(const fake::Folder& folder, const std::string& kernel) {
 TEST(Findings, ShowTheCaseTheExactAnswerAndWhereTheFirstNaNIs) {
   const fake::Folder folder;
   const Journal journal = violated_run(folder, "exec:mine");
-  const std::string html = findings_html(summarise(journal, folder.path()), folder.path().string());
+  const std::string html = section_of(findings_page, journal, folder.path().string());
   EXPECT_THAT(html, HasSubstr("2 of 3 cases; worst utilisation of the cases as drawn 3, of the saved ones below."));
   EXPECT_THAT(html, HasSubstr("<b>Case 17</b>, non-finite, utilisation inf"));
   EXPECT_THAT(html, HasSubstr("<dt>found</dt><dd>out is " + escaped(evil)));
@@ -213,7 +222,7 @@ TEST(Findings, ShowTheCaseTheExactAnswerAndWhereTheFirstNaNIs) {
   EXPECT_THAT(html, HasSubstr("attest replay " + folder.path().string() + "/cases/one.safetensors"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   // Without the file, what is known without it.
-  const std::string bare = findings_html(summarise(journal, ""), "");
+  const std::string bare = section_of(findings_page, journal);
   EXPECT_THAT(bare, HasSubstr("<b>Case 17</b>"));
   EXPECT_THAT(bare, Not(HasSubstr("Shrunk case")));
 }
@@ -224,13 +233,13 @@ TEST(Findings, OfALawShowBothSidesAndWhatIsExactThere) {
   journal.findings[0].compared = {
       {.shape = {1, 1, 2, 3}, .element = 4, .keys = 1, .found = 0.25, .exact = Enclosure{0.5, 0.75}},
       {.shape = {2, 3}, .element = 5, .keys = 7, .found = -1}};
-  const std::string html = findings_html(summarise(journal, ""), "");
+  const std::string html = section_of(findings_page, journal);
   EXPECT_THAT(html, HasSubstr("<dt>one side</dt><dd>out[0, 0, 1, 1] of a call with 1 key: found 0.25 (0x1p-2), exact "
                               "[0.5 (0x1p-1), 0.75 (0x1.8p-1)]</dd>"));
   EXPECT_THAT(html, HasSubstr("<dt>other side</dt><dd>out[1, 2] of a call with 7 keys: found -1 (-0x1p+0)</dd>"));
   EXPECT_THAT(html, Not(HasSubstr("first NaN")));
   journal.findings[0].compared.resize(1);
-  EXPECT_THAT(findings_html(summarise(journal, ""), ""), HasSubstr("<dt>where</dt><dd>out[0, 0, 1, 1] of a call"));
+  EXPECT_THAT(section_of(findings_page, journal), HasSubstr("<dt>where</dt><dd>out[0, 0, 1, 1] of a call"));
 }
 
 TEST(Findings, CutLongTensorsAndCountTheRest) {
@@ -239,7 +248,7 @@ TEST(Findings, CutLongTensorsAndCountTheRest) {
   Case c = load_case(folder / "cases/one.safetensors");
   for (const Slot slot : {Slot::k, Slot::v}) c[slot] = Tensor(DType::f32, {1, 1, 1000, 1});
   save_case(c, folder / "cases/one.safetensors");
-  const std::string html = findings_html(summarise(journal, folder.path()), folder.path().string());
+  const std::string html = section_of(findings_page, journal, folder.path().string());
   EXPECT_THAT(html, HasSubstr(", … and 952 more of 1000</code>"));
   EXPECT_LT(html.size(), 6000U);
 }
@@ -254,7 +263,7 @@ TEST(Findings, AreCardsThenLinesThenACount) {
     for (std::int64_t k = 0; k < 2; ++k)
       journal.findings.push_back({subject, k, "cases/x", {.outcome = Outcome::violated, .reason = "off"}});
   }
-  const std::string html = findings_html(summarise(journal, ""), "");
+  const std::string html = section_of(findings_page, journal);
   const auto count = [&](const std::string& word) {
     std::size_t found = 0;
     for (std::size_t at = html.find(word); at != std::string::npos; at = html.find(word, at + 1)) ++found;
@@ -280,7 +289,7 @@ TEST(Tolerances, ToCopyAreThoseOfOrdinaryInputsWithWhatTheyLetPass) {
   of_class.values = evil, of_class.tolerance = {.atol = 0.25, .rtol = 0.125};
   ToleranceRow bare = whole;
   bare.name = bare.kernel = "builtin:flash";
-  const std::string html = tolerances_html({whole, ordinary, of_class, bare}, {});
+  const std::string html = html_of(tolerances_page({whole, ordinary, of_class, bare}, {}));
   const std::size_t classes = html.find("By class of case");
   const std::string first = html.substr(0, classes), by_class = html.substr(classes);
   EXPECT_THAT(first, HasSubstr(number_cell("1.5e-06") + number_cell("2.4e-07") +
@@ -288,20 +297,20 @@ TEST(Tolerances, ToCopyAreThoseOfOrdinaryInputsWithWhatTheyLetPass) {
                                "index-wraps</code>"));
   EXPECT_THAT(first, HasSubstr(number_cell("–") + number_cell("–") + "<td>–</td>"));
   EXPECT_THAT(first, Not(HasSubstr("5e+32")));
-  EXPECT_THAT(by_class, HasSubstr("<td>ordinary</td><th scope=\"row\">all</th>" + number_cell(90)));
+  EXPECT_THAT(by_class, HasSubstr("<td>ordinary</td><th scope=\"row\">all</th>" + number_cell("90")));
   EXPECT_THAT(by_class, HasSubstr("<td>values</td><th scope=\"row\">" + escaped(evil)));
   EXPECT_THAT(by_class, HasSubstr(number_cell("0.25") + number_cell("0.125")));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   EXPECT_THAT(html, Not(HasSubstr("<abbr")));
   ordinary.long_cases = 9;
   EXPECT_THAT(
-      tolerances_html({whole, ordinary}, {}),
+      html_of(tolerances_page({whole, ordinary}, {})),
       HasSubstr("<abbr title=\"from 90 ordinary cases, 9 of more than 64 keys: too few to rely on\">1.5e-06 ?</abbr>"));
   Summary summary;
   KernelSummary kernel;
   kernel.id = whole.kernel, kernel.dtype = "f32", kernel.verdict = Outcome::violated;
   summary.kernels.push_back(kernel);
-  const std::string wrong = tolerances_html({whole, ordinary}, summary);
+  const std::string wrong = html_of(tolerances_page({whole, ordinary}, summary));
   EXPECT_THAT(wrong.substr(0, wrong.find("By class of case")), Not(HasSubstr("1.5e-06")));
   EXPECT_THAT(wrong, HasSubstr("of a kernel that is violated none is suggested"));
 }
@@ -316,9 +325,9 @@ TEST(WorstCases, AreThoseWithTheLargestUtilisation) {
     property.tally.add(i, {.utilisation = i == 77 ? 0.125 : 0.5});
   }
   kernel.properties[0].worst_case.clear();
-  EXPECT_THAT(worst_cases_html(summary, "run"), HasSubstr("<td>p77</td>"));
+  EXPECT_THAT(html_of(worst_cases_page({summary, {}, "run", {}})), HasSubstr("<td>p77</td>"));
   kernel.properties[0].worst_case = "cases/p0";
-  const std::string html = worst_cases_html(summary, "run");
+  const std::string html = html_of(worst_cases_page({summary, {}, "run", {}}));
   EXPECT_THAT(html, Not(HasSubstr("<td>p77</td>")));
   EXPECT_THAT(html, HasSubstr("1 more of smaller utilisation"));
   EXPECT_THAT(html, HasSubstr("<summary>case 78</summary><code class=\"line\">attest replay run/cases/p78</code>"));
@@ -342,7 +351,7 @@ TEST(Evidence, IsTheStrongestOfEachPropertyAndKernel) {
                     {"attention.strides", "abstract", "the core's templates at 2,2,2,1,1: by signs alone", ""},
                     {"attention.finite", "DIFFERENT", "the core's templates", ""},
                     {"attention.finite", "symbolic", at, ""}};
-  const std::string html = evidence_html(summarise(journal, ""), journal);
+  const std::string html = section_of(evidence_page, journal);
   const auto row = [&](const std::string& property) {
     const std::size_t begin = html.find("<th scope=\"row\">" + escaped(property) + "</th>");
     return begin == std::string::npos ? std::string() : html.substr(begin, html.find("</tr>", begin) - begin);
@@ -363,7 +372,7 @@ TEST(Evidence, IsTheStrongestOfEachPropertyAndKernel) {
   EXPECT_THAT(row(evil), HasSubstr("✓ 9"));
   EXPECT_THAT(html, HasSubstr("All 7 lines about the real numbers"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
-  EXPECT_EQ(evidence_html({}, {}), "");
+  EXPECT_EQ(html_of(evidence_page({{}, {}, "", {}})), "");
   // Each link has its place.
   const std::string page = page_of(journal);
   for (std::size_t from = page.find("href=\"#"); from != std::string::npos; from = page.find("href=\"#", from + 1)) {
@@ -390,7 +399,7 @@ TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
   Journal journal = journal_of({{{"attention.oracle", "a", "f32"}, drawn}, {{evil, evil, "f32"}, tally(0, 0, 4)}});
   journal.batches[1].tally.reasons = {{evil, 4}};
   journal.kernels.push_back({"exec:" + evil, "", "no such " + evil});
-  const std::string html = uncovered_html(summarise(journal, ""));
+  const std::string html = section_of(uncovered_page, journal);
   EXPECT_THAT(html,
               HasSubstr("<dt>not started</dt><dd>" + escaped("exec:" + evil) + ": " + escaped("no such " + evil)));
   EXPECT_THAT(html, HasSubstr("masked.query-deletion"));
@@ -399,7 +408,7 @@ TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
   EXPECT_THAT(html, Not(HasSubstr("mask:none")));
   EXPECT_THAT(html, HasSubstr("<th scope=\"row\">" + escaped(evil) + "</th><td>" + escaped(evil) + " f32</td><td>" +
                               escaped(evil) + " (4 of 4 cases)</td>"));
-  EXPECT_THAT(html, HasSubstr("<th scope=\"row\">" + escaped(evil) + "</th>" + number_cell(4)));
+  EXPECT_THAT(html, HasSubstr("<th scope=\"row\">" + escaped(evil) + "</th>" + number_cell("4")));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <regex>
 
+#include "reports/page/print.h"
 #include "reports/run/run_folder.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"

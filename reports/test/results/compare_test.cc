@@ -10,7 +10,9 @@
 
 #include "core/support/errors.h"
 #include "core/support/infinity.h"
+#include "reports/page/print.h"
 #include "reports/results/noise.h"
+#include "reports/sections/sections.h"
 
 namespace attest {
 namespace {
@@ -275,7 +277,7 @@ TEST(Compare, PageEscapesWhatKernelsSay) {
   before.kernels[0].name = now.kernels[0].name = "<b>x";
   Comparison comparison = compare(before, now);
   comparison.baseline = "a&b.json";
-  const std::string html = changes_html(comparison);
+  const std::string html = html_of(changes_page({{}, {}, "", conclude({}, {.changes = comparison})}));
   EXPECT_EQ(html.find("<b>x"), std::string::npos);
   EXPECT_THAT(html, HasSubstr("Against <code>a&amp;b.json</code>: 2 worse, 0 better, of 1 properties"));
   EXPECT_THAT(html, HasSubstr("<tr data-kernel=\"&lt;b&gt;x f32\" data-property=\"attention.oracle\">"));

@@ -11,7 +11,8 @@
 #include "reports/formats/sarif.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
-#include "reports/sections/html_sections.h"
+#include "reports/page/print.h"
+#include "reports/sections/sections.h"
 #include "reports/test/journals.h"
 
 namespace attest {
@@ -215,7 +216,7 @@ TEST(Conclusion, IsTheSameInEveryFormat) {
 
       // The formats have the headline,
       const std::string badge = fmt::format("<span class=\"badge {}\">", name_of(conclusion.sign));
-      const std::string headline = headline_html(summary, conclusion);
+      const std::string headline = html_of(headline_page({summary, journal, "run", conclusion}));
       EXPECT_THAT(headline, HasSubstr("<p class=\"headline\">" + badge));
       EXPECT_THAT(headline, HasSubstr("</span> " + conclusion.headline + "</span> "));
       EXPECT_THAT(closing_line(summary, conclusion, Ending::complete, 1), StartsWith(conclusion.headline + ": "));

@@ -1,6 +1,4 @@
 // The search's own figures: out to a file, back, and onto the page.
-#include "reports/sections/self_test_report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,8 @@
 
 #include "core/support/errors.h"
 #include "core/support/files.h"
+#include "reports/page/print.h"
+#include "reports/sections/self_test.h"
 #include "reports/test/fakes.h"
 
 namespace attest {
@@ -62,10 +62,10 @@ TEST(SelfTestReport, IsRefusedInOneLine) {
 
 TEST(SelfTestReport, IsATableOnThePageWhereThereIsOne) {
   const fake::Folder folder;
-  EXPECT_EQ(self_test_html(folder.path()), "");
-  EXPECT_EQ(self_test_html(""), "");
+  EXPECT_EQ(html_of(self_test_page(folder.path())), "");
+  EXPECT_EQ(html_of(self_test_page("")), "");
   write_file_atomically(folder / "self-test.json", self_test_json(example().result, example().plan));
-  const std::string html = self_test_html(folder.path());
+  const std::string html = html_of(self_test_page(folder.path()));
   EXPECT_THAT(html, HasSubstr("a&lt;b"));
   EXPECT_THAT(html, HasSubstr("<td class=\"number\">2/3</td><td class=\"number\">7</td><td class=\"number\">1/3</td>"
                               "<td class=\"number\">&gt; 100</td><td class=\"number\">0.78</td>"));

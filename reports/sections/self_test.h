@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "fuzz/self_test.h"
+#include "reports/page/block.h"
 
 namespace attest {
 
@@ -21,9 +22,9 @@ struct SelfTestRead {
 [[nodiscard]] SelfTestRead parse_self_test(std::string_view text, std::string_view source);
 
 /// The section of the report for a self-test.
-[[nodiscard]] std::string self_test_html(const SelfTestRead& read);
+[[nodiscard]] Blocks self_test_page(const SelfTestRead& read);
 /// The section of the report for the self-test in a run's folder; empty where there is none, or no folder. Throws as
 /// parse_self_test.
-[[nodiscard]] std::string self_test_html(const std::filesystem::path& folder);
+[[nodiscard]] Blocks self_test_page(const std::filesystem::path& folder);
 
 }  // namespace attest

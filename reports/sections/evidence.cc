@@ -8,8 +8,7 @@
 #include <tuple>
 
 #include "properties/catalogue/property.h"
-#include "reports/page/html_elements.h"
-#include "reports/sections/html_sections.h"
+#include "reports/sections/sections.h"
 
 namespace attest {
 namespace {
@@ -48,11 +47,10 @@ std::pair<std::string, std::string_view> words_of(const ProofRecord& proof) {
   return {proof.level, "skipped"};
 }
 
-std::string proof_cell(const ProofRecord* proof) {
-  if (proof == nullptr) return "<td class=\"none\">–</td>";
+TableCell proof_cell(const ProofRecord* proof) {
+  if (proof == nullptr) return {"–", "none"};
   const auto [words, colour] = words_of(*proof);
-  return fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", colour,
-                     escaped(proof->subject + (proof->words.empty() ? "" : "; " + proof->words)), escaped(words));
+  return {theirs(words), colour, proof->subject + (proof->words.empty() ? "" : "; " + proof->words)};
 }
 
 /// Rounded down: "1234", "56k", "7.8M".
@@ -68,14 +66,13 @@ bool encloses(const KernelSummary& kernel) {
   return kernel.id == "core:mpfi" || kernel.id == "core:arb";
 }
 
-std::string kernel_cell(const KernelSummary& kernel, const PropertySummary& property) {
+TableCell kernel_cell(const KernelSummary& kernel, const PropertySummary& property) {
   const Tally& tally = property.tally;
-  const auto cell = [&](const std::string& short_words, const std::string& words) {
-    return fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", name_of(property.verdict), escaped(words), short_words);
+  const auto cell = [&](Piece short_words, const std::string& words) {
+    return TableCell(std::move(short_words), name_of(property.verdict), words);
   };
   const auto link = [&](const std::string& words) {
-    return property.findings.empty() ? words
-                                     : fmt::format("<a href=\"#{}\">{}</a>", anchor_of(kernel, property), words);
+    return property.findings.empty() ? Piece(words) : leading(anchor_of(kernel, property), words);
   };
   switch (property.verdict) {
     case Outcome::held:
@@ -106,7 +103,7 @@ const ProofRecord* strongest(const std::vector<const ProofRecord*>& proofs, bool
   return found == proofs.end() ? nullptr : *found;
 }
 
-std::string matrix(const Summary& summary, const std::vector<ProofRecord>& proofs) {
+Table matrix(const Summary& summary, const std::vector<ProofRecord>& proofs) {
   std::map<std::string, std::vector<const ProofRecord*>> proofs_of;
   for (const ProofRecord& proof : proofs) proofs_of[proof.property].push_back(&proof);
   std::map<std::string, std::map<const KernelSummary*, const PropertySummary*>> tallies_of;
@@ -120,48 +117,38 @@ std::string matrix(const Summary& summary, const std::vector<ProofRecord>& proof
   for (const Property* property : catalogue())
     if (unordered.erase(std::string(property->name)) > 0) names.emplace_back(property->name);
   names.insert(names.end(), unordered.begin(), unordered.end());
-  std::string html =
-      "<div class=\"scroll matrix\" tabindex=\"0\" role=\"group\" aria-label=\"Evidence by property and "
-      "kernel\"><table "
-      "class=\"matrix\"><caption>Strongest evidence of each property, for the real numbers and for each kernel and "
-      "dtype</caption><thead><tr><th scope=\"col\">property</th>";
-  if (!proofs.empty())
-    html += "<th scope=\"col\">real numbers, a model</th><th scope=\"col\">real numbers, the core</th>";
+  Table table{"Strongest evidence of each property, for the real numbers and for each kernel and dtype",
+              columns_of(proofs.empty() ? "property" : "property|real numbers, a model|real numbers, the core"),
+              "matrix",
+              /*sorts=*/false};
   for (const KernelSummary& kernel : summary.kernels)
-    html += fmt::format("<th scope=\"col\" class=\"upright\"{}><span>{} {}</span></th>",
-                        tags(kernel_words(kernel), "", ""), escaped(kernel.name), escaped(kernel.dtype));
-  html += "</tr></thead><tbody>";
+    table.columns.push_back(
+        {.name = {theirs(kernel.name), " ", theirs(kernel.dtype)}, .upright = true, .tags = tags_of(kernel)});
   for (const std::string& name : names) {
     const auto& tallies = tallies_of[name];
     Outcome worst = Outcome::skipped;
     for (const auto& [kernel, property] : tallies) worst = worse(worst, property->verdict);
-    html += fmt::format("<tr{}><th scope=\"row\">{}</th>", tags("", name, tallies.empty() ? "" : name_of(worst)),
-                        escaped(name));
-    if (!proofs.empty()) {
-      html += proof_cell(strongest(proofs_of[name], /*of_model=*/true)) +
-              proof_cell(strongest(proofs_of[name], /*of_model=*/false));
-    }
+    TableRow row{{theirs(name)}, {"", name, tallies.empty() ? "" : std::string(name_of(worst))}};
+    if (!proofs.empty())
+      for (const bool of_model : {true, false}) row.cells.push_back(proof_cell(strongest(proofs_of[name], of_model)));
     for (const KernelSummary& kernel : summary.kernels) {
       const auto property = tallies.find(&kernel);
-      html += property == tallies.end() ? "<td></td>" : kernel_cell(kernel, *property->second);
+      row.cells.push_back(property == tallies.end() ? TableCell(Text()) : kernel_cell(kernel, *property->second));
     }
-    html += "</tr>\n";
+    table.rows.push_back(std::move(row));
   }
-  return html + "</tbody></table></div>";
+  return table;
 }
 
-std::string proofs_table(const std::vector<ProofRecord>& proofs) {
-  std::string rows;
-  for (const ProofRecord& proof : proofs) {
-    rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        tags("", proof.property, ""), escaped(proof.property), escaped(proof.level),
-                        escaped(proof.subject), escaped(proof.words));
-  }
-  return fmt::format(
-      "<details><summary>All {} lines about the real numbers</summary>{}</details>", proofs.size(),
-      table_html("What was established over the real numbers, by property, the strongest first. Each line "
-                 "is about its own subject; none is about rounding.",
-                 {{"property"}, {"evidence"}, {"about"}, {"words"}}, rows));
+Group proofs_table(const std::vector<ProofRecord>& proofs) {
+  Table table{
+      "What was established over the real numbers, by property, the strongest first. Each line is about its own "
+      "subject; none is about rounding.",
+      columns_of("property|evidence|about|words")};
+  for (const ProofRecord& proof : proofs)
+    table.rows.push_back({{theirs(proof.property), theirs(proof.level), theirs(proof.subject), theirs(proof.words)},
+                          {"", proof.property}});
+  return {Group::Kind::folded, fmt::format("All {} lines about the real numbers", proofs.size()), {std::move(table)}};
 }
 
 }  // namespace
@@ -170,7 +157,7 @@ bool holds_proofs_alone(const Summary& summary, const Journal& journal) {
   return summary.kernels.empty() && summary.not_started.empty() && !journal.proofs.empty();
 }
 
-std::string proofs_text(const Journal& journal) {
+Text proofs_alone(const Journal& journal) {
   std::map<std::string, const ProofRecord*> best;
   for (const ProofRecord& proof : journal.proofs) {
     const ProofRecord*& known = best.try_emplace(proof.property, &proof).first->second;
@@ -183,16 +170,20 @@ std::string proofs_text(const Journal& journal) {
     if (!text.ends_with(": ")) text += ", ";
     text += fmt::format("{} {}", count, level.second == "DIFFERENT" ? "contradicted" : level.second);
   }
-  return text;
+  return {theirs(text), ". No kernel was run."};
 }
 
-std::string evidence_html(const Summary& summary, const Journal& journal) {
+Blocks evidence_page(const Reported& run) {
+  const Summary& summary = run.summary;
+  const Journal& journal = run.journal;
   if (summary.kernels.empty() && journal.proofs.empty()) return {};
   std::vector<ProofRecord> proofs = journal.proofs;
   std::ranges::sort(proofs, {}, [](const ProofRecord& proof) {
     return std::tuple(proof.property, rank_of(proof), proof.subject, proof.words);
   });
-  return matrix(summary, proofs) + (proofs.empty() ? std::string() : proofs_table(proofs));
+  Blocks blocks{matrix(summary, proofs)};
+  if (!proofs.empty()) blocks.emplace_back(proofs_table(proofs));
+  return blocks;
 }
 
 }  // namespace attest

@@ -1,4 +1,4 @@
-#include "reports/sections/self_test_report.h"
+#include "reports/sections/self_test.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,8 @@
 #include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "core/support/json_writer.h"
-#include "reports/page/html_elements.h"
-#include "reports/results/json_counts.h"
 #include "reports/run/text.h"
+#include "reports/sections/json_counts.h"
 
 namespace attest {
 namespace {
@@ -24,55 +23,31 @@ void write_all(JsonWriter& json, const char* name, const std::vector<Number>& nu
   json.end_array();
 }
 
-std::string number_cell(const std::string& text) {
-  return fmt::format("<td class=\"number\">{}</td>", text);
-}
-
-std::string runs_cell(std::int64_t runs, std::int64_t most) {
-  return number_cell(runs > most ? fmt::format("&gt; {}", most) : std::to_string(runs));
-}
-
-std::string found_cell(const std::vector<std::int64_t>& runs, std::int64_t most) {
-  const auto found = std::ranges::count_if(runs, [most](std::int64_t n) { return n <= most; });
-  return number_cell(fmt::format("{}/{}", found, runs.size()));
-}
-
-std::string table(std::string_view caption, std::initializer_list<const char*> words,
-                  std::initializer_list<const char*> numbers, const std::string& rows) {
-  std::string html = fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\"><table><caption>"
-      "{0}</caption><thead><tr>",
-      caption);
-  for (const char* const word : words) html += fmt::format("<th scope=\"col\">{}</th>", word);
-  for (const char* const word : numbers) html += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", word);
-  return html + "</tr></thead><tbody>" + rows + "</tbody></table></div>";
-}
-
-std::string detections_html(const SelfTestRead& read) {
-  std::string rows;
+Table detections_table(const SelfTestRead& read) {
+  Table table{"Runs until planted faults are found",
+              columns_of("fault|property|dtype|#guided: found|#median runs|#unguided: found|#median runs|#A12"), "",
+              /*sorts=*/false};
   const std::int64_t most = read.plan.most_runs;
   for (const Detection& d : read.result.detections) {
-    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>{}{}{}{}{}</tr>", escaped(d.fault),
-                        escaped(d.property), escaped(d.dtype), found_cell(d.guided, most),
-                        runs_cell(median_of(d.guided), most), found_cell(d.unguided, most),
-                        runs_cell(median_of(d.unguided), most),
-                        number_cell(fmt::format("{:.2f}", a12_of(d.guided, d.unguided))));
+    table.rows.push_back(
+        {{theirs(d.fault), theirs(d.property), theirs(d.dtype), found_text(d.guided, most),
+          runs_text(median_of(d.guided), most), found_text(d.unguided, most), runs_text(median_of(d.unguided), most),
+          fmt::format("{:.2f}", a12_of(d.guided, d.unguided))}});
   }
-  return table("Runs until planted faults are found", {"fault", "property", "dtype"},
-               {"guided: found", "median runs", "unguided: found", "median runs", "A12"}, rows);
+  return table;
 }
 
-std::string worsts_html(const SelfTestRead& read) {
-  std::string rows;
+Table worsts_table(const SelfTestRead& read) {
+  Table table{"Worst utilisation found of kernels that are right",
+              columns_of("kernel|dtype|#guided: median|#unguided: median|#ratio|#A12"), "",
+              /*sorts=*/false};
   for (const WorstFound& w : read.result.worsts) {
     const double guided = median_of(w.guided), by_chance = median_of(w.unguided);
-    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>{}{}{}{}</tr>", escaped(w.kernel), escaped(w.dtype),
-                        number_cell(short_number(guided)), number_cell(short_number(by_chance)),
-                        number_cell(by_chance > 0 ? fmt::format("{:.2f}", guided / by_chance) : ""),
-                        number_cell(fmt::format("{:.2f}", a12_of(w.unguided, w.guided))));
+    table.rows.push_back({{theirs(w.kernel), theirs(w.dtype), short_number(guided), short_number(by_chance),
+                           by_chance > 0 ? fmt::format("{:.2f}", guided / by_chance) : "",
+                           fmt::format("{:.2f}", a12_of(w.unguided, w.guided))}});
   }
-  return table("Worst utilisation found of kernels that are right", {"kernel", "dtype"},
-               {"guided: median", "unguided: median", "ratio", "A12"}, rows);
+  return table;
 }
 
 }  // namespace
@@ -129,22 +104,22 @@ SelfTestRead parse_self_test(std::string_view text, std::string_view source) {
   return read;
 }
 
-std::string self_test_html(const std::filesystem::path& folder) {
+Blocks self_test_page(const std::filesystem::path& folder) {
   const std::optional<Folder> files = Folder::if_there(folder);
   if (!files || !files->holds("self-test.json")) return {};
-  return self_test_html(parse_self_test(files->read("self-test.json"), (folder / "self-test.json").string()));
+  return self_test_page(parse_self_test(files->read("self-test.json"), (folder / "self-test.json").string()));
 }
 
-std::string self_test_html(const SelfTestRead& read) {
-  std::string html = fmt::format(
-      "<p>Searches of at most {} runs on {} seeds, guided by the archive of worst cases and unguided, both with the "
-      "same "
-      "generators. <b>A12</b> is the probability that the guided one does better, ties counted half: at 0.5 guidance "
-      "does not help.</p>",
-      read.plan.most_runs, read.plan.seeds);
-  if (!read.result.detections.empty()) html += detections_html(read);
-  if (!read.result.worsts.empty()) html += worsts_html(read);
-  return html;
+Blocks self_test_page(const SelfTestRead& read) {
+  Blocks blocks{Paragraph{
+      {fmt::format("Searches of at most {} runs on {} seeds, guided by the archive of worst cases and unguided, both "
+                   "with the same generators. ",
+                   read.plan.most_runs, read.plan.seeds),
+       strong("A12"),
+       " is the probability that the guided one does better, ties counted half: at 0.5 guidance does not help."}}};
+  if (!read.result.detections.empty()) blocks.emplace_back(detections_table(read));
+  if (!read.result.worsts.empty()) blocks.emplace_back(worsts_table(read));
+  return blocks;
 }
 
 }  // namespace attest

@@ -1,4 +1,4 @@
-#include "reports/sections/audit_html.h"
+#include "reports/sections/audit_score.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,8 @@
 
 #include "core/support/errors.h"
 #include "core/support/folder.h"
-#include "reports/page/html_elements.h"
-#include "reports/results/json_counts.h"
 #include "reports/run/run_folder.h"
+#include "reports/sections/json_counts.h"
 
 namespace attest {
 
@@ -32,27 +31,29 @@ AuditScore parse_audit_score(std::string_view text, std::string_view source) {
   return score;
 }
 
-std::string audit_html(const std::filesystem::path& folder) {
+Blocks audit_page(const std::filesystem::path& folder) {
   if (folder.empty()) return {};
   const std::optional<Folder> files = Folder::if_there(folder);
   if (!files || !files->holds("audit.json")) {
-    return fmt::format(
-        "<p class=\"note\">The suite's own score, of the faults planted in it, is not in this folder: <code>{}</code> "
-        "puts it there.</p>",
-        escaped(fmt::format("{} audit --out {}", command_name(), shell_quoted(folder.string()))));
+    return {Paragraph{
+        {"The suite's own score, of the faults planted in it, is not in this folder: ",
+         code(fmt::format("{} audit --out {}", command_name(), shell_quoted(folder.string()))), " puts it there."},
+        "note"}};
   }
-  return audit_html(parse_audit_score(files->read("audit.json"), (folder / "audit.json").string()));
+  return audit_page(parse_audit_score(files->read("audit.json"), (folder / "audit.json").string()));
 }
 
-std::string audit_html(const AuditScore& score) {
-  std::string missed;
-  for (const std::string& fault : score.not_caught) missed += (missed.empty() ? "" : ", ") + escaped(fault);
-  return fmt::format(
-      "<p id=\"audit\">The suite's own score: <b>{} of {}</b> planted faults caught within {} cases each{}; <b>{} of "
-      "{}</b> cases of kernels that are right flagged (seed {}){}.</p>",
-      score.caught, score.catchable, score.cases_per_fault, missed.empty() ? "" : ", all but " + missed,
-      score.control_cases_flagged, score.control_cases_judged, score.seed,
-      score.interrupted ? "; the audit was interrupted" : "");
+Blocks audit_page(const AuditScore& score) {
+  const Text missed = score.not_caught.empty()
+                          ? Text()
+                          : Text{", all but ", theirs(fmt::format("{}", fmt::join(score.not_caught, ", ")))};
+  return {Paragraph{{"The suite's own score: ", strong(fmt::format("{} of {}", score.caught, score.catchable)),
+                     fmt::format(" planted faults caught within {} cases each", score.cases_per_fault), missed, "; ",
+                     strong(fmt::format("{} of {}", score.control_cases_flagged, score.control_cases_judged)),
+                     fmt::format(" cases of kernels that are right flagged (seed {}){}.", score.seed,
+                                 score.interrupted ? "; the audit was interrupted" : "")},
+                    "",
+                    "audit"}};
 }
 
 }  // namespace attest

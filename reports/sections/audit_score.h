@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/page/block.h"
+
 namespace attest {
 
 /// The totals of an audit (audit_text.h).
@@ -23,9 +25,9 @@ struct AuditScore {
 [[nodiscard]] AuditScore parse_audit_score(std::string_view text, std::string_view source);
 
 /// A paragraph with the score.
-[[nodiscard]] std::string audit_html(const AuditScore& score);
+[[nodiscard]] Blocks audit_page(const AuditScore& score);
 /// A paragraph with the score of the audit in a run's folder, or with the line that makes one there; empty without a
 /// folder. Throws as parse_audit_score.
-[[nodiscard]] std::string audit_html(const std::filesystem::path& folder);
+[[nodiscard]] Blocks audit_page(const std::filesystem::path& folder);
 
 }  // namespace attest

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "properties/catalogue/property.h"
+#include "reports/sections/sections.h"
+
+namespace attest {
+namespace {
+
+/// Joined; a long list is folded.
+Piece list(const std::set<std::string>& words, std::string_view of_what) {
+  constexpr std::size_t open = 12;
+  const std::string joined = fmt::format("{}", fmt::join(words, ", "));
+  if (words.size() <= open) return theirs(joined);
+  return {fmt::format("{} {}", words.size(), of_what), Piece::Kind::unfolds, joined};
+}
+
+/// Properties none of whose cases was judged, by the reason, with where that was.
+Table unjudged(const Summary& summary) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> by_reason;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (property.tally.judged() == 0)
+        by_reason[property.reason][property.name].insert(kernel.name + " " + kernel.dtype);
+    }
+  }
+  Table table{"Properties of which no case was judged", columns_of("property|kernels|why")};
+  for (const auto& [reason, properties] : by_reason)
+    for (const auto& [property, kernels] : properties)
+      table.rows.push_back({{theirs(property), list(kernels, "kernels × dtypes"), theirs(reason)}, {"", property}});
+  return table;
+}
+
+Table reasons_table(const Summary& summary) {
+  std::map<std::string, std::int64_t> reasons;
+  for (const KernelSummary& kernel : summary.kernels)
+    for (const PropertySummary& property : kernel.properties)
+      for (const auto& [reason, cases] : property.tally.reasons) reasons[reason] += cases;
+  const auto sorted = commonest(reasons);
+  constexpr std::size_t shown = 12;
+  Table table{"Why cases were not judged", columns_of("reason|#cases")};
+  if (sorted.size() > shown) table.caption += fmt::format(": the {} commonest of {} reasons", shown, sorted.size());
+  for (std::size_t i = 0; i < std::min(shown, sorted.size()); ++i)
+    table.rows.push_back({{theirs(sorted[i].first), sorted[i].second}});
+  return table;
+}
+
+/// Properties of the catalogue that were not asked.
+std::set<std::string> left_out(const Summary& summary) {
+  std::set<std::string> names;
+  for (const Property* property : catalogue()) names.emplace(property->name);
+  for (const KernelSummary& kernel : summary.kernels)
+    for (const PropertySummary& property : kernel.properties) names.erase(property.name);
+  return names;
+}
+
+}  // namespace
+
+Blocks uncovered_page(const Reported& run) {
+  const Summary& summary = run.summary;
+  Facts facts;
+  for (const KernelRecord& kernel : summary.not_started)
+    facts.facts.push_back({"not started", {{theirs(kernel.id), ": ", theirs(kernel.not_started)}}});
+  const auto add = [&](const char* name, const std::set<std::string>& words, std::string_view of_what) {
+    if (!words.empty()) facts.facts.push_back({name, {list(words, of_what)}});
+  };
+  const std::vector<std::string> none = summary.judged_by_none();
+  add("judged on no kernel", {none.begin(), none.end()}, "properties");
+  add("not asked", left_out(summary), "properties of the catalogue");
+  add("never drawn", never_drawn(summary.drawn().run.counts), "kinds of cases");
+  if (!summary.scarce.empty()) {
+    facts.facts.push_back({"too few cases",
+                           {{fmt::format("{} properties × kernels × dtypes were judged on too few cases of the kind "
+                                         "that they are about: see ",
+                                         summary.scarce.size()),
+                             leading("drawn", "what was drawn")}}});
+  }
+  Blocks blocks;
+  if (!facts.facts.empty()) blocks.emplace_back(std::move(facts));
+  for (const Table& table : {unjudged(summary), reasons_table(summary)})
+    if (!table.rows.empty()) blocks.emplace_back(table);
+  blocks.emplace_back(Paragraph{
+      "No run covers the backward pass, dropout, softcap, sliding windows, attention sinks and paged keys. What held "
+      "here held on these inputs; only what is proved holds on all.",
+      "note"});
+  return blocks;
+}
+
+Brief uncovered_brief(const Reported& run) {
+  const Summary& summary = run.summary;
+  constexpr std::size_t shown = 6;
+  Listing listing;
+  for (const KernelRecord& kernel : summary.not_started)
+    listing.items.push_back({theirs(kernel.id), " did not start: ", theirs(kernel.not_started)});
+  if (const std::vector<std::string> none = summary.judged_by_none(); !none.empty())
+    listing.items.push_back({"Judged on no kernel: ", first_of(none, shown)});
+  for (const KernelSummary& kernel : summary.kernels) {
+    std::map<std::string, std::vector<std::string>> by_reason;
+    for (const PropertySummary& property : kernel.properties)
+      if (property.tally.judged() == 0) by_reason[property.reason].push_back(property.name);
+    for (const auto& [reason, names] : by_reason)
+      listing.items.push_back({name_in(kernel), ": ", first_of(names, shown), ": ", theirs(reason)});
+  }
+  return {"Not covered", "entries", {}, {std::move(listing)}};
+}
+
+Brief notes_brief(const Reported& run) {
+  const Summary& summary = run.summary;
+  Listing listing;
+  for (const KernelNote& note : summary.notes) listing.items.push_back({theirs(note.kernel), ": ", theirs(note.text)});
+  return {"Notes", "notes", {}, {std::move(listing)}};
+}
+
+}  // namespace attest
