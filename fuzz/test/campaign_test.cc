@@ -8,20 +8,10 @@
 #include <thread>
 
 #include "properties/faults/faults.h"
+#include "properties/test/catalogue/tampered.h"
 
 namespace attest {
 namespace {
-
-std::unique_ptr<Kernel> builtin(const std::string& id) {
-  return std::move(open_kernels(id, {}).front());
-}
-
-std::unique_ptr<Kernel> fault(std::string_view name) {
-  for (const KernelEntry& entry : fault_kernels())
-    if (entry.id == "fault:" + std::string(name)) return entry.make();
-  ADD_FAILURE() << "no fault is named " << name;
-  return nullptr;
-}
 
 CampaignPlan plan_of(std::unique_ptr<Kernel> kernel, std::string_view properties, DType dtype, std::int64_t runs) {
   CampaignPlan plan;
@@ -71,11 +61,17 @@ struct Recorded final : CampaignObserver {
   Status status;
 };
 
-TEST(Campaign, FindsNothingInACorrectKernelAndHandsOnItsWorstCase) {
-  const CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 5000);
-  const CampaignRoad road;
+/// What a campaign hands on that ends so.
+Recorded recorded_of(const CampaignPlan& plan, CampaignEnding ending = CampaignEnding::complete,
+                     const CampaignRoad& road = {}) {
   Recorded recorded;
-  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  EXPECT_EQ(Campaign(plan, road, recorded).run(), ending);
+  return recorded;
+}
+
+TEST(Campaign, FindsNothingInACorrectKernelAndHandsOnItsWorstCase) {
+  const CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 5000);
+  const Recorded recorded = recorded_of(plan);
   EXPECT_TRUE(recorded.findings.empty());
   recorded.expect_whole(5000);
   EXPECT_EQ(recorded.status.runs, 5000);
@@ -92,21 +88,17 @@ TEST(Campaign, FindsNothingInACorrectKernelAndHandsOnItsWorstCase) {
 TEST(Campaign, FollowsFromItsSeedWithOneJob) {
   std::string texts[2];
   for (std::string& text : texts) {
-    const CampaignPlan plan = plan_of(builtin("builtin:online"), "attention.oracle", DType::bf16, 2500);
-    const CampaignRoad road;
-    Recorded recorded;
-    Campaign(plan, road, recorded).run();
+    const CampaignPlan plan = plan_of(registered("builtin:online"), "attention.oracle", DType::bf16, 2500);
+    const Recorded recorded = recorded_of(plan);
     text = to_text(recorded.archives.begin()->second);
   }
   EXPECT_EQ(texts[0], texts[1]);
 }
 
 TEST(Campaign, MakesEveryRunOnceWithTwoJobs) {
-  CampaignPlan plan = plan_of(builtin("builtin:two-pass"), "attention.oracle", DType::f32, 3000);
+  CampaignPlan plan = plan_of(registered("builtin:two-pass"), "attention.oracle", DType::f32, 3000);
   plan.jobs = 2;
-  const CampaignRoad road;
-  Recorded recorded;
-  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  const Recorded recorded = recorded_of(plan);
   recorded.expect_whole(3000);
 }
 
@@ -114,13 +106,11 @@ TEST(Campaign, ShrinksAndConfirmsWhatItFinds) {
   for (const char* name : {"sum-not-rescaled", "narrow-output-sum", "masked-row-is-nan"}) {
     SCOPED_TRACE(name);
     const DType dtype = std::string_view(name) == "narrow-output-sum" ? DType::f16 : DType::f32;
-    CampaignPlan plan = plan_of(fault(name), "*", dtype, 3000);
+    CampaignPlan plan = plan_of(registered("fault:" + std::string(name)), "*", dtype, 3000);
     plan.properties = properties_matching(std::string_view(name) == "masked-row-is-nan" ? "masked.fully-masked-row"
                                                                                         : "attention.oracle");
     ASSERT_FALSE(subjects_of(plan).empty());
-    const CampaignRoad road;
-    Recorded recorded;
-    Campaign(plan, road, recorded).run();
+    const Recorded recorded = recorded_of(plan);
     ASSERT_FALSE(recorded.findings.empty());
     recorded.expect_whole(3000);
     std::map<std::string, int> of_kind;
@@ -145,17 +135,14 @@ TEST(Campaign, ShrinksAndConfirmsWhatItFinds) {
 }
 
 TEST(Campaign, GoesOnBehindWhatAnEarlierOneLeft) {
-  CampaignPlan first = plan_of(fault("sum-not-rescaled"), "attention.oracle", DType::f32, 1000);
-  const CampaignRoad road;
-  Recorded before;
-  Campaign(first, road, before).run();
+  CampaignPlan first = plan_of(registered("fault:sum-not-rescaled"), "attention.oracle", DType::f32, 1000);
+  const Recorded before = recorded_of(first);
   ASSERT_FALSE(before.findings.empty());
-  CampaignPlan second = plan_of(fault("sum-not-rescaled"), "attention.oracle", DType::f32, 3000);
+  CampaignPlan second = plan_of(registered("fault:sum-not-rescaled"), "attention.oracle", DType::f32, 3000);
   second.done.batches = before.batches;
   second.known = before.findings;
   second.archives = before.archives;
-  Recorded after;
-  Campaign(second, road, after).run();
+  const Recorded after = recorded_of(second);
   EXPECT_EQ(after.status.runs, 2000);
   for (const BatchRecord& batch : after.batches) EXPECT_GE(batch.first_k, 1000);
   std::map<std::pair<std::string, std::string>, int> in_place;
@@ -181,9 +168,7 @@ TEST(Campaign, KeepsFailuresAndGoesOn) {
                                                 return 7;
                                               }),
                               "attention.oracle", DType::f32, 200);
-  const CampaignRoad road;
-  Recorded recorded;
-  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  const Recorded recorded = recorded_of(plan);
   recorded.expect_whole(200);
   ASSERT_FALSE(recorded.findings.empty());
   EXPECT_EQ(recorded.findings.front().record.kind(), "failed");
@@ -208,8 +193,7 @@ TEST(Campaign, EndsWhenItIsToldToAndBlamesNobody) {
                    .violation = Violation::bound};
   };
   road.shrink = [](const Property&, Kernel&, const Case& c, int) { return c; };
-  Recorded recorded;
-  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::stopped);
+  const Recorded recorded = recorded_of(plan, CampaignEnding::stopped, road);
   // Runs 0 and 1 were found, checked eight times again, by a kernel started afresh, and as shrunk, eleven calls each;
   // run 2 was under way.
   EXPECT_EQ(calls, 23);
@@ -218,21 +202,20 @@ TEST(Campaign, EndsWhenItIsToldToAndBlamesNobody) {
 }
 
 TEST(Campaign, CutsTheStintOfAKernelThatBecameSlowAndMakesItsRunsLater) {
-  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 30);
+  CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 30);
   CampaignRoad road;
   road.check = [](const Property&, Kernel&, const Case&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(40));
     return Verdict{.utilisation = 0.5};
   };
-  Recorded recorded;
-  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::complete);
+  const Recorded recorded = recorded_of(plan, CampaignEnding::complete, road);
   recorded.expect_whole(30);
   // Half a second is 13 runs of 40 ms.
   for (const BatchRecord& batch : recorded.batches) EXPECT_LE(batch.last_k - batch.first_k, 14);
 }
 
 TEST(Campaign, ShrinksFewOfTheSameKind) {
-  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 500);
+  CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 500);
   CampaignRoad road;
   int shrunk = 0;
   std::set<std::string> places;
@@ -246,19 +229,16 @@ TEST(Campaign, ShrinksFewOfTheSameKind) {
     places.insert(place_of(c));
     return smallest;
   };
-  Recorded recorded;
-  Campaign(plan, road, recorded).run();
+  const Recorded recorded = recorded_of(plan, CampaignEnding::complete, road);
   EXPECT_EQ(recorded.findings.size(), static_cast<std::size_t>(samples_per_place));
   EXPECT_LE(shrunk, samples_per_place * static_cast<int>(places.size()));
 }
 
 TEST(Campaign, EndsAtItsDeadline) {
-  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 1);
+  CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 1);
   plan.runs.reset();
   plan.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
-  const CampaignRoad road;
-  Recorded recorded;
-  EXPECT_EQ(Campaign(plan, road, recorded).run(), CampaignEnding::out_of_time);
+  const Recorded recorded = recorded_of(plan, CampaignEnding::out_of_time);
   EXPECT_GT(recorded.status.runs, 0);
 }
 
@@ -270,7 +250,7 @@ TEST(Campaign, ThrowsWhatTheObserverThrows) {
     void new_worst(const Subject&, const Case&, const Verdict&) override {}
     void tick(const Status&) override {}
   };
-  const CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.oracle", DType::f32, 100'000);
+  const CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 100'000);
   const CampaignRoad road;
   Full full;
   Campaign campaign(plan, road, full);
@@ -278,7 +258,7 @@ TEST(Campaign, ThrowsWhatTheObserverThrows) {
 }
 
 TEST(Campaign, LeavesStatisticalPropertiesOut) {
-  CampaignPlan plan = plan_of(builtin("builtin:flash"), "attention.expectation-sampling", DType::f32, 10);
+  CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.expectation-sampling", DType::f32, 10);
   ASSERT_EQ(plan.properties.size(), 1U);
   EXPECT_TRUE(subjects_of(plan).empty());
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "properties/test/catalogue/tampered.h"
+
 namespace attest {
 namespace {
 
@@ -74,10 +76,8 @@ TEST(SelfTest, ComparesTheWorstCasesOfAKernelThatIsRight) {
   }
   EXPECT_NE(self_test_table(result, plan).find("| builtin:flash | f32 | "), std::string::npos);
   // A kernel that is wrong is at its worst at once.
-  const std::vector<KernelEntry> faults = fault_kernels();
-  const auto zeros = std::ranges::find(faults, "fault:all-zeros", &KernelEntry::id);
-  ASSERT_NE(zeros, faults.end());
-  const SelfTestPlan wrong{.faults = {}, .kernels = {{zeros->make(), DType::f32}}, .seeds = 1, .most_runs = 100};
+  const std::shared_ptr<Kernel> zeros = registered("fault:all-zeros");
+  const SelfTestPlan wrong{.faults = {}, .kernels = {{zeros, DType::f32}}, .seeds = 1, .most_runs = 100};
   EXPECT_TRUE(std::isinf(self_test(wrong, [] { return false; }, [](const std::string&) {}).worsts.at(0).guided.at(0)));
 }
 

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/problem/case.h"
 #include "core/support/fnv1a.h"

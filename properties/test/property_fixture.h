@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "core/support/names.h"
+#include "core/test/says.h"
 #include "properties/catalogue/property.h"
 #include "properties/test/catalogue/tampered.h"
 

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -40,27 +39,8 @@ class FakeKernel final : public Kernel {
   Manifest manifest_;
 };
 
-inline const Property first_property{.name = "fake.first",
-                                     .statement = "",
-                                     .source = "",
-                                     .needs = "",
-                                     .floating_point = "",
-                                     .operation = Operation::attention,
-                                     .given = nullptr};
-inline const Property second_property{.name = "fake.second",
-                                      .statement = "",
-                                      .source = "",
-                                      .needs = "",
-                                      .floating_point = "",
-                                      .operation = Operation::attention,
-                                      .given = nullptr};
-inline const Property multihead_property{.name = "fake.multihead",
-                                         .statement = "",
-                                         .source = "",
-                                         .needs = "",
-                                         .floating_point = "",
-                                         .operation = Operation::multihead,
-                                         .given = nullptr};
+inline const Property first_property{.name = "fake.first"}, second_property{.name = "fake.second"},
+    multihead_property{.name = "fake.multihead", .operation = Operation::multihead};
 
 inline std::string kinds_at(std::int64_t k) {
   return k % 3 == 0 ? "scores:heavy mask:none" : "scores:gaussian mask:padding";

@@ -37,10 +37,8 @@ class Launcher : public testing::Test {
   /// reads.
   std::string calls(const std::string& environment = "") {
     fs::remove(folder_ / "log");
-    const ShellResult result =
-        shell(folder_, "unset CI; " + environment + " PATH=\"$PWD/tools:$PATH\" ./attest --version");
-    EXPECT_EQ(result.status, 0) << result.output;
-    EXPECT_NE(result.output.find("attest 9"), std::string::npos) << result.output;
+    EXPECT_THAT(output_of(folder_, "unset CI; " + environment + " PATH=\"$PWD/tools:$PATH\" ./attest --version"),
+                Says("attest 9"));
     return fs::exists(folder_ / "log") ? read_file(folder_ / "log") : "";
   }
 
@@ -90,18 +88,14 @@ TEST_F(Launcher, DoesNotTakeAFailedBuildForOne) {
   write_later("core/case.cc");
   tool("ninja", "exit 1");
   const std::string line = "unset CI; PATH=\"$PWD/tools:$PATH\" ./attest --version";
-  EXPECT_EQ(shell(folder_, line).status, 3);
-  EXPECT_EQ(shell(folder_, line).status, 3);
+  expect_status(folder_, line, 3);
+  expect_status(folder_, line, 3);
 }
 
 TEST_F(Launcher, NamesMissingPackagesOfWhichItMayInstallNone) {
   tool("dpkg-query", "shift 3; for package; do [ \"$package\" = libfmt-dev ] || echo \"$package installed\"; done");
-  const ShellResult result = shell(folder_, "ATTEST_NO_INSTALL=1 PATH=\"$PWD/tools:$PATH\" ./attest --version");
-  EXPECT_EQ(result.status, 3);
-  EXPECT_NE(
-      result.output.find("these packages are missing and ATTEST_NO_INSTALL=1 forbids installing them: libfmt-dev;"),
-      std::string::npos)
-      << result.output;
+  EXPECT_THAT(output_of(folder_, "ATTEST_NO_INSTALL=1 PATH=\"$PWD/tools:$PATH\" ./attest --version", 3),
+              Says("these packages are missing and ATTEST_NO_INSTALL=1 forbids installing them: libfmt-dev;"));
 }
 
 }  // namespace

@@ -17,13 +17,17 @@ inline std::ptrdiff_t lines_in(const std::string& text) {
   return std::ranges::count(text, '\n');
 }
 
+/// What a shell line writes that ends with this status: one line.
+inline std::string one_line_of(const fake::Folder& folder, const std::string& line, int status) {
+  std::string output = output_of(folder, line, status);
+  EXPECT_EQ(lines_in(output), 1) << line << "\n" << output;
+  return output;
+}
+
 /// Refused with exit status 2 (or another) and one line that holds `part`.
 inline void expect_refused(const std::string& arguments, const std::string& part, int status = 2) {
   const fake::Folder folder;
-  const ShellResult result = shell(folder, "$attest " + arguments);
-  EXPECT_EQ(result.status, status) << arguments << "\n" << result.output;
-  EXPECT_EQ(lines_in(result.output), 1) << result.output;
-  EXPECT_NE(result.output.find(part), std::string::npos) << result.output;
+  EXPECT_THAT(one_line_of(folder, "$attest " + arguments, status), Says(part));
 }
 
 /// A 1-head case of 3 queries and keys whose q begins with `first`, written without a check of its values.
@@ -40,20 +44,30 @@ inline void write_case(const std::filesystem::path& file, double first, bool all
   std::ofstream(file, std::ios::binary) << write_safetensors(tensors);
 }
 
-/// A kernel as a Python file over the project's adapter; empty where Python lacks numpy.
-inline std::string python_kernel(const fake::Folder& folder, const std::string& name, const std::string& factor) {
+inline bool has_numpy(const fake::Folder& folder) {
+  return shell(folder, "/usr/bin/python3 -c 'import numpy'").status == 0;
+}
+
+/// Writes NAME.py: the project's adapter serves what `code` defines as attention, with `more` in its manifest.
+inline void write_python(const fake::Folder& folder, const std::string& name, const std::string& code,
+                         const std::string& more) {
   std::ofstream(folder / (name + ".py")) << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
                                             "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
-                                            "def attention(q, k, v, scale=1.0):\n"
-                                            "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * "
-                                         << factor
-                                         << ")\n"
-                                            "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-                                            "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
-                                            "attest_adapter.serve(attention, {'name': '"
-                                         << name << "', 'dtypes': ['f64'], 'masks': [], 'fully_masked_row': 'nan'})\n";
-  const ShellResult numpy = shell(folder, "/usr/bin/python3 -c 'import numpy'");
-  return numpy.status == 0 ? "'exec:/usr/bin/python3 " + name + ".py'" : "";
+                                         << code << "attest_adapter.serve(attention, {'name': '" << name
+                                         << "', 'masks': [], 'fully_masked_row': 'nan', " << more << "})\n";
+}
+
+/// A kernel as a Python file, its scale multiplied by `factor`; empty where Python lacks numpy.
+inline std::string python_kernel(const fake::Folder& folder, const std::string& name, const std::string& factor) {
+  write_python(folder, name,
+               "def attention(q, k, v, scale=1.0):\n"
+               "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * " +
+                   factor +
+                   ")\n"
+                   "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+                   "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n",
+               "'dtypes': ['f64']");
+  return has_numpy(folder) ? "'exec:/usr/bin/python3 " + name + ".py'" : "";
 }
 
 }  // namespace attest

@@ -1,12 +1,9 @@
 // The program as a user runs it: a process, its output, its exit status and what it leaves.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -17,7 +14,7 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/case.h"
 #include "core/support/files.h"
-#include "core/value/safetensors.h"
+#include "core/test/cases.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -25,6 +22,7 @@ namespace attest {
 namespace {
 
 using fake::Folder;
+using testing::AllOf;
 
 const std::string flash = "--kernel builtin:flash --dtype f32 --property attention.oracle ";
 
@@ -51,19 +49,15 @@ TEST(Program, RefusesACommandLineInOneLine) {
 
 TEST(Program, SaysWhatItCanDo) {
   const Folder folder;
-  EXPECT_EQ(shell(folder, "$attest --version").status, 0);
+  expect_status(folder, "$attest --version");
   for (const char* command : {"", "check", "list", "replay", "merge", "report", "bench"}) {
-    const ShellResult help = shell(folder, "$attest " + std::string(command) + " --help");
-    EXPECT_EQ(help.status, 0);
-    EXPECT_NE(help.output.find("example: attest"), std::string::npos) << command;
+    EXPECT_THAT(output_of(folder, "$attest " + std::string(command) + " --help"), Says("example: attest")) << command;
   }
-  const ShellResult list = shell(folder, "$attest list --json");
-  EXPECT_EQ(list.status, 0);
-  const auto json = nlohmann::json::parse(list.output);
+  const std::string list = output_of(folder, "$attest list --json");
+  const auto json = nlohmann::json::parse(list);
   EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
-  EXPECT_NE(shell(folder, "$attest list --properties --markdown").output.find("| `attention.oracle` |"),
-            std::string::npos);
-  EXPECT_EQ(shell(folder, "$attest list > /dev/full").status, 2);
+  EXPECT_THAT(shell(folder, "$attest list --properties --markdown").output, Says("| `attention.oracle` |"));
+  expect_status(folder, "$attest list > /dev/full", 2);
 }
 
 TEST(Program, TakesEveryOptionOfACheckTogether) {
@@ -114,8 +108,7 @@ TEST(Program, WritesWhatAReportOfItsRunSays) {
                                                  "for file in report.html summary.md tolerances.json; do "
                                                  "sed -i 's/[0-9a-f]\\{32\\}/nonce/g' $file was/$file; "
                                                  "cmp $file was/$file; done");
-    EXPECT_EQ(result.output.find("differ"), std::string::npos) << run << '\n' << result.output;
-    EXPECT_NE(result.output.find("wrote run/report.html"), std::string::npos) << run << '\n' << result.output;
+    EXPECT_THAT(result.output, AllOf(Says("wrote run/report.html"), NeverSays("differ"))) << run;
   }
   // Gone on with, after more of it.
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 50 --quiet --out more; $attest check " + flash +
@@ -128,9 +121,7 @@ TEST(Program, WritesWhatAReportOfItsRunSays) {
 
 TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   const Folder folder;
-  const ShellResult result = shell(folder, "$attest check " + flash + "--cases 100");
-  EXPECT_EQ(result.status, 0) << result.output;
-  EXPECT_NE(result.output.find("report: attest-run-001/report.html"), std::string::npos);
+  EXPECT_THAT(output_of(folder, "$attest check " + flash + "--cases 100"), Says("report: attest-run-001/report.html"));
   const auto summary = summary_of(folder, "attest-run-001");
   EXPECT_EQ(summary["schema"], "attest-summary/1");
   EXPECT_EQ(summary["verdict"], "held");
@@ -141,45 +132,37 @@ TEST(Program, HoldsARightKernelAndLeavesAWholeRun) {
   EXPECT_GT(property["worst"]["utilisation"], 0.0);
   EXPECT_LE(property["worst"]["utilisation"], 1.0);
   // The worst case replays to the same figure and is no violation.
-  const ShellResult replay =
-      shell(folder, "$attest replay attest-run-001/" + property["worst"]["case"].get<std::string>());
-  EXPECT_EQ(replay.status, 0) << replay.output;
-  EXPECT_TRUE(replay.output.ends_with("\nheld, as when it was saved\n")) << replay.output;
-  for (const char* part : {"\nattention: scale ", ", causal ", "\nq f32 [", "\n  out[", "\n    found    ",
-                           "\n    exact    [", "\n    allowed  ± "})
-    EXPECT_NE(replay.output.find(part), std::string::npos) << part << "\n" << replay.output;
-  EXPECT_NE(read_file(folder / "attest-run-001/report.html").find("builtin:flash"), std::string::npos);
+  const std::string replay =
+      output_of(folder, "$attest replay attest-run-001/" + property["worst"]["case"].get<std::string>());
+  EXPECT_TRUE(replay.ends_with("\nheld, as when it was saved\n")) << replay;
+  EXPECT_THAT(replay, Says("\nattention: scale ", ", causal ", "\nq f32 [", "\n  out[", "\n    found    ",
+                           "\n    exact    [", "\n    allowed  ± "));
+  EXPECT_THAT(read_file(folder / "attest-run-001/report.html"), Says("builtin:flash"));
   // The next run takes the next folder; the same folder is refused.
   EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --quiet").output, "");
   EXPECT_TRUE(std::filesystem::exists(folder / "attest-run-002/summary.json"));
-  EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001").status, 2);
-  EXPECT_EQ(shell(folder, "$attest check " + flash + "--cases 1 --out attest-run-001 --overwrite --quiet").status, 0);
+  expect_status(folder, "$attest check " + flash + "--cases 1 --out attest-run-001", 2);
+  expect_status(folder, "$attest check " + flash + "--cases 1 --out attest-run-001 --overwrite --quiet");
   EXPECT_EQ(summary_of(folder, "attest-run-001")["kernels"][0]["properties"][0]["cases"], 1);
 }
 
 TEST(Program, SaysWhatCouldBeRunWhereNothingCan) {
   for (const char* const line : {"check --cases 5 ", "fuzz --runs 5 "}) {
     const Folder folder;
-    const ShellResult dtype =
-        shell(folder, joined({"$attest ", line, "--kernel core:double --kernel builtin:flash --dtype ", "f8_e4m3"}));
-    EXPECT_EQ(dtype.status, 3) << dtype.output;
-    EXPECT_EQ(lines_in(dtype.output), 1) << dtype.output;
-    for (const char* const part :
-         {"the dtype f8_e4m3: ", "core:double offers f64", "builtin:flash offers f64, f32", "--dtype"})
-      EXPECT_NE(dtype.output.find(part), std::string::npos) << part << "\n" << dtype.output;
+    const std::string dtype = one_line_of(
+        folder, joined({"$attest ", line, "--kernel core:double --kernel builtin:flash --dtype ", "f8_e4m3"}), 3);
+    EXPECT_THAT(dtype,
+                Says("the dtype f8_e4m3: ", "core:double offers f64", "builtin:flash offers f64, f32", "--dtype"));
     EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "no folder of a run that was none";
     std::ofstream(folder / "slip.py") << "\ndef attention(q, k, v)\n    return q\n";
-    const ShellResult slip =
-        shell(folder, joined({"$attest ", line, "--kernel 'exec:/usr/bin/python3 slip.py' --out run"}));
-    EXPECT_EQ(slip.status, 3) << slip.output;
-    EXPECT_EQ(lines_in(slip.output), 1) << slip.output;
-    const std::size_t named = slip.output.find("run/logs/");
-    ASSERT_NE(named, std::string::npos) << slip.output;
-    const std::string log = slip.output.substr(named, slip.output.find('\n', named) - named);
-    EXPECT_NE(read_file(folder / log).find("slip.py\", line 2"), std::string::npos);
+    const std::string slip =
+        one_line_of(folder, joined({"$attest ", line, "--kernel 'exec:/usr/bin/python3 slip.py' --out run"}), 3);
+    const std::size_t named = slip.find("run/logs/");
+    ASSERT_NE(named, std::string::npos) << slip;
+    const std::string log = slip.substr(named, slip.find('\n', named) - named);
+    EXPECT_THAT(read_file(folder / log), Says("slip.py\", line 2"));
     EXPECT_FALSE(std::filesystem::exists(folder / "run/cases"));
-    const ShellResult silent = shell(folder, joined({"$attest ", line, "--kernel 'exec:false' --out silent"}));
-    EXPECT_EQ(silent.status, 3) << silent.output;
+    expect_status(folder, joined({"$attest ", line, "--kernel 'exec:false' --out silent"}), 3);
     EXPECT_FALSE(std::filesystem::exists(folder / "silent"));
   }
 }
@@ -200,10 +183,7 @@ TEST(Program, SaysWhatFileIsWanted) {
              "wanted is a run's folder, its journal or its tolerances.json"},
         Line{"report run -o a.html --baseline nosuch",
              "wanted is a run's folder, its journal or its tolerances.json"}}) {
-    const ShellResult result = shell(folder, joined({"$attest ", line.arguments}));
-    EXPECT_EQ(result.status, line.status) << line.arguments << "\n" << result.output;
-    EXPECT_EQ(lines_in(result.output), 1) << result.output;
-    EXPECT_NE(result.output.find(line.part), std::string::npos) << result.output;
+    EXPECT_THAT(one_line_of(folder, joined({"$attest ", line.arguments}), line.status), Says(line.part));
   }
 }
 
@@ -244,72 +224,64 @@ TEST(Program, ReplaysALawThatIsBrokenBetweenTwoCalls) {
   const std::vector<FindingRecord> findings = read_journal(folder / "run").findings;
   ASSERT_FALSE(findings.empty());
   const std::string file = "run/" + findings[0].case_file;
-  const ShellResult replay = shell(folder, "$attest replay " + file);
-  EXPECT_EQ(replay.status, 1) << replay.output;
-  EXPECT_EQ(replay.output.find("elements lie outside"), std::string::npos) << replay.output;
-  EXPECT_NE(replay.output.find("  out["), std::string::npos) << "both compared elements\n" << replay.output;
+  const std::string replay = output_of(folder, "$attest replay " + file, 1);
+  EXPECT_THAT(replay, NeverSays("elements lie outside"));
+  EXPECT_THAT(replay, Says("  out[")) << "both compared elements";
   // What was saved as violated and is not any more was not reproduced.
-  const ShellResult other = shell(folder, "$attest replay --kernel builtin:flash " + file);
-  EXPECT_EQ(other.status, 0) << other.output;
-  EXPECT_TRUE(other.output.ends_with("\nnot reproduced\n")) << other.output;
+  const std::string other = output_of(folder, "$attest replay --kernel builtin:flash " + file);
+  EXPECT_TRUE(other.ends_with("\nnot reproduced\n")) << other;
 }
 
 TEST(Program, ReadsItsJournalOfALogSumExpThatIsWrong) {
   const Folder folder;
   // Its worst row is not the first.
-  const ShellResult result =
-      shell(folder,
-            "$attest check --kernel fault:scale-of-all-heads --dtype f32 --property attention.oracle "
-            "--cases 20 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(read_file(folder / "run/run.jsonl").find("\"class\":\"lse\""), std::string::npos);
+  expect_status(folder,
+                "$attest check --kernel fault:scale-of-all-heads --dtype f32 --property attention.oracle "
+                "--cases 20 --out run",
+                1);
+  EXPECT_THAT(read_file(folder / "run/run.jsonl"), Says("\"class\":\"lse\""));
   EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
 }
 
 TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
   const Folder folder;
   const std::string kernels = "--kernel builtin:flash --kernel builtin:online --dtype f32,bf16 --cases 300 --quiet ";
-  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--jobs 1 --out one").status, 0);
-  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--jobs 2 --out two").status, 0);
-  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--shard 0/2 --out s0").status, 0);
-  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--shard 1/2 --jobs 3 --out s1").status, 0);
-  const ShellResult merged =
-      shell(folder,
-            "$attest merge one -o one.jsonl && $attest merge two -o two.jsonl && $attest merge s1 s0 -o s.jsonl && "
-            "cmp one.jsonl two.jsonl && cmp one.jsonl s.jsonl && $attest merge s.jsonl -o again.jsonl && cmp "
-            "again.jsonl s.jsonl");
-  EXPECT_EQ(merged.status, 0) << merged.output;
-  EXPECT_EQ(shell(folder, "$attest report s0 s1 -o r.html && test -s r.html").status, 0);
+  expect_status(folder, "$attest check " + kernels + "--jobs 1 --out one");
+  expect_status(folder, "$attest check " + kernels + "--jobs 2 --out two");
+  expect_status(folder, "$attest check " + kernels + "--shard 0/2 --out s0");
+  expect_status(folder, "$attest check " + kernels + "--shard 1/2 --jobs 3 --out s1");
+  expect_status(folder,
+                "$attest merge one -o one.jsonl && $attest merge two -o two.jsonl && $attest merge s1 s0 -o s.jsonl && "
+                "cmp one.jsonl two.jsonl && cmp one.jsonl s.jsonl && $attest merge s.jsonl -o again.jsonl && cmp "
+                "again.jsonl s.jsonl");
+  expect_status(folder, "$attest report s0 s1 -o r.html && test -s r.html");
   // So are the errors in it.
-  EXPECT_NE(read_file(folder / "one.jsonl").find("\"errors\":{\"cells\":[\""), std::string::npos);
-  const ShellResult tables =
-      shell(folder,
-            "$attest report one --json -o one.json && $attest report s1 s0 --json -o s.json && cmp one.json s.json && "
-            "$attest report one --csv -o one.csv && grep -q '^\"builtin:flash\",' one.csv");
-  EXPECT_EQ(tables.status, 0) << tables.output;
-  EXPECT_EQ(shell(folder, "$attest report one --csv --json -o x").status, 2);
+  EXPECT_THAT(read_file(folder / "one.jsonl"), Says("\"errors\":{\"cells\":[\""));
+  expect_status(
+      folder,
+      "$attest report one --json -o one.json && $attest report s1 s0 --json -o s.json && cmp one.json s.json && "
+      "$attest report one --csv -o one.csv && grep -q '^\"builtin:flash\",' one.csv");
+  expect_status(folder, "$attest report one --csv --json -o x", 2);
   // A device or a link is written into, not replaced.
-  EXPECT_EQ(shell(folder, "$attest merge one -o /dev/full").status, 2);
-  EXPECT_EQ(shell(folder, "test -c /dev/full && $attest merge one -o /dev/stdout | cmp - one.jsonl").status, 0);
+  expect_status(folder, "$attest merge one -o /dev/full", 2);
+  expect_status(folder, "test -c /dev/full && $attest merge one -o /dev/stdout | cmp - one.jsonl");
   // Another seed is another run.
-  EXPECT_EQ(shell(folder, "$attest check " + kernels + "--seed 2 --out seed").status, 0);
-  EXPECT_EQ(shell(folder, "$attest merge one seed -o x").status, 2);
-  EXPECT_EQ(shell(folder, "$attest merge seed -o seed.jsonl; cmp -s one.jsonl seed.jsonl").status, 1);
+  expect_status(folder, "$attest check " + kernels + "--seed 2 --out seed");
+  expect_status(folder, "$attest merge one seed -o x", 2);
+  expect_status(folder, "$attest merge seed -o seed.jsonl; cmp -s one.jsonl seed.jsonl", 1);
 }
 
 TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   const Folder folder;
   const std::string check = "$attest check --kernel builtin:flash --dtype f32,f64 --cases 200 ";
-  const ShellResult loud = shell(folder, check + "--alarm --jobs 1 --out one");
-  EXPECT_EQ(loud.status, 0) << loud.output;
-  EXPECT_NE(loud.output.find("alarm: 0 of "), std::string::npos) << loud.output;
+  EXPECT_THAT(output_of(folder, check + "--alarm --jobs 1 --out one"), Says("alarm: 0 of "));
   const auto summary = summary_of(folder, "one");
   EXPECT_EQ(summary["alarm"]["p"], 1e-9);
   EXPECT_EQ(summary["alarm"]["beyond"], 0);
   EXPECT_GT(summary["alarm"]["elements"], 1000);
-  EXPECT_EQ(shell(folder, check + "--alarm --jobs 2 --out two --quiet").status, 0);
-  EXPECT_EQ(shell(folder, check + "--alarm --shard 0/2 --out s0 --quiet").status, 0);
-  EXPECT_EQ(shell(folder, check + "--alarm --shard 1/2 --out s1 --quiet").status, 0);
+  expect_status(folder, check + "--alarm --jobs 2 --out two --quiet");
+  expect_status(folder, check + "--alarm --shard 0/2 --out s0 --quiet");
+  expect_status(folder, check + "--alarm --shard 1/2 --out s1 --quiet");
   const ShellResult same =
       shell(folder,
             "$attest merge one -o a; $attest merge two -o b; $attest merge s1 s0 -o c; cmp a b && cmp "
@@ -317,21 +289,18 @@ TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   EXPECT_EQ(same.status, 0) << same.output;
   // Without it not a word of it, and the same verdicts.
   const ShellResult calm = shell(folder, check + "--out calm");
-  EXPECT_EQ(calm.output.find("alarm"), std::string::npos);
-  EXPECT_EQ(shell(folder, "grep -ril alarm calm").status, 1);
+  EXPECT_THAT(calm.output, NeverSays("alarm"));
+  expect_status(folder, "grep -ril alarm calm", 1);
   auto kernels = summary["kernels"];
   for (auto& kernel : kernels)
     for (auto& property : kernel["properties"]) property.erase("alarm");
   EXPECT_EQ(kernels, summary_of(folder, "calm")["kernels"]);
   // The two are different runs.
-  EXPECT_EQ(shell(folder, "$attest merge one calm -o x").status, 2);
-  const ShellResult resumed = shell(folder, check + "--alarm --out calm --resume");
-  EXPECT_EQ(resumed.status, 2);
-  EXPECT_NE(resumed.output.find("was run without --alarm; resume it the same way"), std::string::npos);
-  const ShellResult replay =
-      shell(folder, "$attest replay --alarm one/cases/attention.oracle--*--f32--worst.safetensors");
-  EXPECT_EQ(replay.status, 0) << replay.output;
-  EXPECT_NE(replay.output.find("alarm: 0 of "), std::string::npos) << replay.output;
+  expect_status(folder, "$attest merge one calm -o x", 2);
+  EXPECT_THAT(output_of(folder, check + "--alarm --out calm --resume", 2),
+              Says("was run without --alarm; resume it the same way"));
+  EXPECT_THAT(output_of(folder, "$attest replay --alarm one/cases/attention.oracle--*--f32--worst.safetensors"),
+              Says("alarm: 0 of "));
 }
 
 // The manifest of the first kernel rules masks out, and with them what the property is about.
@@ -340,15 +309,11 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   const std::string kernel = python_kernel(folder, "maskless", "1.0");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   const std::string check = "$attest check --property masked.query-deletion --dtype f64 ";
-  const ShellResult warned = shell(folder, check + "--cases 200 --out run --kernel " + kernel);
-  EXPECT_EQ(warned.status, 0) << warned.output;
-  EXPECT_NE(warned.output.find("note on maskless: its manifest rules masks out; judged without a mask: "
-                               "masked.query-deletion\n"),
-            std::string::npos)
-      << warned.output;
-  EXPECT_EQ(warned.output.find("warning"), std::string::npos) << warned.output;
-  EXPECT_NE(warned.output.find("\n\nskipped: "), std::string::npos) << warned.output;
-  EXPECT_NE(warned.output.find(" mask; the manifest's masks do not list "), std::string::npos) << warned.output;
+  EXPECT_THAT(output_of(folder, check + "--cases 200 --out run --kernel " + kernel),
+              AllOf(Says("note on maskless: its manifest rules masks out; judged without a mask: "
+                         "masked.query-deletion\n",
+                         "\n\nskipped: ", " mask; the manifest's masks do not list "),
+                    NeverSays("warning")));
   const auto summary = summary_of(folder, "run");
   EXPECT_EQ(summary["verdict"], "held");
   EXPECT_EQ(summary["warnings"][0]["kernel"], "maskless");
@@ -360,21 +325,18 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
       R"(sed -e "s/'masks': \[\]/'masks': ['bool']/" -e 's/maskless/refusing/' -e 's/scale=1.0):/scale=1.0, mask=None):\n)"
       R"(    if mask is not None: raise attest_adapter.Unsupported("not written")/' maskless.py > refusing.py && )" +
           check + "--cases 200 --out refusing --kernel 'exec:/usr/bin/python3 refusing.py'");
-  EXPECT_NE(refusing.output.find("warning: masked.query-deletion says little about refusing in f64: 0 of its "),
-            std::string::npos)
-      << refusing.output;
+  EXPECT_THAT(refusing.output, Says("warning: masked.query-deletion says little about refusing in f64: 0 of its "));
   const ShellResult few = shell(folder, check + "--cases 40 --out few --kernel " + kernel);
-  EXPECT_EQ(few.output.find("warning"), std::string::npos) << few.output;
+  EXPECT_THAT(few.output, NeverSays("warning"));
   const ShellResult quiet = shell(folder, check + "--cases 200 --quiet --out quiet --kernel " + kernel);
   EXPECT_EQ(quiet.output, "");
   const ShellResult right = shell(folder, check + "--cases 200 --out right --kernel builtin:flash");
-  EXPECT_EQ(right.output.find("warning"), std::string::npos) << right.output;
+  EXPECT_THAT(right.output, NeverSays("warning"));
 }
 
 TEST(Program, ChecksTheGenericCoreWithoutBeingTold) {
   const Folder folder;
-  const ShellResult ran = shell(folder, "$attest check --property attention.score-variance --cases 130 --out run");
-  EXPECT_EQ(ran.status, 0) << ran.output;
+  expect_status(folder, "$attest check --property attention.score-variance --cases 130 --out run");
   std::map<std::string, std::int64_t> judged;
   const auto kernels = summary_of(folder, "run")["kernels"];
   for (const auto& kernel : kernels) {
@@ -385,11 +347,9 @@ TEST(Program, ChecksTheGenericCoreWithoutBeingTold) {
   EXPECT_EQ(judged["core:cpp_bin_float_50"], 120);
   EXPECT_EQ(judged["core:mpfr"], 120);
   // Asked for by name, a wide one is given what others are.
-  EXPECT_EQ(shell(folder,
-                  "$attest check --property attention.score-variance --cases 130 --out wide --dtype f32 "
-                  "--kernel core:mpfr")
-                .status,
-            0);
+  expect_status(folder,
+                "$attest check --property attention.score-variance --cases 130 --out wide --dtype f32 "
+                "--kernel core:mpfr");
   EXPECT_EQ(summary_of(folder, "wide")["kernels"][0]["properties"][0]["held"], 130);
 }
 
@@ -397,31 +357,23 @@ TEST(Program, FindsAWrongKernelAndReplaysIt) {
   const Folder folder;
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult result =
-      shell(folder, "$attest check --kernel " + kernel + " --property attention.oracle --cases 200 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
+  const std::string result =
+      output_of(folder, "$attest check --kernel " + kernel + " --property attention.oracle --cases 200 --out run", 1);
   const auto summary = summary_of(folder, "run");
   EXPECT_EQ(summary["kernels"][0]["name"], "wrong");
   const auto& property = summary["kernels"][0]["properties"][0];
   EXPECT_EQ(property["verdict"], "violated");
   ASSERT_FALSE(property["findings"].empty());
   const std::string saved = "run/" + property["findings"][0]["case"].get<std::string>();
-  const std::size_t printed = result.output.find("replay: attest replay run/cases/attention.oracle--");
-  ASSERT_NE(printed, std::string::npos) << result.output;
-  const std::size_t name = result.output.find("run/", printed);
-  EXPECT_TRUE(std::filesystem::exists(folder / result.output.substr(name, result.output.find('\n', name) - name)));
-  const ShellResult replay = shell(folder, "$attest replay " + saved);
-  EXPECT_EQ(replay.status, 1) << replay.output;
-  EXPECT_NE(replay.output.find("found"), std::string::npos);
-  EXPECT_NE(replay.output.find("exact    ["), std::string::npos) << replay.output;
-  EXPECT_EQ(replay.output.find("\n0 of"), std::string::npos) << replay.output;
-  const ShellResult other = shell(folder, "$attest replay " + saved + " --kernel builtin:two-pass");
-  EXPECT_EQ(other.status, 0) << other.output;
+  const std::size_t printed = result.find("replay: attest replay run/cases/attention.oracle--");
+  ASSERT_NE(printed, std::string::npos) << result;
+  const std::size_t name = result.find("run/", printed);
+  EXPECT_TRUE(std::filesystem::exists(folder / result.substr(name, result.find('\n', name) - name)));
+  EXPECT_THAT(output_of(folder, "$attest replay " + saved, 1), AllOf(Says("found", "exact    ["), NeverSays("\n0 of")));
+  expect_status(folder, "$attest replay " + saved + " --kernel builtin:two-pass");
   // Stopping at the first violation leaves one finding.
-  EXPECT_EQ(
-      shell(folder, "$attest check --kernel " + kernel + " --property attention.oracle --fail-fast --jobs 1 --out fast")
-          .status,
-      1);
+  expect_status(folder,
+                "$attest check --kernel " + kernel + " --property attention.oracle --fail-fast --jobs 1 --out fast", 1);
   EXPECT_EQ(read_journal(folder / "fast").findings.size(), 1U);
 }
 
@@ -430,10 +382,9 @@ TEST(Program, TakesADeathForAFinding) {
   const std::string kernel =
       python_kernel(folder, "dying", "1.0 if q.shape[2] > 0 else 1.0) + __import__('os')._exit(3");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult result =
-      shell(folder, "$attest check --kernel " + kernel +
-                        " --property attention.oracle --cases 64 --jobs 1 --fail-fast --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
+  expect_status(
+      folder,
+      "$attest check --kernel " + kernel + " --property attention.oracle --cases 64 --jobs 1 --fail-fast --out run", 1);
   const Journal journal = read_journal(folder / "run");
   ASSERT_EQ(journal.findings.size(), 1U);
   EXPECT_EQ(journal.findings[0].kind(), "died");
@@ -443,10 +394,7 @@ TEST(Program, TakesADeathForAFinding) {
 // Two opposite values of equal weight: exactly 0, and the kernel returns the bound itself.
 TEST(Program, SavesAndReplaysWhatCannotBeDecided) {
   const Folder folder;
-  Case c;
-  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1});
-  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1});
-  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{1, -1});
+  const Case c = test::one_query(DType::f64, {0}, {0, 0}, {1, -1});
   save_case(c, folder / "edge.safetensors");
   const Tensor far(DType::f64, c.out_shape(), std::vector<double>{1});
   const Verdict verdict = judge_attention(c, far, {}, universal_arithmetic(DType::f64, DType::f64), {.first_level = 3});
@@ -454,17 +402,17 @@ TEST(Program, SavesAndReplaysWhatCannotBeDecided) {
       folder, "edge",
       fmt::format("1.0)\n    return numpy.full(q.shape, float.fromhex('{:a}'))\n    (1.0", verdict.allowed));
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult result = shell(
-      folder, "$attest check --case edge.safetensors --kernel " + kernel + " --property attention.oracle --out run");
-  EXPECT_EQ(result.status, 4) << result.output;
-  EXPECT_NE(result.output.find("INCONCLUSIVE attention.oracle"), std::string::npos) << result.output;
+  EXPECT_THAT(
+      output_of(folder,
+                "$attest check --case edge.safetensors --kernel " + kernel + " --property attention.oracle --out run",
+                4),
+      Says("INCONCLUSIVE attention.oracle"));
   const Journal journal = read_journal(folder / "run");
   ASSERT_EQ(journal.findings.size(), 1U);
   EXPECT_EQ(journal.findings[0].kind(), "inconclusive");
-  const ShellResult replayed = shell(folder, "$attest replay run/" + journal.findings[0].case_file);
-  EXPECT_EQ(replayed.status, 1) << replayed.output;
-  EXPECT_NE(replayed.output.find("inconclusive: "), std::string::npos) << replayed.output;
-  EXPECT_TRUE(replayed.output.ends_with("\nreproduced\n")) << replayed.output;
+  const std::string replayed = output_of(folder, "$attest replay run/" + journal.findings[0].case_file, 1);
+  EXPECT_THAT(replayed, Says("inconclusive: "));
+  EXPECT_TRUE(replayed.ends_with("\nreproduced\n")) << replayed;
 }
 
 TEST(Program, OutlivesItsReader) {
@@ -489,9 +437,8 @@ TEST(Program, NamesTheLauncherInLinesToCopy) {
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   const ShellResult result = shell(folder, "ATTEST_COMMAND=./attest $attest check --kernel " + kernel +
                                                " --property attention.oracle --cases 20 --out run");
-  EXPECT_NE(result.output.find("replay: ./attest replay run/cases/"), std::string::npos) << result.output;
-  EXPECT_NE(read_file(folder / "run/report.html").find("<pre class=\"line\">./attest replay run/cases/"),
-            std::string::npos);
+  EXPECT_THAT(result.output, Says("replay: ./attest replay run/cases/"));
+  EXPECT_THAT(read_file(folder / "run/report.html"), Says("<pre class=\"line\">./attest replay run/cases/"));
 }
 
 /// Checks the kernel in Python that stands in the document.
@@ -499,11 +446,9 @@ void holds_the_kernel_of(const std::string& document, const std::string& module)
   const Folder folder;
   if (shell(folder, "/usr/bin/python3 -c 'import " + module + "'").status != 0)
     GTEST_SKIP() << "Python has no " << module;
-  const ShellResult result =
-      shell(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR "/" + document +
-                        " > mine.py && test -s mine.py && "
-                        "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
-  EXPECT_EQ(result.status, 0) << result.output;
+  expect_status(folder, "sed -n '/^import attest_adapter/,/^attest_adapter.serve/p' " ATTEST_SOURCE_DIR "/" + document +
+                            " > mine.py && test -s mine.py && "
+                            "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 200");
 }
 
 TEST(Program, HoldsTheKernelOfTheReadme) {
@@ -519,14 +464,13 @@ TEST(Program, LoadsTheLibraryOfTheReadmeAndTheGuide) {
   for (const std::string document : {"README.md", "reports/guide/your-kernel.md"}) {
     const Folder folder;
     if (shell(folder, "cc --version").status != 0) GTEST_SKIP() << "there is no cc";
-    const ShellResult result =
-        shell(folder, "sed -n '/^```c$/,/^```$/p' " ATTEST_SOURCE_DIR "/" + document +
-                          " | grep -v '^```' > mine.c && cc -Wall -Werror -O2 -shared -fPIC -I " ATTEST_SOURCE_DIR
-                          "/core/include -o libmine.so mine.c && "
-                          "$attest check --kernel ./libmine.so --property attention.oracle --cases 20");
-    EXPECT_EQ(result.status, 1) << result.output;
-    EXPECT_NE(result.output.find("VIOLATED attention.oracle by ./libmine.so in f32"), std::string::npos)
-        << result.output;
+    EXPECT_THAT(output_of(folder,
+                          "sed -n '/^```c$/,/^```$/p' " ATTEST_SOURCE_DIR "/" + document +
+                              " | grep -v '^```' > mine.c && cc -Wall -Werror -O2 -shared -fPIC -I " ATTEST_SOURCE_DIR
+                              "/core/include -o libmine.so mine.c && "
+                              "$attest check --kernel ./libmine.so --property attention.oracle --cases 20",
+                          1),
+                Says("VIOLATED attention.oracle by ./libmine.so in f32"));
   }
 }
 
@@ -537,61 +481,48 @@ TEST(Program, GivesTheContractsExitStatus) {
   EXPECT_FALSE(std::filesystem::exists(folder / "attest-run-001")) << "a run that never began leaves nothing";
   EXPECT_EQ(dead.status, 3) << dead.output;
   EXPECT_EQ(lines_in(dead.output), 1) << dead.output;
-  EXPECT_EQ(shell(folder, "$attest check --kernel builtin:flash --dtype f8_e4m3 --cases 1").status, 3);
-  EXPECT_EQ(shell(folder, "$attest check --kernel fault:mask-scaled --property 'multihead.*' --cases 1").status, 3);
+  expect_status(folder, "$attest check --kernel builtin:flash --dtype f8_e4m3 --cases 1", 3);
+  expect_status(folder, "$attest check --kernel fault:mask-scaled --property 'multihead.*' --cases 1", 3);
   // 4: every row is excused, so nothing was held.
   write_case(folder / "masked.safetensors", 1.0, /*all_masked=*/true);
   const std::string masked =
       "$attest check --kernel builtin:flash --property attention.oracle --case masked.safetensors ";
-  const ShellResult undecided = shell(folder, masked);
-  EXPECT_EQ(undecided.status, 4) << undecided.output;
-  EXPECT_EQ(shell(folder, masked + "--inconclusive=held").status, 0);
+  expect_status(folder, masked, 4);
+  expect_status(folder, masked + "--inconclusive=held");
   // 4: what was asked by name and answered in no case, beside what held.
   const std::string asked = "$attest check --property attention.finite --cases 5 --kernel builtin:flash ";
-  EXPECT_EQ(shell(folder, asked).status, 0);
+  expect_status(folder, asked);
   for (const std::string more :
        {"--property attention.score-variance", "--property 'self.b*'", "--kernel document:003.positions"}) {
-    const ShellResult unanswered = shell(folder, asked + more);
-    EXPECT_EQ(unanswered.status, 4) << unanswered.output;
-    EXPECT_NE(unanswered.output.find(", so that the run says nothing of it\n"), std::string::npos) << unanswered.output;
-    EXPECT_NE(unanswered.output.find("\ninconclusive: "), std::string::npos) << unanswered.output;
-    EXPECT_EQ(unanswered.output.find("\nheld: "), std::string::npos) << unanswered.output;
-    EXPECT_EQ(shell(folder, asked + more + " --inconclusive=held").status, 0);
+    EXPECT_THAT(output_of(folder, asked + more, 4),
+                AllOf(Says(", so that the run says nothing of it\n", "\ninconclusive: "), NeverSays("\nheld: ")));
+    expect_status(folder, asked + more + " --inconclusive=held");
   }
-  EXPECT_EQ(shell(folder, asked + "--property 'attention.*' --kernel 'builtin:*'").status, 0);
+  expect_status(folder, asked + "--property 'attention.*' --kernel 'builtin:*'");
   // What a CI shows says the same as the exit status.
-  EXPECT_EQ(shell(folder, asked + "--property 'self.b*' --junit junit.xml").status, 4);
-  EXPECT_NE(read_file(folder / "junit.xml").find("judged on no kernel, so that the run says nothing of it"),
-            std::string::npos);
+  expect_status(folder, asked + "--property 'self.b*' --junit junit.xml", 4);
+  EXPECT_THAT(read_file(folder / "junit.xml"), Says("judged on no kernel, so that the run says nothing of it"));
   // A shard does not know what others judge; all of them together do, whatever is made of them.
   for (const std::string shard : {"0", "1"}) {
-    const ShellResult part =
-        shell(folder, joined({asked, "--property 'self.b*' --shard ", shard, "/2 --out part-", shard}));
-    EXPECT_EQ(part.status, 0) << part.output;
-    EXPECT_EQ(part.output.find("says nothing of it"), std::string::npos) << part.output;
+    EXPECT_THAT(output_of(folder, joined({asked, "--property 'self.b*' --shard ", shard, "/2 --out part-", shard})),
+                NeverSays("says nothing of it"));
   }
   const std::string merge =
       "touch none.toml; $attest merge part-0 -o one.jsonl --known none.toml && $attest merge "
       "part-0 part-1 -o whole/ --known none.toml --junit whole.xml";
-  const ShellResult whole = shell(folder, merge);
-  EXPECT_EQ(whole.status, 4) << whole.output;
-  EXPECT_NE(whole.output.find("attest: --property \"self.b*\": judged on no kernel"), std::string::npos)
-      << whole.output;
+  EXPECT_THAT(output_of(folder, merge, 4), Says("attest: --property \"self.b*\": judged on no kernel"));
   EXPECT_EQ(read_file(folder / "whole/summary.md").find("## ❔ Attest: inconclusive\n"), 0U);
-  EXPECT_EQ(shell(folder, "$attest report part-0 part-1 --junit report.xml && cmp report.xml whole.xml").status, 0);
+  expect_status(folder, "$attest report part-0 part-1 --junit report.xml && cmp report.xml whole.xml");
   // 2: a case file with NaN or Inf that does not say so.
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     write_case(folder / "bad.safetensors", bad);
-    const ShellResult refused = shell(folder, "$attest check --kernel builtin:flash --case bad.safetensors");
-    EXPECT_EQ(refused.status, 2) << refused.output;
-    EXPECT_EQ(lines_in(refused.output), 1) << refused.output;
-    EXPECT_NE(refused.output.find("bad.safetensors"), std::string::npos);
+    EXPECT_THAT(one_line_of(folder, "$attest check --kernel builtin:flash --case bad.safetensors", 2),
+                Says("bad.safetensors"));
   }
   // 0: the user's own tensors.
   write_case(folder / "mine.safetensors", 1.0);
-  const ShellResult mine =
-      shell(folder, "$attest check --kernel builtin:flash --kernel builtin:online --case mine.safetensors --out mine");
-  EXPECT_EQ(mine.status, 0) << mine.output;
+  expect_status(folder,
+                "$attest check --kernel builtin:flash --kernel builtin:online --case mine.safetensors --out mine");
   EXPECT_EQ(summary_of(folder, "mine")["kernels"].size(), 2U);
 }
 

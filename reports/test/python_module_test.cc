@@ -1,5 +1,4 @@
 // attest.py in a user's tests, with the program behind it. Skipped where Python lacks numpy.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -9,9 +8,6 @@
 
 namespace attest {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 /// A test in Python: attention with the scale times `factor`, and what is done with it.
 void write_test(const fake::Folder& folder, const std::string& factor, const std::string& rest) {
@@ -62,16 +58,15 @@ TEST_F(PythonModule, RaisesWithTheFindingAndALineThatReplaysIt) {
   write_test(folder_, "1.01", check);
   const ShellResult result = run("/usr/bin/python3 test_mine.py");
   EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.output, HasSubstr("AssertionError: mine: violated: attention.oracle in f64\n"
-                                       "VIOLATED attention.oracle by mine in f64"));
-  EXPECT_THAT(result.output, HasSubstr("; accepted is ["));
-  EXPECT_THAT(result.output, HasSubstr("report: "));
+  EXPECT_THAT(result.output, Says("AssertionError: mine: violated: attention.oracle in f64\n"
+                                  "VIOLATED attention.oracle by mine in f64",
+                                  "; accepted is [", "report: "));
   // Copied, the line judges that case alone; with the mistake mended it passes.
   const std::string line = replay_line(result.output);
   const ShellResult again = run(line);
   EXPECT_EQ(again.status, 1) << again.output;
-  EXPECT_THAT(again.output, HasSubstr("\nreproduced"));
-  EXPECT_THAT(again.output, Not(HasSubstr("VIOLATED")));
+  EXPECT_THAT(again.output, Says("\nreproduced"));
+  EXPECT_THAT(again.output, NeverSays("VIOLATED"));
   write_test(folder_, "1.0", check);
   const ShellResult mended = run(line);
   EXPECT_EQ(mended.status, 0) << mended.output;
@@ -80,7 +75,7 @@ TEST_F(PythonModule, RaisesWithTheFindingAndALineThatReplaysIt) {
   EXPECT_EQ(run(line).output, "");
   const ShellResult alone = run("$attest replay tmp/attest-run-*/cases/*worst.safetensors");
   EXPECT_EQ(alone.status, 3);
-  EXPECT_THAT(alone.output, HasSubstr("run that again with ATTEST_REPLAY=CASE set"));
+  EXPECT_THAT(alone.output, Says("run that again with ATTEST_REPLAY=CASE set"));
 }
 
 TEST_F(PythonModule, NamesTheTestInPytest) {
@@ -92,7 +87,7 @@ TEST_F(PythonModule, NamesTheTestInPytest) {
   EXPECT_EQ(result.status, 1);
   const std::string line = replay_line(result.output);
   EXPECT_TRUE(line.ends_with(" /usr/bin/python3 -m pytest test_mine.py::test_mine")) << line;
-  EXPECT_THAT(run(line + " -p no:cacheprovider").output, HasSubstr("reproduced"));
+  EXPECT_THAT(run(line + " -p no:cacheprovider").output, Says("reproduced"));
 }
 
 TEST_F(PythonModule, TakesWhatTheFunctionDoesForAFinding) {
@@ -104,11 +99,9 @@ TEST_F(PythonModule, TakesWhatTheFunctionDoesForAFinding) {
              "    try: attest.check(function, dtypes='f32', properties='attention.oracle', cases=40, manifest=nan)\n"
              "    except (AssertionError, attest.AttestError) as error: print(type(error).__name__, error)\n");
   const std::string output = run("/usr/bin/python3 test_mine.py 2> errors").output;
-  EXPECT_THAT(output, HasSubstr("AssertionError raising: violated"));
-  EXPECT_THAT(output, HasSubstr("KeyError: 'weights'"));
-  EXPECT_THAT(output, HasSubstr("AssertionError wider: violated"));
-  EXPECT_THAT(output, HasSubstr("the function returned float64 where float32 is due"));
-  EXPECT_THAT(output, HasSubstr("AttestError nothing could be checked: "));
+  EXPECT_THAT(output,
+              Says("AssertionError raising: violated", "KeyError: 'weights'", "AssertionError wider: violated",
+                   "the function returned float64 where float32 is due", "AttestError nothing could be checked: "));
 }
 
 TEST_F(PythonModule, SaysBeforeTheRunWhatTheFirstAnswerIs) {
@@ -121,7 +114,7 @@ TEST_F(PythonModule, SaysBeforeTheRunWhatTheFirstAnswerIs) {
       "be "
       "[2, 3, 5, 6]: it is q itself\n";
   EXPECT_TRUE(result.output.starts_with("<lambda>: violated: ")) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("\n" + line + "VIOLATED "));
+  EXPECT_THAT(result.output, Says("\n" + line + "VIOLATED "));
   EXPECT_EQ(read_file(folder_ / "errors"), line);
 }
 
@@ -132,10 +125,7 @@ TEST_F(PythonModule, RefusesMisuseInOneLine) {
              "    except (attest.AttestError, OSError) as error: print(error)\n");
   const ShellResult result = run("/usr/bin/python3 test_mine.py; ls tmp");
   EXPECT_EQ(lines_in(result.output), 4) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("--cases is 0; it must be at least 1"));
-  EXPECT_THAT(result.output, HasSubstr("f31"));
-  EXPECT_THAT(result.output, HasSubstr("\"nothing\""));
-  EXPECT_THAT(result.output, HasSubstr("/nowhere"));
+  EXPECT_THAT(result.output, Says("--cases is 0; it must be at least 1", "f31", "\"nothing\"", "/nowhere"));
 }
 
 TEST_F(PythonModule, SaysWhatCannotBeServed) {

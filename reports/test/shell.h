@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/support/files.h"
+#include "core/test/says.h"
 #include "reports/test/fakes.h"
 
 namespace attest {
@@ -40,6 +41,17 @@ inline ShellResult shell(const fake::Folder& folder, const std::string& line) {
   const int status = ::pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+/// What a shell line writes that ends with this status.
+inline std::string output_of(const fake::Folder& folder, const std::string& line, int status = 0) {
+  const ShellResult result = shell(folder, line);
+  EXPECT_EQ(result.status, status) << line << "\n" << result.output;
+  return result.output;
+}
+
+inline void expect_status(const fake::Folder& folder, const std::string& line, int status = 0) {
+  output_of(folder, line, status);
 }
 
 /// summary.json of a run folder in `folder`.

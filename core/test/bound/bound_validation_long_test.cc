@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <ostream>
 #include <string>
 
 #include "core/test/fleet/climb.h"

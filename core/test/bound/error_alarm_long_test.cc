@@ -1,9 +1,7 @@
 // The probabilistic bound against the fleet at length. Minutes.
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <cstdio>
-#include <ostream>
 #include <string>
 
 #include "core/bound/error_alarm.h"

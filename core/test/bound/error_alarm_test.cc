@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <ostream>
 #include <random>
 #include <vector>
 
@@ -86,6 +85,13 @@ Alarm alarm_of(const Emulation& correct, const Case& c) {
   return alarm_of(correct, correct.arithmetic, c);
 }
 
+/// Its one element is within the alarm, and its error at least this share of it.
+void expect_silent(const Alarm& alarm, double worst) {
+  EXPECT_EQ(alarm.elements, 1);
+  EXPECT_EQ(alarm.beyond, 0);
+  EXPECT_GT(alarm.worst, worst);
+}
+
 ElementAlarm only_element(const Arithmetic& arithmetic, const Case& c) {
   return alarm_bounds(c, arithmetic).at(0);
 }
@@ -102,10 +108,8 @@ TEST(AlarmOfCorrectKernels, CountsSwallowedSummandsInFull) {
     scores.push_back(std::log(0x1p-24) - 0.05 - 1e-5 * j);
     values.push_back(1);
   }
-  const Alarm alarm = alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values));
-  EXPECT_EQ(alarm.elements, 1);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.3);  // a correct kernel that would exceed a bound without them
+  // A correct kernel that would exceed a bound without them.
+  expect_silent(alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values)), 0.3);
 }
 
 /// A summand that loses nearly half a unit of every sum from 4096 to 8192.
@@ -115,10 +119,7 @@ TEST(AlarmOfCorrectKernels, CountsCrowdedSummandsInFull) {
   // Weights that differ by less than the last bit of their sum; no two keys are equal.
   std::vector<double> scores, values;
   for (int j = 0; j < 8192; ++j) scores.push_back(0x1p-30 * (j + 1)), values.push_back(leaning_summand);
-  const Alarm alarm = alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values));
-  EXPECT_EQ(alarm.elements, 1);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.1);
+  expect_silent(alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values)), 0.1);
 }
 
 TEST(AlarmOfCorrectKernels, CountsClumpsOfSummandsInFull) {
@@ -130,10 +131,7 @@ TEST(AlarmOfCorrectKernels, CountsClumpsOfSummandsInFull) {
     scores.push_back(centre + 0x1p-22 * std::floor(j / 31.0));
     values.push_back(leaning_summand * std::exp(-0.17 - centre));
   }
-  const Alarm alarm = alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values));
-  EXPECT_EQ(alarm.elements, 1);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.1);
+  expect_silent(alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values)), 0.1);
 }
 
 TEST(AlarmOfCorrectKernels, CountsALooseCrowdInFull) {
@@ -145,10 +143,7 @@ TEST(AlarmOfCorrectKernels, CountsALooseCrowdInFull) {
     scores.push_back(-5 * 0x1p-25 * scrambled);
     values.push_back(j == 0 ? 1 : 0);
   }
-  const Alarm alarm = alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values));
-  EXPECT_EQ(alarm.elements, 1);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.02);
+  expect_silent(alarm_of(two_pass(DType::f32), row_of(DType::f32, scores, values)), 0.02);
 }
 
 TEST(AlarmOfCorrectKernels, CountsWeightsAtTheEdgeOfTheRange) {
@@ -178,10 +173,7 @@ TEST(AlarmOfCorrectKernels, CountsTheRoundingOfAScaledQueryInFull) {
   Case c = row_of(DType::f16, scores, values);
   c.scale = 1 + 25.49 * 0x1p-10;  // f16 keeps 25 of the 25.49, and of the 25.488 that q makes of them 25 again
   c[Slot::q] = Tensor(DType::f16, c.q().shape(), std::vector<double>{1 + 20 * 0x1p-10});
-  const Alarm alarm = alarm_of(kernel, c);
-  EXPECT_EQ(alarm.elements, 1);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.5);
+  expect_silent(alarm_of(kernel, c), 0.5);
 }
 
 TEST(AlarmOfCorrectKernels, CountsSwallowedProductsInFull) {
@@ -200,15 +192,7 @@ TEST(AlarmOfCorrectKernels, CountsSwallowedProductsInFull) {
     for (std::int64_t c = 1; c < dk; ++c) k.push_back(tail * (1 - 0.01 * spread(random)));
     v.push_back(j % 2 == 0 ? 1 : -1);
   }
-  Case c;
-  c[Slot::q] = Tensor(DType::f16, {1, 1, 1, dk}, q);
-  c[Slot::k] = Tensor(DType::f16, {1, 1, n, dk}, k);
-  c[Slot::v] = Tensor(DType::f16, {1, 1, n, 1}, v);
-  c.scale = 1;
-  const Alarm alarm = alarm_of(kernel, c);
-  EXPECT_EQ(alarm.elements, 1);
-  EXPECT_EQ(alarm.beyond, 0);
-  EXPECT_GT(alarm.worst, 0.3);
+  expect_silent(alarm_of(kernel, test::one_query(DType::f16, q, k, v)), 0.3);
 }
 
 TEST(AlarmOfCorrectKernels, CountsRoundedWeightsInFull) {
@@ -228,10 +212,8 @@ TEST(AlarmOfCorrectKernels, CountsRoundedWeightsInFull) {
     }
     Case c = row_of(DType::bf16, scores, values);
     c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, n}, mask);
-    const Alarm alarm = alarm_of(kernel, c);
-    EXPECT_EQ(alarm.elements, 1);
-    EXPECT_EQ(alarm.beyond, 0);
-    EXPECT_GT(alarm.worst, 0.6) << in_denominator;
+    SCOPED_TRACE(in_denominator);
+    expect_silent(alarm_of(kernel, c), 0.6);
   }
 }
 
@@ -295,10 +277,7 @@ TEST(AlarmOfRandomErrors, IsSharpForTheScores) {
     for (std::int64_t e = 0; e < dk; ++e) k.push_back(std::uniform_real_distribution<double>(0.9, 1.1)(random));
     v.push_back(j % 2 == 0 ? 1 : -1);
   }
-  Case c;
-  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, dk}, std::vector<double>(dk, 1.1));
-  c[Slot::k] = Tensor(DType::f32, {1, 1, n, dk}, k);
-  c[Slot::v] = Tensor(DType::f32, {1, 1, n, 1}, v);
+  Case c = test::one_query(DType::f32, std::vector<double>(dk, 1.1), k, v);
   c.scale = 0x1p-5;
   const RandomTrials trials = try_random_errors(c, 100);
   EXPECT_LE(trials.share, 0.05);

@@ -92,7 +92,7 @@ TEST(Projection, RefusesSizesThatDoNotFit) {
   EXPECT_EQ(refusal([&] { return product(x, w); }),
             "cannot multiply a 4x3 matrix by a 2x5 one: the columns of the first must be the rows of the second");
   const Projection<double> bad{.weight = fitting, .bias = Vector<double>::Zero(4)};
-  EXPECT_NE(refusal([&] { return project(x, bad); }).find("the bias has 4 entries"), std::string::npos);
+  EXPECT_THAT(refusal([&] { return project(x, bad); }), Says("the bias has 4 entries"));
 }
 
 class PackedQkv : public ::testing::TestWithParam<Packing> {};
@@ -111,7 +111,7 @@ TEST_P(PackedQkv, OneProductThenSplitIsThreeProducts) {
   expect_same_bits(parts.q, product(x, w.q));
   expect_same_bits(parts.k, product(x, w.k));
   expect_same_bits(parts.v, product(x, w.v));
-  EXPECT_NE(refusal([&] { return unpack_qkv(packed, heads, dk, dv + 1, GetParam()); }).find("5x24"), std::string::npos);
+  EXPECT_THAT(refusal([&] { return unpack_qkv(packed, heads, dk, dv + 1, GetParam()); }), Says("5x24"));
 }
 
 // Where the columns lie: 001's fused index (m B a) with d = dk = dv, and its code's [Q | K | V].

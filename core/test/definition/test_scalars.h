@@ -4,10 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cstdint>
 #include <random>
 
+#include "core/definition/attention.h"
 #include "core/definition/matrix.h"
 #include "core/problem/case.h"
 #include "core/scalars/arb.h"
@@ -17,6 +16,7 @@
 #include "core/scalars/mpfr.h"
 #include "core/test/definition/other_forms.h"
 #include "core/test/definition/plain_attention.h"
+#include "core/test/refusal.h"
 
 namespace attest::test {
 
@@ -42,49 +42,25 @@ class OnEveryScalar : public ::testing::Test {
   PrecisionScope<Arb> balls_{50};
 };
 
-/// log2 of the unit roundoff.
+/// log2 of the unit roundoff: of 50 decimal digits, unless it says otherwise.
 template <class T>
-constexpr int unit_exponent();
+constexpr int unit_exponent = -166;
 template <>
-constexpr int unit_exponent<float>() {
-  return -24;
-}
+inline constexpr int unit_exponent<float> = -24;
 template <>
-constexpr int unit_exponent<double>() {
-  return -53;
-}
+inline constexpr int unit_exponent<double> = -53;
 template <>
-constexpr int unit_exponent<Eigen::half>() {
-  return -11;
-}
+inline constexpr int unit_exponent<Eigen::half> = -11;
 template <>
-constexpr int unit_exponent<Eigen::bfloat16>() {
-  return -8;
-}
+inline constexpr int unit_exponent<Eigen::bfloat16> = -8;
 template <>
-constexpr int unit_exponent<BinFloat50>() {
-  return -168;
-}
+inline constexpr int unit_exponent<BinFloat50> = -168;
+// One bit less than it has: the plain formula rounds in the same format.
 template <>
-constexpr int unit_exponent<BinFloat100>() {
-  // One bit less than it has: the plain formula rounds in the same format.
-  return -333;
-}
-template <>
-constexpr int unit_exponent<Mpfr>() {
-  return -166;
-}
-template <>
-constexpr int unit_exponent<Interval>() {
-  return -166;
-}
-template <>
-constexpr int unit_exponent<Arb>() {
-  return -166;
-}
+inline constexpr int unit_exponent<BinFloat100> = -333;
 template <class T>
 Wide unit_of() {
-  return ldexp(Wide(1), unit_exponent<T>());
+  return ldexp(Wide(1), unit_exponent<T>);
 }
 
 /// Exact, an interval's midpoint.
@@ -177,16 +153,6 @@ template <class T>
 Vector<T> random_vector(std::mt19937_64& random, Index size, double largest = 1.0) {
   return random_matrix<T>(random, 1, size, largest).row(0).transpose();
 }
-/// The one line of the UsageError that the call ends in.
-template <class Call>
-std::string refusal(const Call& call) {
-  try {
-    (void)call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "(no UsageError)";
-}
 template <class T>
 Grid grid_of(const Matrix<T>& a) {
   return grid_from(to_doubles(a));
@@ -215,6 +181,8 @@ class SmallAttention : public OnEveryScalar<T> {
   PlainResult plain(const Score& score, const Sees& sees = all_keys) {
     return plain_attention(grid_of(q), grid_of(k), grid_of(v), score, sees);
   }
+  AttentionResult<T> masked(const Mask<T>& mask) { return mattn_lse(q, k, v, tau, mask); }
+  Matrix<T> masked_out(const Mask<T>& mask) { return mattn(q, k, v, tau, mask); }
 };
 
 }  // namespace attest::test

@@ -1,8 +1,6 @@
 // The fleet: legitimate kernels of many arithmetics that must stay within their bounds, and broken ones that must not.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "core/test/fleet/emulator.h"

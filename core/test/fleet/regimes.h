@@ -1,7 +1,6 @@
 // The regimes of inputs on which the bound is validated (error-bounds.md, section 3), and probes that sharpen it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 

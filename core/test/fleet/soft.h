@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 
 #include "core/value/dtype.h"
 

@@ -54,6 +54,17 @@ inline std::vector<Shape> mask_shapes(const Case& c, std::int64_t batch, std::in
   return {{1, 1, rows, keys}, {batch, 1, rows, keys}, {1, heads, rows, keys}, {batch, heads, rows, keys}};
 }
 
+/// Under masks of the kinds, one for all and one for each of the batch entries and heads.
+inline void expect_attention_under_masks(Kernel& kernel, Case c, const std::vector<DType>& kinds) {
+  const Shape q = c.q().shape();
+  for (const DType kind : kinds) {
+    for (const Shape& shape : mask_shapes(c, q[0], q[1], q[2])) {
+      c[Slot::mask] = mask_of(kind, shape);
+      expect_attention(kernel, c);
+    }
+  }
+}
+
 /// All 2^16 (2^8) bit patterns as q [1, 1, patterns, 1] of a 16- (8-) bit dtype, with one key.
 inline Case every_pattern(DType dtype) {
   const std::int64_t patterns = size_of(dtype) == 2 ? 65536 : 256;

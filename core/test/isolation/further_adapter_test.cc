@@ -12,8 +12,6 @@ namespace attest {
 namespace {
 
 using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 using namespace testing_process;
 
 const std::string python = "exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR;
@@ -29,12 +27,7 @@ void expect_masked_attention(Kernel& kernel, Case c, const std::vector<DType>& k
   c.causal = Causal::top_left;
   expect_attention(kernel, c);
   c.causal = Causal::none;
-  for (const DType kind : kinds) {
-    for (const Shape& shape : mask_shapes(c, 2, 3, 4)) {
-      c[Slot::mask] = mask_of(kind, shape);
-      expect_attention(kernel, c);
-    }
-  }
+  expect_attention_under_masks(kernel, c, kinds);
 }
 
 const std::string backends = python + "/core/adapters/pytorch/sdpa_backends.py' ";
@@ -42,8 +35,8 @@ const std::string backends = python + "/core/adapters/pytorch/sdpa_backends.py' 
 TEST(SdpaBackends, RefuseWithAReason) {
   EXPECT_EQ(std::system("/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/isolation/stand_ins/sdpa_reasons.py' >&2"),
             0);
-  EXPECT_THAT(load_error(backends + "flesh"), HasSubstr("flesh"));
-  EXPECT_THAT(load_error(backends + "flash --device tpu"), HasSubstr("tpu"));
+  EXPECT_THAT(load_error(backends + "flesh"), Says("flesh"));
+  EXPECT_THAT(load_error(backends + "flash --device tpu"), Says("tpu"));
 }
 
 class SdpaBackendsOnTorch : public testing::Test {
@@ -61,7 +54,7 @@ class SdpaBackendsOnTorch : public testing::Test {
 TEST_F(SdpaBackendsOnTorch, NeedPyTorch2) {
   const std::string error = load_error(backends + "math");
   if (error == "(loaded)") GTEST_SKIP() << "PyTorch 2 is there";
-  EXPECT_THAT(error, AllOf(HasSubstr("need PyTorch 2.3 or later"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(error, AllOf(Says("need PyTorch 2.3 or later"), NeverSays("\n")));
 }
 
 TEST_F(SdpaBackendsOnTorch, AskOneBackEndAlone) {
@@ -76,10 +69,10 @@ TEST_F(SdpaBackendsOnTorch, AskOneBackEndAlone) {
   Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
   expect_masked_attention(*flash, c, {});
   c[Slot::mask] = mask_of(DType::boolean, {1, 1, 4, 5});
-  EXPECT_THAT(flash->run(c).message, HasSubstr("does not take this one"));
+  EXPECT_THAT(flash->run(c).message, Says("does not take this one"));
   EXPECT_EQ(flash->run(c).status, CallStatus::unsupported);
   c.causal = Causal::top_left;
-  EXPECT_THAT(math->run(c).message, HasSubstr("exclude each other"));
+  EXPECT_THAT(math->run(c).message, Says("exclude each other"));
 }
 
 class Jax : public testing::Test {
@@ -94,7 +87,7 @@ const std::string jax_kernel = " /usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/ad
 
 TEST_F(Jax, SaysThatItIsMissingOrComputesAttention) {
   if (!has_module("jax")) {
-    EXPECT_THAT(load_error("exec:" + jax_kernel), AllOf(HasSubstr("JAX cannot be imported"), Not(HasSubstr("\n"))));
+    EXPECT_THAT(load_error("exec:" + jax_kernel), AllOf(Says("JAX cannot be imported"), NeverSays("\n")));
     return;
   }
   const auto kernel = open_kernel("exec:" + jax_kernel);

@@ -7,11 +7,9 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "core/isolation/worker_main.h"
@@ -24,8 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 using namespace testing_process;
 
 std::unique_ptr<Kernel> open(const std::string& name) {
@@ -111,27 +107,25 @@ void expect_second(const std::string& name, CallStatus status, const testing::Ma
 }
 
 TEST(Library, GoesOnAfterACrash) {
-  expect_second("crashes", CallStatus::died, HasSubstr("signal 11"));
-  expect_second("aborts", CallStatus::died, HasSubstr("signal 6"));
-  expect_second("exits", CallStatus::died, HasSubstr("exited with status 6"));
-  expect_second("closes_connection", CallStatus::died, HasSubstr("its process"));
+  expect_second("crashes", CallStatus::died, Says("signal 11"));
+  expect_second("aborts", CallStatus::died, Says("signal 6"));
+  expect_second("exits", CallStatus::died, Says("exited with status 6"));
+  expect_second("closes_connection", CallStatus::died, Says("its process"));
 }
 
 TEST(Library, ReportsWhatACallMustNotDo) {
-  expect_second("writes_beyond", CallStatus::failed, HasSubstr("before the start of out"));
-  expect_second("leaves_unwritten", CallStatus::failed, HasSubstr("unwritten"));
-  expect_second("rounds_up", CallStatus::failed, HasSubstr("floating-point environment"));
-  expect_second("fails", CallStatus::failed, HasSubstr("no luck with call 2"));
-  expect_second("long_message", CallStatus::failed, HasSubstr(std::string(4000, 'm')));
+  expect_second("writes_beyond", CallStatus::failed, Says("before the start of out"));
+  expect_second("leaves_unwritten", CallStatus::failed, Says("unwritten"));
+  expect_second("rounds_up", CallStatus::failed, Says("floating-point environment"));
+  expect_second("fails", CallStatus::failed, Says("no luck with call 2"));
+  expect_second("long_message", CallStatus::failed, Says(std::string(4000, 'm')));
 }
 
 TEST(Library, KillsAKernelThatHangs) {
   const auto kernel = open_kernel(library("hangs"), {60s, 500ms, {}, {}});
   const Case c = attention_case(DType::f64, {});
   static_cast<void>(kernel->run(c));
-  const Reply reply = kernel->run(c);
-  EXPECT_EQ(reply.status, CallStatus::timed_out) << reply.message;
-  EXPECT_THAT(reply.message, HasSubstr("no reply within 0.5 s"));
+  expect_ending(kernel->run(c), CallStatus::timed_out, Says("no reply within 0.5 s"));
 }
 
 TEST(Library, EndsAWaitWhenTheRunIsInterrupted) {
@@ -162,20 +156,20 @@ TEST(Library, LetsAKernelPrint) {
 
 TEST(Library, SaysWhyALibraryCannotBeLoaded) {
   EXPECT_THAT(load_error(library("exports_nothing")),
-              AllOf(HasSubstr("library_exports_nothing.so"), HasSubstr("does not export attest_kernel_manifest")));
+              Says("library_exports_nothing.so", "does not export attest_kernel_manifest"));
   EXPECT_THAT(load_error(library("manifest_only")),
-              HasSubstr("neither attest_kernel_attention nor attest_kernel_multihead"));
-  EXPECT_THAT(load_error(library("bad_manifest")), AllOf(HasSubstr("manifest"), HasSubstr("colour")));
-  EXPECT_THAT(load_error(library("no_manifest_text")), HasSubstr("returned no text"));
-  EXPECT_THAT(load_error("./no-such-library.so"), HasSubstr("there is no such file"));
-  EXPECT_THAT(load_error("no-such-library.so"), HasSubstr("there is no such file"));
+              Says("neither attest_kernel_attention nor attest_kernel_multihead"));
+  EXPECT_THAT(load_error(library("bad_manifest")), Says("manifest", "colour"));
+  EXPECT_THAT(load_error(library("no_manifest_text")), Says("returned no text"));
+  EXPECT_THAT(load_error("./no-such-library.so"), Says("there is no such file"));
+  EXPECT_THAT(load_error("no-such-library.so"), Says("there is no such file"));
   const auto text = std::filesystem::path(testing::TempDir()) / ("attest-text-" + std::to_string(::getpid()) + ".so");
   std::ofstream(text) << "this is no library\n";
-  EXPECT_THAT(load_error(text), AllOf(HasSubstr("is no shared library"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(load_error(text), AllOf(Says("is no shared library"), NeverSays("\n")));
   std::filesystem::remove(text);
   EXPECT_THAT(load_error(library("good"), {60s, 60s, {}, "/no/such/program"}),
-              HasSubstr("/no/such/program: cannot be started"));
-  EXPECT_THAT(load_error(library("good"), {60s, 60s, {}, "/bin/false"}), HasSubstr("exited with status 1"));
+              Says("/no/such/program: cannot be started"));
+  EXPECT_THAT(load_error(library("good"), {60s, 60s, {}, "/bin/false"}), Says("exited with status 1"));
 }
 
 TEST(Library, LeavesNoProcessBehind) {

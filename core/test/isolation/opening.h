@@ -1,7 +1,6 @@
 // How the tests of kernels out of process open one.
 #pragma once
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +15,8 @@
 #include <utility>
 
 #include "core/kernel/kernel_under_test.h"
-#include "core/support/errors.h"
+#include "core/test/refusal.h"
+#include "core/test/replies.h"
 
 namespace attest::testing_process {
 
@@ -31,13 +31,8 @@ inline std::unique_ptr<Kernel> open_kernel(const std::string& spec, const Kernel
 
 /// The one line that a kernel which cannot be loaded costs; "(loaded)" where it can.
 inline std::string load_error(const std::string& spec, const KernelOptions& options = patient()) {
-  try {
-    static_cast<void>(open_kernels(spec, options));
-  } catch (const KernelLoadError& error) {
-    EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("\n")));
-    return error.what();
-  }
-  return "(loaded)";
+  const std::string error = refusal<KernelLoadError>([&] { return open_kernels(spec, options); });
+  return error.empty() ? "(loaded)" : error;
 }
 
 /// A folder for logs that no other test has.

@@ -12,7 +12,9 @@
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernels/builtin.h"
+#include "core/support/infinity.h"
 #include "core/test/cases.h"
+#include "core/test/names.h"
 #include "core/test/reference_attention.h"
 
 namespace attest {
@@ -23,8 +25,6 @@ static void PrintTo(const KernelEntry& entry, std::ostream* out) {
 }
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 enum class MaskKind { none, boolean, additive };
 
@@ -111,32 +111,28 @@ TEST_P(BuiltinKernels, ComputeTheDefinitionInEveryForm) {
       const Reply reply = run(c);
       ASSERT_EQ(reply.out.shape(), c.out_shape());
       std::int64_t at = 0;
-      std::int64_t row = 0;
-      for (std::int64_t b = 0; b < form.batch; ++b) {
-        for (std::int64_t h = 0; h < form.heads; ++h) {
-          for (std::int64_t i = 0; i < form.M; ++i, ++row) {
-            const test::ReferenceRow<long double> expected = test::reference_row<long double>(c, b, h, i);
-            const bool no_key = std::isinf(expected.lse);
-            const bool nan = no_key && kernel->manifest().fully_masked_row == FullyMaskedRow::nan;
-            if (nan) {
-              EXPECT_TRUE(std::isnan(reply.lse[row])) << describe(form);
-            } else if (no_key) {
-              EXPECT_EQ(reply.lse[row], -infinity) << describe(form);
-            } else {
-              EXPECT_NEAR(reply.lse[row], static_cast<double>(expected.lse),
-                          16 * tolerance(dtype == DType::f64 ? dtype : DType::f32));
-            }
-            for (std::int64_t d = 0; d < form.dv; ++d, ++at) {
-              if (nan) {
-                EXPECT_TRUE(std::isnan(reply.out[at])) << describe(form);
-              } else if (no_key) {
-                EXPECT_EQ(reply.out[at], 0.0) << describe(form);
-              } else {
-                EXPECT_NEAR(reply.out[at], static_cast<double>(expected.out[static_cast<std::size_t>(d)]),
-                            4 * tolerance(dtype))
-                    << name_of(dtype) << " " << describe(form) << " row " << row << " column " << d;
-              }
-            }
+      for (std::int64_t row = 0; row < form.batch * form.heads * form.M; ++row) {
+        const test::ReferenceRow<long double> expected =
+            test::reference_row<long double>(c, row / form.M / form.heads, row / form.M % form.heads, row % form.M);
+        const bool no_key = std::isinf(expected.lse);
+        const bool nan = no_key && kernel->manifest().fully_masked_row == FullyMaskedRow::nan;
+        if (nan) {
+          EXPECT_TRUE(std::isnan(reply.lse[row])) << describe(form);
+        } else if (no_key) {
+          EXPECT_EQ(reply.lse[row], -infinity) << describe(form);
+        } else {
+          EXPECT_NEAR(reply.lse[row], static_cast<double>(expected.lse),
+                      16 * tolerance(dtype == DType::f64 ? dtype : DType::f32));
+        }
+        for (std::int64_t d = 0; d < form.dv; ++d, ++at) {
+          if (nan) {
+            EXPECT_TRUE(std::isnan(reply.out[at])) << describe(form);
+          } else if (no_key) {
+            EXPECT_EQ(reply.out[at], 0.0) << describe(form);
+          } else {
+            EXPECT_NEAR(reply.out[at], static_cast<double>(expected.out[static_cast<std::size_t>(d)]),
+                        4 * tolerance(dtype))
+                << name_of(dtype) << " " << describe(form) << " row " << row << " column " << d;
           }
         }
       }
@@ -286,14 +282,9 @@ TEST(BuiltinKernel, RefusesOtherDtypesByName) {
   EXPECT_EQ(kernel->run(c).status, CallStatus::unsupported);
 }
 
-std::string test_name(const testing::TestParamInfo<KernelEntry>& entry) {
-  std::string name = entry.param.id.substr(entry.param.id.find(':') + 1);
-  for (char& letter : name) {
-    if (letter == '-') letter = '_';
-  }
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(All, BuiltinKernels, testing::ValuesIn(builtin_kernels()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, BuiltinKernels, testing::ValuesIn(builtin_kernels()), [](const auto& entry) {
+  return test::name_of_test(entry.param.id.substr(entry.param.id.find(':') + 1));
+});
 
 }  // namespace
 }  // namespace attest

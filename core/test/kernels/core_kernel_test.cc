@@ -250,10 +250,7 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
 
 // A weight of e^-700 of the smallest value is about 1e-628: no double is that near to zero without being zero.
 TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
-  Case c;
-  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
-  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, -700});
-  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{0, 0x1p-1074});
+  const Case c = test::one_query(DType::f64, {1}, {0, -700}, {0, 0x1p-1074});
   const attest::Wide exact = core_kernel("core:mpfr")->run(c, std::nullopt, false).out.enclosure(0).lower;
   for (const char* id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfi", "core:arb"}) {
     const Reply reply = core_kernel(id)->run(c, std::nullopt, false);
@@ -267,10 +264,7 @@ TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
 // Scores of 1e153 in 61 digits leave exponentials between 0 and infinity: no number to give, though every one of the
 // enclosure's is allowed.
 TEST(CoreKernels, AnEnclosureThatSaysNothingIsNotRounded) {
-  Case c;
-  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{1, 1});
-  c[Slot::k] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{-0x1.3p511, 1});
-  c[Slot::v] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
+  Case c = test::one_query(DType::f64, {1, 1}, {-0x1.3p511, 1}, {1});
   for (const char* const id : {"core:mpfi", "core:arb"}) {
     c[Slot::k].set(0, -0x1.3p511);
     EXPECT_EQ(core_kernel(id)->run(c).status, CallStatus::unsupported) << id;

@@ -2,7 +2,6 @@
 #include "core/kernels/kernel_files.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>

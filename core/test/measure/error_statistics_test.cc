@@ -1,6 +1,7 @@
 // Error statistics: their arithmetic, their merging, their way through a journal, and what is measured of a case.
 #include "core/measure/error_statistics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "core/journal/journal.h"
 #include "core/oracle/oracle.h"
 #include "core/test/cases.h"
+#include "core/test/refusal.h"
 
 namespace attest {
 namespace {
@@ -279,7 +281,7 @@ TEST(Journal, JoinsErrorsOfShardsAndRangesToTheSameBytes) {
     return to_text(canonical(parts, sources));
   };
   const std::string whole = canonical_text({journal_of(0, 300)});
-  EXPECT_NE(whole.find("\"errors\":{\"cells\":[\""), std::string::npos);
+  EXPECT_THAT(whole, Says("\"errors\":{\"cells\":[\""));
   EXPECT_EQ(canonical_text({journal_of(100, 300), journal_of(0, 100)}), whole);
   EXPECT_EQ(canonical_text({journal_of(0, 300, {2, 3}), journal_of(0, 300, {0, 3}), journal_of(0, 300, {1, 3})}),
             whole);
@@ -293,12 +295,8 @@ TEST(Journal, RefusesErrorsThatWereChanged) {
   const auto broken = [&](std::size_t at, std::size_t count, std::string_view by) {
     std::string changed = text;
     changed.replace(at, count, by);
-    try {
-      (void)parse_journal(stamped(changed), "j");
-    } catch (const UsageError& error) {
-      return std::string_view(error.what()).find("j, line 2: \"errors\"") != std::string_view::npos;
-    }
-    return false;
+    const std::string said = refusal([&] { return parse_journal(stamped(changed), "j"); });
+    return said.find("j, line 2: \"errors\"") != std::string::npos;
   };
   EXPECT_TRUE(broken(cell, 1, "4")) << "there are four classes of keys";
   EXPECT_TRUE(broken(cell, 1, "x"));
@@ -414,10 +412,7 @@ TEST(JudgeAttention, MeasuresErrorsAsBallsDo) {
 TEST(JudgeAttention, MeasuresUnitsInTheLastPlaceOfTheExactValue) {
   // One key: the answer is its value.
   const auto ulps = [](double value, double found) {
-    Case c;
-    c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
-    c[Slot::k] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
-    c[Slot::v] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{value});
+    const Case c = test::one_query(DType::f32, {1}, {1}, {value});
     Tensor out(DType::f32, c.out_shape());
     out.set(0, found);
     const Verdict verdict =

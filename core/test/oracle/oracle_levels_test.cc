@@ -11,6 +11,7 @@
 #include "core/bound/loops/inner_loops.h"
 #include "core/oracle/row_oracle.h"
 #include "core/support/infinity.h"
+#include "core/test/names.h"
 
 namespace attest::detail {
 namespace {
@@ -143,11 +144,8 @@ TEST_P(Levels, EncloseTheExactValue) {
   RecordProperty("tightest_double_double", std::to_string(tightest_pair));
 }
 
-INSTANTIATE_TEST_SUITE_P(AllRegimes, Levels, ::testing::ValuesIn(regimes), [](const auto& spec) {
-  std::string name = spec.param.name;
-  std::erase_if(name, [](char c) { return c == ' ' || c == '.' || c == ',' || c == '-'; });
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(AllRegimes, Levels, ::testing::ValuesIn(regimes),
+                         [](const auto& spec) { return test::name_of_test(spec.param.name); });
 
 TEST_P(Levels, SumsInSinglesOnlyRaiseTheBound) {
   const Regime& regime = GetParam();

@@ -13,7 +13,9 @@
 #include "core/oracle/row_oracle.h"
 #include "core/support/infinity.h"
 #include "core/test/bound/row_references.h"
+#include "core/test/cases.h"
 #include "core/test/fleet/regimes.h"
+#include "core/test/names.h"
 
 namespace attest::fleet {
 
@@ -238,11 +240,8 @@ std::vector<fleet::Regime> all_regimes() {
     regimes.push_back(static_cast<fleet::Regime>(r));
   return regimes;
 }
-INSTANTIATE_TEST_SUITE_P(OracleReference, EveryRegime, ::testing::ValuesIn(all_regimes()), [](const auto& spec) {
-  std::string name(fleet::name_of(spec.param));
-  std::erase_if(name, [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) == 0; });
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(OracleReference, EveryRegime, ::testing::ValuesIn(all_regimes()),
+                         [](const auto& spec) { return test::name_of_test(std::string(fleet::name_of(spec.param))); });
 
 /// Cases by hand.
 struct Shapes {
@@ -373,11 +372,7 @@ Worst worst_score(std::mt19937_64& random, double q, double scale, double sign) 
 TEST_F(OracleReference, ACertificateThatIsNearlyUsedUp) {
   const double q = 1024.1, scale = 1.0001;
   const Worst up = worst_score(random_, q, scale, 1), down = worst_score(random_, q, scale, -1);
-  Case c = make(DType::f64, {.M = 1, .N = 2, .dk = 1, .dv = 1});
-  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector{q});
-  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector{up.k, down.k});
-  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector{1.0, -1.0});
-  c[Slot::mask] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector{up.b, down.b});
+  Case c = test::one_query(DType::f64, {q}, {up.k, down.k}, {1, -1}, {up.b, down.b});
   c.scale = scale;
   check(c, counts_);
   EXPECT_EQ(counts_.levels[1], 1);

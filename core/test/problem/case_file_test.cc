@@ -1,4 +1,5 @@
 // The file of a case: what goes in comes out, what users capture is taken, and what is wrong has one line.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,6 +15,7 @@
 
 #include "core/problem/case.h"
 #include "core/support/files.h"
+#include "core/test/refusal.h"
 #include "core/test/temporary_folder.h"
 #include "core/value/safetensors.h"
 
@@ -95,12 +97,7 @@ Case any_case(std::mt19937_64& random) {
 }
 
 std::string fault_of(std::string_view bytes) {
-  try {
-    (void)decode_case(bytes, "mine");
-    return {};
-  } catch (const UsageError& error) {
-    return error.what();
-  }
+  return refusal([&] { return decode_case(bytes, "mine"); });
 }
 
 /// The file of a small attention case that a test then spoils.
@@ -227,7 +224,7 @@ TEST(CaseFile, NamesWhatIsWrong) {
                                               "\"; it must be a decimal number that a double holds, as \"0.125\"");
   }
   for (const char* scale : {"inf", "nan", "0", "-1"}) {
-    EXPECT_NE(fault_with("scale", scale).find("it must be finite and greater than 0"), std::string::npos);
+    EXPECT_THAT(fault_with("scale", scale), Says("it must be finite and greater than 0"));
   }
   f = small();
   f.tensors.emplace_back("masks", Tensor(DType::f32, {2, 2}));
@@ -289,14 +286,7 @@ TEST_F(SavedCase, IsLoadedAgain) {
 }
 
 TEST_F(SavedCase, IsNamedWhenItCannotBeRead) {
-  const auto line = [](const fs::path& file) {
-    try {
-      (void)load_case(file);
-      return std::string();
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-  };
+  const auto line = [](const fs::path& file) { return refusal([&] { return load_case(file); }); };
   const std::string missing = (folder_ / "none").string();
   EXPECT_EQ(line(missing), "cannot read \"" + missing + "\": No such file or directory");
   EXPECT_EQ(line(folder_), "cannot read \"" + folder_.string() + "\": Is a directory");

@@ -1,18 +1,17 @@
 // Cases: names, views, the rules of kernel-interface.md ("What both sides may rely on"), and the file.
 #include "core/problem/case.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
-#include <random>
 #include <string>
-#include <vector>
 
 #include "core/test/cases.h"
+#include "core/test/refusal.h"
 #include "core/value/safetensors.h"
 
 namespace attest {
@@ -53,12 +52,7 @@ Case multihead_case() {
 
 /// The line validate throws; empty when it throws none.
 std::string fault_of(const Case& c) {
-  try {
-    validate(c);
-    return {};
-  } catch (const UsageError& error) {
-    return error.what();
-  }
+  return refusal([&] { validate(c); });
 }
 
 void expect_fault(const std::function<void(Case&)>& break_it, Case c, const std::string& line) {
@@ -201,7 +195,7 @@ TEST(Validate, NamesBadNumbers) {
   for (const double scale : {0.0, -1.0, inf, -inf, nan}) {
     Case c = attention_case();
     c.scale = scale;
-    EXPECT_NE(fault_of(c).find("; it must be finite and greater than 0"), std::string::npos) << scale;
+    EXPECT_THAT(fault_of(c), Says("; it must be finite and greater than 0")) << scale;
   }
   expect_attention_fault("mask holds inf at [0, 0, 0, 1]; an entry is finite or -inf", [](Case& c) {
     c[Slot::mask].set(0, -inf);
@@ -224,7 +218,7 @@ TEST(Validate, NamesBadNumbers) {
         c[slot].set(last, value);
         const std::string line = fault_of(c);
         EXPECT_EQ(line.substr(0, 8), std::string(name_of(slot)) + " holds ") << name_of(dtype) << value;
-        EXPECT_NE(line.find("inputs are finite unless the metadata says \"non_finite\": \"yes\""), std::string::npos);
+        EXPECT_THAT(line, Says("inputs are finite unless the metadata says \"non_finite\": \"yes\""));
         c.provenance.non_finite = "no";
         EXPECT_NE(fault_of(c), "");
         c.provenance.non_finite = "yes";

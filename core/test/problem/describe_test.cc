@@ -4,18 +4,16 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
+
+#include "core/support/infinity.h"
+#include "core/test/cases.h"
 
 namespace attest {
 namespace {
 
 TEST(Describe, PrintsASmallCaseWhole) {
-  Case c;
+  Case c = test::one_query(DType::f32, {0.1, -0.0}, {1, 2, 3, 1e30}, {1, 0x1p-149}, {0, -infinity});
   c.scale = 0.5;
-  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 2}, std::vector{0.1, -0.0});
-  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 2}, std::vector{1.0, 2.0, 3.0, 1e30});
-  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{1.0, 0x1p-149});
-  c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 2}, std::vector{0.0, -std::numeric_limits<double>::infinity()});
   EXPECT_EQ(describe(c),
             "attention: scale 0.5, causal none, mask_convention post-scale\n"
             "q f32 [1, 1, 1, 2]: [[[[0.1, -0]]]]\n"

@@ -3,27 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernel/wide.h"
 #include "core/problem/memory.h"
 #include "core/test/cases.h"
+#include "core/test/refusal.h"
 
 namespace attest {
 namespace {
 
-std::string refusal(const std::string& text) {
-  try {
-    static_cast<void>(parse_layouts(text));
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "(accepted)";
+std::string fault_of(const std::string& text) {
+  return refusal([&] { return parse_layouts(text); });
 }
 
 TEST(Layouts, AreReadAndWritten) {
@@ -47,13 +40,13 @@ TEST(Layouts, AreReadAndWritten) {
 }
 
 TEST(Layouts, RefuseWhatTheyDoNotKnowInOneLine) {
-  EXPECT_EQ(refusal("k=padded-row"),
+  EXPECT_EQ(fault_of("k=padded-row"),
             "metadata \"strides\" holds \"k=padded-row\"; no layout has that name; did you mean \"padded-rows\"?");
-  EXPECT_NE(refusal("w_p=packed").find("no tensor has that name; did you mean"), std::string::npos);
-  EXPECT_NE(refusal("packed").find("each word is TENSOR=LAYOUT"), std::string::npos);
-  EXPECT_NE(refusal("q=packed q=packed").find("q is named before"), std::string::npos);
-  for (const std::string output : {"out=repeated", "lse=repeated"})
-    EXPECT_NE(refusal(output).find("an output is never repeated"), std::string::npos);
+  EXPECT_THAT(fault_of("w_p=packed"), Says("no tensor has that name; did you mean"));
+  EXPECT_THAT(fault_of("packed"), Says("each word is TENSOR=LAYOUT"));
+  EXPECT_THAT(fault_of("q=packed q=packed"), Says("q is named before"));
+  for (const char* const output : {"out=repeated", "lse=repeated"})
+    EXPECT_THAT(fault_of(output), Says("an output is never repeated"));
 }
 
 Case small_case(DType dtype = DType::f32) {

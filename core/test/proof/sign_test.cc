@@ -4,7 +4,6 @@
 
 #include "core/definition/attention.h"
 #include "core/definition/multihead.h"
-#include "core/definition/softmax.h"
 
 namespace attest {
 namespace {

@@ -39,7 +39,7 @@ TYPED_TEST(EveryScalar, HasExpAndLogAccurateToItsFormat) {
     const PrecisionScope<Mpfr> precision(150);
     Mpfr exact(x), value(wide(found).str(/*digits=*/120, std::ios_base::scientific));
     function(exact.backend().data(), exact.backend().data(), MPFR_RNDN);
-    return static_cast<double>(abs(value - exact) / abs(exact) * ldexp(Mpfr(1), -unit_exponent<TypeParam>()));
+    return static_cast<double>(abs(value - exact) / abs(exact) * ldexp(Mpfr(1), -unit_exponent<TypeParam>));
   };
   for (const double x : {-0.5, 1.0, -2.75, 0.015625, -7.5})
     EXPECT_LE(error(Traits::exp(scalar<TypeParam>(x)), x, mpfr_exp), accepted_units<TypeParam>(x)) << x;

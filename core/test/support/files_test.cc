@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/support/errors.h"
+#include "core/test/refusal.h"
 #include "core/test/temporary_folder.h"
 
 namespace attest {
@@ -26,20 +26,10 @@ class Files : public testing::Test {
     return found;
   }
   [[nodiscard]] static std::string fault_of_writing(const fs::path& file, const std::string& bytes) {
-    try {
-      write_file_atomically(file, bytes);
-      return {};
-    } catch (const UsageError& error) {
-      return error.what();
-    }
+    return refusal([&] { write_file_atomically(file, bytes); });
   }
   [[nodiscard]] static std::string fault_of_reading(const fs::path& file) {
-    try {
-      (void)read_file(file);
-      return {};
-    } catch (const UsageError& error) {
-      return error.what();
-    }
+    return refusal([&] { return read_file(file); });
   }
 
   test::TemporaryFolder temporary_;

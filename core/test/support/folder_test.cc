@@ -2,6 +2,7 @@
 // waits.
 #include "core/support/folder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -19,21 +19,13 @@
 #include <vector>
 
 #include "core/support/files.h"
+#include "core/test/refusal.h"
 #include "core/test/temporary_folder.h"
 
 namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string fault_of(const std::function<void()>& act) {
-  try {
-    act();
-    return {};
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-}
 
 class FolderTest : public testing::Test {
  protected:
@@ -70,9 +62,9 @@ TEST_F(FolderTest, ReadsAndWritesFilesOfItsOwn) {
   const Folder folder(run_);
   EXPECT_FALSE(folder.holds("a"));
   EXPECT_FALSE(folder.holds("archive/a")) << "not even its folder is there";
-  EXPECT_EQ(fault_of([&] { (void)folder.read("archive/a"); }),
+  EXPECT_EQ(refusal([&] { (void)folder.read("archive/a"); }),
             "cannot read \"" + (run_ / "archive/a").string() + "\": No such file or directory");
-  EXPECT_EQ(fault_of([&] { folder.write("archive/a", "x"); }),
+  EXPECT_EQ(refusal([&] { folder.write("archive/a", "x"); }),
             "cannot write \"" + (run_ / "archive/a").string() + "\": No such file or directory");
   folder.make_folder("archive");
   folder.make_folder("archive");
@@ -102,15 +94,14 @@ TEST_F(FolderTest, RefusesNamesThatLeadOutOfIt) {
                                   std::string(".."), std::string("."), std::string("cases/.."), std::string("./a"),
                                   std::string("cases//a"), std::string("/"), std::string("cases/"), std::string(),
                                   absolute, std::string("a\0b", 3), std::string("none/../../outside/secret")}) {
-    for (const auto& act : acts(folder, name))
-      EXPECT_NE(fault_of(act).find("it would lead out of it"), std::string::npos) << name;
+    for (const auto& act : acts(folder, name)) EXPECT_THAT(refusal(act), Says("it would lead out of it")) << name;
     EXPECT_THROW(folder.remove(name), UsageError) << name;
     EXPECT_THROW(folder.make_folder(name), UsageError) << name;
     if (!name.empty()) {
       EXPECT_THROW((void)folder.names(name), UsageError) << name;
     }
   }
-  EXPECT_EQ(fault_of([&] { (void)folder.read("../outside/secret"); }),
+  EXPECT_EQ(refusal([&] { (void)folder.read("../outside/secret"); }),
             "\"../outside/secret\" is no name of a file in the run folder \"" + run_.string() +
                 "\": it would lead out of it");
 }
@@ -150,9 +141,9 @@ TEST_F(FolderTest, RefusesWhatIsNoFile) {
                                                         {"folder", "a folder"}}) {
     put(what);
     for (const auto& act : acts(folder, "cases/a")) {
-      EXPECT_EQ(fault_of(act), "\"" + (run_ / "cases/a").string() + "\" is " + kind +
-                                   "; files of a run folder must be regular files; remove it, or put a copy of what is "
-                                   "meant in its place")
+      EXPECT_EQ(refusal(act), "\"" + (run_ / "cases/a").string() + "\" is " + kind +
+                                  "; files of a run folder must be regular files; remove it, or put a copy of what is "
+                                  "meant in its place")
           << what;
     }
     folder.remove("cases/a");
@@ -165,7 +156,7 @@ TEST_F(FolderTest, RefusesADevice) {
   const Folder folder("/dev");
   for (const auto& act : {std::function<void()>([&] { (void)folder.read("zero"); }),
                           std::function<void()>([&] { folder.write("null", "x"); })})
-    EXPECT_NE(fault_of(act).find("is a device; files of a run folder must be regular files"), std::string::npos);
+    EXPECT_THAT(refusal(act), Says("is a device; files of a run folder must be regular files"));
 }
 
 TEST_F(FolderTest, RefusesFoldersThatAreLinks) {
@@ -177,11 +168,11 @@ TEST_F(FolderTest, RefusesFoldersThatAreLinks) {
         "\"" + (run_ / "cases").string() +
         "\" is a symbolic link; cases, logs and archive of a run folder must be folders; remove it, "
         "or put a copy of what is meant in its place";
-    for (const auto& act : acts(folder, "cases/secret")) EXPECT_EQ(fault_of(act), line) << target;
-    EXPECT_EQ(fault_of([&] { folder.remove("cases/secret"); }), line);
-    EXPECT_EQ(fault_of([&] { folder.make_folder("cases"); }), line);
-    EXPECT_EQ(fault_of([&] { (void)folder.names("cases"); }), line);
-    EXPECT_EQ(fault_of([&] { folder.remove_leftovers("cases", [](std::string_view) { return true; }); }), line);
+    for (const auto& act : acts(folder, "cases/secret")) EXPECT_EQ(refusal(act), line) << target;
+    EXPECT_EQ(refusal([&] { folder.remove("cases/secret"); }), line);
+    EXPECT_EQ(refusal([&] { folder.make_folder("cases"); }), line);
+    EXPECT_EQ(refusal([&] { (void)folder.names("cases"); }), line);
+    EXPECT_EQ(refusal([&] { folder.remove_leftovers("cases", [](std::string_view) { return true; }); }), line);
     fs::remove(run_ / "cases");
   }
 }
@@ -192,12 +183,12 @@ TEST_F(FolderTest, MayStandBehindALinkThatTheUserChose) {
   Folder(link).write("a", "x");
   EXPECT_EQ(Folder(link / "").read("a"), "x");
   EXPECT_EQ(read_file(run_ / "a"), "x");
-  EXPECT_NE(fault_of([&] { Folder(link, Folder::Last::is_no_link); }).find("is a symbolic link"), std::string::npos);
-  EXPECT_EQ(fault_of([&] { Folder(run_, Folder::Last::is_no_link); }), "");
+  EXPECT_THAT(refusal([&] { Folder(link, Folder::Last::is_no_link); }), Says("is a symbolic link"));
+  EXPECT_EQ(refusal([&] { Folder(run_, Folder::Last::is_no_link); }), "");
   fs::remove(link);
   EXPECT_FALSE(Folder::if_there(root_ / "none").has_value());
   EXPECT_FALSE(Folder::if_there("").has_value());
-  EXPECT_EQ(fault_of([&] { Folder(root_ / "none"); }),
+  EXPECT_EQ(refusal([&] { Folder(root_ / "none"); }),
             "cannot open the folder \"" + (root_ / "none").string() + "\": No such file or directory");
 }
 
@@ -215,7 +206,7 @@ TEST_F(FolderTest, AppendsToNoFileOfTwoNames) {
   const Folder folder(run_);
   fs::create_hard_link(secret(), run_ / "log");
   EXPECT_EQ(
-      fault_of([&] { (void)folder.open_to_append("log", 0666); }),
+      refusal([&] { (void)folder.open_to_append("log", 0666); }),
       "\"" + (run_ / "log").string() +
           "\" has 2 names (hard links), and what is written to it would stand under each; put a copy in its place");
   EXPECT_EQ(folder.read("log"), "secret");
@@ -264,8 +255,8 @@ TEST_F(FolderTest, WritesBesideATemporaryOfTheSameProcessNumber) {
   // In a container every run is process 1, or nearly so.
   for (int serial = 0; serial < 200; ++serial)
     std::ofstream(run_ / ("a." + std::to_string(::getpid()) + "-" + std::to_string(serial) + ".tmp")) << "left";
-  EXPECT_EQ(fault_of([&] { Folder(run_).write("a", "x"); }), "");
-  EXPECT_EQ(fault_of([&] { write_file_atomically(run_ / "a", "y"); }), "");
+  EXPECT_EQ(refusal([&] { Folder(run_).write("a", "x"); }), "");
+  EXPECT_EQ(refusal([&] { write_file_atomically(run_ / "a", "y"); }), "");
   EXPECT_EQ(read_file(run_ / "a"), "y");
 }
 

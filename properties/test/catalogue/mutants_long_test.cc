@@ -8,6 +8,7 @@
 #include <iostream>
 #include <set>
 
+#include "core/test/names.h"
 #include "properties/test/catalogue/mutant.h"
 #include "properties/test/catalogue/mutants.h"
 #include "properties/test/catalogue/statements.h"
@@ -47,13 +48,9 @@ TEST_P(Mutants, AreRefused) {
   EXPECT_EQ(status_of(GetParam().row, GetParam().name()), 1);
 }
 
-std::string test_name(const testing::TestParamInfo<Mutant>& mutant) {
-  std::string name = mutant.param.name() + " " + std::to_string(mutant.index);
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(Statements, Mutants, testing::ValuesIn(mutants()), test_name);
+INSTANTIATE_TEST_SUITE_P(Statements, Mutants, testing::ValuesIn(mutants()), [](const auto& mutant) {
+  return test::name_of_test(mutant.param.name() + " " + std::to_string(mutant.index));
+});
 
 TEST(Mutants, AreManyAndChangeRowsThatAreElseAsRecorded) {
   std::set<std::string> rows, names;

@@ -28,6 +28,26 @@ inline Manifest claiming_manifest() {
   return manifest;
 }
 
+using Tamper = std::function<void(const attest_problem&, attest_result&)>;
+
+/// The toy kernel, its answer then spoilt.
+inline std::unique_ptr<Kernel> spoilt(Tamper tamper, Manifest manifest = claiming_manifest()) {
+  return function_kernel("toy", std::move(manifest),
+                         [tamper = std::move(tamper)](const attest_problem& p, attest_result& r, std::string& m) {
+                           const int status = toy_attention(Bug::none, p, r, m);
+                           tamper(p, r);
+                           return status;
+                         });
+}
+
+/// Every element of row i of the output: value(i, old).
+inline void each(attest_result& r, const std::function<double(std::int64_t i, double old)>& value) {
+  const std::int64_t M = r.out.shape[2], dv = r.out.shape[3], cells = r.out.shape[0] * r.out.shape[1] * M * dv;
+  const auto dtype = static_cast<DType>(r.out.dtype);
+  for (std::int64_t e = 0; e < cells; ++e)
+    store_element(r.out.data, dtype, e, value(e / dv % M, load_element(r.out.data, dtype, e)));
+}
+
 struct Tally {
   int held = 0, violated = 0, excused = 0, skipped = 0;
   std::string reason;  ///< of the first violation
@@ -48,11 +68,6 @@ inline Tally tally_of(std::string_view name, Kernel& kernel, int cases = 200, DT
                                             : n.skipped) += 1;
   }
   return n;
-}
-
-/// core:double with its question changed.
-inline Tampered asked_otherwise(const Tampered::Question& question) {
-  return Tampered(registered("builtin:two-pass"), question);
 }
 
 }  // namespace attest

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/test/names.h"
+
 namespace attest {
 namespace {
 
@@ -21,11 +23,8 @@ TEST_P(Statement, IsAsItWasRead) {
   EXPECT_EQ(change_of(*GetParam()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Statement, testing::ValuesIn(catalogue()), [](const auto& row) {
-  std::string name(row.param->name);
-  std::ranges::replace_if(name, [](char c) { return c == '.' || c == '-'; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Catalogue, Statement, testing::ValuesIn(catalogue()),
+                         [](const auto& row) { return test::name_of_test(std::string(row.param->name)); });
 
 TEST(Statements, AreOfRowsThatThereAre) {
   for (const auto& [name, text] : recorded()) EXPECT_EQ(properties_matching(name).size(), 1U) << name;

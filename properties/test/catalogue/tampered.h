@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "core/kernel/forwarding_kernel.h"
+#include "properties/faults/faults.h"
 
 namespace attest {
 
-/// The registered kernel of that id.
+/// The kernel of that id: built-in, of the core, a planted fault or a control.
 inline std::unique_ptr<Kernel> registered(std::string_view id) {
-  for (const auto& entries : {builtin_kernels(), core_kernels()}) {
+  for (const auto& entries : {builtin_kernels(), core_kernels(), fault_kernels(), control_kernels()}) {
     for (const KernelEntry& entry : entries) {
       if (entry.id == id) return entry.make();
     }
@@ -52,5 +53,28 @@ class Tampered : public ForwardingKernel {
   Question question_;
   Answer answer_;
 };
+
+/// A right kernel that is asked something else.
+[[nodiscard]] inline Tampered asked_otherwise(const Tampered::Question& question,
+                                              std::string_view id = "builtin:two-pass") {
+  return Tampered(registered(id), question);
+}
+/// A right kernel whose answer is changed.
+[[nodiscard]] inline Tampered answered_otherwise(Tampered::Answer answer, std::string_view id = "builtin:two-pass") {
+  return Tampered(registered(id), [](Case&) {}, std::move(answer));
+}
+/// Changes every element of the output, and of the log-sum-exp: change(old).
+template <class Change>
+[[nodiscard]] Tampered::Answer each_out(Change change) {
+  return [change](Reply& reply) {
+    for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, change(reply.out[e]));
+  };
+}
+template <class Change>
+[[nodiscard]] Tampered::Answer each_lse(Change change) {
+  return [change](Reply& reply) {
+    for (std::int64_t e = 0; e < reply.lse.elements(); ++e) reply.lse.set(e, change(reply.lse[e]));
+  };
+}
 
 }  // namespace attest

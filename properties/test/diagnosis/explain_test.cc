@@ -7,19 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/test/cases.h"
-#include "properties/faults/faults.h"
 #include "properties/language/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
 #include "properties/test/toy_kernels.h"
 
 namespace attest {
 namespace {
-
-std::unique_ptr<Kernel> made(const std::vector<KernelEntry>& entries, std::string_view id) {
-  for (const KernelEntry& entry : entries)
-    if (entry.id == id) return entry.make();
-  throw std::invalid_argument(std::string(id));
-}
 
 /// The first violated bounds of attention.oracle, shrunk as a run saves them.
 std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 8000) {
@@ -35,7 +28,7 @@ std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t mos
 
 /// What explains a kernel whose arithmetic in a dtype is declared otherwise.
 std::vector<Explanation> told_of(std::string_view id, DType dtype, const std::function<void(Arithmetic&)>& declare) {
-  Tampered other(made(control_kernels(), id), [](Case&) {});
+  Tampered other = asked_otherwise([](Case&) {}, id);
   declare(other.manifest().arithmetic.at(dtype));
   const std::vector<BeyondBound> cases = violations(other, dtype, 6);
   EXPECT_GE(cases.size(), 3U);
@@ -165,27 +158,19 @@ TEST(Explain, NamesEachPlaceThatAloneSuffices) {
 }
 
 TEST(Explain, NamesFlushingWhereShrunkCasesAreNoLarger) {
-  Tampered flushing(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        for (std::int64_t e = 0; e < reply.out.elements(); ++e)
-          if (std::abs(reply.out[e]) < 0x1p-126) reply.out.set(e, 0);
-      });
+  Tampered flushing = answered_otherwise(each_out([](double old) { return std::abs(old) < 0x1p-126 ? 0 : old; }));
   std::vector<BeyondBound> cases = violations(flushing, DType::f32, 4);
   ASSERT_GE(cases.size(), 3U);
   const std::vector<Explanation> found = explain(flushing, cases);
   EXPECT_TRUE(names(found, {{"flushes_subnormals", true}})) << all_of_them(found);
   // Where a flush moves a score by whole nats its bound says nothing, and an error of the values' size is none of one.
-  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  Tampered wrong = answered_otherwise([](Reply& reply) { reply.out.set(0, 0.75); });
   wrong.manifest().lse = false;
-  Case c;
-  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector{0x1p-100});
-  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{0x1p-30, 0.0});
-  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector{1.0, -1.0});
+  Case c = test::one_query(DType::f32, {0x1p-100}, {0x1p-30, 0}, {1, -1});
   c.scale = 0x1p127;
   const BeyondBound one[] = {{cases.front().property, c}};
   ASSERT_EQ(check_case(*one[0].property, wrong, c).violation, Violation::bound);
-  Tampered flushed(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  Tampered flushed = answered_otherwise([](Reply& reply) { reply.out.set(0, 0.75); });
   flushed.manifest().lse = false;
   flushed.manifest().arithmetic.at(DType::f32).flushes_subnormals = true;
   ASSERT_EQ(check_case(*one[0].property, flushed, c).outcome, Outcome::excused);
@@ -209,11 +194,7 @@ TEST(Explain, AsksBeforeItSpeaksOfTheDenominator) {
 TEST(Explain, DoesNotExcuseAMistake) {
   // A scale that is 1 % too large, a sign, an answer that is not one.
   Tampered scaled = asked_otherwise([](Case& c) { c.scale *= 1.01; });
-  Tampered negated(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, -reply.out[e]);
-      });
+  Tampered negated = answered_otherwise(each_out([](double old) { return -old; }));
   for (Tampered* wrong : {&scaled, &negated}) {
     const std::vector<BeyondBound> cases = violations(*wrong, DType::f64, 6);
     ASSERT_EQ(cases.size(), 6U);
@@ -230,16 +211,12 @@ Case constant(DType dtype, std::int64_t keys, double value) {
 
 TEST(Explain, NeedsMoreThanBoundsThatSayNothing) {
   // Scores of 2^40 and a few: in f32 they may be in any order, so that any answer would do.
-  Tampered wrong(registered("builtin:two-pass"), [](Case&) {}, [](Reply& reply) { reply.out.set(0, 0.75); });
+  Tampered wrong = answered_otherwise([](Reply& reply) { reply.out.set(0, 0.75); });
   wrong.manifest().lse = false;
   const Property& property = *properties_matching("attention.oracle").at(0);
   std::vector<BeyondBound> cases;
   for (const double lead : {2.0, 3.0, 4.0}) {
-    Case c = constant(DType::f64, 3, 1);
-    c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector{0x1p36, 1.0});
-    c[Slot::k] = Tensor(DType::f64, {1, 1, 3, 2}, std::vector{16.0, 0.0, 16.0, lead, 16.0, 1.0});
-    c[Slot::v] = Tensor(DType::f64, {1, 1, 3, 1}, std::vector{1.0, -1.0, 0.5});
-    cases.push_back({&property, std::move(c)});
+    cases.push_back({&property, test::one_query(DType::f64, {0x1p36, 1}, {16, 0, 16, lead, 16, 1}, {1, -1, 0.5})});
     ASSERT_EQ(check_case(property, wrong, cases.back().value).violation, Violation::bound);
   }
   const std::vector<Explanation> found = explain(wrong, cases);
@@ -247,11 +224,11 @@ TEST(Explain, NeedsMoreThanBoundsThatSayNothing) {
 }
 
 TEST(Explain, IsRefutedByOneCase) {
-  Tampered other(
-      made(control_kernels(), "control:bf16-weights"), [](Case&) {},
+  Tampered other = answered_otherwise(
       [](Reply& reply) {
         if (reply.out.elements() == 1 && reply.out[0] == 0.8125) reply.out.set(0, -0.8125);
-      });
+      },
+      "control:bf16-weights");
   Arithmetic& declared = other.manifest().arithmetic.at(DType::f32);
   declared.weights = DType::f32;
   declared.weights_in_denominator = false;

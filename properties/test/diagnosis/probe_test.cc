@@ -1,14 +1,14 @@
 // Probes find what a right kernel does, and what a kernel makes of a question that it takes otherwise.
 #include "properties/diagnosis/probe.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/support/errors.h"
+#include "core/test/says.h"
 #include "properties/diagnosis/probe_denominator.h"
-#include "properties/faults/faults.h"
 #include "properties/language/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
 
@@ -28,10 +28,6 @@ const ProbeAnswer& answer_to(const Probed& probed, std::string_view question) {
   for (const ProbeAnswer& answer : probed.answers)
     if (answer.question == question) return answer;
   throw std::out_of_range(std::string(question));
-}
-
-Tampered asked(const Tampered::Question& question) {
-  return Tampered(registered("builtin:two-pass"), question);
 }
 
 TEST(Probe, FindsAllThatARightKernelDoes) {
@@ -67,30 +63,30 @@ TEST(Probe, IsTheSameForASeed) {
 
 void expect_read(Tampered kernel, std::string_view question, std::string_view found, bool contradicts = true) {
   const Probed probed = probe(kernel, 1);
-  EXPECT_NE(answer_to(probed, question).found.find(found), std::string::npos) << answer_to(probed, question).found;
+  EXPECT_THAT(answer_to(probed, question).found, Says(found));
   EXPECT_EQ(answer_to(probed, question).contradicts, contradicts) << question;
 }
 
 TEST(Probe, ReadsWhatAKernelTakesAQuestionFor) {
-  expect_read(asked([](Case& c) { c.scale = inverse_root(c.q().shape()[3]); }), "any scale",
+  expect_read(asked_otherwise([](Case& c) { c.scale = inverse_root(c.q().shape()[3]); }), "any scale",
               "1/sqrt(dk) whatever is asked");
-  expect_read(asked([](Case& c) {
+  expect_read(asked_otherwise([](Case& c) {
                 if (c.mask().present() && c.mask().dtype() == DType::boolean)
                   c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return 1 - old; });
               }),
               "boolean mask", "true: hidden");
-  expect_read(asked([](Case& c) { c[Slot::mask] = Tensor(); }), "boolean mask", "ignored");
-  expect_read(asked([](Case& c) { c[Slot::mask] = Tensor(); }), "additive mask after the scale", "ignored");
-  expect_read(asked([](Case& c) { c.mask_convention = MaskConvention::pre_scale; }), "additive mask after the scale",
-              "scale·(qk + mask)");
-  expect_read(asked([](Case& c) { c.mask_convention = MaskConvention::post_scale; }), "additive mask before the scale",
-              "scale·qk + mask");
-  expect_read(asked([](Case& c) {
+  expect_read(asked_otherwise([](Case& c) { c[Slot::mask] = Tensor(); }), "boolean mask", "ignored");
+  expect_read(asked_otherwise([](Case& c) { c[Slot::mask] = Tensor(); }), "additive mask after the scale", "ignored");
+  expect_read(asked_otherwise([](Case& c) { c.mask_convention = MaskConvention::pre_scale; }),
+              "additive mask after the scale", "scale·(qk + mask)");
+  expect_read(asked_otherwise([](Case& c) { c.mask_convention = MaskConvention::post_scale; }),
+              "additive mask before the scale", "scale·qk + mask");
+  expect_read(asked_otherwise([](Case& c) {
                 if (c.causal != Causal::none) c.causal = Causal::top_left;
               }),
               "causal, bottom-right", "top-left");
-  expect_read(asked([](Case& c) { c.causal = Causal::none; }), "causal, top-left", "ignored");
-  expect_read(asked([](Case& c) {
+  expect_read(asked_otherwise([](Case& c) { c.causal = Causal::none; }), "causal, top-left", "ignored");
+  expect_read(asked_otherwise([](Case& c) {
                 const std::int64_t heads = c.q().shape()[1], kv = c.k().shape()[1];
                 if (heads == kv) return;
                 for (const Slot slot : {Slot::k, Slot::v}) {
@@ -108,39 +104,24 @@ TEST(Probe, ReadsWhatAKernelTakesAQuestionFor) {
 }
 
 TEST(Probe, ReadsRowsWithoutAKeyAndTheLogarithm) {
-  const auto answering = [](const Tampered::Answer& answer) {
-    return Tampered(registered("core:double"), [](Case&) {}, answer);
-  };
+  const auto answering = [](const Tampered::Answer& answer) { return answered_otherwise(answer, "core:double"); };
   const auto replaced = [&](double value) {
-    return answering([value](Reply& reply) {
-      for (std::int64_t e = 0; e < reply.out.elements(); ++e)
-        if (std::isnan(reply.out[e])) reply.out.set(e, value);
-    });
+    return answering(each_out([value](double old) { return std::isnan(old) ? value : old; }));
   };
   expect_read(replaced(0.0), "row without a key", "zero");
   expect_read(replaced(0.75), "row without a key", "something else, such as 0.75");
-  expect_read(answering([](Reply& reply) {
-                for (std::int64_t e = 0; e < reply.lse.elements(); ++e)
-                  reply.lse.set(e, reply.lse[e] / 0.69314718055994530942);
-              }),
-              "log-sum-exp", "logarithm to base 2");
-  expect_read(answering([](Reply& reply) {
-                for (std::int64_t e = 0; e < reply.lse.elements(); ++e) reply.lse.set(e, reply.lse[e] + 1);
-              }),
-              "log-sum-exp", "another number");
+  expect_read(answering(each_lse([](double old) { return old / 0.69314718055994530942; })), "log-sum-exp",
+              "logarithm to base 2");
+  expect_read(answering(each_lse([](double old) { return old + 1; })), "log-sum-exp", "another number");
 }
 
 /// A control, which is right, under a manifest that says of its weights what the test is about.
 Tampered control(std::string_view name, DType dtype, DType weights, bool in_denominator) {
-  for (const KernelEntry& entry : control_kernels()) {
-    if (entry.id != "control:" + std::string(name)) continue;
-    Tampered kernel(entry.make(), [](Case&) {});
-    kernel.manifest().dtypes = {dtype};
-    kernel.manifest().arithmetic.at(dtype).weights = weights;
-    kernel.manifest().arithmetic.at(dtype).weights_in_denominator = in_denominator;
-    return kernel;
-  }
-  throw std::out_of_range(std::string(name));
+  Tampered kernel = asked_otherwise([](Case&) {}, "control:" + std::string(name));
+  kernel.manifest().dtypes = {dtype};
+  kernel.manifest().arithmetic.at(dtype).weights = weights;
+  kernel.manifest().arithmetic.at(dtype).weights_in_denominator = in_denominator;
+  return kernel;
 }
 
 TEST(Probe, AsksWhichWeightsTheDenominatorSums) {
@@ -181,26 +162,21 @@ TEST(Probe, AsksWhichWeightsTheDenominatorSums) {
 }
 
 TEST(Probe, ExcludesEveryReadingByAnAnswerThatIsNone) {
-  for (const KernelEntry& entry : control_kernels()) {
-    if (entry.id != "control:lazy") continue;
-    Tampered kernel(entry.make(), [](Case&) {}, [](Reply& reply) { reply.out.set(0, std::nan("")); });
-    const Denominator found = denominator_of(kernel, DType::bf16);
-    EXPECT_EQ(found.words, "cannot tell: an answer that fits no reading");
-    EXPECT_FALSE(found.may_be_rounded);
-  }
+  Tampered kernel = answered_otherwise([](Reply& reply) { reply.out.set(0, std::nan("")); }, "control:lazy");
+  const Denominator found = denominator_of(kernel, DType::bf16);
+  EXPECT_EQ(found.words, "cannot tell: an answer that fits no reading");
+  EXPECT_FALSE(found.may_be_rounded);
 }
 
 TEST(Probe, TellsClaimsThatFail) {
   int call = 0;
-  Tampered restless(
-      registered("builtin:two-pass"), [](Case&) {},
-      [&call](Reply& reply) {
-        ++call;
-        if (call % 2 == 0 && reply.out.elements() > 0 && reply.out[0] != 0)
-          reply.out.set(0, reply.out.tensor().dtype() == DType::f32
-                               ? static_cast<double>(std::nextafter(static_cast<float>(reply.out[0]), 1e30F))
-                               : reply.out[0]);
-      });
+  Tampered restless = answered_otherwise([&call](Reply& reply) {
+    ++call;
+    if (call % 2 == 0 && reply.out.elements() > 0 && reply.out[0] != 0)
+      reply.out.set(0, reply.out.tensor().dtype() == DType::f32
+                           ? static_cast<double>(std::nextafter(static_cast<float>(reply.out[0]), 1e30F))
+                           : reply.out[0]);
+  });
   const Probed probed = probe(restless, 1);
   EXPECT_TRUE(answer_to(probed, "claim deterministic").contradicts);
   EXPECT_FALSE(probed.manifest.claims_to(Claim::deterministic));
@@ -285,11 +261,7 @@ TEST(ProbeMultihead, ReadsWhatAKernelTakesAQuestionFor) {
                 c[Slot::w_o] = mapped(c[Slot::w_o], [](std::int64_t, double old) { return -old; });
               }),
               "no biases", "an answer that fits no reading");
-  expect_read(multihead([](Case&) {},
-                        [](Reply& reply) {
-                          for (std::int64_t e = 0; e < reply.out.elements(); ++e)
-                            if (std::isnan(reply.out[e])) reply.out.set(e, 0.0);
-                        }),
+  expect_read(multihead([](Case&) {}, each_out([](double old) { return std::isnan(old) ? 0.0 : old; })),
               "row without a key", "zero");
   Tampered self = multihead([](Case& c) { c[Slot::k] = c[Slot::v] = c.q(); });
   self.manifest().self_attention_only = true;
@@ -300,18 +272,9 @@ TEST(ProbeMultihead, ReadsWhatAKernelTakesAQuestionFor) {
 }
 
 TEST(Probe, RefusesWhatCannotBeRead) {
-  Tampered wrong(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, -reply.out[e]);
-      });
+  Tampered wrong = answered_otherwise(each_out([](double old) { return -old; }));
   EXPECT_THROW(static_cast<void>(probe(wrong, 1)), UsageError);
-  Tampered nan(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        for (std::int64_t e = 0; e < reply.out.elements(); ++e)
-          reply.out.set(e, std::numeric_limits<double>::quiet_NaN());
-      });
+  Tampered nan = answered_otherwise(each_out([](double) { return NAN; }));
   EXPECT_THROW(static_cast<void>(probe(nan, 1)), UsageError);
 }
 

@@ -7,20 +7,14 @@
 #include <map>
 
 #include "properties/catalogue/property.h"
-#include "properties/faults/faults.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {
 namespace {
 
-std::unique_ptr<Kernel> fault_named(std::string_view name) {
-  const std::vector<KernelEntry> entries = fault_kernels();
-  return std::ranges::find(entries, "fault:" + std::string(name), &KernelEntry::id)->make();
-}
-
 /// How often each stage is named among the first `most` violated cases of attention.oracle; -1: not determined.
 std::map<int, int> stages_of(std::string_view name, DType dtype, int most = 16) {
-  const auto kernel = fault_named(name);
+  const auto kernel = registered("fault:" + std::string(name));
   const Property& property = *properties_matching("attention.oracle").at(0);
   std::map<int, int> counts;
   int found = 0;

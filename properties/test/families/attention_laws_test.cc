@@ -54,14 +54,6 @@ TEST(AttentionLaws, HoldOnTheCore) {
 
 using Wrong = std::function<void(Case&)>;
 
-/// A kernel that is asked something else, by its own manifest or that of another.
-Tampered asked(const Wrong& wrong, std::string_view id = "builtin:two-pass") {
-  return Tampered(registered(id), wrong);
-}
-Tampered answered(Tampered::Answer answer) {
-  return Tampered(registered("builtin:two-pass"), [](Case&) {}, std::move(answer));
-}
-
 void for_values(Case& c, double (*change)(double)) {
   for (std::int64_t e = 0; e < c.v().elements(); ++e) c[Slot::v].set(e, change(c.v()[e]));
 }
@@ -86,47 +78,46 @@ struct Broken {
 
 TEST(AttentionLaws, EachFindsAKernelThatBreaksIt) {
   const auto all_by = [](double factor) {
-    return answered([factor](Reply& reply) {
-      for (std::int64_t e = 0; e < reply.out.elements(); ++e) reply.out.set(e, factor * reply.out[e]);
-    });
+    return answered_otherwise(each_out([factor](double old) { return factor * old; }));
   };
   Broken broken[] = {
       // Not linear in V: so the weights that one-hot values show are not those of others.
-      {"attention.expectation", asked([](Case& c) { for_values(c, [](double x) { return x * std::fabs(x); }); })},
-      {"attention.expectation-sampling", asked([](Case& c) { for_values(c, [](double x) { return x + 2 * x * x; }); })},
+      {"attention.expectation",
+       asked_otherwise([](Case& c) { for_values(c, [](double x) { return x * std::fabs(x); }); })},
+      {"attention.expectation-sampling",
+       asked_otherwise([](Case& c) { for_values(c, [](double x) { return x + 2 * x * x; }); })},
       {"attention.conditional-probability", all_by(1.02)},
       {"attention.convex-hull", all_by(1.02)},
-      {"attention.single-query", asked([](Case& c) {
+      {"attention.single-query", asked_otherwise([](Case& c) {
          if (queries_of(c) == 1) c.scale *= 1.05;
        })},
-      {"attention.score-variance", asked([](Case& c) { c.scale *= std::sqrt(1.01); }, "core:double"), 10},
-      {"attention.linear-in-values", asked([](Case& c) { for_values(c, [](double x) { return x * std::fabs(x); }); })},
+      {"attention.score-variance", asked_otherwise([](Case& c) { c.scale *= std::sqrt(1.01); }, "core:double"), 10},
+      {"attention.linear-in-values",
+       asked_otherwise([](Case& c) { for_values(c, [](double x) { return x * std::fabs(x); }); })},
       {"attention.constant-values", all_by(0.98)},
       {"attention.one-key", all_by(0.98)},
-      {"attention.equal-keys", asked(drop_last_key)},
-      {"attention.key-duplication", asked(scale_by_length)},
+      {"attention.equal-keys", asked_otherwise(drop_last_key)},
+      {"attention.key-duplication", asked_otherwise(scale_by_length)},
       // Keys are clipped, as a narrower format would.
-      {"attention.key-translation", asked([](Case& c) {
+      {"attention.key-translation", asked_otherwise([](Case& c) {
          for (std::int64_t e = 0; e < c.k().elements(); ++e) c[Slot::k].set(e, std::clamp(c.k()[e], -1.0, 1.0));
        })},
-      {"attention.query-key-exchange", asked([](Case& c) {
+      {"attention.query-key-exchange", asked_otherwise([](Case& c) {
          for (std::int64_t e = 0; e < c.k().elements(); ++e) c[Slot::k].set(e, std::clamp(c.k()[e], -1.0, 1.0));
        })},
       {"attention.value-scaling",
-       asked([](Case& c) { for_values(c, [](double x) { return std::clamp(x, -1.0, 1.0); }); })},
-      {"attention.split-merge", asked(scale_by_length)},
-      {"attention.lse-range", answered([](Reply& reply) {
-         for (std::int64_t e = 0; e < reply.lse.elements(); ++e) reply.lse.set(e, reply.lse[e] + 0.7);
-       })},
+       asked_otherwise([](Case& c) { for_values(c, [](double x) { return std::clamp(x, -1.0, 1.0); }); })},
+      {"attention.split-merge", asked_otherwise(scale_by_length)},
+      {"attention.lse-range", answered_otherwise(each_lse([](double old) { return old + 0.7; }))},
       // The groups go round instead of in blocks.
-      {"attention.grouped-query", asked([](Case& c) {
+      {"attention.grouped-query", asked_otherwise([](Case& c) {
          const Extents e = extents_of(c);
          if (e.kv_heads == 1 || e.kv_heads == e.heads) return;
          Selection s = everything(c);
          std::rotate(s.kv_heads.begin(), s.kv_heads.begin() + 1, s.kv_heads.end());
          c = select(c, s);
        })},
-      {"attention.any-length", asked([](Case& c) {
+      {"attention.any-length", asked_otherwise([](Case& c) {
          if (queries_of(c) == 1 && keys_of(c) > 1) c.scale *= 1.1;
        })},
   };
@@ -146,7 +137,7 @@ TEST(AttentionLaws, EachFindsAKernelThatBreaksIt) {
 /// about bits; without the claim it breaks nothing.
 TEST(AttentionLaws, ScalingsAreAboutBitsWhereTheKernelClaimsToRepeatItsOwn) {
   const auto last_bit = [] {
-    return answered([](Reply& reply) {
+    return answered_otherwise([](Reply& reply) {
       for (std::int64_t e = 0; e < reply.out.elements(); ++e)
         if (reply.out[e] < 0) reply.out.tensor().bytes()[static_cast<std::size_t>(e) * 4] ^= std::byte{1};
     });
@@ -203,17 +194,14 @@ TEST(AttentionLaws, AMeanOfValuesBelowTheNormalNumbersIsTheirs) {
 
 TEST(AttentionLaws, AHullIsJudgedWhereScoresAreNotKnown) {
   // Two scores that a half cannot tell: any convex combination is right, and nothing outside is.
-  Case c;
-  c[Slot::q] = Tensor(DType::f32, {1, 1, 1, 2}, std::vector<double>{0x1p60, 0x1p60});
-  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 2}, std::vector<double>{1, -1, 1 + 0x1p-23, -1});
-  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector<double>{-1, 1});
+  const Case c = test::one_query(DType::f32, {0x1p60, 0x1p60}, {1, -1, 1 + 0x1p-23, -1}, {-1, 1});
   const auto right = registered("builtin:two-pass");
   const AttentionBounds bounds = attention_bounds(c, right->manifest().arithmetic_for(DType::f32));
   EXPECT_EQ(bounds.elements[0].excuse, Excuse::vacuous);
   EXPECT_LT(bounds.elements[0].hull, 1e-5);
   const Property& hull = property_named("attention.convex-hull");
   EXPECT_EQ(check_case(hull, *right, c).outcome, Outcome::held);
-  Tampered wrong = answered([](Reply& reply) { reply.out.set(0, 1.001); });
+  Tampered wrong = answered_otherwise([](Reply& reply) { reply.out.set(0, 1.001); });
   EXPECT_EQ(check_case(hull, wrong, c).outcome, Outcome::violated);
 }
 
@@ -232,12 +220,8 @@ TEST(AttentionLaws, BlocksMergeAtBothEndsOfTheRange) {
   for (const std::string_view id : {"core:arb", "core:mpfi", "core:mpfr", "core:cpp_bin_float_50", "core:double"}) {
     const auto kernel = registered(id);
     for (const Row& row : rows) {
-      const auto n = static_cast<std::int64_t>(row.k.size());
       for (const char* const cuts : {"cut=1 cut2=1", "cut=1 cut2=2", "cut=0 cut2=1"}) {
-        Case c;
-        c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
-        c[Slot::k] = Tensor(DType::f64, {1, 1, n, 1}, row.k);
-        c[Slot::v] = Tensor(DType::f64, {1, 1, n, 1}, row.v);
+        Case c = test::one_query(DType::f64, {1}, row.k, row.v);
         c.provenance.arguments = cuts;
         const Verdict verdict = check_case(property_named("attention.split-merge"), *kernel, c);
         EXPECT_NE(verdict.outcome, Outcome::violated) << id << ' ' << row.v[0] << ' ' << cuts << ": " << verdict.reason;
@@ -291,7 +275,7 @@ TEST(AttentionLaws, SmallWeightsRoundInAWideSum) {
 TEST(AttentionLaws, NoKeysFollowThePolicy) {
   const Property& any = property_named("attention.any-length");
   Case c = generate(any, DType::f32, 1, 0);
-  Tampered kernel = answered([](Reply& reply) {
+  Tampered kernel = answered_otherwise([](Reply& reply) {
     if (!std::isfinite(reply.out.elements() > 0 ? reply.out[0] : 0)) reply.out.set(0, 3);
   });
   kernel.manifest().fully_masked_row = FullyMaskedRow::nan;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -144,11 +143,9 @@ TEST(AttentionOracle, RaisesNoAlarmOnABuiltinKernelAndOneOnAScaleThatIsALittleOf
 }
 
 TEST(AttentionOracle, JudgesTheLogSumExpWhereItIsOffered) {
-  Tampered kernel(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        if (reply.lse.present() && reply.lse.elements() > 0) reply.lse.set(0, reply.lse[0] + 1);
-      });
+  Tampered kernel = answered_otherwise([](Reply& reply) {
+    if (reply.lse.present() && reply.lse.elements() > 0) reply.lse.set(0, reply.lse[0] + 1);
+  });
   ASSERT_TRUE(kernel.manifest().lse);
   EXPECT_GE(first_violation(the("attention.oracle"), kernel, DType::f32, 20), 0);
 }
@@ -166,12 +163,10 @@ TEST(AttentionOracle, ShrinksAWrongScaleToTwoKeys) {
 }
 
 TEST(AttentionFinite, FindsANaNInARowThatMustBeFinite) {
-  Tampered kernel(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        const std::int64_t last = reply.out.elements() - 1;
-        if (last >= 0 && std::abs(reply.out[last]) > 1e4) reply.out.set(last, NAN);
-      });
+  Tampered kernel = answered_otherwise([](Reply& reply) {
+    const std::int64_t last = reply.out.elements() - 1;
+    if (last >= 0 && std::abs(reply.out[last]) > 1e4) reply.out.set(last, NAN);
+  });
   const Property& finite = the("attention.finite");
   const std::int64_t k = first_violation(finite, kernel, DType::f32, 100);
   ASSERT_GE(k, 0);
@@ -184,12 +179,10 @@ TEST(AttentionFinite, FindsANaNInARowThatMustBeFinite) {
 
 /// Flips the last bit of the last element on every second call.
 Tampered unsteady(const std::shared_ptr<int>& calls) {
-  return Tampered(
-      registered("builtin:two-pass"), [](Case&) {},
-      [calls](Reply& reply) {
-        if (++*calls % 2 == 0 && reply.out.elements() > 0)
-          reply.out.tensor().bytes()[reply.out.tensor().bytes().size() - 4] ^= std::byte{1};
-      });
+  return answered_otherwise([calls](Reply& reply) {
+    if (++*calls % 2 == 0 && reply.out.elements() > 0)
+      reply.out.tensor().bytes()[reply.out.tensor().bytes().size() - 4] ^= std::byte{1};
+  });
 }
 
 TEST(AttentionRepeatable, HoldsAKernelToWhatItClaimsAndNoMore) {

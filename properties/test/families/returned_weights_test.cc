@@ -15,8 +15,6 @@
 namespace attest {
 namespace {
 
-using testing::HasSubstr;
-
 const CoreFunctions& right() {
   return *core_functions("core:double");
 }
@@ -102,7 +100,7 @@ TEST(ReturnedWeights, ThatAreRightHold) {
 
 TEST(ReturnedWeights, AreHeldToTheExactOnesThoughTheOutputIsMadeOfThem) {
   const auto said = said_of("scaled-weights", of_another_scale, scaled, as_answered);
-  EXPECT_THAT(said, testing::Contains(HasSubstr("out[")));
+  EXPECT_THAT(said, testing::Contains(Says("out[")));
 }
 
 TEST(ReturnedWeights, AreNothingWhereAKeyIsHidden) {
@@ -112,7 +110,7 @@ TEST(ReturnedWeights, AreNothingWhereAKeyIsHidden) {
 
 TEST(ReturnedWeights, AreWhatAttentionToTheIdentityIs) {
   const auto said = said_of("weights-off-by-a-bit", off_by_a_bit, as_asked, as_answered);
-  EXPECT_THAT(said, testing::ElementsAre(HasSubstr("not equal: element ")));
+  EXPECT_THAT(said, testing::ElementsAre(Says("not equal: element ")));
 }
 
 TEST(ReturnedWeights, MakeTheOutput) {

@@ -31,11 +31,6 @@ TEST(Softmax, HoldsOnRightKernels) {
   }
 }
 
-/// Weights of a kernel that is right but for what `answer` does to them.
-Tampered with_answer(Tampered::Answer answer) {
-  return Tampered(registered("builtin:two-pass"), [](Case&) {}, std::move(answer));
-}
-
 struct Broken {
   std::string_view property;
   Tampered kernel;
@@ -47,11 +42,11 @@ TEST(Softmax, EachTheoremFindsAKernelThatBreaksIt) {
     for (std::int64_t e = 0; e < reply.out.elements(); e += n) reply.out.set(e, change(reply.out[e]));
   };
   const auto raised = [&] {
-    return with_answer([=](Reply& reply) { first_column(reply, [](double x) { return x * 1.05; }); });
+    return answered_otherwise([=](Reply& reply) { first_column(reply, [](double x) { return x * 1.05; }); });
   };
   /// Adds what depends on the row's place: the first of more than one row is wrong.
   const auto first_row = [] {
-    return with_answer([](Reply& reply) {
+    return answered_otherwise([](Reply& reply) {
       if (reply.out.elements() > 0 && reply.out.shape()[2] > 1) reply.out.set(0, 0.75 * reply.out[0] + 0.01);
     });
   };
@@ -67,7 +62,7 @@ TEST(Softmax, EachTheoremFindsAKernelThatBreaksIt) {
   Broken broken[] = {
       {"softmax.rows-sum-to-one", raised()},
       {"softmax.nonnegative",
-       with_answer([=](Reply& reply) { first_column(reply, [](double x) { return x < 1e-6 ? -1e-7 : x; }); })},
+       answered_otherwise([=](Reply& reply) { first_column(reply, [](double x) { return x < 1e-6 ? -1e-7 : x; }); })},
       {"softmax.permutation-equivariance", raised()},
       {"softmax.column-permutation", raised()},
       {"softmax.row-locality", leaks()},
@@ -80,7 +75,8 @@ TEST(Softmax, EachTheoremFindsAKernelThatBreaksIt) {
                                               for (std::int64_t e = 0; e < c.q().elements(); ++e)
                                                 c[Slot::q].set(e, std::fmin(c.q()[e], 2.0));
                                             })},
-      {"softmax.monotone", with_answer([=](Reply& reply) { first_column(reply, [](double x) { return 1 - x; }); })},
+      {"softmax.monotone",
+       answered_otherwise([=](Reply& reply) { first_column(reply, [](double x) { return 1 - x; }); })},
   };
   ASSERT_EQ(std::size(broken), softmax_properties().size());
   for (auto& [name, kernel] : broken) {
@@ -91,7 +87,7 @@ TEST(Softmax, EachTheoremFindsAKernelThatBreaksIt) {
 }
 
 TEST(Softmax, NeverNaNForFiniteScores) {
-  Tampered kernel = with_answer([](Reply& reply) {
+  Tampered kernel = answered_otherwise([](Reply& reply) {
     if (reply.out.elements() > 1) reply.out.set(1, NAN);
   });
   const Tried t = tried("softmax.nonnegative", kernel, DType::f32, 10);

@@ -1,7 +1,6 @@
 // The planted faults and the controls: the catalogue is complete, what is catchable is caught, what is right is not.
 #include "properties/faults/faults.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +9,8 @@
 #include <set>
 #include <string>
 
-#include "properties/catalogue/property.h"
+#include "core/test/names.h"
+#include "properties/test/property_fixture.h"
 
 namespace attest {
 
@@ -30,10 +30,6 @@ std::vector<std::string> words(std::string_view text) {
     if (!part.empty()) all.emplace_back(part.begin(), part.end());
   }
   return all;
-}
-
-const Property& property_named(std::string_view name) {
-  return *properties_matching(name).at(0);
 }
 
 /// The first case below `cases` of a property that the kernel violates, dtypes in turn; nothing where none is.
@@ -83,8 +79,7 @@ TEST(PlantedFaults, SayWhatIsWrongWhereItCameFromAndWhatCatchesIt) {
 TEST(PlantedFaults, WhatOutputsCannotShowIsNotCaught) {
   for (const PlantedFault& fault : planted_faults()) {
     if (fault.unseen.empty()) continue;
-    const auto entries = fault_kernels();
-    const auto kernel = std::ranges::find(entries, "fault:" + std::string(fault.name), &KernelEntry::id)->make();
+    const auto kernel = registered("fault:" + std::string(fault.name));
     for (const Property* property : catalogue()) {
       if (property->operation != Operation::attention) continue;
       EXPECT_EQ(first_violation(*property, *kernel, /*cases=*/100), std::nullopt) << fault.name << property->name;
@@ -97,17 +92,16 @@ class EveryFault : public testing::TestWithParam<const PlantedFault*> {};
 /// By a property that is expected to, within 3000 cases of it; the rarer ones are the audit's.
 TEST_P(EveryFault, IsCaughtByAPropertyThatIsExpectedTo) {
   const PlantedFault& fault = *GetParam();
-  const std::vector<KernelEntry> entries = fault_kernels();
-  std::string tried;
+  std::string missing;
   for (const std::string& name : words(fault.caught_by)) {
-    const auto kernel = std::ranges::find(entries, "fault:" + std::string(fault.name), &KernelEntry::id)->make();
+    const auto kernel = registered("fault:" + std::string(fault.name));
     if (const auto k = first_violation(property_named(name), *kernel, /*cases=*/3000)) {
       RecordProperty("case", std::to_string(*k));
       return;
     }
-    tried += name + " ";
+    missing += name + " ";
   }
-  if (fault.unseen.empty()) ADD_FAILURE() << "not caught by " << tried;
+  if (fault.unseen.empty()) ADD_FAILURE() << "not caught by " << missing;
 }
 
 std::vector<const PlantedFault*> all_faults() {
@@ -115,19 +109,13 @@ std::vector<const PlantedFault*> all_faults() {
   for (const PlantedFault& fault : planted_faults()) all.push_back(&fault);
   return all;
 }
-template <class Kind>
-std::string test_name(const testing::TestParamInfo<const Kind*>& info) {
-  std::string name(info.param->name);
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(Planted, EveryFault, testing::ValuesIn(all_faults()), test_name<PlantedFault>);
+constexpr auto test_name = [](const auto& info) { return test::name_of_test(std::string(info.param->name)); };
+INSTANTIATE_TEST_SUITE_P(Planted, EveryFault, testing::ValuesIn(all_faults()), test_name);
 
 class EveryControl : public testing::TestWithParam<const ControlKernel*> {};
 
 TEST_P(EveryControl, IsNeverFlagged) {
-  const auto entries = control_kernels();
-  const auto kernel = std::ranges::find(entries, "control:" + std::string(GetParam()->name), &KernelEntry::id)->make();
+  const auto kernel = registered("control:" + std::string(GetParam()->name));
   for (const Property* property : catalogue()) {
     if (property->operation != Operation::attention) continue;
     EXPECT_EQ(first_violation(*property, *kernel, /*cases=*/20), std::nullopt) << property->name;
@@ -139,7 +127,7 @@ std::vector<const ControlKernel*> all_controls() {
   for (const ControlKernel& control : controls()) all.push_back(&control);
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Controls, EveryControl, testing::ValuesIn(all_controls()), test_name<ControlKernel>);
+INSTANTIATE_TEST_SUITE_P(Controls, EveryControl, testing::ValuesIn(all_controls()), test_name);
 
 }  // namespace
 }  // namespace attest

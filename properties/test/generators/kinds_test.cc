@@ -34,14 +34,11 @@ void for_rows(Change change, See see) {
       Recipe r = some(dtype, seed);
       change(r);
       const Case c = decode(r);
-      for (std::int64_t b = 0; b < r.batch; ++b) {
-        for (std::int64_t h = 0; h < r.heads; ++h) {
-          for (std::int64_t i = 0; i < r.queries; ++i) {
-            std::vector<double> row;
-            for (std::int64_t j = 0; j < r.keys; ++j) row.push_back(score(c, b, h, i, j));
-            see(row, c, b, h, i);
-          }
-        }
+      for (std::int64_t at = 0; at < std::int64_t{r.batch} * r.heads * r.queries; ++at) {
+        const std::int64_t b = at / r.queries / r.heads, h = at / r.queries % r.heads, i = at % r.queries;
+        std::vector<double> row;
+        for (std::int64_t j = 0; j < r.keys; ++j) row.push_back(score(c, b, h, i, j));
+        see(row, c, b, h, i);
       }
     }
   }
@@ -218,12 +215,11 @@ TEST(ValueKinds, OneHotColumnsHaveASingleOne) {
   for (const ValueKind kind : {ValueKind::one_hot, ValueKind::low_weight_one_hot}) {
     for_values(kind, MaskKind::none, [](const Case& c) {
       const Shape& shape = c.v().shape();
-      for (std::int64_t block = 0; block < shape[0] * shape[1]; ++block) {
-        for (std::int64_t column = 0; column < shape[3]; ++column) {
-          double sum = 0;
-          for (std::int64_t j = 0; j < shape[2]; ++j) sum += c.v()[(block * shape[2] + j) * shape[3] + column];
-          ASSERT_EQ(sum, 1.0);
-        }
+      for (std::int64_t at = 0; at < shape[0] * shape[1] * shape[3]; ++at) {
+        const std::int64_t block = at / shape[3], column = at % shape[3];
+        double sum = 0;
+        for (std::int64_t j = 0; j < shape[2]; ++j) sum += c.v()[(block * shape[2] + j) * shape[3] + column];
+        ASSERT_EQ(sum, 1.0);
       }
     });
   }
@@ -249,17 +245,13 @@ TEST(ValueKinds, ZeroVisibleIsZeroExactlyWhereSomeRowSees) {
     for_values(ValueKind::zero_visible, mask, [&](const Case& c) {
       const std::int64_t heads = c.q().shape()[1], kv = c.k().shape()[1], keys = c.k().shape()[2],
                          dv = c.v().shape()[3];
-      for (std::int64_t b = 0; b < 2; ++b) {
-        for (std::int64_t g = 0; g < kv; ++g) {
-          for (std::int64_t j = 0; j < keys; ++j) {
-            bool visible = false;
-            for (std::int64_t h = g * heads / kv; h < (g + 1) * heads / kv; ++h) {
-              for (std::int64_t i = 0; i < c.q().shape()[2]; ++i) visible |= score(c, b, h, i, j) > -INFINITY;
-            }
-            ASSERT_EQ(c.v()[((b * kv + g) * keys + j) * dv] == 0.0, visible);
-            hidden_keys += !visible;
-          }
-        }
+      for (std::int64_t at = 0; at < 2 * kv * keys; ++at) {
+        const std::int64_t b = at / keys / kv, g = at / keys % kv, j = at % keys;
+        bool visible = false;
+        for (std::int64_t h = g * heads / kv; h < (g + 1) * heads / kv; ++h)
+          for (std::int64_t i = 0; i < c.q().shape()[2]; ++i) visible |= score(c, b, h, i, j) > -INFINITY;
+        ASSERT_EQ(c.v()[at * dv] == 0.0, visible);
+        hidden_keys += !visible;
       }
     });
   }

@@ -8,8 +8,10 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
+#include "core/test/names.h"
 #include "properties/catalogue/property.h"
 #include "properties/faults/faults.h"
+#include "properties/test/catalogue/tampered.h"
 
 namespace attest {
 namespace {
@@ -35,11 +37,6 @@ std::vector<Case> long_cases(DType dtype, std::uint64_t seed) {
 
 const PlantedFault& fault_named(std::string_view name) {
   return *std::ranges::find(planted_faults(), name, &PlantedFault::name);
-}
-
-std::unique_ptr<Kernel> faulty(const std::string& name) {
-  const std::vector<KernelEntry> entries = fault_kernels();
-  return std::ranges::find(entries, "fault:" + name, &KernelEntry::id)->make();
 }
 
 /// Attention as it should be: one pass over the row, sums in f32.
@@ -174,7 +171,7 @@ class EveryLength : public testing::TestWithParam<const char*> {};
 TEST_P(EveryLength, ShowsInThemInEveryDtypeAndSeed) {
   for (const DType dtype : wide_dtypes) {
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-      const auto kernel = faulty(GetParam());
+      const auto kernel = registered("fault:" + std::string(GetParam()));
       int violated = 0;
       for (const Case& c : long_cases(dtype, seed))
         violated += check_case(oracle(), *kernel, c).outcome == Outcome::violated;
@@ -182,18 +179,13 @@ TEST_P(EveryLength, ShowsInThemInEveryDtypeAndSeed) {
     }
   }
 }
-std::string name_of_test(const testing::TestParamInfo<const char*>& of) {
-  std::string name = of.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
 INSTANTIATE_TEST_SUITE_P(Faults, EveryLength,
                          testing::Values("long-rows-half-again", "last-key-of-long-rows", "second-tile-skipped",
                                          "partial-tile-of-long-rows"),
-                         name_of_test);
+                         [](const auto& of) { return test::name_of_test(of.param); });
 
 TEST(LongCases, ShrinkToTheLengthFromWhichOnItGoesWrong) {
-  const auto kernel = faulty("long-rows-half-again");
+  const auto kernel = registered("fault:long-rows-half-again");
   for (const Case& c : long_cases(DType::f32, 1)) {
     if (keys_of(c) <= 600) continue;
     const Case small = shrink(oracle(), *kernel, c, /*budget=*/300);

@@ -2,7 +2,6 @@
 // told.
 #include "properties/proofs/prove.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

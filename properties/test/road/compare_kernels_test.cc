@@ -1,11 +1,10 @@
 // Two kernels held against each other: to within both bounds, and what one of them does not answer is not judged.
 #include "properties/road/compare_kernels.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
+#include "core/test/says.h"
 #include "properties/test/catalogue/spoilt.h"
 
 namespace attest {
@@ -54,12 +53,7 @@ TEST(CompareKernels, AWrongOneDiffersWhicheverSideItIsOn) {
 
 TEST(CompareKernels, ANaNIsSeenOnEitherSideAndOnBoth) {
   const auto right = registered("builtin:flash");
-  Tampered wrong(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        for (std::int64_t e = 0; e < reply.out.elements(); ++e)
-          reply.out.set(e, std::numeric_limits<double>::quiet_NaN());
-      });
+  Tampered wrong = answered_otherwise(each_out([](double) { return NAN; }));
   EXPECT_GT(compared(wrong, *right).violated, 120);
   EXPECT_GT(compared(*right, wrong).violated, 120);
   EXPECT_GT(compared(wrong, wrong).violated, 120);
@@ -67,14 +61,10 @@ TEST(CompareKernels, ANaNIsSeenOnEitherSideAndOnBoth) {
 
 TEST(CompareKernels, LseIsComparedToo) {
   const auto right = registered("builtin:flash");
-  Tampered wrong(
-      registered("builtin:two-pass"), [](Case&) {},
-      [](Reply& reply) {
-        for (std::int64_t e = 0; e < reply.lse.elements(); ++e) reply.lse.set(e, reply.lse[e] + 0.125);
-      });
+  Tampered wrong = answered_otherwise(each_lse([](double old) { return old + 0.125; }));
   const Counts n = compared(*right, wrong);
   EXPECT_GT(n.violated, 120);
-  EXPECT_NE(n.reason.find("lse"), std::string::npos) << n.reason;
+  EXPECT_THAT(n.reason, Says("lse"));
 }
 
 TEST(CompareKernels, WhatTheOtherDoesNotAnswerIsSkipped) {
@@ -88,7 +78,7 @@ TEST(CompareKernels, WhatTheOtherDoesNotAnswerIsSkipped) {
   } refusing;
   const Counts other = compared(*right, refusing);
   EXPECT_EQ(other.skipped, 200);
-  EXPECT_NE(other.reason.find("builtin:two-pass gives no output"), std::string::npos) << other.reason;
+  EXPECT_THAT(other.reason, Says("builtin:two-pass gives no output"));
   const Counts itself = compared(refusing, *right);
   EXPECT_EQ(itself.violated, 200);
   Tampered narrow = asked_otherwise([](Case&) {});

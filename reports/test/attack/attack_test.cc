@@ -74,7 +74,7 @@ TEST(ATTEST_ATTACK_SUITE, AKilledMergeLeavesNoHalfFile) {
 TEST(ATTEST_ATTACK_SUITE, AKilledReportLeavesTheOldPageOrTheNew) {
   Dice dice("report");
   const fake::Folder folder;
-  EXPECT_EQ(shell(folder, check_few + "--out run").status, 1);
+  expect_status(folder, check_few + "--out run", 1);
   const Timed whole = timed(folder, "$attest report run -o whole.html");
   EXPECT_EQ(whole.result.status, 0) << whole.result.output;
   const std::string journal = read_file(folder / "run/run.jsonl");

@@ -1,9 +1,8 @@
 // Campaigns on kernels that are right: 2 * 10^7 runs that search for the worst, and not one finding.
 #include <fmt/format.h>
 
-#include <ostream>
-
 #include "core/kernel/kernel_under_test.h"
+#include "core/test/names.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -19,10 +18,9 @@ TEST_P(CorrectKernels, HaveNoFinding) {
   // Error and weights, of attention and of the multi-head entry where there is one, and products near overflow.
   constexpr int subjects = 3 * 4;
   const std::int64_t runs = all_runs / (static_cast<std::int64_t>(builtin_kernels().size()) * subjects) + 1;
-  const ShellResult run = shell(folder, fmt::format("$attest fuzz --kernel {} --objective error --objective nonfinite "
-                                                    "--objective row-sum --runs {} --jobs 2 --quiet --out run",
-                                                    GetParam(), runs));
-  EXPECT_EQ(run.status, 0) << run.output;
+  expect_status(folder, fmt::format("$attest fuzz --kernel {} --objective error --objective nonfinite "
+                                    "--objective row-sum --runs {} --jobs 2 --quiet --out run",
+                                    GetParam(), runs));
   std::int64_t made = 0;
   const nlohmann::json summary = summary_of(folder, "run");
   for (const nlohmann::json& subject : summary["kernels"]) {
@@ -42,13 +40,8 @@ std::vector<std::string> ids() {
   return all;
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(name, [](char c) { return c == '-' || c == ':'; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Campaigns, CorrectKernels, testing::ValuesIn(ids()), test_name);
+INSTANTIATE_TEST_SUITE_P(Campaigns, CorrectKernels, testing::ValuesIn(ids()),
+                         [](const auto& id) { return test::name_of_test(id.param); });
 
 }  // namespace
 }  // namespace attest

@@ -1,6 +1,7 @@
 // What the program says of a kernel beside its verdict: explanations of violated bounds, comparisons with another
 // kernel, and probes of what a manifest leaves open.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,82 +16,70 @@ namespace attest {
 namespace {
 
 using fake::Folder;
+using testing::AllOf;
 
 TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
   const Folder folder;
-  std::ofstream(folder / "coarse.py") << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                                         "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
-                                         "def attention(q, k, v, scale=1.0):\n"
-                                         "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
-                                         "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-                                         "    total = weights.sum(axis=-1, keepdims=True)\n"
-                                         "    return weights.astype('float16').astype('float32') @ v / total\n"
-                                         "attest_adapter.serve(attention, {'name': 'coarse', 'dtypes': ['f32'], "
-                                         "'masks': [], 'fully_masked_row': 'nan'})\n";
-  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult result = shell(
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  write_python(folder, "coarse",
+               "def attention(q, k, v, scale=1.0):\n"
+               "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
+               "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+               "    total = weights.sum(axis=-1, keepdims=True)\n"
+               "    return weights.astype('float16').astype('float32') @ v / total\n",
+               "'dtypes': ['f32']");
+  const std::string result = output_of(
       folder,
-      "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases 200 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
+      "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases 200 --out run", 1);
   // One narrower format may be meant, as tensor cores have it, however far it is from what is declared.
-  for (const char* const part :
-       {"explained coarse in f32: all 3 saved cases are consistent with weights rounded to f16 before they multiply V "
-        "(",
-        "declare it: \"arithmetic\": {\"f32\": {\"weights\":\"f16\"}}, with a unit ",
-        " times as large, so that a mistake may look the same", "; what goes wrong first: the weights, in "})
-    EXPECT_NE(result.output.find(part), std::string::npos) << part << "\n" << result.output;
-  EXPECT_NE(result.output.find("violated attention.oracle by coarse"), std::string::npos) << "never instead of it";
+  EXPECT_THAT(result, Says("explained coarse in f32: all 3 saved cases are consistent with weights rounded to f16 "
+                           "before they multiply V (",
+                           "declare it: \"arithmetic\": {\"f32\": {\"weights\":\"f16\"}}, with a unit ",
+                           " times as large, so that a mistake may look the same",
+                           "; what goes wrong first: the weights, in "));
+  EXPECT_THAT(result, Says("violated attention.oracle by coarse")) << "never instead of it";
   const auto kernel = summary_of(folder, "run")["kernels"][0];
   EXPECT_EQ(kernel["verdict"], "violated");
   const auto& changes = kernel["explanations"][0]["changes"];
   EXPECT_TRUE(std::ranges::any_of(changes, [](const auto& change) {
     return change["arithmetic"] == nlohmann::json{{"weights", "f16"}} && change["utilisation"] <= 1.0;
   })) << changes;
-  EXPECT_NE(read_file(folder / "run/report.html").find("all 3 saved cases are consistent with "), std::string::npos);
+  EXPECT_THAT(read_file(folder / "run/report.html"), Says("all 3 saved cases are consistent with "));
   // Once, whatever is resumed; and in what is drawn from the journal later.
-  EXPECT_EQ(shell(folder,
-                  "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases "
-                  "264 --resume --out run")
-                .status,
-            1);
+  expect_status(folder,
+                "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases "
+                "264 --resume --out run",
+                1);
   EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["explanations"].size(), 1U);
-  EXPECT_EQ(shell(folder, "$attest report run -o again.html").status, 0);
-  EXPECT_NE(read_file(folder / "again.html").find("all 3 saved cases are consistent with "), std::string::npos);
+  expect_status(folder, "$attest report run -o again.html");
+  EXPECT_THAT(read_file(folder / "again.html"), Says("all 3 saved cases are consistent with "));
   // What no arithmetic excuses.
   const std::string wrong = python_kernel(folder, "wrong", "-1.0");
   const ShellResult mistake =
       shell(folder, "$attest check --kernel " + wrong + " --property attention.oracle --cases 200 --out wrong-run");
-  EXPECT_NE(mistake.output.find("explained wrong in f64: no arithmetic that a manifest can declare makes all 3 saved "
-                                "cases right"),
-            std::string::npos)
-      << mistake.output;
+  EXPECT_THAT(mistake.output,
+              Says("explained wrong in f64: no arithmetic that a manifest can declare makes all 3 saved "
+                   "cases right"));
 }
 
 TEST(DiagnosisProgram, NamesNoFormatOfAStageThatIsRight) {
   const Folder folder;
   // Weights that are rounded twice: none of the formats of scores or sums is what is wrong, and none of the weights'.
-  std::ofstream(folder / "twice.py")
-      << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-         "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
-         "def bf16(x): return attest_adapter.bf16_to_f32(attest_adapter.f32_to_bf16(x))\n"
-         "def attention(q, k, v, scale=1.0):\n"
-         "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
-         "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-         "    rounded = bf16(bf16(weights * numpy.float32(1.3)) / numpy.float32(1.3))\n"
-         "    return rounded @ v / weights.sum(axis=-1, keepdims=True)\n"
-         "attest_adapter.serve(attention, {'name': 'twice', 'dtypes': ['f32'], 'masks': "
-         "[],\n    'fully_masked_row': 'nan', 'arithmetic': {'weights': 'bf16', "
-         "'weights_in_denominator': False}})\n";
-  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult result = shell(
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  write_python(folder, "twice",
+               "def bf16(x): return attest_adapter.bf16_to_f32(attest_adapter.f32_to_bf16(x))\n"
+               "def attention(q, k, v, scale=1.0):\n"
+               "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
+               "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+               "    rounded = bf16(bf16(weights * numpy.float32(1.3)) / numpy.float32(1.3))\n"
+               "    return rounded @ v / weights.sum(axis=-1, keepdims=True)\n",
+               "'dtypes': ['f32'], 'arithmetic': {'weights': 'bf16', 'weights_in_denominator': False}");
+  const std::string result = output_of(
       folder,
-      "$attest check --kernel 'exec:/usr/bin/python3 twice.py' --property attention.oracle --cases 400 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(result.output.find("explained twice in f32: what goes wrong first: the weights, in "), std::string::npos)
-      << result.output;
-  EXPECT_NE(result.output.find("; a mistake, or arithmetic far from what is declared: "), std::string::npos)
-      << result.output;
-  EXPECT_EQ(result.output.find("denominator"), std::string::npos) << "the kernel's own answers refute that";
+      "$attest check --kernel 'exec:/usr/bin/python3 twice.py' --property attention.oracle --cases 400 --out run", 1);
+  EXPECT_THAT(result, Says("explained twice in f32: what goes wrong first: the weights, in ",
+                           "; a mistake, or arithmetic far from what is declared: "));
+  EXPECT_THAT(result, NeverSays("denominator")) << "the kernel's own answers refute that";
 }
 
 TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
@@ -102,38 +91,32 @@ TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
   const std::string shifted = "scores - scores.max(axis=-1, keepdims=True)";
   text.replace(text.find(shifted), shifted.size(), "scores");
   std::ofstream(folder / "overflows.py") << text;
-  const ShellResult result =
-      shell(folder, "$attest check --kernel " + kernel +
-                        " --property attention.oracle --property attention.finite --cases 200 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(result.output.find(" saved violations are NaN or Inf where a finite number is required"), std::string::npos)
-      << result.output;
-  EXPECT_EQ(result.output.find("declare it"), std::string::npos) << result.output;
+  EXPECT_THAT(
+      output_of(folder,
+                "$attest check --kernel " + kernel +
+                    " --property attention.oracle --property attention.finite --cases 200 --out run",
+                1),
+      AllOf(Says(" saved violations are NaN or Inf where a finite number is required"), NeverSays("declare it")));
   EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["explanations"][0]["changes"], nlohmann::json::array());
 }
 
 TEST(DiagnosisProgram, ComparesTwoKernels) {
   const Folder folder;
   const std::string few = " --dtype f64 --property attention.oracle --cases 200 ";
-  const ShellResult right =
-      shell(folder, "$attest check --kernel builtin:two-pass --against builtin:flash" + few + "--out right");
-  EXPECT_EQ(right.status, 0) << right.output;
-  EXPECT_NE(right.output.find("against builtin:flash"), std::string::npos) << right.output;
+  EXPECT_THAT(
+      output_of(folder, "$attest check --kernel builtin:two-pass --against builtin:flash" + few + "--out right"),
+      Says("against builtin:flash"));
   EXPECT_EQ(summary_of(folder, "right")["against"], "builtin:flash");
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   for (const std::string& sides : {kernel + " --against builtin:flash", "builtin:flash --against " + kernel}) {
-    const ShellResult result =
-        shell(folder, fmt::format("$attest check --kernel {}{}--overwrite --out run", sides, few));
-    EXPECT_EQ(result.status, 1) << result.output;
+    expect_status(folder, fmt::format("$attest check --kernel {}{}--overwrite --out run", sides, few), 1);
     const auto summary = summary_of(folder, "run");
     const auto& findings = summary["kernels"][0]["properties"][0]["findings"];
     ASSERT_FALSE(findings.empty());
     const std::string saved = "run/" + findings[0]["case"].get<std::string>();
-    const ShellResult replay = shell(folder, "$attest replay " + saved);
-    EXPECT_EQ(replay.status, 1) << replay.output;
-    EXPECT_NE(replay.output.find("\nagainst "), std::string::npos) << replay.output;
-    EXPECT_EQ(shell(folder, "$attest replay " + saved + " --kernel builtin:lazy --against builtin:flash").status, 0);
+    EXPECT_THAT(output_of(folder, "$attest replay " + saved, 1), Says("\nagainst "));
+    expect_status(folder, "$attest replay " + saved + " --kernel builtin:lazy --against builtin:flash");
   }
   expect_refused("check --kernel builtin:flash --against 'builtin:*'", "it must name one");
   expect_refused("check --kernel builtin:flash --against builtin:flsh", "did you mean \"builtin:flash\"?");
@@ -146,37 +129,32 @@ TEST(DiagnosisProgram, ComparesTwoKernels) {
 TEST(DiagnosisProgram, ReplaysTheOutputThatTheVerdictIsAbout) {
   const Folder folder;
   const auto kernel = [&](const std::string& name, const std::string& factor) {
-    std::ofstream(folder / (name + ".py"))
-        << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-           "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
-           "def attention(q, k, v, scale=1.0, out_dtype=None):\n"
-           "    q, k, v = (x.astype('f4') for x in (q, k, v))\n"
-           "    scores = (q @ k.swapaxes(-1, -2)) * numpy.float32(scale)\n"
-           "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-           "    out = weights @ v / weights.sum(axis=-1, keepdims=True)\n"
-           "    return out * numpy.float32("
-        << factor
-        << ") if out_dtype == 'f32' else out.astype('f2')\n"
-           "attest_adapter.serve(attention, {'name': 'wide', 'dtypes': ['f16'], 'out_dtypes': ['f32'],\n"
-           "    'masks': [], 'fully_masked_row': 'nan', 'arithmetic': {'weights': 'f32'}})\n";
+    write_python(folder, name,
+                 "def attention(q, k, v, scale=1.0, out_dtype=None):\n"
+                 "    q, k, v = (x.astype('f4') for x in (q, k, v))\n"
+                 "    scores = (q @ k.swapaxes(-1, -2)) * numpy.float32(scale)\n"
+                 "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+                 "    out = weights @ v / weights.sum(axis=-1, keepdims=True)\n"
+                 "    return out * numpy.float32(" +
+                     factor + ") if out_dtype == 'f32' else out.astype('f2')\n",
+                 "'dtypes': ['f16'], 'out_dtypes': ['f32'], 'arithmetic': {'weights': 'f32'}");
     return "--kernel 'exec:/usr/bin/python3 " + name + ".py' ";
   };
-  if (shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0) GTEST_SKIP() << "Python has no numpy";
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
   const std::string few = "--property attention.oracle --cases 20 --out ";
   // Right in f16; in f32 off by an error that f16 would allow.
-  EXPECT_EQ(shell(folder, "$attest check " + kernel("off", "1.0003") + few + "off").status, 1);
+  expect_status(folder, "$attest check " + kernel("off", "1.0003") + few + "off", 1);
   const std::string found = summary_of(folder, "off")["kernels"][0]["properties"][0]["findings"][0]["case"];
   const std::string violated = shell(folder, "$attest replay off/" + found).output;
   const std::size_t own = violated.find("\noutput in f16, utilisation 0:"), wide = violated.find("\noutput in f32, ");
-  EXPECT_NE(violated.find(", of the output in f32\n"), std::string::npos) << violated;
+  EXPECT_THAT(violated, Says(", of the output in f32\n"));
   EXPECT_LT(own, wide) << violated;
   EXPECT_NE(wide, std::string::npos) << violated;
-  EXPECT_NE(violated.find("\n0 of "), std::string::npos) << "none of f16's\n" << violated;
+  EXPECT_THAT(violated, Says("\n0 of ")) << "none of f16's";
   EXPECT_GT(violated.find("    allowed  ± "), wide) << violated;
   // Held, and nearest to the bound of the output in f32: the element beside that bound.
   const std::string held = shell(folder, "$attest replay " + kernel("near", "1.0000012") + "off/" + found).output;
-  EXPECT_NE(held.find("\nheld\n"), std::string::npos) << held;
-  EXPECT_NE(held.find(", of the output in f32\n"), std::string::npos) << held;
+  EXPECT_THAT(held, Says("\nheld\n", ", of the output in f32\n"));
   const auto number_behind = [&](const std::string& words) {
     const std::size_t at = held.find(words);
     return at == std::string::npos ? -1.0 : std::stod(held.substr(at + words.size()));
@@ -187,30 +165,21 @@ TEST(DiagnosisProgram, ReplaysTheOutputThatTheVerdictIsAbout) {
 
 TEST(DiagnosisProgram, ProbesWhatAManifestLeavesOpen) {
   const Folder folder;
-  const ShellResult right = shell(folder, "$attest probe --kernel builtin:flash -o found.json");
-  EXPECT_EQ(right.status, 0) << right.output;
-  EXPECT_NE(right.output.find("true: may attend"), std::string::npos) << right.output;
+  EXPECT_THAT(output_of(folder, "$attest probe --kernel builtin:flash -o found.json"), Says("true: may attend"));
   EXPECT_EQ(nlohmann::json::parse(read_file(folder / "found.json"))["fully_masked_row"], "zero");
   const std::string kernel = python_kernel(folder, "small", "1.0");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult own = shell(folder, "$attest probe --kernel " + kernel);
-  EXPECT_EQ(own.status, 0) << own.output;
-  EXPECT_NE(own.output.find("A manifest that says what was found:\n{"), std::string::npos) << own.output;
+  EXPECT_THAT(output_of(folder, "$attest probe --kernel " + kernel), Says("A manifest that says what was found:\n{"));
   // Right where a head has one dimension and 1/sqrt(dk) is 1.
-  const ShellResult unscaled =
-      shell(folder, "$attest probe --kernel " + python_kernel(folder, "unscaled", "0.0 + 1.0"));
-  EXPECT_EQ(unscaled.status, 1) << unscaled.output;
-  EXPECT_NE(unscaled.output.find("CONTRADICTED  1/sqrt(dk) whatever is asked or no scale at all"), std::string::npos)
-      << unscaled.output;
-  const ShellResult wrong = shell(folder, "$attest probe --kernel " + python_kernel(folder, "wrong", "-1.0"));
-  EXPECT_EQ(wrong.status, 2) << wrong.output;
-  EXPECT_NE(wrong.output.find("answers no plain attention problem in f64 right"), std::string::npos) << wrong.output;
+  EXPECT_THAT(output_of(folder, "$attest probe --kernel " + python_kernel(folder, "unscaled", "0.0 + 1.0"), 1),
+              Says("CONTRADICTED  1/sqrt(dk) whatever is asked or no scale at all"));
+  EXPECT_THAT(output_of(folder, "$attest probe --kernel " + python_kernel(folder, "wrong", "-1.0"), 2),
+              Says("answers no plain attention problem in f64 right"));
   expect_refused("probe", "attest probe needs --kernel");
   expect_refused("probe --kernel 'builtin:*'", "probe asks one");
   expect_refused("probe --kernel builtin:flsh", "did you mean \"builtin:flash\"?");
-  const ShellResult nowhere = shell(folder, "$attest probe --kernel builtin:flash -o /dev/full/x");
-  EXPECT_EQ(nowhere.status, 2);
-  EXPECT_NE(nowhere.output.find("true: may attend"), std::string::npos) << "what was found is not lost";
+  EXPECT_THAT(output_of(folder, "$attest probe --kernel builtin:flash -o /dev/full/x", 2), Says("true: may attend"))
+      << "what was found is not lost";
 }
 
 }  // namespace

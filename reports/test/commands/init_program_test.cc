@@ -8,8 +8,6 @@
 namespace attest {
 namespace {
 
-using testing::HasSubstr;
-
 /// A new project in mine/ with few cases to check, and where CI clones Attest to, what stands for that.
 ShellResult begin(const fake::Folder& folder, const std::string& options) {
   return shell(folder,
@@ -38,22 +36,19 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
     const fake::Folder folder;
     const ShellResult made = begin(folder, joined({"--language ", one.language}));
     EXPECT_EQ(made.status, 0) << made.output;
-    EXPECT_THAT(
-        made.output,
-        HasSubstr(joined({"wrote ", one.file, ", attest.sh, .gitignore, .github/workflows/attest.yml in mine\n"})));
+    EXPECT_THAT(made.output,
+                Says(joined({"wrote ", one.file, ", attest.sh, .gitignore, .github/workflows/attest.yml in mine\n"})));
     if (one.language == std::string("python") && shell(folder, "/usr/bin/python3 -c 'import numpy'").status != 0)
       continue;
     const ShellResult right = check(folder);
     EXPECT_EQ(right.status, 0) << one.language << right.output;
-    EXPECT_THAT(right.output, HasSubstr("report: run/report.html"));
-    EXPECT_EQ(shell(folder,
-                    "cp mine/run/tolerances.json mine/attest-baseline.json && test -s mine/run/report.html && "
-                    "test -s mine/run/junit.xml && test -s mine/run/attest.sarif")
-                  .status,
-              0);
+    EXPECT_THAT(right.output, Says("report: run/report.html"));
+    expect_status(folder,
+                  "cp mine/run/tolerances.json mine/attest-baseline.json && test -s mine/run/report.html && "
+                  "test -s mine/run/junit.xml && test -s mine/run/attest.sarif");
     const ShellResult again = check(folder);
     EXPECT_EQ(again.status, 0) << one.language << again.output;
-    EXPECT_THAT(again.output, HasSubstr("baseline"));
+    EXPECT_THAT(again.output, Says("baseline"));
     const ShellResult wrong = shell(folder, joined({"sed -i 's/", one.right, "/", one.wrong, "/' mine/", one.file,
                                                     " && grep -q '1.01' mine/", one.file}));
     ASSERT_EQ(wrong.status, 0) << one.language;
@@ -61,39 +56,34 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
     // With options it is a run of the user's own: no baseline, no number of cases.
     const ShellResult own = check(folder, "--property causal.no-leak --cases 30");
     EXPECT_EQ(own.status, 0) << own.output;
-    EXPECT_THAT(own.output, testing::AllOf(HasSubstr(" of 30 cases judged"), testing::Not(HasSubstr("baseline"))));
+    EXPECT_THAT(own.output, testing::AllOf(Says(" of 30 cases judged"), NeverSays("baseline")));
   }
 }
 
 TEST(Init, TellsABuildThatFailedFromAVerdict) {
   const fake::Folder folder;
   ASSERT_EQ(begin(folder, "").status, 0);
-  EXPECT_EQ(shell(folder, "echo oops >> mine/mine.c && ATTEST=$PWD/mine/attest sh mine/attest.sh").status, 2);
-  const ShellResult lost = shell(folder, "ATTEST=/nowhere sh mine/attest.sh");
-  EXPECT_EQ(lost.status, 2);
-  EXPECT_EQ(lost.output,
-            "attest.sh: there is no Attest in /nowhere; set ATTEST to where it was cloned or installed to\n");
+  expect_status(folder, "echo oops >> mine/mine.c && ATTEST=$PWD/mine/attest sh mine/attest.sh", 2);
+  const std::string lost = output_of(folder, "ATTEST=/nowhere sh mine/attest.sh", 2);
+  EXPECT_EQ(lost, "attest.sh: there is no Attest in /nowhere; set ATTEST to where it was cloned or installed to\n");
 }
 
 TEST(Init, NamesTheProgramThatWroteIt) {
   const fake::Folder folder;
   ASSERT_EQ(begin(folder, "").status, 0);
   // The program of the tests lies in a build folder of the clone.
-  EXPECT_THAT(read_file(folder / "mine/attest.sh"), HasSubstr("ATTEST=" ATTEST_SOURCE_DIR "\n"));
-  EXPECT_THAT(check(folder, "--seed 1 --seed 2").output, HasSubstr("--seed is given 2 times"));
+  EXPECT_THAT(read_file(folder / "mine/attest.sh"), Says("ATTEST=" ATTEST_SOURCE_DIR "\n"));
+  EXPECT_THAT(check(folder, "--seed 1 --seed 2").output, Says("--seed is given 2 times"));
 }
 
 TEST(Init, OverwritesNothing) {
   const fake::Folder folder;
-  const ShellResult refused = shell(folder, "mkdir mine && echo precious > mine/attest.sh && $attest init mine");
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_EQ(refused.output,
+  const std::string refused = output_of(folder, "mkdir mine && echo precious > mine/attest.sh && $attest init mine", 2);
+  EXPECT_EQ(refused,
             "attest: \"mine/attest.sh\" is there already, and attest init overwrites nothing; name another folder\n");
   EXPECT_EQ(shell(folder, "ls mine && cat mine/attest.sh").output, "attest.sh\nprecious\n");
-  const ShellResult job =
-      shell(folder, "mkdir other && echo mine > other/.gitlab-ci.yml && $attest init other --ci gitlab");
-  EXPECT_EQ(job.status, 2);
-  EXPECT_THAT(job.output, HasSubstr("or leave it out with --ci none"));
+  EXPECT_THAT(output_of(folder, "mkdir other && echo mine > other/.gitlab-ci.yml && $attest init other --ci gitlab", 2),
+              Says("or leave it out with --ci none"));
   EXPECT_EQ(shell(folder, "$attest init other --ci none && ls -A other").output.substr(0, 46),
             "wrote mine.c, attest.sh, .gitignore in other\n\n");
   // What is only convenient is left as it is.
@@ -103,15 +93,12 @@ TEST(Init, OverwritesNothing) {
                 .output,
             "mine\n.gitignore\nattest.sh\nmine.c\n");
   // A link to nowhere is something, too.
-  EXPECT_EQ(shell(folder, "mkdir third && ln -s nowhere third/mine.c && $attest init third").status, 2);
+  expect_status(folder, "mkdir third && ln -s nowhere third/mine.c && $attest init third", 2);
 }
 
 TEST(Init, WritesAllOrNothing) {
   const fake::Folder folder;
-  const ShellResult refused = shell(folder, "mkdir mine && touch mine/.github && $attest init mine");
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_EQ(lines_in(refused.output), 1) << refused.output;
-  EXPECT_THAT(refused.output, HasSubstr(".github"));
+  EXPECT_THAT(one_line_of(folder, "mkdir mine && touch mine/.github && $attest init mine", 2), Says(".github"));
   EXPECT_EQ(shell(folder, "ls -A mine").output, ".github\n");
 }
 
@@ -128,10 +115,9 @@ TEST(Init, RefusesWhatItDoesNotKnow) {
 
 TEST(Init, SaysWhereAJobIsLookedFor) {
   const fake::Folder folder;
-  const ShellResult inside = shell(folder, "mkdir -p top/.git && $attest init top/kernels");
-  EXPECT_EQ(inside.status, 0);
-  EXPECT_THAT(inside.output, HasSubstr("top/kernels is not the top of the repository"));
-  EXPECT_THAT(shell(folder, "$attest init top").output, testing::Not(HasSubstr("is not the top")));
+  EXPECT_THAT(output_of(folder, "mkdir -p top/.git && $attest init top/kernels"),
+              Says("top/kernels is not the top of the repository"));
+  EXPECT_THAT(shell(folder, "$attest init top").output, NeverSays("is not the top"));
 }
 
 /// The shell lines of a CI job as one script each: of the steps or the jobs, in NAME.sh, NAME the first word of a name.
@@ -153,8 +139,7 @@ bool unpacked(const fake::Folder& folder, const std::string& service, const std:
   if (shell(folder, "/usr/bin/python3 -c 'import yaml'").status != 0) return false;
   const ShellResult made = begin(folder, joined({"--ci ", service}));
   EXPECT_EQ(made.status, 0) << made.output;
-  const ShellResult result = shell(folder, joined({"cd mine && /usr/bin/python3 ../unpack.py ", file}));
-  EXPECT_EQ(result.status, 0) << result.output;
+  expect_status(folder, joined({"cd mine && /usr/bin/python3 ../unpack.py ", file}));
   return true;
 }
 
@@ -171,14 +156,13 @@ TEST(Init, TheJobOfGitHubRunsAsItStands) {
   // What was accepted is held against; the same once more is not worse.
   EXPECT_EQ(step("cp run/tolerances.json attest-baseline.json && sh Check.sh").status, 0);
   EXPECT_EQ(step("sed -i 's/score \\*= scale/score *= 1.01f * scale/' mine.c && sh Check.sh").status, 1);
-  EXPECT_THAT(read_file(folder / "mine/run/junit.xml"), HasSubstr("name=\"WORSE "));
+  EXPECT_THAT(read_file(folder / "mine/run/junit.xml"), Says("name=\"WORSE "));
   EXPECT_EQ(step("GITHUB_STEP_SUMMARY=wrong.md sh Show.sh && head -1 wrong.md").output,
             "## ❌ Attest: violated, and worse than the baseline\n");
   // Where nothing was checked there is nothing to show, and the first failure is the one that is seen.
   EXPECT_NE(step("rm -r run && echo oops >> mine.c && sh Check.sh").status, 0);
   EXPECT_EQ(step("GITHUB_STEP_SUMMARY=none.md sh Show.sh").status, 0);
-  EXPECT_THAT(step("git() { echo cloned; }; . ./Get.sh").output,
-              HasSubstr("must be set to where Attest is cloned from"));
+  EXPECT_THAT(step("git() { echo cloned; }; . ./Get.sh").output, Says("must be set to where Attest is cloned from"));
 }
 
 TEST(Init, TheJobsOfGitLabRunAsTheyStand) {
@@ -187,7 +171,7 @@ TEST(Init, TheJobsOfGitLabRunAsTheyStand) {
   const auto job = [&](const std::string& line) { return shell(folder, joined({"cd mine && ", line})); };
   const ShellResult right = job("sh check.sh");
   EXPECT_EQ(right.status, 0) << right.output;
-  EXPECT_THAT(job("sh after.sh").output, HasSubstr("## ✅ Attest: held"));
+  EXPECT_THAT(job("sh after.sh").output, Says("## ✅ Attest: held"));
   EXPECT_EQ(job("sh pages.sh && cmp public/index.html run/report.html && test -s run/junit.xml").status, 0);
   EXPECT_EQ(job("cp run/tolerances.json attest-baseline.json && sh check.sh").status, 0);
   EXPECT_EQ(job("sed -i 's/score \\*= scale/score *= 1.01f * scale/' mine.c && sh check.sh").status, 1);

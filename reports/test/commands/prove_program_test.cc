@@ -1,7 +1,6 @@
 // attest prove as a user runs it.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -17,27 +16,23 @@ using fake::Folder;
 
 TEST(ProveProgram, SaysWhatStandsBehindEachRow) {
   const Folder folder;
-  const ShellResult result =
-      shell(folder, "$attest prove --property 'masked.*' --shape 2,3,2,2,2 --shape 2,2,2,1,1 --certificate proofs");
-  EXPECT_EQ(result.status, 0) << result.output;
-  for (const char* const part :
-       {"masked.suppression", "symbolic", "the core's templates at 2 shapes, 2,2,2,1,1 to 2,3,2,2,2: all real inputs",
-        "masked.conventions-differ", "refuted", "counterexample: one query and two keys",
-        "nothing here is about rounding"})
-    EXPECT_NE(result.output.find(part), std::string::npos) << part << " in " << result.output;
+  const std::string result =
+      output_of(folder, "$attest prove --property 'masked.*' --shape 2,3,2,2,2 --shape 2,2,2,1,1 --certificate proofs");
+  EXPECT_THAT(result, Says("masked.suppression", "symbolic",
+                           "the core's templates at 2 shapes, 2,2,2,1,1 to 2,3,2,2,2: all real inputs",
+                           "masked.conventions-differ", "refuted", "counterexample: one query and two keys",
+                           "nothing here is about rounding"));
   const std::string certificate = read_file(folder / "proofs/masked.suppression.txt");
-  EXPECT_NE(certificate.find("b_is = −∞ ⇒"), std::string::npos) << certificate;
-  EXPECT_NE(certificate.find("= exp("), std::string::npos) << certificate;
+  EXPECT_THAT(certificate, Says("b_is = −∞ ⇒", "= exp("));
 }
 
 TEST(ProveProgram, LeavesCertificatesThatAnIndependentCheckerAccepts) {
   const Folder folder;
   if (shell(folder, "/usr/bin/python3 -c ''").status != 0) GTEST_SKIP() << "there is no Python";
   const std::string checker = "/usr/bin/python3 '" ATTEST_SOURCE_DIR "/properties/test/proofs/check_certificate.py' ";
-  EXPECT_EQ(shell(folder, "$attest prove --property 'masked.*' --certificate proofs").status, 0);
-  const ShellResult accepted = shell(folder, checker + "proofs/*.txt");
-  EXPECT_EQ(accepted.status, 0) << accepted.output;
-  EXPECT_EQ(lines_in(accepted.output), 14) << accepted.output;
+  expect_status(folder, "$attest prove --property 'masked.*' --certificate proofs");
+  const std::string accepted = output_of(folder, checker + "proofs/*.txt");
+  EXPECT_EQ(lines_in(accepted), 14) << accepted;
   // One coefficient, of each file in turn.
   const ShellResult refused =
       shell(folder,
@@ -45,17 +40,15 @@ TEST(ProveProgram, LeavesCertificatesThatAnIndependentCheckerAccepts) {
             "(\\(-\\?\\)/s//left  = (\\12*/' $file; " +
                 checker + "$file | grep -q 'are different polynomials' || echo $file is accepted; done");
   EXPECT_EQ(refused.output, "");
-  const ShellResult undefined = shell(folder, "sed -i 's/^E1 = .*//' whole.txt; " + checker + "whole.txt");
-  EXPECT_EQ(undefined.status, 1);
-  EXPECT_NE(undefined.output.find("E1 is not defined"), std::string::npos) << undefined.output;
+  EXPECT_THAT(output_of(folder, "sed -i 's/^E1 = .*//' whole.txt; " + checker + "whole.txt", 1),
+              Says("E1 is not defined"));
 }
 
 TEST(ProveProgram, WritesJson) {
   const Folder folder;
-  const ShellResult result =
-      shell(folder, "$attest prove --property attention.query-deletion --up-to 2,2,2,1,1 --json");
-  EXPECT_EQ(result.status, 0) << result.output;
-  const nlohmann::json all = nlohmann::json::parse(result.output);
+  const std::string result =
+      output_of(folder, "$attest prove --property attention.query-deletion --up-to 2,2,2,1,1 --json");
+  const nlohmann::json all = nlohmann::json::parse(result);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["property"], "attention.query-deletion");
   EXPECT_EQ(all[0]["evidence"][0]["level"], "coq-all-shapes");
@@ -67,7 +60,7 @@ TEST(ProveProgram, WritesJson) {
 TEST(ProveProgram, KeepsWhatItEstablishedInAJournal) {
   const Folder folder;
   const std::string prove = "$attest prove --property 'causal.*' --shape 2,3,2,2,1 --out ";
-  EXPECT_EQ(shell(folder, prove + "proofs").status, 0);
+  expect_status(folder, prove + "proofs");
   const Journal journal = read_journal(folder / "proofs");
   EXPECT_FALSE(journal.unfinished());
   std::map<std::string, int> levels;
@@ -76,52 +69,46 @@ TEST(ProveProgram, KeepsWhatItEstablishedInAJournal) {
   EXPECT_EQ(levels["symbolic"], 9);
   EXPECT_GT(levels["abstract"], 0);
   // The same twice is one; a run's folder is not overwritten unasked.
-  EXPECT_EQ(shell(folder, prove + "again").status, 0);
-  EXPECT_EQ(shell(folder, "$attest merge proofs again -o merged.jsonl").status, 0);
+  expect_status(folder, prove + "again");
+  expect_status(folder, "$attest merge proofs again -o merged.jsonl");
   EXPECT_EQ(read_journal(folder / "merged.jsonl").proofs.size(), journal.proofs.size());
-  EXPECT_EQ(shell(folder, prove + "proofs 2>&1").status, 2);
-  EXPECT_EQ(shell(folder, prove + "proofs --overwrite").status, 0);
-  EXPECT_EQ(shell(folder, "$attest report proofs -o page.html").status, 0);
+  expect_status(folder, prove + "proofs 2>&1", 2);
+  expect_status(folder, prove + "proofs --overwrite");
+  expect_status(folder, "$attest report proofs -o page.html");
   const std::string page = read_file(folder / "page.html");
-  EXPECT_NE(page.find("coq-all-shapes"), std::string::npos);
-  EXPECT_NE(page.find("causal.no-leak"), std::string::npos);
+  EXPECT_THAT(page, Says("coq-all-shapes", "causal.no-leak"));
 }
 
 TEST(ProveProgram, RefutesTheoremsWithoutAHypothesis) {
   const Folder folder;
-  const ShellResult result = shell(folder, "$attest prove --without unmasked --property 'attention.*' --witness kept");
-  EXPECT_EQ(result.status, 0) << result.output;
-  for (const char* const part :
-       {"without unmasked: no mask and no causal form", "attention.query-deletion", "refuted", "causal top-left",
-        "attention.query-locality", "not needed", "held in 24 cases", "0 unexpected",
-        "attest replay kept/attention.query-deletion--without-unmasked.safetensors"})
-    EXPECT_NE(result.output.find(part), std::string::npos) << part << " in " << result.output;
+  const std::string result =
+      output_of(folder, "$attest prove --without unmasked --property 'attention.*' --witness kept");
+  EXPECT_THAT(result,
+              Says("without unmasked: no mask and no causal form", "attention.query-deletion", "refuted",
+                   "causal top-left", "attention.query-locality", "not needed", "held in 24 cases", "0 unexpected",
+                   "attest replay kept/attention.query-deletion--without-unmasked.safetensors"));
 
-  const ShellResult shown = shell(folder, "$attest replay kept/attention.query-deletion--without-unmasked.safetensors");
-  EXPECT_EQ(shown.status, 1) << shown.output;
-  for (const char* const part :
-       {"q f64 [", "attention.query-deletion without unmasked: refuted, the enclosures are apart", "\nreproduced\n"})
-    EXPECT_NE(shown.output.find(part), std::string::npos) << part << " in " << shown.output;
-  EXPECT_EQ(shell(folder,
-                  "$attest replay kept/attention.query-deletion--without-unmasked.safetensors --kernel "
-                  "builtin:flash")
-                .status,
-            2);
+  const std::string shown =
+      output_of(folder, "$attest replay kept/attention.query-deletion--without-unmasked.safetensors", 1);
+  EXPECT_THAT(shown, Says("q f64 [", "attention.query-deletion without unmasked: refuted, the enclosures are apart",
+                          "\nreproduced\n"));
+  expect_status(folder,
+                "$attest replay kept/attention.query-deletion--without-unmasked.safetensors --kernel "
+                "builtin:flash",
+                2);
 }
 
 TEST(ProveProgram, SaysWhyAHypothesisIsNotNeeded) {
   const Folder folder;
-  const ShellResult result =
-      shell(folder, "$attest prove --without no-biases --property weights.permutation-equivariance --json");
-  EXPECT_EQ(result.status, 0) << result.output;
-  const nlohmann::json all = nlohmann::json::parse(result.output);
+  const std::string result =
+      output_of(folder, "$attest prove --without no-biases --property weights.permutation-equivariance --json");
+  const nlohmann::json all = nlohmann::json::parse(result);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["outcome"], "not needed");
   EXPECT_EQ(all[0]["without"], "no-biases");
   EXPECT_GE(all[0]["cases"], 24);
-  const ShellResult size = shell(folder, "$attest prove --without two-queries --property attention.query-deletion");
-  EXPECT_EQ(size.status, 0);
-  EXPECT_NE(size.output.find("no matter"), std::string::npos) << size.output;
+  EXPECT_THAT(output_of(folder, "$attest prove --without two-queries --property attention.query-deletion"),
+              Says("no matter"));
 }
 
 TEST(ProveProgram, RefusesATypoInOneLine) {

@@ -1,5 +1,4 @@
 // The recipes of reports/examples, as they are handed out.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "reports/test/program_checks.h"
@@ -19,8 +18,8 @@ ShellResult run(const fake::Folder& folder, const std::string& line) {
 
 /// The journal of a run of one piece, as one.jsonl.
 void run_in_one_piece(const fake::Folder& folder) {
-  EXPECT_EQ(shell(folder, "$attest check " + chosen + "--out one --quiet > /dev/null").status, 1);
-  EXPECT_EQ(shell(folder, "$attest merge one -o one.jsonl").status, 0);
+  expect_status(folder, "$attest check " + chosen + "--out one --quiet > /dev/null", 1);
+  expect_status(folder, "$attest merge one -o one.jsonl");
 }
 
 TEST(Examples, ShardsByParallelLeaveTheJournalOfOneRun) {
@@ -30,16 +29,14 @@ TEST(Examples, ShardsByParallelLeaveTheJournalOfOneRun) {
   const std::string sharded = "'" + examples + "shards_parallel.sh' 3 'a campaign' " + chosen;
   const ShellResult first = run(folder, sharded);
   EXPECT_EQ(first.status, 1) << first.output;
-  EXPECT_EQ(shell(folder, "cmp one.jsonl 'a campaign/run.jsonl' && test -s 'a campaign/report.html'").status, 0);
+  expect_status(folder, "cmp one.jsonl 'a campaign/run.jsonl' && test -s 'a campaign/report.html'");
   // A shard that was killed in the middle of a line, and one that never began.
-  EXPECT_EQ(shell(folder,
-                  "cd 'a campaign' && head -c 9000 shard-1/run.jsonl > torn && mv torn shard-1/run.jsonl && "
-                  "rm -r shard-2 run.jsonl")
-                .status,
-            0);
+  expect_status(folder,
+                "cd 'a campaign' && head -c 9000 shard-1/run.jsonl > torn && mv torn shard-1/run.jsonl && "
+                "rm -r shard-2 run.jsonl");
   const ShellResult again = run(folder, sharded);
   EXPECT_EQ(again.status, 1) << again.output;
-  EXPECT_EQ(shell(folder, "cmp one.jsonl 'a campaign/run.jsonl'").status, 0);
+  expect_status(folder, "cmp one.jsonl 'a campaign/run.jsonl'");
   // The worst of the shards decides.
   EXPECT_EQ(run(folder, "'" + examples +
                             "shards_parallel.sh' 2 held --kernel builtin:flash --dtype f32 --cases 20 "
@@ -60,9 +57,9 @@ TEST(Examples, ShardsOfASlurmArrayLeaveTheJournalOfOneRun) {
   };
   EXPECT_EQ(shard("0"), 1);
   EXPECT_EQ(shard("1"), 1);
-  EXPECT_EQ(shell(folder, "head -c 9000 slurm/shard-1/run.jsonl > torn && mv torn slurm/shard-1/run.jsonl").status, 0);
+  expect_status(folder, "head -c 9000 slurm/shard-1/run.jsonl > torn && mv torn slurm/shard-1/run.jsonl");
   EXPECT_EQ(shard("1"), 1) << "requeued";
-  EXPECT_EQ(shell(folder, "$attest merge slurm/shard-* -o s.jsonl && cmp one.jsonl s.jsonl").status, 0);
+  expect_status(folder, "$attest merge slurm/shard-* -o s.jsonl && cmp one.jsonl s.jsonl");
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "reports/formats/audit_text.h"
 #include "reports/results/audit.h"
 

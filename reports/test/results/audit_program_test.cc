@@ -12,64 +12,58 @@ nlohmann::json audit_of(const fake::Folder& folder, const std::string& run) {
 
 TEST(AuditProgram, AuditsWhatIsNamedAndStoresIt) {
   const fake::Folder folder;
-  const ShellResult result = shell(
+  const std::string result = output_of(
       folder, "$attest audit --kernel 'fault:masked-row-*' --kernel control:exp2 --cases 300 --jobs 2 --out a --quiet");
-  EXPECT_EQ(result.status, 0) << result.output;
-  EXPECT_EQ(result.output, "");
+  EXPECT_EQ(result, "");
   const nlohmann::json audit = audit_of(folder, "a");
   EXPECT_EQ(audit["schema"], "attest-audit/1");
   EXPECT_TRUE(audit["passed"]);
   EXPECT_EQ(audit["caught"], 4);
   EXPECT_EQ(audit["faults"].size(), 4U);
   EXPECT_EQ(audit["controls"][0]["judged"], 1500);
-  EXPECT_NE(read_file(folder / "a/audit.md").find("| masked-row-is-nan | A |"), std::string::npos);
-  const ShellResult again = shell(folder, "$attest audit --kernel control:exp2 --cases 1 --out a");
-  EXPECT_EQ(again.status, 2);
-  EXPECT_EQ(again.output, "attest: a: holds an audit already; replace it by --overwrite or choose another --out\n");
+  EXPECT_THAT(read_file(folder / "a/audit.md"), Says("| masked-row-is-nan | A |"));
+  const std::string again = output_of(folder, "$attest audit --kernel control:exp2 --cases 1 --out a", 2);
+  EXPECT_EQ(again, "attest: a: holds an audit already; replace it by --overwrite or choose another --out\n");
 }
 
 TEST(AuditProgram, FailsWhereAFaultIsMissed) {
   const fake::Folder folder;
   // One case cannot show it.
-  const ShellResult result = shell(folder, "$attest audit --kernel fault:index-wraps --cases 1");
-  EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(result.output.find("not caught: fault:index-wraps"), std::string::npos) << result.output;
+  EXPECT_THAT(output_of(folder, "$attest audit --kernel fault:index-wraps --cases 1", 1),
+              Says("not caught: fault:index-wraps"));
   EXPECT_EQ(audit_of(folder, "attest-audit-001")["not_caught"][0], "fault:index-wraps");
 }
 
 TEST(AuditProgram, RefusesATypoInOneLine) {
   const fake::Folder folder;
   const auto refusal = [&](const std::string& arguments) {
-    const ShellResult result = shell(folder, "$attest audit " + arguments);
-    EXPECT_EQ(result.status, 2) << arguments;
-    return result.output;
+    const std::string result = output_of(folder, "$attest audit " + arguments, 2);
+    return result;
   };
   EXPECT_EQ(
       refusal("--kernel fault:mask-scald"),
       "attest: --kernel is \"fault:mask-scald\", no planted fault or control of attest list --kernels; did you mean "
       "\"fault:mask-scaled\"?\n");
   EXPECT_EQ(refusal("--cases 0"), "attest: --cases is 0; it must be at least 1\n");
-  EXPECT_NE(refusal("--case 5").find("did you mean \"--cases\"?"), std::string::npos);
+  EXPECT_THAT(refusal("--case 5"), Says("did you mean \"--cases\"?"));
   EXPECT_FALSE(std::filesystem::exists(folder / "attest-audit-001"));
 }
 
 TEST(AuditProgram, FaultsAreListedAndCheckedByName) {
   const fake::Folder folder;
   const ShellResult list = shell(folder, "$attest list --kernels");
-  EXPECT_NE(list.output.find("fault:mask-scaled"), std::string::npos);
-  EXPECT_NE(list.output.find("control:exp2"), std::string::npos);
-  const ShellResult check =
-      shell(folder,
-            "$attest check --kernel fault:all-zeros --property attention.oracle --dtype f32 --cases 1 --quiet --out r");
-  EXPECT_EQ(check.status, 1) << check.output;
+  EXPECT_THAT(list.output, Says("fault:mask-scaled", "control:exp2"));
+  expect_status(
+      folder,
+      "$attest check --kernel fault:all-zeros --property attention.oracle --dtype f32 --cases 1 --quiet --out r", 1);
 }
 
 TEST(AuditProgram, LeavesWhatIsDoneWhenInterrupted) {
   const fake::Folder folder;
-  const ShellResult result = shell(folder,
-                                   "$attest audit --kernel fault:all-zeros --kernel control:exp2 --cases 1000000000 "
-                                   "--jobs 1 --quiet --out a & pid=$!; sleep 1; kill -INT $pid; wait $pid");
-  EXPECT_EQ(result.status, 130) << result.output;
+  expect_status(folder,
+                "$attest audit --kernel fault:all-zeros --kernel control:exp2 --cases 1000000000 "
+                "--jobs 1 --quiet --out a & pid=$!; sleep 1; kill -INT $pid; wait $pid",
+                130);
   EXPECT_TRUE(audit_of(folder, "a")["interrupted"]);
 }
 

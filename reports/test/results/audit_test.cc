@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "properties/test/catalogue/tampered.h"
 #include "reports/formats/audit_text.h"
 
 namespace attest {
@@ -67,8 +68,7 @@ TEST(Audit, IsTheSameForAnyNumberOfJobs) {
 TEST(Audit, CountsACatchAtTheCaseThatCheckFindsIt) {
   AuditPlan plan = small_plan();
   const AuditResult result = run(plan);
-  const auto entries = fault_kernels();
-  const auto kernel = std::ranges::find(entries, std::string("fault:mask-scaled"), &KernelEntry::id)->make();
+  const auto kernel = registered("fault:mask-scaled");
   ASSERT_FALSE(result.of_faults[3].caught.empty());
   for (const auto& [name, first] : result.of_faults[3].caught) {
     const Property& property = *properties_matching(name).at(0);

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/test/says.h"
 #include "reports/formats/html.h"
 #include "reports/formats/junit.h"
 #include "reports/formats/sarif.h"
@@ -19,9 +20,7 @@ namespace attest {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::StartsWith;
 
 using Subjects = std::vector<std::pair<std::string, Tally>>;
@@ -217,8 +216,7 @@ TEST(Conclusion, IsTheSameInEveryFormat) {
       // The formats have the headline,
       const std::string badge = fmt::format("<span class=\"badge {}\">", name_of(conclusion.sign));
       const std::string headline = html_of(headline_page({summary, journal, "run", conclusion}));
-      EXPECT_THAT(headline, HasSubstr("<p class=\"headline\">" + badge));
-      EXPECT_THAT(headline, HasSubstr("</span> " + conclusion.headline + "</span> "));
+      EXPECT_THAT(headline, Says("<p class=\"headline\">" + badge, "</span> " + conclusion.headline + "</span> "));
       EXPECT_THAT(closing_line(summary, conclusion, Ending::complete, 1), StartsWith(conclusion.headline + ": "));
       const std::string markdown = to_markdown(summary, journal, "run", conclusion);
       EXPECT_THAT(markdown.substr(0, markdown.find('\n')), testing::EndsWith(" Attest: " + conclusion.headline));
@@ -237,7 +235,7 @@ TEST(Conclusion, IsTheSameInEveryFormat) {
           EXPECT_EQ(result.contains("suppressions"), known == 1);
       }
       EXPECT_EQ(problems, conclusion.problems);
-      for (const std::string& problem : problems) EXPECT_THAT(xml, HasSubstr(xml_escaped(problem)));
+      for (const std::string& problem : problems) EXPECT_THAT(xml, Says(xml_escaped(problem)));
       const auto& invocation = log["runs"][0]["invocations"][0];
       EXPECT_EQ(invocation.contains("toolExecutionNotifications"), !conclusion.faults.empty());
       EXPECT_EQ(xml.find("name=\"run\"><error") == std::string::npos &&
@@ -279,7 +277,7 @@ TEST(Conclusion, IsPrintedAtTheEndOfARun) {
   const Conclusion passed = conclude(summarise(journal, ""));
   EXPECT_EQ(passed_over_text(passed, true),
             "attest: --property \"q\": judged on no kernel, so that the run says nothing of it\n");
-  EXPECT_THAT(closing_line(summary, passed, Ending::out_of_time, 1), Not(HasSubstr("held")));
+  EXPECT_THAT(closing_line(summary, passed, Ending::out_of_time, 1), NeverSays("held"));
 }
 
 }  // namespace

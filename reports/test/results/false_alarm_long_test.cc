@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/test/names.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -51,13 +52,8 @@ TEST_P(FalseAlarms, NoneInAMillionCases) {
   fmt::print("{}: {} cases held\n", kernel.id, held);
 }
 
-std::string test_name(const testing::TestParamInfo<CorrectKernel>& info) {
-  std::string name = info.param.id;
-  std::ranges::replace_if(name, [](char c) { return c == '-' || c == ':'; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Correct, FalseAlarms, testing::ValuesIn(correct_kernels()), test_name);
+INSTANTIATE_TEST_SUITE_P(Correct, FalseAlarms, testing::ValuesIn(correct_kernels()),
+                         [](const auto& kernel) { return test::name_of_test(kernel.param.id); });
 
 }  // namespace
 }  // namespace attest

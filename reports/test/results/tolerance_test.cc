@@ -1,6 +1,7 @@
 // The tolerance table: what is suggested, who gets a row, and how the rows are written.
 #include "reports/results/tolerance.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,11 +11,14 @@
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/support/infinity.h"
+#include "core/test/says.h"
 #include "properties/catalogue/property.h"
 #include "reports/formats/html.h"
 
 namespace attest {
 namespace {
+
+using testing::AllOf;
 
 ErrorCell cell_of(const std::array<double, relative_steps.size()>& atol) {
   ErrorCell cell;
@@ -149,9 +153,8 @@ TEST(ToleranceRows, SuggestNothingOfWhatACampaignBred) {
     EXPECT_TRUE(row["atol"].is_null()) << row;
     EXPECT_TRUE(row["rtol"].is_null()) << row;
   }
-  EXPECT_NE(tolerances_csv(rows, summary).find(",0,,,,,\"\"\n"), std::string::npos) << tolerances_csv(rows, summary);
-  EXPECT_NE(html_page(summary, journal, "", conclude(summary)).find("a campaign breeds its cases to be hard"),
-            std::string::npos);
+  EXPECT_THAT(tolerances_csv(rows, summary), Says(",0,,,,,\"\"\n"));
+  EXPECT_THAT(html_page(summary, journal, "", conclude(summary)), Says("a campaign breeds its cases to be hard"));
 }
 
 TEST(ToleranceRows, OfOrdinaryInputsHaveCasesInEveryRun) {
@@ -213,11 +216,9 @@ TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
   const Journal journal = journal_of("exec:my kernel", "values:ones");
   const Summary summary = summarise(journal, "");
   const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
-  EXPECT_NE(rerun_line(rows[2], summary, rows[2].cell.worst_k)
-                .find("check --kernel 'exec:my kernel' --dtype f32 --property attention.oracle --seed 7 --cases 2 "
-                      "--shard 1/2"),
-            std::string::npos)
-      << rerun_line(rows[2], summary, rows[2].cell.worst_k);
+  EXPECT_THAT(rerun_line(rows[2], summary, rows[2].cell.worst_k),
+              Says("check --kernel 'exec:my kernel' --dtype f32 --property attention.oracle --seed 7 --cases 2 "
+                   "--shard 1/2"));
   const Journal captured = journal_of("builtin:mine", "");
   const Summary of_captured = summarise(captured, "");
   const ToleranceRow last = tolerance_rows(of_captured, captured).back();
@@ -227,11 +228,9 @@ TEST(ToleranceRows, NameTheLineThatRunsTheWorstCaseAlone) {
   Journal of_files = captured;
   of_files.run->case_files = {"a", "b c", "d"};
   for (const ToleranceRow& row : tolerance_rows(of_captured, of_files)) {
-    EXPECT_NE(rerun_line(row, of_captured, row.rerun_k())
-                  .find("check --kernel builtin:mine --dtype f32 --property attention.oracle --case "),
-              std::string::npos)
-        << rerun_line(row, of_captured, row.rerun_k());
-    EXPECT_EQ(rerun_line(row, of_captured, row.rerun_k()).find("--shard"), std::string::npos);
+    EXPECT_THAT(rerun_line(row, of_captured, row.rerun_k()),
+                AllOf(Says("check --kernel builtin:mine --dtype f32 --property attention.oracle --case "),
+                      NeverSays("--shard")));
   }
   EXPECT_TRUE(rerun_line(tolerance_rows(of_captured, of_files)[2], of_captured, 1).ends_with(" --case 'b c'"));
   // What a campaign bred, no check draws.
@@ -254,7 +253,7 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   EXPECT_EQ(json["rows"][0]["worst_k"], 0) << "of equal utilisations the first; the worst error is of case 2";
   EXPECT_EQ(json["rows"][0]["worst_error_k"], 2);
   EXPECT_EQ(json["rows"][0]["rerun_of"], "worst_error");
-  EXPECT_NE(json["rows"][0]["rerun"].get<std::string>().find(" --cases 3 --shard 2/3"), std::string::npos);
+  EXPECT_THAT(json["rows"][0]["rerun"].get<std::string>(), Says(" --cases 3 --shard 2/3"));
   EXPECT_EQ(json["rows"][0]["atol"], 4.0);
   EXPECT_EQ(json["rows"][0]["bounds"].size(), 2U) << "no alarm was asked for";
   EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_error_over_u_sum"], 3.0);
@@ -263,10 +262,7 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   EXPECT_EQ(csv.find("\"exec:\"\"</script>"), csv.find('\n') + 1);
   EXPECT_TRUE(csv.starts_with("kernel,name,"));
   const std::string page = html_page(summary, journal, "", conclude(summary));
-  EXPECT_NE(page.find("<h2>Tolerances</h2>"), std::string::npos);
-  EXPECT_EQ(page.find("<b>'"), std::string::npos);
-  EXPECT_NE(page.find("more than 64 keys"), std::string::npos);
-  EXPECT_NE(page.find("−0.2"), std::string::npos);
+  EXPECT_THAT(page, AllOf(Says("<h2>Tolerances</h2>", "more than 64 keys", "−0.2"), NeverSays("<b>'")));
 }
 
 TEST(Tolerances, HaveAFieldForEveryHeading) {
@@ -280,7 +276,7 @@ TEST(Tolerances, HaveAFieldForEveryHeading) {
 TEST(Tolerances, AreNoFormulasInASpreadsheet) {
   const Journal journal = journal_of("=1+1", "values:ones");
   const Summary summary = summarise(journal, "");
-  EXPECT_NE(tolerances_csv(tolerance_rows(summary, journal), summary).find("\n\"'=1+1\","), std::string::npos);
+  EXPECT_THAT(tolerances_csv(tolerance_rows(summary, journal), summary), Says("\n\"'=1+1\","));
 }
 
 }  // namespace

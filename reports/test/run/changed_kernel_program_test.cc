@@ -1,14 +1,13 @@
 // A library or a program that is built anew between a run and its resumption, as a user meets it; and manifests whose
 // limits ask for too much.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "core/journal/journal.h"
 #include "core/support/files.h"
+#include "core/test/isolation/opening.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -16,21 +15,13 @@ namespace attest {
 namespace {
 
 using fake::Folder;
-
-std::string library(const std::string& name) {
-  return ATTEST_TEST_LIBRARIES "/library_" + name + ".so";
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in " << text;
-}
+using testing_process::library;
 
 /// One line, exit status 2.
 void expect_refused_by(const ShellResult& result, const std::string& part) {
   EXPECT_EQ(result.status, 2) << result.output;
   EXPECT_EQ(lines_in(result.output), 1) << result.output;
-  expect_has(result.output, part);
-  expect_has(result.output, "--accept-changed-kernel");
+  EXPECT_THAT(result.output, Says(part, "--accept-changed-kernel"));
 }
 
 TEST(ChangedKernelProgram, IsRefusedByResumeAndNotedWhereItIsAccepted) {
@@ -42,24 +33,23 @@ TEST(ChangedKernelProgram, IsRefusedByResumeAndNotedWhereItIsAccepted) {
                     fuzz = "$attest fuzz --kernel ./mine.so --dtype f64 --jobs 1 --quiet --out bred ";
   ASSERT_EQ(shell(folder, check + "--cases 40").status, 0);
   ASSERT_EQ(shell(folder, fuzz + "--runs 6").status, 0);
-  EXPECT_EQ(shell(folder, check + "--cases 42 --resume").status, 0);
+  expect_status(folder, check + "--cases 42 --resume");
   ASSERT_EQ(shell(folder, "cp run before -r; printf more >> mine.so").status, 0);
   expect_refused_by(shell(folder, check + "--cases 44 --resume"), "kernel ./mine.so: ./mine.so has changed");
   expect_refused_by(shell(folder, fuzz + "--runs 12 --resume"), "kernel ./mine.so: ./mine.so has changed");
-  const ShellResult accepted = shell(folder, check + "--cases 44 --resume --accept-changed-kernel");
-  EXPECT_EQ(accepted.status, 0) << accepted.output;
+  expect_status(folder, check + "--cases 44 --resume --accept-changed-kernel");
   EXPECT_EQ(read_journal(folder / "run").kernels.back().files.at("./mine.so").size(), 2U);
-  EXPECT_EQ(shell(folder, fuzz + "--runs 12 --resume --accept-changed-kernel").status, 0);
+  expect_status(folder, fuzz + "--runs 12 --resume --accept-changed-kernel");
   for (const char* const run : {"run", "bred"}) {
     const auto notes = summary_of(folder, run)["notes"];
     ASSERT_EQ(notes.size(), 1U) << run;
-    expect_has(notes[0]["text"], "./mine.so changed within this run");
-    expect_has(read_file(folder / (std::string(run) + "/report.html")), "./mine.so changed within this run");
+    EXPECT_THAT(notes[0]["text"], Says("./mine.so changed within this run"));
+    EXPECT_THAT(read_file(folder / (std::string(run) + "/report.html")), Says("./mine.so changed within this run"));
   }
   // And is known from then on.
-  EXPECT_EQ(shell(folder, check + "--cases 46 --resume").status, 0);
+  expect_status(folder, check + "--cases 46 --resume");
   // The shards of two builds.
-  EXPECT_EQ(shell(folder, check + "--cases 40 --overwrite").status, 0);
+  expect_status(folder, check + "--cases 40 --overwrite");
   expect_refused_by(shell(folder, "$attest merge before run -o whole"),
                     "its file ./mine.so is not the same in before and run");
   expect_refused("check --kernel builtin:flash --accept-changed-kernel",
@@ -73,7 +63,7 @@ TEST(ChangedKernelProgram, MayBeAScriptOrAttestItself) {
   const std::string check =
       " check --property attention.oracle --kernel " + kernel + " --dtype f64 --jobs 1 --quiet --out run ";
   ASSERT_EQ(shell(folder, "$attest" + check + "--cases 40").status, 0);
-  EXPECT_EQ(shell(folder, "$attest" + check + "--cases 45 --resume").status, 0);
+  expect_status(folder, "$attest" + check + "--cases 45 --resume");
   // Another build: the note that tells it is all that differs.
   std::string program = read_file(ATTEST_PROGRAM);
   const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
@@ -83,8 +73,8 @@ TEST(ChangedKernelProgram, MayBeAScriptOrAttestItself) {
   std::ofstream(folder / "other", std::ios::binary) << program;
   ASSERT_EQ(shell(folder, "chmod +x other").status, 0);
   expect_refused_by(shell(folder, "./other" + check + "--cases 46 --resume"), "attest itself has changed");
-  EXPECT_EQ(shell(folder, "./other" + check + "--cases 46 --resume --accept-changed-kernel").status, 0);
-  expect_has(summary_of(folder, "run")["notes"].dump(), "2 builds of attest itself made this run");
+  expect_status(folder, "./other" + check + "--cases 46 --resume --accept-changed-kernel");
+  EXPECT_THAT(summary_of(folder, "run")["notes"].dump(), Says("2 builds of attest itself made this run"));
   std::ofstream(folder / "mine.py", std::ios::app) << "\n# another\n";
   expect_refused_by(shell(folder, "$attest" + check + "--cases 47 --resume"), "mine.py has changed");
 }
@@ -117,23 +107,22 @@ TEST(HostileManifest, IsRefusedOrItsCasesAreSkippedAndOtherKernelsGoOn) {
   if (refused.empty()) GTEST_SKIP() << "Python has no numpy";
   const std::string check =
       "$attest check --property attention.oracle --dtype f64 --jobs 1 --cases 40 --overwrite --out run --kernel ";
-  const ShellResult huge = shell(folder, check + refused);
-  EXPECT_EQ(huge.status, 3) << huge.output;
-  expect_has(huge.output, "\"limits\".\"head_dim_multiple\" is 100000007; it must be a whole number from 1 to 65536");
+  EXPECT_THAT(output_of(folder, check + refused, 3),
+              Says("\"limits\".\"head_dim_multiple\" is 100000007; it must be a whole number from 1 to 65536"));
   // The largest that is taken, in memory that would not hold what it asks for.
   const std::string largest = limited(folder, "large", "'head_dim_multiple': 65536, 'heads_multiple': 65536");
-  const ShellResult both = shell(folder, little_memory + check + largest + " --kernel builtin:flash --memory none");
-  EXPECT_EQ(both.status, 4) << both.output;
-  expect_has(both.output, "large.py\": judged in no case, so that the run says nothing of it");
+  const std::string both =
+      output_of(folder, little_memory + check + largest + " --kernel builtin:flash --memory none", 4);
+  EXPECT_THAT(both, Says("large.py\": judged in no case, so that the run says nothing of it"));
   const auto kernels = summary_of(folder, "run")["kernels"];
   ASSERT_EQ(kernels.size(), 2U);
   for (const auto& kernel : kernels) {
     const bool flash = kernel["id"] == "builtin:flash";
     EXPECT_EQ(kernel["verdict"], flash ? "held" : "skipped") << kernel.dump();
   }
-  expect_has(both.output, "within the manifest's limits; a case has at most 8388608");
+  EXPECT_THAT(both, Says("within the manifest's limits; a case has at most 8388608"));
   // By itself nothing of it could be checked.
-  EXPECT_EQ(shell(folder, check + largest).status, 3);
+  expect_status(folder, check + largest, 3);
 }
 
 }  // namespace

@@ -55,10 +55,7 @@ TEST(Damage, AForeignJournalNamesNoFileOutsideItsFolder) {
     for (const std::string& command :
          {std::string("$attest merge run -o merged/"), std::string("$attest merge run -o merged.jsonl"),
           std::string("$attest report run"), std::string("$attest compare run run"), check + "--resume --out run"}) {
-      const ShellResult result = shell(folder, command);
-      EXPECT_EQ(result.status, 2) << command << "\n" << result.output;
-      EXPECT_EQ(lines_in(result.output), 1) << result.output;
-      EXPECT_NE(result.output.find("run.jsonl, line "), std::string::npos) << result.output;
+      EXPECT_THAT(one_line_of(folder, command, 2), Says("run.jsonl, line "));
     }
     EXPECT_EQ(shell(folder, "find . -path ./merged -prune -o -print | sort").output, before);
   }
@@ -78,25 +75,18 @@ TEST(Damage, IsRefusedWithItsLineAndLeftOutWhereItIsAskedFor) {
   const std::string at = fmt::format("run/run.jsonl, line {}: does not match its checksum", batch + 1);
   for (const std::string& command : {std::string("$attest merge run -o m"), std::string("$attest report run"),
                                      check + "--resume --out run", std::string("$attest compare run run")}) {
-    const ShellResult result = shell(folder, command);
-    EXPECT_EQ(result.status, 2) << command;
-    EXPECT_EQ(lines_in(result.output), 1) << result.output;
-    EXPECT_NE(result.output.find(at), std::string::npos) << result.output;
+    EXPECT_THAT(one_line_of(folder, command, 2), Says(at));
   }
   const std::string left_out = fmt::format("left out line {}: does not match its checksum\n", batch + 1);
   for (const char* command : {"$attest merge run --salvage -o m", "$attest report run --salvage -o page.html"}) {
-    const ShellResult result = shell(folder, command);
-    EXPECT_EQ(result.status, 0) << result.output;
-    EXPECT_NE(result.output.find("note: run: " + left_out), std::string::npos) << result.output;
+    EXPECT_THAT(output_of(folder, command), Says("note: run: " + left_out));
   }
   // What is written is sound.
-  EXPECT_EQ(shell(folder, "$attest merge m -o m2 && cmp m m2").status, 0);
+  expect_status(folder, "$attest merge m -o m2 && cmp m m2");
   EXPECT_NE(read_file(folder / "m"), read_file(folder / "w"));
   expect_refused("check --salvage --out run", "--salvage is for a run that goes on; give --resume with it");
   // What was lost is run again.
-  const ShellResult resumed = shell(folder, check + "--resume --salvage --out run");
-  EXPECT_EQ(resumed.status, 1) << resumed.output;
-  EXPECT_NE(resumed.output.find("note: run/run.jsonl: " + left_out), std::string::npos) << resumed.output;
+  EXPECT_THAT(output_of(folder, check + "--resume --salvage --out run", 1), Says("note: run/run.jsonl: " + left_out));
   EXPECT_EQ(shell(folder, "$attest merge run -o m > /dev/null && cmp m w").output, "");
 }
 
@@ -108,12 +98,8 @@ TEST(Damage, APowerCutsZeroBytesCostWhatStandsBehindThem) {
   for (std::size_t i = 0; i + 3 < lines.size(); ++i) front += lines[i];
   write(folder / "run/run.jsonl", front + lines[lines.size() - 3].substr(0, 30) + std::string(5000, '\0'));
   const std::string note = fmt::format("zero bytes stand behind line {}", lines.size() - 3);
-  const ShellResult report = shell(folder, "$attest report run");
-  EXPECT_EQ(report.status, 0) << report.output;
-  EXPECT_NE(report.output.find(note), std::string::npos) << report.output;
-  const ShellResult resumed = shell(folder, check + "--resume --out run");
-  EXPECT_EQ(resumed.status, 1) << resumed.output;
-  EXPECT_NE(resumed.output.find(note), std::string::npos) << resumed.output;
+  EXPECT_THAT(output_of(folder, "$attest report run"), Says(note));
+  EXPECT_THAT(output_of(folder, check + "--resume --out run", 1), Says(note));
   EXPECT_EQ(shell(folder, "$attest merge run -o m > /dev/null && cmp m w").output, "");
 }
 
@@ -132,12 +118,8 @@ TEST(Damage, AJournalOfBeforeIsReadAndGoesOnWithANote) {
   for (std::size_t i = 0; i < lines.size() / 2; ++i) half += lines[i];
   write(folder / "run/run.jsonl", of_before(half));
   const std::string note = "of attest-journal/1, whose lines have no checksum";
-  const ShellResult report = shell(folder, "$attest report run");
-  EXPECT_EQ(report.status, 0) << report.output;
-  EXPECT_NE(report.output.find(note), std::string::npos) << report.output;
-  const ShellResult resumed = shell(folder, check + "--resume --out run");
-  EXPECT_EQ(resumed.status, 1) << resumed.output;
-  EXPECT_NE(resumed.output.find(note), std::string::npos) << resumed.output;
+  EXPECT_THAT(output_of(folder, "$attest report run"), Says(note));
+  EXPECT_THAT(output_of(folder, check + "--resume --out run", 1), Says(note));
   EXPECT_EQ(shell(folder, "$attest merge run -o m 2> /dev/null > /dev/null && cmp m w").output, "");
 }
 
@@ -151,13 +133,9 @@ TEST(Damage, MissingCasesAreSaidAndUnnamedOnesRemoved) {
   const std::string unnamed = "run/" + name + "--k399999.safetensors";
   write(folder / "run/cases/mine.safetensors", "kept");
   const std::string said = "note: a case file that the journal names is missing from run: " + first;
-  const ShellResult report = shell(folder, "$attest report run");
-  EXPECT_EQ(report.status, 0) << report.output;
-  EXPECT_NE(report.output.find(said), std::string::npos) << report.output;
+  EXPECT_THAT(output_of(folder, "$attest report run"), Says(said));
   EXPECT_TRUE(std::filesystem::exists(folder / unnamed));
-  const ShellResult resumed = shell(folder, check + "--resume --out run");
-  EXPECT_EQ(resumed.status, 1) << resumed.output;
-  EXPECT_NE(resumed.output.find(said), std::string::npos) << resumed.output;
+  EXPECT_THAT(output_of(folder, check + "--resume --out run", 1), Says(said));
   EXPECT_FALSE(std::filesystem::exists(folder / unnamed));
   EXPECT_TRUE(std::filesystem::exists(folder / "run/cases/mine.safetensors"));
   EXPECT_FALSE(std::filesystem::is_empty(folder / "run/cases"));
@@ -166,23 +144,20 @@ TEST(Damage, MissingCasesAreSaidAndUnnamedOnesRemoved) {
 TEST(Damage, AKillBeforeTheJournalLetsTheRunBegin) {
   for (const char* left : {"mkdir run", "mkdir -p run/cases", "mkdir -p run/cases run/logs"}) {
     const fake::Folder folder;
-    const ShellResult begun = shell(folder, std::string(left) + "; " + check + "--resume --out run");
-    EXPECT_EQ(begun.status, 1) << begun.output;
+    expect_status(folder, std::string(left) + "; " + check + "--resume --out run", 1);
     EXPECT_FALSE(read_journal(folder / "run").batches.empty());
   }
   const fake::Folder folder;
-  EXPECT_EQ(shell(folder, "mkdir run; touch run/mine; " + check + "--resume --out run").status, 2);
-  EXPECT_EQ(shell(folder, check + "--resume --out none").status, 2);
+  expect_status(folder, "mkdir run; touch run/mine; " + check + "--resume --out run", 2);
+  expect_status(folder, check + "--resume --out none", 2);
 }
 
 // Every second while there is something new, and at the end: what a power cut would leave is never older.
 TEST(Damage, AJournalComesToTheDiskEverySecond) {
   const fake::Folder folder;
-  const ShellResult run =
-      shell(folder, "ATTEST_SYNC_LOG=syncs LD_PRELOAD='" ATTEST_LOGGED_SYNCS
-                    "' $attest check --kernel builtin:flash --property attention.oracle --dtype f32 --time "
-                    "4s --jobs 1 --quiet --out run");
-  EXPECT_EQ(run.status, 0) << run.output;
+  expect_status(folder, "ATTEST_SYNC_LOG=syncs LD_PRELOAD='" ATTEST_LOGGED_SYNCS
+                        "' $attest check --kernel builtin:flash --property attention.oracle --dtype f32 --time "
+                        "4s --jobs 1 --quiet --out run");
   std::istringstream log(read_file(folder / "syncs"));
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 0; log >> size;) sizes.push_back(size);

@@ -1,6 +1,5 @@
 // Run folders that somebody else made: with links, pipes and names that lead out. Nothing outside is written, deleted
 // or copied, nothing waits, and whoever gave the folder hears in one line what is wrong with it.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -19,7 +18,6 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 /// What stands in a folder, by name: a file's text, where a link leads, or what else it is.
 std::map<std::string, std::string> contents_of(const fs::path& folder) {
@@ -78,17 +76,16 @@ class ForeignFolder : public testing::Test {
     // Copied, it would be in what was written.
     if (!fs::exists(folder_ / "whole")) return;
     for (const auto& [name, text] : contents_of(folder_ / "whole"))
-      EXPECT_EQ(text.find("secret"), std::string::npos) << name << " after " << after;
+      EXPECT_THAT(text, NeverSays("secret")) << name << " after " << after;
   }
   void expect_refusal(const std::string& arguments, const std::string& entry, const std::string& what) const {
     const ShellResult result = run(arguments);
     const std::string which = arguments + " with " + what + " at " + entry;
     EXPECT_EQ(result.status, 2) << which << "\n" << result.output;
     EXPECT_EQ(lines_in(result.output), 1) << which << "\n" << result.output;
-    EXPECT_THAT(result.output,
-                HasSubstr("run/" + entry + "\" is a " + (what == "pipe" ? "named pipe" : "symbolic link")))
+    EXPECT_THAT(result.output, Says("run/" + entry + "\" is a " + (what == "pipe" ? "named pipe" : "symbolic link")))
         << which;
-    EXPECT_THAT(result.output, HasSubstr("of a run folder must be")) << which;
+    EXPECT_THAT(result.output, Says("of a run folder must be")) << which;
     expect_outside_untouched(which);
   }
 
@@ -153,9 +150,7 @@ TEST_F(ForeignFolder, IsRefusedWhereAReportWouldReadOrWrite) {
     }
   }
   plant(finding_, "pipe");
-  const ShellResult within =
-      shell(folder_, "cd run/cases && timeout 60 $attest replay " + fs::path(finding_).filename().string());
-  EXPECT_EQ(within.status, 2) << within.output;
+  expect_status(folder_, "cd run/cases && timeout 60 $attest replay " + fs::path(finding_).filename().string(), 2);
 }
 
 TEST_F(ForeignFolder, MayStandBehindALinkOfTheUser) {
@@ -172,8 +167,8 @@ TEST_F(ForeignFolder, MayStandBehindALinkOfTheUser) {
   EXPECT_EQ(run("report first -o page").status, 0);
   EXPECT_TRUE(fs::is_symlink(folder_ / "page"));
   EXPECT_NE(read_file(folder_ / "page.html"), "old");
-  EXPECT_THAT(run("report first -o /dev/stdout").output, HasSubstr("<!DOCTYPE html>"));
-  EXPECT_THAT(run("merge first -o /dev/stdout").output, HasSubstr("\"kind\":\"run\""));
+  EXPECT_THAT(run("report first -o /dev/stdout").output, Says("<!DOCTYPE html>"));
+  EXPECT_THAT(run("merge first -o /dev/stdout").output, Says("\"kind\":\"run\""));
 }
 
 TEST_F(ForeignFolder, LeavesTheUsersLinkWhereNoKernelStarts) {
@@ -199,8 +194,7 @@ TEST_F(ForeignFolder, LeadsNowhereByTheNamesInItsJournal) {
     for (const char* const command : {"merge run -o deep/er/whole/", "report run", "merge run -o whole/"}) {
       const ShellResult result = run(command);
       EXPECT_EQ(contents_of(folder_ / "outside"), outside_) << command;
-      for (const auto& [file, text] : contents_of(folder_ / "deep"))
-        EXPECT_EQ(text.find("secret"), std::string::npos) << file;
+      for (const auto& [file, text] : contents_of(folder_ / "deep")) EXPECT_THAT(text, NeverSays("secret")) << file;
       if (std::string(command).starts_with("merge")) {
         EXPECT_EQ(result.status, 2) << result.output;
         EXPECT_EQ(lines_in(result.output), 1) << result.output;

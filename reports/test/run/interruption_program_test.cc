@@ -17,13 +17,12 @@ const std::string check_flash = "$attest check --kernel builtin:flash --dtype f3
 
 TEST(InterruptionProgram, IsInterruptedWithItsJournalComplete) {
   const Folder folder;
-  const ShellResult result =
-      shell(folder, check_flash +
-                        "--time 1h --out run & pid=$!; "
-                        "until [ $(wc -l < run/run.jsonl 2>/dev/null || echo 0) -gt 20 ]; do sleep "
-                        "0.05; done; kill -INT $pid; wait $pid");
-  EXPECT_EQ(result.status, 130) << result.output;
-  EXPECT_NE(result.output.find("interrupted"), std::string::npos) << result.output;
+  EXPECT_THAT(output_of(folder,
+                        check_flash + "--time 1h --out run & pid=$!; "
+                                      "until [ $(wc -l < run/run.jsonl 2>/dev/null || echo 0) -gt 20 ]; do sleep "
+                                      "0.05; done; kill -INT $pid; wait $pid",
+                        130),
+              Says("interrupted"));
   const Journal journal = read_journal(folder / "run");
   EXPECT_TRUE(journal.interrupted());
   EXPECT_FALSE(journal.torn);
@@ -70,11 +69,10 @@ TEST(InterruptionProgram, IsInterruptedWhileAKernelStarts) {
 
 TEST(InterruptionProgram, GoesOnWithoutItsTerminalWhereAskedTo) {
   const Folder folder;
-  const ShellResult result = shell(folder, "trap '' HUP; " + check_flash +
-                                               "--time 2s --quiet --out run & pid=$!; "
-                                               "until [ -s run/run.jsonl ]; do sleep 0.05; done; kill -HUP $pid; "
-                                               "wait $pid");
-  EXPECT_EQ(result.status, 0) << result.output;
+  expect_status(folder, "trap '' HUP; " + check_flash +
+                            "--time 2s --quiet --out run & pid=$!; "
+                            "until [ -s run/run.jsonl ]; do sleep 0.05; done; kill -HUP $pid; "
+                            "wait $pid");
   EXPECT_FALSE(read_journal(folder / "run").interrupted());
 }
 
@@ -83,18 +81,17 @@ TEST(InterruptionProgram, ResumesAfterAKill) {
   const std::string check =
       "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property attention.oracle --cases "
       "3000 --quiet ";
-  EXPECT_EQ(shell(folder, check + "--out whole").status, 0);
+  expect_status(folder, check + "--out whole");
   for (const char* lines : {"3", "20", "60"}) {
     shell(folder, "rm -rf killed; " + check +
                       "--out killed & pid=$!; until [ $(wc -l < killed/run.jsonl 2>/dev/null || echo 0) -gt " + lines +
                       " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
     EXPECT_NO_THROW((void)read_journal(folder / "killed"));
-    EXPECT_EQ(shell(folder, check + "--out killed --resume").status, 0);
-    const ShellResult same = shell(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
-    EXPECT_EQ(same.status, 0) << same.output;
+    expect_status(folder, check + "--out killed --resume");
+    expect_status(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
   }
-  EXPECT_EQ(shell(folder, check + "--out killed --resume --seed 3").status, 2);
-  EXPECT_EQ(shell(folder, check + "--out killed --resume --shard 0/2").status, 2);
+  expect_status(folder, check + "--out killed --resume --seed 3", 2);
+  expect_status(folder, check + "--out killed --resume --shard 0/2", 2);
 }
 
 TEST(InterruptionProgram, ResumesNoRunOfOtherKernelsOrMoreCases) {
@@ -121,24 +118,20 @@ TEST(InterruptionProgram, ResumesNoRunOfOtherKernelsOrMoreCases) {
                                        "holds a run of builtin:flash, and not of builtin:lazy", fuzz_again},
                                       {joined({"fuzz --runs 99 ", flash, rest, "bred"}),
                                        "100 of a property already, more than the 99 of --runs", fuzz_again}}) {
-    const ShellResult result = shell(folder, "unset ATTEST_COMMAND; $attest " + refused.line + " --resume");
-    EXPECT_EQ(result.status, 2) << refused.line << "\n" << result.output;
-    EXPECT_EQ(lines_in(result.output), 1) << result.output;
-    EXPECT_NE(result.output.find(refused.why), std::string::npos) << result.output;
-    EXPECT_NE(result.output.find("go on with it by " + refused.remedy + "\n"), std::string::npos) << result.output;
+    EXPECT_THAT(one_line_of(folder, "unset ATTEST_COMMAND; $attest " + refused.line + " --resume", 2),
+                Says(refused.why, "go on with it by " + refused.remedy + "\n"));
   }
   for (const char* const run : {"a run", "bred"})
     EXPECT_EQ(read_journal(folder / run).kernels.size(), 1U) << "nothing was begun in it";
   EXPECT_EQ(shell(folder, "attest() { $attest \"$@\"; }; " + check_again).status, 0) << "the line goes on with the run";
-  EXPECT_EQ(shell(folder, "attest() { $attest \"$@\"; }; " + fuzz_again).status, 0);
+  expect_status(folder, "attest() { $attest \"$@\"; }; " + fuzz_again);
 }
 
 TEST(InterruptionProgram, SaysWhenTheDiskIsFull) {
   const Folder folder;
   // A limit on the size of a file fails the journal's write in its middle, as a full disk does.
-  const ShellResult result = shell(folder, "(ulimit -f 64; exec " + check_flash + "--cases 100000 --out run)");
-  EXPECT_EQ(result.status, 2) << result.output;
-  EXPECT_EQ(lines_in(result.output), 1) << result.output;
+  const std::string result = output_of(folder, "(ulimit -f 64; exec " + check_flash + "--cases 100000 --out run)", 2);
+  EXPECT_EQ(lines_in(result), 1) << result;
   EXPECT_FALSE(read_journal(folder / "run").batches.empty());
 }
 

@@ -4,32 +4,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
-#include <iterator>
-#include <thread>
 #include <utility>
 
 #include "core/journal/journal.h"
-#include "reports/test/shell.h"
+#include "core/test/isolation/opening.h"
+#include "reports/test/program_checks.h"
 
 namespace attest {
 namespace {
 
 using fake::Folder;
-
-std::string library(const std::string& name) {
-  return ATTEST_TEST_LIBRARIES "/library_" + name + ".so";
-}
+using testing_process::library;
 
 /// A run of few cases of one property in one dtype, in the folder `run`.
 ShellResult check(const Folder& folder, const std::string& name, const std::string& more = "") {
   return shell(folder, "$attest check --kernel " + library(name) +
                            " --property attention.oracle --dtype f64 --jobs 1 --cases 6 --out run --overwrite " + more);
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in " << text;
 }
 
 struct Misbehaviour {
@@ -69,10 +60,10 @@ TEST(IsolationProgram, SavesACaseOfEveryMisbehaviourAndGoesOn) {
     ASSERT_FALSE(journal.findings.empty()) << result.output;
     for (const FindingRecord& finding : journal.findings) {
       EXPECT_EQ(finding.kind(), wrong.kind);
-      expect_has(finding.verdict.reason, wrong.reason);
+      EXPECT_THAT(finding.verdict.reason, Says(wrong.reason));
       EXPECT_TRUE(std::filesystem::exists(folder / ("run/" + finding.case_file)));
     }
-    expect_has(result.output, wrong.reason);
+    EXPECT_THAT(result.output, Says(wrong.reason));
     EXPECT_EQ(summary_of(folder, "run")["kernels"][0]["properties"][0]["cases"], 6);
     EXPECT_TRUE(std::filesystem::exists(folder / "run/report.html"));
   }
@@ -80,9 +71,8 @@ TEST(IsolationProgram, SavesACaseOfEveryMisbehaviourAndGoesOn) {
 
 TEST(IsolationProgram, GivesAWholeReportOfAKernelThatCrashesInEveryTenthCall) {
   const Folder folder;
-  const ShellResult result =
-      shell(folder, "$attest check --kernel " + library("crashes_every_tenth") + " --dtype f64 --cases 20 --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
+  expect_status(folder,
+                "$attest check --kernel " + library("crashes_every_tenth") + " --dtype f64 --cases 20 --out run", 1);
   EXPECT_FALSE(read_journal(folder / "run").unfinished());
   std::int64_t died = 0;
   const auto summary = summary_of(folder, "run");
@@ -93,7 +83,7 @@ TEST(IsolationProgram, GivesAWholeReportOfAKernelThatCrashesInEveryTenthCall) {
   EXPECT_GT(died, 10);
   for (const FindingRecord& finding : read_journal(folder / "run").findings) {
     EXPECT_EQ(finding.kind(), "died");
-    expect_has(finding.verdict.reason, "signal 6 (Aborted) (in a call)");
+    EXPECT_THAT(finding.verdict.reason, Says("signal 6 (Aborted) (in a call)"));
   }
 }
 
@@ -101,10 +91,7 @@ TEST(IsolationProgram, ReplaysACrash) {
   const Folder folder;
   EXPECT_EQ(check(folder, "always_crashes").status, 1);
   const std::string saved = "run/" + read_journal(folder / "run").findings.at(0).case_file;
-  const ShellResult replay = shell(folder, "$attest replay " + saved);
-  EXPECT_EQ(replay.status, 1) << replay.output;
-  expect_has(replay.output, "through a null pointer");
-  expect_has(replay.output, "\nreproduced\n");
+  EXPECT_THAT(output_of(folder, "$attest replay " + saved, 1), Says("through a null pointer", "\nreproduced\n"));
 }
 
 // The name of a kernel is a path, which may hold in one folder alone.
@@ -114,29 +101,16 @@ TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {
                             "--property attention.oracle --dtype f64 --jobs 1 --cases 6 --quiet --out run ";
   ASSERT_EQ(shell(folder, check).status, 0);
   const std::string replay = "cd away && $attest replay ../run/cases/*--worst.safetensors ";
-  const ShellResult lost = shell(folder, replay);
-  EXPECT_EQ(lost.status, 3);
-  EXPECT_EQ(lost.output,
+  const std::string lost = output_of(folder, replay, 3);
+  EXPECT_EQ(lost,
             "attest: ./mine.so: there is no such file; build the library first or correct its path; the case names it "
             "so, --kernel names it as it is found from here\n");
-  EXPECT_EQ(shell(folder, replay + "--kernel ../mine.so").status, 0);
+  expect_status(folder, replay + "--kernel ../mine.so");
   // Who names it there knows that option.
-  const ShellResult named = shell(folder, replay + "--kernel ./absent.so");
-  EXPECT_EQ(named.status, 3);
-  EXPECT_EQ(named.output.find("--kernel"), std::string::npos) << named.output;
+  EXPECT_THAT(output_of(folder, replay + "--kernel ./absent.so", 3), NeverSays("--kernel"));
   ASSERT_EQ(shell(folder, "rm -r away; " + check + "--overwrite --against ./mine.so").status, 0);
-  expect_has(shell(folder, replay + "--kernel ../mine.so").output, "so, --against names it as it is found from here");
-}
-
-/// Whether a process ends within some seconds; a zombie has.
-bool ends(const std::string& process) {
-  for (int i = 0; i < 500; ++i) {
-    std::ifstream file("/proc/" + process + "/stat");
-    const std::string stat((std::istreambuf_iterator<char>(file)), {});
-    if (stat.empty() || stat.find(") Z ") != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  EXPECT_THAT(shell(folder, replay + "--kernel ../mine.so").output,
+              Says("so, --against names it as it is found from here"));
 }
 
 /// A Python kernel of core/test/isolation.
@@ -153,19 +127,18 @@ TEST(IsolationProgram, LeavesNothingRunningHoweverItEnds) {
     for (const auto& [signal, status] : signals) {
       SCOPED_TRACE(kernel + " " + signal);
       const Folder folder;
-      const ShellResult result =
-          shell(folder, fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 "
-                                    "--cases 6 --timeout 1h --quiet --out run & pid=$!; "
-                                    "for i in $(seq 600); do grep -qs daemon run/logs/* && break; sleep 0.05; done; "
-                                    "kill -{} $pid; wait $pid",
-                                    kernel, signal));
-      EXPECT_EQ(result.status, status) << result.output;
+      expect_status(folder,
+                    fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 "
+                                "--cases 6 --timeout 1h --quiet --out run & pid=$!; "
+                                "for i in $(seq 600); do grep -qs daemon run/logs/* && break; sleep 0.05; done; "
+                                "kill -{} $pid; wait $pid",
+                                kernel, signal),
+                    status);
       const std::string log = shell(folder, "cat run/logs/*").output;
-      for (const std::string word : {"worker ", "daemon "}) {
-        const auto at = log.find(word);
-        ASSERT_NE(at, std::string::npos) << log;
-        const auto from = at + word.size();
-        EXPECT_TRUE(ends(log.substr(from, log.find('\n', from) - from))) << word;
+      for (const std::string word : {"worker", "daemon"}) {
+        const pid_t process = testing_process::process_in(log, word);
+        ASSERT_GT(process, 0) << log;
+        EXPECT_TRUE(testing_process::ends(process)) << word;
       }
       if (status == 130) {
         EXPECT_TRUE(read_journal(folder / "run").interrupted());
@@ -177,13 +150,13 @@ TEST(IsolationProgram, LeavesNothingRunningHoweverItEnds) {
 TEST(IsolationProgram, IsInterruptedWhileAKernelHangsInAnotherGroup) {
   const Folder folder;
   for (const char* name : {"leaves_group", "leaves_group_in_manifest"}) {
-    const ShellResult result = shell(
-        folder, fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 --cases 6 "
-                            "--timeout 1h --quiet --overwrite --out run & pid=$!; sleep 2; kill -INT $pid; "
-                            "(sleep 20; kill -KILL $pid) >/dev/null 2>&1 & dog=$!; wait $pid; status=$?; "
-                            "kill $dog; (exit $status)",
-                            library(name)));
-    EXPECT_EQ(result.status, 130) << name << result.output;
+    expect_status(folder,
+                  fmt::format("$attest check --kernel {} --property attention.oracle --dtype f64 --jobs 1 --cases 6 "
+                              "--timeout 1h --quiet --overwrite --out run & pid=$!; sleep 2; kill -INT $pid; "
+                              "(sleep 20; kill -KILL $pid) >/dev/null 2>&1 & dog=$!; wait $pid; status=$?; "
+                              "kill $dog; (exit $status)",
+                              library(name)),
+                  130);
   }
 }
 
@@ -205,8 +178,7 @@ TEST(IsolationProgram, SaysThatThereAreTooManyOpenFiles) {
     ran = result.status == 0;
     if (ran) break;
     EXPECT_EQ(result.status, 2) << most << result.output;
-    expect_has(result.output, "too many open files (EMFILE)");
-    expect_has(result.output, "ulimit -n");
+    EXPECT_THAT(result.output, Says("too many open files (EMFILE)", "ulimit -n"));
     EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
     refused = true;
   }
@@ -219,41 +191,36 @@ TEST(IsolationProgram, SaysOnceWhatALibraryDoesAsItIsLoaded) {
   const Folder folder;
   const std::string kernel = "$attest check --kernel " + library("flushes_at_load") +
                              " --dtype f64,f32 --property 'attention.o*' --cases 150 ";
-  const ShellResult result = shell(folder, kernel + "--jobs 1 --out one");
-  EXPECT_EQ(result.status, 1) << result.output;
+  const std::string result = output_of(folder, kernel + "--jobs 1 --out one", 1);
   const Journal journal = read_journal(folder / "one");
   ASSERT_EQ(journal.findings.size(), 1U);
   EXPECT_EQ(journal.findings[0].kind(), "failed");
   EXPECT_EQ(journal.findings[0].k, 0);
-  expect_has(journal.findings[0].verdict.reason, "as it was loaded it changed the floating-point environment");
-  expect_has(result.output, "flushes subnormal results to zero (FTZ)");
+  EXPECT_THAT(journal.findings[0].verdict.reason, Says("as it was loaded it changed the floating-point environment"));
+  EXPECT_THAT(result, Says("flushes subnormal results to zero (FTZ)"));
   std::int64_t violated = 0;
   const auto summary = summary_of(folder, "one");
   for (const auto& part : summary["kernels"])
     for (const auto& property : part["properties"]) violated += property["violated"].get<std::int64_t>();
   EXPECT_EQ(violated, 1);
-  const ShellResult replay = shell(folder, "$attest replay one/" + journal.findings[0].case_file);
-  EXPECT_EQ(replay.status, 1) << replay.output;
-  expect_has(replay.output, "as it was loaded");
+  EXPECT_THAT(output_of(folder, "$attest replay one/" + journal.findings[0].case_file, 1), Says("as it was loaded"));
   // Another kernel's loading is not this one's, and another case is not about loading.
-  EXPECT_EQ(
-      shell(folder, "$attest replay one/" + journal.findings[0].case_file + " --kernel " + library("good")).status, 0);
-  EXPECT_EQ(shell(folder, "$attest replay one/cases/attention.oracle--*--f32--worst.safetensors").status, 0);
+  expect_status(folder, "$attest replay one/" + journal.findings[0].case_file + " --kernel " + library("good"));
+  expect_status(folder, "$attest replay one/cases/attention.oracle--*--f32--worst.safetensors");
   // At one and the same case whatever the jobs, the shards and the process.
-  EXPECT_EQ(shell(folder, kernel + "--jobs 3 --out two").status, 1);
-  EXPECT_EQ(shell(folder, kernel + "--in-process --jobs 2 --out three").status, 1);
-  EXPECT_EQ(shell(folder, kernel + "--shard 0/2 --out s0").status, 1);
-  EXPECT_EQ(shell(folder, kernel + "--shard 1/2 --out s1").status, 0);
-  const ShellResult same =
-      shell(folder,
-            "for run in one two three; do $attest merge $run -o $run.jsonl; done; "
-            "$attest merge s0 s1 -o s.jsonl; cmp one.jsonl two.jsonl && cmp one.jsonl three.jsonl && "
-            "cmp one.jsonl s.jsonl");
-  EXPECT_EQ(same.status, 0) << same.output;
+  expect_status(folder, kernel + "--jobs 3 --out two", 1);
+  expect_status(folder, kernel + "--in-process --jobs 2 --out three", 1);
+  expect_status(folder, kernel + "--shard 0/2 --out s0", 1);
+  expect_status(folder, kernel + "--shard 1/2 --out s1");
+  expect_status(folder,
+                "for run in one two three; do $attest merge $run -o $run.jsonl; done; "
+                "$attest merge s0 s1 -o s.jsonl; cmp one.jsonl two.jsonl && cmp one.jsonl three.jsonl && "
+                "cmp one.jsonl s.jsonl");
   // A case of the user's own is where it stands, too.
-  const ShellResult own = shell(folder, "$attest check --kernel " + library("flushes_at_load") +
-                                            " --case one/cases/attention.oracle--*--f64--worst.safetensors --out own");
-  EXPECT_EQ(own.status, 1) << own.output;
+  expect_status(folder,
+                "$attest check --kernel " + library("flushes_at_load") +
+                    " --case one/cases/attention.oracle--*--f64--worst.safetensors --out own",
+                1);
   EXPECT_EQ(read_journal(folder / "own").findings.size(), 1U);
 }
 #endif
@@ -262,13 +229,13 @@ TEST(IsolationProgram, NotesWhatAKernelPrintsAndHoldsIt) {
   const Folder folder;
   const ShellResult result = check(folder, "prints", "2> errors");
   EXPECT_EQ(result.status, 0) << result.output;
-  EXPECT_EQ(result.output.find("hello"), std::string::npos) << result.output;
-  expect_has(read_file(folder / "errors"),
-             "note on " + library("prints") + ": it writes to standard output; see run/logs/");
+  EXPECT_THAT(result.output, NeverSays("hello"));
+  EXPECT_THAT(read_file(folder / "errors"),
+              Says("note on " + library("prints") + ": it writes to standard output; see run/logs/"));
   const auto notes = summary_of(folder, "run")["notes"];
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_EQ(notes[0]["kernel"], library("prints"));
-  expect_has(read_file(folder / "run/report.html"), "it writes to standard output");
+  EXPECT_THAT(read_file(folder / "run/report.html"), Says("it writes to standard output"));
   EXPECT_EQ(check(folder, "prints", "--quiet").output, "");
   EXPECT_EQ(check(folder, "good").status, 0);
   EXPECT_TRUE(summary_of(folder, "run")["notes"].empty());
@@ -300,32 +267,26 @@ TEST(IsolationProgram, RefusesWhatCannotBeLoadedInOneLine) {
   bytes[18] = 40;  // e_machine: 32-bit ARM
   std::ofstream(folder / "arm.so", std::ios::binary) << bytes;
   for (const auto& [path, part] : broken) {
-    const ShellResult result = shell(folder, "$attest check --cases 1 --kernel '" + path + "'");
-    EXPECT_EQ(result.status, path == "." ? 2 : 3) << path << "\n" << result.output;
-    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
-    expect_has(result.output, path);
-    expect_has(result.output, part);
+    EXPECT_THAT(one_line_of(folder, "$attest check --cases 1 --kernel '" + path + "'", path == "." ? 2 : 3),
+                Says(path, part));
     EXPECT_FALSE(std::filesystem::exists(folder / "attest-run-001"));
   }
 }
 
 TEST(IsolationProgram, LoadsLibrariesIntoItselfWhereAsked) {
   const Folder folder;
-  const ShellResult held =
-      shell(folder, "$attest check --kernel " + library("good") +
-                        " --property attention.oracle --cases 300 --in-process --jobs 3 --out held");
-  EXPECT_EQ(held.status, 0) << held.output;
+  expect_status(folder, "$attest check --kernel " + library("good") +
+                            " --property attention.oracle --cases 300 --in-process --jobs 3 --out held");
   EXPECT_EQ(check(folder, "writes_beyond", "--in-process").status, 1);
   // What is said of it in the help: a crash is the program's own. A sanitizer would make an exit status of it.
   const ShellResult crashed =
       shell(folder, "export ASAN_OPTIONS=handle_segv=0; $attest check --kernel " + library("crashes") +
                         " --property attention.oracle --dtype f64 --jobs 1 --cases 6 --in-process --out crashed");
   EXPECT_GT(crashed.status, 128) << crashed.output;
-  expect_has(shell(folder, "$attest check --help").output, "a kernel that crashes");
-  const ShellResult program = shell(folder, "$attest check --in-process --kernel exec:true");
-  EXPECT_EQ(program.status, 2);
+  EXPECT_THAT(shell(folder, "$attest check --help").output, Says("a kernel that crashes"));
+  const std::string program = output_of(folder, "$attest check --in-process --kernel exec:true", 2);
   EXPECT_EQ(
-      program.output,
+      program,
       "attest: --in-process loads a shared library into attest itself; \"exec:true\" is a program of its own: leave "
       "--in-process out\n");
 }
@@ -338,13 +299,11 @@ TEST(IsolationProgram, LimitsTheMemoryOfAPythonKernel) {
          "def attention(q, k, v, scale=1.0):\n"
          "    return bytearray(1 << 32)\n"
          "attest_adapter.serve(attention, {'name': 'eats', 'dtypes': ['f64'], 'masks': []})\n";
-  const ShellResult result =
-      shell(folder,
-            "$attest check --kernel 'exec:/usr/bin/python3 eats.py' --property attention.oracle --cases 2 "
-            "--memory 700MB --out run");
-  EXPECT_EQ(result.status, 1) << result.output;
-  expect_has(result.output, "MemoryError");
-  expect_has(result.output, "its process may hold 667.6 MiB of memory (--memory)");
+  EXPECT_THAT(output_of(folder,
+                        "$attest check --kernel 'exec:/usr/bin/python3 eats.py' --property attention.oracle --cases 2 "
+                        "--memory 700MB --out run",
+                        1),
+              Says("MemoryError", "its process may hold 667.6 MiB of memory (--memory)"));
 }
 
 }  // namespace

@@ -33,8 +33,7 @@ TEST(KillProgram, AJournalWithoutAWholeLineIsNoRun) {
       const fake::Folder folder;
       std::filesystem::create_directories(folder / "run");
       std::ofstream(folder / "run/run.jsonl") << left;
-      const ShellResult result = shell(folder, check + mode + "--out run");
-      EXPECT_EQ(result.status, 0) << mode << result.output;
+      expect_status(folder, check + mode + "--out run");
       EXPECT_EQ(read_journal(folder / "run").batches.size(), 1U);
     }
     const fake::Folder folder;

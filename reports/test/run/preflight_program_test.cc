@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -14,8 +13,6 @@ namespace attest {
 namespace {
 
 using fake::Folder;
-using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 /// A kernel in Python, of the body of a function; each of its processes writes a line to `starts`.
@@ -64,7 +61,7 @@ class PreflightProgram : public testing::Test {
     EXPECT_EQ(result.status, 1) << result.output;
     EXPECT_THAT(result.output,
                 StartsWith("preflight of exec:/usr/bin/python3 mine.py: its first answer in f64, f32: "));
-    EXPECT_THAT(result.output.substr(0, result.output.find('\n')), HasSubstr(guess));
+    EXPECT_THAT(result.output.substr(0, result.output.find('\n')), Says(guess));
     const Journal journal = read_journal(folder_ / "run");
     EXPECT_FALSE(journal.findings.empty());
     EXPECT_LE(starts(), 2 + std::ssize(journal.findings)) << result.output;
@@ -95,15 +92,15 @@ TEST_F(PreflightProgram, TellsAnExceptionAndAnotherDtype) {
   const ShellResult wider =
       check("return (softmax(q @ k.swapaxes(-1, -2) * root) @ v).astype('f8')", "--property attention.oracle");
   EXPECT_EQ(wider.status, 1);
-  EXPECT_THAT(wider.output, HasSubstr("its first answer in f32: failed: TypeError: the function returned float64 where "
-                                      "float32 is due"));
+  EXPECT_THAT(wider.output, Says("its first answer in f32: failed: TypeError: the function returned float64 where "
+                                 "float32 is due"));
 }
 
 TEST_F(PreflightProgram, TellsNumbersThatAreNone) {
   const ShellResult result =
       check("return numpy.full(q.shape[:-1] + v.shape[-1:], numpy.nan, q.dtype)", "--property 'attention.*'");
   EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.output, HasSubstr("every number of out [2, 3, 5, 6] is NaN or Inf"));
+  EXPECT_THAT(result.output, Says("every number of out [2, 3, 5, 6] is NaN or Inf"));
   // Of nearly as many findings as there are properties and dtypes, three of each.
   EXPECT_GT(read_journal(folder_ / "run").findings.size(), 60U);
   EXPECT_LE(starts(), 20);
@@ -116,19 +113,19 @@ TEST_F(PreflightProgram, SaysHowLongARunTakes) {
                                  "--property attention.oracle --jobs 1 --out run")
                                  .output;
   EXPECT_THAT(output, StartsWith("preflight of exec:/usr/bin/python3 mine.py: a call takes 0.3"));
-  EXPECT_THAT(output, HasSubstr("so that the 6000 cases of this run take 30 m"));
+  EXPECT_THAT(output, Says("so that the 6000 cases of this run take 30 m"));
   // One that is right and quick costs no line.
-  EXPECT_THAT(check(right, "--property attention.oracle").output, Not(HasSubstr("preflight")));
+  EXPECT_THAT(check(right, "--property attention.oracle").output, NeverSays("preflight"));
 }
 
 TEST_F(PreflightProgram, LeavesTheRecordsAsTheyAre) {
   ASSERT_EQ(check("return q", "--property attention.oracle").status, 1);
   const auto notes = summary_of(folder_, "run")["notes"];
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_THAT(notes[0]["text"].get<std::string>(), HasSubstr("it is q itself"));
-  EXPECT_THAT(read_file(folder_ / "run/report.html"), HasSubstr("it is q itself"));
+  EXPECT_THAT(notes[0]["text"].get<std::string>(), Says("it is q itself"));
+  EXPECT_THAT(read_file(folder_ / "run/report.html"), Says("it is q itself"));
   ASSERT_EQ(run("$attest merge run -o merged.jsonl").status, 0);
-  EXPECT_THAT(read_file(folder_ / "merged.jsonl"), Not(HasSubstr("its first answer")));
+  EXPECT_THAT(read_file(folder_ / "merged.jsonl"), NeverSays("its first answer"));
 }
 
 TEST_F(PreflightProgram, IsSaidByTheOtherCommands) {
@@ -137,7 +134,7 @@ TEST_F(PreflightProgram, IsSaidByTheOtherCommands) {
   const std::string saved = "run/" + read_journal(folder_ / "run").findings.at(0).case_file;
   const ShellResult replay = run("$attest replay " + saved);
   EXPECT_EQ(replay.status, 1);
-  EXPECT_THAT(replay.output, HasSubstr(said));
+  EXPECT_THAT(replay.output, Says(said));
   const std::string kernel = " --kernel 'exec:/usr/bin/python3 mine.py' ";
   EXPECT_THAT(run("$attest probe" + kernel).output, StartsWith("preflight of exec:"));
   const ShellResult fuzz = run("$attest fuzz" + kernel + "--runs 3 --jobs 1 --out campaign");
@@ -157,7 +154,7 @@ TEST_F(PreflightProgram, ReadsAnotherOrderOffALibrarysNumbers) {
   };
   const ShellResult right = built("nothing", "nothing");
   EXPECT_EQ(right.status, 0) << right.output;
-  EXPECT_THAT(right.output, Not(HasSubstr("preflight")));
+  EXPECT_THAT(right.output, NeverSays("preflight"));
   const ShellResult swapped = built("out + (head \\* queries + i) \\* value_dim",
                                     "out + ((head \\/ heads * queries + i) * heads + head % heads) * value_dim");
   EXPECT_EQ(swapped.status, 1);
@@ -165,11 +162,11 @@ TEST_F(PreflightProgram, ReadsAnotherOrderOffALibrarysNumbers) {
                                          "[2, 3, 5, 6] are wrong: it looks like [batch, tokens, heads, dim] where "
                                          "[batch, heads, tokens, dim] is due\n"));
   const ShellResult unscaled = built("score \\*= scale", "score *= 1");
-  EXPECT_THAT(unscaled.output, HasSubstr("it looks as if q.k were not multiplied by the scale"));
+  EXPECT_THAT(unscaled.output, Says("it looks as if q.k were not multiplied by the scale"));
   const ShellResult failing =
       built("attention((const float\\*)p->q.data", "return 3; attention((const float*)p->q.data");
   EXPECT_EQ(failing.status, 1);
-  EXPECT_THAT(failing.output, HasSubstr("its first answer in f32: failed: returned status 3"));
+  EXPECT_THAT(failing.output, Says("its first answer in f32: failed: returned status 3"));
   EXPECT_EQ(judged(), 1U);
 }
 

@@ -17,9 +17,7 @@ const std::string chosen =
 // Four shards as a job array, of which one is killed in its middle and submitted again by itself.
 TEST(SlurmLong, AnArrayOfWhichOneTaskWasKilledLeavesTheJournalOfOneRun) {
   const fake::Folder folder;
-  EXPECT_EQ(
-      shell(folder, "$attest check " + chosen + "--out one --quiet > /dev/null; $attest merge one -o one.jsonl").status,
-      0);
+  expect_status(folder, "$attest check " + chosen + "--out one --quiet > /dev/null; $attest merge one -o one.jsonl");
   std::ofstream(folder / "campaign.sh") << fmt::format(R"sh(set -eu
 submit() {{ sbatch --parsable --output=%a.log "$@" '{}/reports/examples/shards_slurm.sh' 4 campaign {}; }}
 # Every task ends with the status of its shard, 1: a fault is found.
@@ -47,10 +45,10 @@ ended "$(submit --array=1)"
   const ShellResult same = shell(folder, "$attest merge campaign/shard-* -o c.jsonl && cmp one.jsonl c.jsonl");
   EXPECT_EQ(same.status, 0) << same.output << shell(folder, "tail -n 3 *.log").output;
   // The check has teeth: without the second submission the journals differ.
-  const ShellResult other = shell(folder,
-                                  "cp killed.jsonl campaign/shard-1/run.jsonl; "
-                                  "$attest merge campaign/shard-* -o c.jsonl && cmp one.jsonl c.jsonl");
-  EXPECT_EQ(other.status, 1) << other.output;
+  expect_status(folder,
+                "cp killed.jsonl campaign/shard-1/run.jsonl; "
+                "$attest merge campaign/shard-* -o c.jsonl && cmp one.jsonl c.jsonl",
+                1);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace attest {
 namespace {
 
 using fake::Folder;
-using testing::HasSubstr;
 
 const std::string check_flash =
     "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle --quiet --jobs 1 ";
@@ -33,17 +32,15 @@ TEST(Surroundings, ASecondRunInAFolderIsRefusedAndTheFirstUnharmed) {
                         "for mode in --resume --overwrite ''; do ", first,
                         "--out run $mode > second 2>&1; echo status $? lines $(wc -l < second); cat second; done; ",
                         "cp run/run.jsonl before; kill -INT $pid; wait $pid; echo first $?"}));
-    EXPECT_THAT(result.output, HasSubstr("first 130")) << result.output;
+    EXPECT_THAT(result.output, Says("first 130"));
     EXPECT_THAT(result.output, testing::ContainsRegex("status 2 lines 1\n.*another run is writing it.*\n"
                                                       "status 2 lines 1\n.*another run is writing it.*\n"
                                                       "status 2 lines 1\n.*holds a run already"));
     EXPECT_TRUE(read_file(folder / "run/run.jsonl").starts_with(whole_lines(folder / "before")));
     EXPECT_TRUE(read_journal(folder / "run").interrupted());
     // The lock goes with the process, however it ends.
-    const ShellResult killed =
-        shell(folder, joined({"rm -r run; ", first, "--time 1h --out run & pid=$!; ", until_begun,
-                              "kill -9 $pid; wait $pid; ", first, "--time 0.2s --resume --out run"}));
-    EXPECT_EQ(killed.status, 0) << killed.output;
+    expect_status(folder, joined({"rm -r run; ", first, "--time 1h --out run & pid=$!; ", until_begun,
+                                  "kill -9 $pid; wait $pid; ", first, "--time 0.2s --resume --out run"}));
   }
 }
 
@@ -52,11 +49,10 @@ TEST(Surroundings, AKernelThatHangsDoesNotKeepTheLock) {
   const Folder folder;
   const std::string check =
       "$attest check --kernel 'exec:touch hung; exec sleep 20' --timeout 1h --quiet --cases 10 --out run";
-  const ShellResult result = shell(folder, check_flash + "--cases 10 --out run && (" + check +
-                                               " --resume & pid=$!; until [ -e hung ]; do sleep 0.02; done; "
-                                               "kill -9 $pid; wait $pid); " +
-                                               check_flash + "--cases 20 --resume --out run");
-  EXPECT_EQ(result.status, 0) << result.output;
+  expect_status(folder, check_flash + "--cases 10 --out run && (" + check +
+                            " --resume & pid=$!; until [ -e hung ]; do sleep 0.02; done; "
+                            "kill -9 $pid; wait $pid); " +
+                            check_flash + "--cases 20 --resume --out run");
 }
 
 TEST(Surroundings, TimeIsNotThatOfAClockThatIsSet) {
@@ -93,7 +89,7 @@ TEST(Surroundings, ALocaleWithDecimalCommasChangesNoByte) {
   const std::string commas =
       "LOCPATH='" + folder.path().string() + "' LC_ALL=de_DE.UTF-8 LD_PRELOAD='" ATTEST_COMMA_LOCALE "' ";
   const ShellResult comma = shell(folder, commas + "$attest --version");
-  ASSERT_THAT(comma.output, testing::Not(HasSubstr("no decimal comma")));
+  ASSERT_THAT(comma.output, NeverSays("no decimal comma"));
   // Without an end of time, of host and of arguments; scale and tolerances are numbers with a point.
   for (const auto& [name, before] : {std::pair<std::string, std::string>{"plain", ""}, {"comma", commas}}) {
     const ShellResult run = shell(
@@ -124,12 +120,10 @@ TEST(Surroundings, MoreJobsThanProcessorsAndOneProcessorGiveTheSameJournal) {
   const std::string check =
       "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property attention.oracle "
       "--property attention.linear-in-values --cases 300 --quiet ";
-  const ShellResult result =
-      shell(folder, check + "--jobs 1 --out one && " + check + "--jobs 40 --out many && taskset -c 0 " + check +
-                        "--out bound && taskset -c 0 " + check +
-                        "--jobs 7 --out both && for run in one many bound "
-                        "both; do $attest merge $run -o $run.jsonl && cmp one.jsonl $run.jsonl || exit 9; done");
-  EXPECT_EQ(result.status, 0) << result.output;
+  expect_status(folder, check + "--jobs 1 --out one && " + check + "--jobs 40 --out many && taskset -c 0 " + check +
+                            "--out bound && taskset -c 0 " + check +
+                            "--jobs 7 --out both && for run in one many bound "
+                            "both; do $attest merge $run -o $run.jsonl && cmp one.jsonl $run.jsonl || exit 9; done");
   expect_refused("check --jobs 0", "--jobs is 0; it must be at least 1");
   expect_refused("fuzz --kernel builtin:flash --jobs -1", "--jobs is -1; it must be at least 1");
 }
@@ -139,8 +133,8 @@ const std::string as_nobody = "setpriv --reuid=65534 --regid=65534 --clear-group
 
 TEST(Surroundings, AFolderThatTakesNothingIsSaidInOneLine) {
   const Folder folder;
-  EXPECT_EQ(shell(folder, check_flash + "--cases 20 --out run").status, 0);
-  EXPECT_EQ(shell(folder, "mkdir shut && cp -r run shut/run && chmod -R a-w,a+rX shut && chmod a+rx .").status, 0);
+  expect_status(folder, check_flash + "--cases 20 --out run");
+  expect_status(folder, "mkdir shut && cp -r run shut/run && chmod -R a-w,a+rX shut && chmod a+rx .");
   const bool root = shell(folder, "[ $(id -u) = 0 ]").status == 0;
   const std::string user = root ? as_nobody : "";
   if (root && shell(folder, user + "$attest --version").status != 0)
@@ -150,14 +144,11 @@ TEST(Surroundings, AFolderThatTakesNothingIsSaidInOneLine) {
         check_flash + "--resume --out shut/run", fuzz_flash + "--out shut/run --overwrite",
         std::string("$attest merge shut/run -o shut/whole.jsonl"), std::string("$attest merge shut/run -o shut/whole/"),
         std::string("$attest report shut/run -o shut/report.html")}) {
-    const ShellResult refused = shell(folder, user + line);
-    EXPECT_EQ(refused.status, 2) << line << "\n" << refused.output;
-    EXPECT_EQ(lines_in(refused.output), 1) << line << "\n" << refused.output;
-    EXPECT_THAT(refused.output, testing::ContainsRegex("ermission|not writable")) << line;
+    EXPECT_THAT(one_line_of(folder, user + line, 2), testing::ContainsRegex("ermission|not writable")) << line;
   }
   // What may be read only can be reported and merged to elsewhere.
-  EXPECT_EQ(shell(folder, "mkdir -m 777 open && " + user + "$attest merge shut/run -o open/whole/").status, 0);
-  EXPECT_EQ(shell(folder, user + "$attest report shut/run -o open/report.html").status, 0);
+  expect_status(folder, "mkdir -m 777 open && " + user + "$attest merge shut/run -o open/whole/");
+  expect_status(folder, user + "$attest report shut/run -o open/report.html");
 }
 
 /// Under a limit on the size of a file, which fails a write in its middle as a full disk does; in blocks of 1024 bytes.
@@ -167,30 +158,25 @@ std::string within(int blocks, const std::string& line) {
 
 TEST(Surroundings, AFullDiskLeavesWhatStoodAndNoHalfFile) {
   const Folder folder;
-  const ShellResult fuzz = shell(folder, within(64, fuzz_flash + "--time 1h --out campaign"));
-  EXPECT_EQ(fuzz.status, 2) << fuzz.output;
-  EXPECT_EQ(lines_in(fuzz.output), 1) << fuzz.output;
+  const std::string fuzz = output_of(folder, within(64, fuzz_flash + "--time 1h --out campaign"), 2);
+  EXPECT_EQ(lines_in(fuzz), 1) << fuzz;
   const std::string left = read_file(folder / "campaign/run.jsonl");
   EXPECT_FALSE(read_journal(folder / "campaign").batches.empty());
-  const ShellResult resumed = shell(folder, fuzz_flash + "--time 0.2s --resume --out campaign");
-  EXPECT_EQ(resumed.status, 0) << resumed.output;
+  expect_status(folder, fuzz_flash + "--time 0.2s --resume --out campaign");
   EXPECT_TRUE(read_file(folder / "campaign/run.jsonl").starts_with(left));
 
-  EXPECT_EQ(shell(folder, check_flash + "--cases 3000 --out run").status, 0);
-  EXPECT_EQ(shell(folder, "$attest merge run -o whole.jsonl && cp whole.jsonl before").status, 0);
+  expect_status(folder, check_flash + "--cases 3000 --out run");
+  expect_status(folder, "$attest merge run -o whole.jsonl && cp whole.jsonl before");
   for (const char* line :
        {"$attest merge run -o whole.jsonl", "$attest merge run -o new.jsonl", "$attest merge run -o folder/",
         "$attest report run -o report.html", "$attest report run --json -o tolerances.json"}) {
-    const ShellResult full = shell(folder, within(1, line));
-    EXPECT_EQ(full.status, 2) << line << full.output;
-    EXPECT_EQ(lines_in(full.output), 1) << full.output;
-    EXPECT_THAT(full.output, HasSubstr("File too large")) << line;
+    EXPECT_THAT(one_line_of(folder, within(1, line), 2), Says("File too large")) << line;
   }
-  EXPECT_EQ(shell(folder, "cmp whole.jsonl before").status, 0);
+  expect_status(folder, "cmp whole.jsonl before");
   EXPECT_EQ(
       shell(folder, "ls new.jsonl* report.html* tolerances.json* whole.jsonl.* folder/run.jsonl* 2>/dev/null").output,
       "");
-  EXPECT_EQ(shell(folder, "$attest merge run -o folder/ && cmp folder/run.jsonl before").status, 0);
+  expect_status(folder, "$attest merge run -o folder/ && cmp folder/run.jsonl before");
   expect_refused("list --kernels > /dev/full", "standard output cannot be written");
 }
 
