@@ -156,7 +156,7 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
   Testable testable(property, kernel);
   const rc::Gen<Case> drawn = cases_of(name, dtype, manifest);
   rc::detail::TestMetadata metadata;
-  metadata.id = metadata.description = std::string(name);
+  metadata.id = metadata.description = fmt::format("{} {}", name, name_of(dtype));
   const rc::detail::TestResult result =
       rc::detail::checkTestable([&] { testable.check(*drawn); }, metadata, parameters(cases, seed));
   PropertyReport report = testable.report();

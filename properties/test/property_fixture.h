@@ -14,10 +14,6 @@
 
 namespace attest {
 
-inline const Property& property_named(std::string_view name) {
-  return *properties_matching(name).at(0);
-}
-
 inline Verdict verdict_on(const Property& property, Kernel& kernel, DType dtype, std::int64_t k) {
   return check_case(property, kernel, project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest()));
 }

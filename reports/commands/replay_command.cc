@@ -94,7 +94,8 @@ std::unique_ptr<Kernel> kernel_of(const ReplayOptions& options, const Case& c) {
   if (!options.kernel && !c.provenance.kernel)
     throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.cases.front().string()));
   try {
-    return open_chosen_kernel(options.kernel ? *options.kernel : *c.provenance.kernel, options.process, "replay runs one");
+    return open_chosen_kernel(options.kernel ? *options.kernel : *c.provenance.kernel, options.process,
+                              "replay runs one");
   } catch (const KernelLoadError& wrong) {
     if (options.kernel) throw;
     throw_as_named_by_case(wrong, "--kernel");

@@ -51,9 +51,8 @@ Group case_block(const Case& c) {
     table.rows.push_back(tensor_row(slot, c[slot]));
   }
   return {.kind = Group::Kind::folded,
-          .title = fmt::format("{}: {}, scale {}, causal {}, mask {}",
-                               c.provenance.shrunk ? "Shrunk case" : "Case", name_of(c.operation),
-                               exact_text(c.scale), name_of(c.causal),
+          .title = fmt::format("{}: {}, scale {}, causal {}, mask {}", c.provenance.shrunk ? "Shrunk case" : "Case",
+                               name_of(c.operation), exact_text(c.scale), name_of(c.causal),
                                c.mask().present() ? name_of(c.mask_convention) : "none"),
           .blocks = {std::move(table)},
           .open = numbers <= 24};

@@ -168,8 +168,8 @@ TEST(CheckCase, NeverPrintsTheSignOfANaN) {
   };
   std::set<std::string> reasons;
   for (const FullyMaskedRow policy : {FullyMaskedRow::zero, FullyMaskedRow::uniform}) {
-    Tampered kernel = answered_otherwise(
-        [&](Reply& reply) { spoil(reply.out.tensor()), spoil(reply.lse.tensor()); }, "builtin:flash");
+    Tampered kernel = answered_otherwise([&](Reply& reply) { spoil(reply.out.tensor()), spoil(reply.lse.tensor()); },
+                                         "builtin:flash");
     kernel.manifest().fully_masked_row = policy;
     for (const Property* property : catalogue()) {
       for (std::int64_t k = 0; k < 12; ++k) {
