@@ -15,10 +15,6 @@ namespace {
 
 constexpr DType floating[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
 
-const Property& named(std::string_view name) {
-  return *properties_matching(name).at(0);
-}
-
 std::vector<std::uint8_t> random_bytes(std::mt19937_64& random) {
   // Lengths around the header and beyond it, and now and then a long one.
   const std::size_t size = random() % 16 == 0 ? random() % 4096 : random() % 192;
@@ -39,8 +35,8 @@ void expect_same_case(const Case& a, const Case& b) {
 
 TEST(Input, IsAValidCaseWhateverItsBytes) {
   std::mt19937_64 random(1);
-  const Property* const properties[] = {&named("attention.oracle"), &named("masked.tail-padding"),
-                                        &named("multihead.torch-case")};
+  const Property* const properties[] = {&property_named("attention.oracle"), &property_named("masked.tail-padding"),
+                                        &property_named("multihead.torch-case")};
   std::map<std::size_t, int> tokens;
   for (int n = 0; n < 100'000; ++n) {
     const Property& property = *properties[random() % 8 == 0 ? 2 : random() % 2];
@@ -58,7 +54,7 @@ TEST(Input, IsAValidCaseWhateverItsBytes) {
 
 TEST(Input, GivesItsBytesBack) {
   std::mt19937_64 random(2);
-  const Property& property = named("attention.oracle");
+  const Property& property = property_named("attention.oracle");
   for (int n = 0; n < 20'000; ++n) {
     const DType dtype = floating[random() % 6];
     const Input input = parse_input(random_bytes(random), dtype, property.operation);
@@ -75,7 +71,7 @@ TEST(Input, GivesItsBytesBack) {
 void expect_held(std::initializer_list<const char*> names) {
   int held = 0, drawn = 0;
   for (const char* name : names) {
-    const Property& property = named(name);
+    const Property& property = property_named(name);
     for (const DType dtype : floating) {
       for (std::int64_t k = 0; k < 500; ++k) {
         const Case c = generate(property, dtype, /*run_seed=*/3, k);
@@ -135,7 +131,7 @@ TEST(Input, RepeatsBitsThatAreTooFewAndMakesThemFinite) {
   input.raw[0].emplace(bytes, bytes + sizeof q);
   input.raw[2].emplace();
   input.raw[3].emplace(std::vector<std::byte>{std::byte{2}, std::byte{3}});
-  const Case c = case_of(input, named("attention.oracle"));
+  const Case c = case_of(input, property_named("attention.oracle"));
   ASSERT_NO_THROW(validate(c));
   EXPECT_EQ(c.q()[0], 1.5);
   EXPECT_EQ(std::abs(c.q()[1]), format_of(DType::f32).largest);
@@ -152,7 +148,7 @@ TEST(Input, LimitsTheWorkOfACase) {
                                      &input.recipe.keys, &input.recipe.dk, &input.recipe.dv}) {
     *extent = 60'000;
   }
-  const Case c = case_of(input, named("attention.oracle"));
+  const Case c = case_of(input, property_named("attention.oracle"));
   ASSERT_NO_THROW(validate(c));
   const Shape &q = c.q().shape(), &v = c.v().shape();
   EXPECT_LE(q[0] * q[1] * q[2] * v[2] * (q[3] + v[3]), most_work);

@@ -11,15 +11,11 @@
 namespace attest {
 namespace {
 
-const Property& named(std::string_view name) {
-  return *properties_matching(name).at(0);
-}
-
 constexpr DType dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
 
 TEST(Mutation, LeavesValidCasesAfterAnyNumberOfSteps) {
   for (const char* name : {"attention.oracle", "masked.tail-padding", "multihead.torch-case"}) {
-    const Property& property = named(name);
+    const Property& property = property_named(name);
     for (const DType dtype : dtypes) {
       const Target target{&property, dtype};
       Stream stream(7);
@@ -40,7 +36,7 @@ TEST(Mutation, LeavesValidCasesAfterAnyNumberOfSteps) {
 }
 
 TEST(Mutation, ChangesTheCaseNearlyAlways) {
-  const Target target{&named("attention.oracle"), DType::f32};
+  const Target target{&property_named("attention.oracle"), DType::f32};
   Stream stream(1);
   int same = 0;
   for (int n = 0; n < 2000; ++n) {
@@ -54,7 +50,7 @@ TEST(Mutation, ChangesTheCaseNearlyAlways) {
 }
 
 TEST(Mutation, ReachesEveryKindAndLength) {
-  const Target target{&named("attention.oracle"), DType::f32};
+  const Target target{&property_named("attention.oracle"), DType::f32};
   Stream stream(3);
   std::set<ScoreKind> scores;
   std::set<ValueKind> values;
@@ -76,7 +72,7 @@ TEST(Mutation, ReachesEveryKindAndLength) {
 }
 
 TEST(Mutation, FollowsFromTheStreamAlone) {
-  const Target target{&named("attention.oracle"), DType::bf16};
+  const Target target{&property_named("attention.oracle"), DType::bf16};
   Stream a(5), b(5);
   Input left = fresh_input(target, a), right = fresh_input(target, b);
   for (int n = 0; n < 200; ++n) {
@@ -86,7 +82,7 @@ TEST(Mutation, FollowsFromTheStreamAlone) {
 }
 
 TEST(FreshInput, IsMostlyACaseThatThePropertyDraws) {
-  const Property& property = named("attention.oracle");
+  const Property& property = property_named("attention.oracle");
   Stream stream(9);
   int drawn = 0;
   for (int n = 0; n < 1000; ++n) {

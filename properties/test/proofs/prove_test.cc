@@ -23,10 +23,6 @@ namespace {
 
 const ProveOptions small{.shapes = {{2, 3, 2, 2, 2}}, .variants = 3};
 
-const Property& named(std::string_view name) {
-  return *properties_matching(name).at(0);
-}
-
 /// Rows that the symbolic back end does not prove for all real inputs, and what stands there.
 const std::map<std::string_view, Evidence> others{
     {"attention.expectation-sampling", Evidence::untreated},
@@ -90,7 +86,7 @@ class Misled final : public ForwardingKernel {
 
 void expect_different(std::string_view property, const std::function<void(Case&)>& change) {
   Misled kernel(change);
-  const Proof proof = prove(named(property), small, kernel);
+  const Proof proof = prove(property_named(property), small, kernel);
   EXPECT_EQ(proof.evidence, Evidence::different) << property << ": " << proof.words;
   EXPECT_NE(proof.words.find("differ by a multiple of"), std::string::npos) << proof.words;
 }
@@ -160,7 +156,7 @@ TEST(Prove, TellsAFalseStatement) {
 TEST(Prove, KeepsCertificates) {
   ProveOptions options = small;
   options.certificates = true;
-  const Proof proof = prove(named("masked.key-value-deletion"), options);
+  const Proof proof = prove(property_named("masked.key-value-deletion"), options);
   ASSERT_EQ(proof.evidence, Evidence::symbolic) << proof.words;
   ASSERT_FALSE(proof.certificates.empty());
   for (const SymbolicCertificate& certificate : proof.certificates) {
@@ -177,16 +173,18 @@ ProveOptions by(BackEnd back_end, const ProofShape& shape) {
 TEST(Prove, ProvesLargeShapesInAFiniteField) {
   for (const char* const name : {"attention.permutation-equivariance", "attention.key-value-permutation",
                                  "masked.key-value-deletion", "causal.prefix", "batch.independence"}) {
-    const Proof proof = prove(named(name), by(BackEnd::finite_field, {12, 16, 4, 4, 2}));
+    const Proof proof = prove(property_named(name), by(BackEnd::finite_field, {12, 16, 4, 4, 2}));
     EXPECT_EQ(proof.evidence, Evidence::probabilistic) << name << ": " << proof.words;
     EXPECT_LE(proof.log2_error, largest_log2_error) << name;
   }
   // What it has no rule for it does not claim.
   for (const char* const name : {"softmax.nonnegative", "attention.split-merge", "attention.convex-hull"})
-    EXPECT_EQ(prove(named(name), by(BackEnd::finite_field, {2, 3, 2, 2, 1})).evidence, Evidence::untreated) << name;
+    EXPECT_EQ(prove(property_named(name), by(BackEnd::finite_field, {2, 3, 2, 2, 1})).evidence, Evidence::untreated)
+        << name;
   Misled kernel([](Case& c) { c[Slot::v].set(0, 2 * c.v()[0]); });
   EXPECT_EQ(
-      prove(named("attention.key-value-permutation"), by(BackEnd::finite_field, {12, 16, 4, 4, 2}), kernel).evidence,
+      prove(property_named("attention.key-value-permutation"), by(BackEnd::finite_field, {12, 16, 4, 4, 2}), kernel)
+          .evidence,
       Evidence::different);
 }
 
@@ -196,42 +194,45 @@ TEST(Prove, FollowsWhatReachesAnOutput) {
                                     "causal.no-leak",       "weights.suppression",      "multihead.suppression",
                                     "batch.independence"};
   for (const std::string_view name : local) {
-    const Proof proof = prove(named(name), by(BackEnd::taint, shape));
+    const Proof proof = prove(property_named(name), by(BackEnd::taint, shape));
     EXPECT_EQ(proof.evidence, Evidence::abstract) << name << ": " << proof.words;
   }
-  EXPECT_EQ(prove(named("attention.key-value-permutation"), by(BackEnd::taint, shape)).evidence, Evidence::untreated)
+  EXPECT_EQ(prove(property_named("attention.key-value-permutation"), by(BackEnd::taint, shape)).evidence,
+            Evidence::untreated)
       << "the sums are in another order";
   Misled leaks([](Case& c) { c.causal = Causal::none; });
-  EXPECT_EQ(prove(named("causal.no-leak"), by(BackEnd::taint, shape), leaks).evidence, Evidence::untreated);
+  EXPECT_EQ(prove(property_named("causal.no-leak"), by(BackEnd::taint, shape), leaks).evidence, Evidence::untreated);
   Misled forgets([](Case& c) { c = without_mask(c); });
-  EXPECT_EQ(prove(named("masked.suppression"), by(BackEnd::taint, shape), forgets).evidence, Evidence::untreated);
+  EXPECT_EQ(prove(property_named("masked.suppression"), by(BackEnd::taint, shape), forgets).evidence,
+            Evidence::untreated);
 }
 
 TEST(Prove, FollowsSigns) {
   const ProofShape shape{3, 4, 4, 2, 1};
-  EXPECT_EQ(prove(named("softmax.nonnegative"), by(BackEnd::sign, shape)).evidence, Evidence::abstract);
+  EXPECT_EQ(prove(property_named("softmax.nonnegative"), by(BackEnd::sign, shape)).evidence, Evidence::abstract);
   Misled turned([](Case& c) { c[Slot::v].set(0, -c.v()[0]); });
-  EXPECT_EQ(prove(named("softmax.nonnegative"), by(BackEnd::sign, shape), turned).evidence, Evidence::untreated);
-  EXPECT_EQ(prove(named("softmax.rows-sum-to-one"), by(BackEnd::sign, shape)).evidence, Evidence::untreated);
+  EXPECT_EQ(prove(property_named("softmax.nonnegative"), by(BackEnd::sign, shape), turned).evidence,
+            Evidence::untreated);
+  EXPECT_EQ(prove(property_named("softmax.rows-sum-to-one"), by(BackEnd::sign, shape)).evidence, Evidence::untreated);
 }
 
 TEST(Prove, TellsInequalitiesThatDoNotHold) {
   // The largest value outside the hull of the others, or a weight lost: never proved.
   Misled kernel([](Case& c) { c[Slot::v].set(0, 2 * c.v()[0]); });
-  EXPECT_EQ(prove(named("attention.convex-hull"), small, kernel).evidence, Evidence::untreated);
+  EXPECT_EQ(prove(property_named("attention.convex-hull"), small, kernel).evidence, Evidence::untreated);
   Misled falling([](Case& c) { c.scale = -c.scale; });
-  EXPECT_NE(prove(named("softmax.monotone"), small, falling).evidence, Evidence::symbolic);
+  EXPECT_NE(prove(property_named("softmax.monotone"), small, falling).evidence, Evidence::symbolic);
   Misled steep([](Case& c) {
     if (c.mask().present() && c.mask().dtype() != DType::boolean)
       c[Slot::mask] = mapped(c.mask(), [](std::int64_t, double old) { return 2 * old; });
   });
-  EXPECT_EQ(prove(named("masked.suppression-limit"), small, steep).evidence, Evidence::different);
-  EXPECT_NE(prove(named("attention.lse-range"), small, falling).evidence, Evidence::symbolic);
+  EXPECT_EQ(prove(property_named("masked.suppression-limit"), small, steep).evidence, Evidence::different);
+  EXPECT_NE(prove(property_named("attention.lse-range"), small, falling).evidence, Evidence::symbolic);
 }
 
 TEST(Evidence, NamesTheStrongestFirstAndMergesNothing) {
   const EvidenceOptions options{.shapes = small.shapes};
-  const Standing local = standing_of(named("causal.no-leak"), options);
+  const Standing local = standing_of(property_named("causal.no-leak"), options);
   ASSERT_EQ(local.records.size(), 3U);
   EXPECT_EQ(local.records[0].level, "coq-all-shapes");
   EXPECT_EQ(local.records[0].words, "causal_no_leak, causal_no_leak__self, causal_no_leak__bottom_right");
@@ -241,15 +242,15 @@ TEST(Evidence, NamesTheStrongestFirstAndMergesNothing) {
   // Of files that are not those that were compiled nothing is claimed.
   EvidenceOptions changed = options;
   changed.coq = "";
-  const Standing not_compiled = standing_of(named("causal.no-leak"), changed);
+  const Standing not_compiled = standing_of(property_named("causal.no-leak"), changed);
   ASSERT_EQ(not_compiled.records.size(), 3U);
   EXPECT_EQ(not_compiled.records[0].level, "symbolic");
   EXPECT_EQ(not_compiled.records[2].level, "coq-not-compiled");
-  const Standing statistical = standing_of(named("attention.expectation-sampling"), options);
+  const Standing statistical = standing_of(property_named("attention.expectation-sampling"), options);
   ASSERT_EQ(statistical.records.size(), 1U);
   EXPECT_EQ(statistical.records[0].level, "tested");
   EXPECT_NE(statistical.records[0].words.find("is statistical"), std::string::npos);
-  const Standing refuted = standing_of(named("masked.conventions-differ"), options);
+  const Standing refuted = standing_of(property_named("masked.conventions-differ"), options);
   EXPECT_EQ(refuted.records.back().level, "refuted");
   for (const Property* property : catalogue()) {
     const bool here = !coq_theorems(property->name).empty();

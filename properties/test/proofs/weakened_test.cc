@@ -19,10 +19,6 @@
 namespace attest {
 namespace {
 
-const Property& property_named(std::string_view name) {
-  return *properties_matching(name).at(0);
-}
-
 TEST(Hypotheses, HaveNamesOfTheirOwnAndAreStated) {
   std::set<const Hypothesis*> used;
   for (const Property* const property : catalogue()) {
