@@ -31,9 +31,8 @@ struct Piece {
     line,     ///< a label; unfolds `more`, a line for a shell
     unfolds,  ///< a label; unfolds `more`, a long list
   };
-  template <class Words>
-    requires std::convertible_to<Words, std::string_view>
-  Piece(Words&& all, Kind piece_kind = Kind::own, std::string_view rest = {}, Outcome of = Outcome::skipped)
+  template <std::convertible_to<std::string_view> Words>
+  Piece(const Words& all, Kind piece_kind = Kind::own, std::string_view rest = {}, Outcome of = Outcome::skipped)
       : words(std::string_view(all)), kind(piece_kind), more(rest), outcome(of) {}
 
   std::string words;
@@ -71,15 +70,17 @@ struct Piece {
 /// A line of pieces.
 struct Text {
   Text() = default;
-  template <class Words>
-    requires std::convertible_to<Words, Piece>
-  Text(Words&& words) : pieces{Piece(std::forward<Words>(words))} {}
+  template <std::convertible_to<Piece> Words>
+  Text(const Words& words) : pieces{Piece(words)} {}
   Text(std::initializer_list<Text> parts) {
     for (const Text& part : parts) pieces.insert(pieces.end(), part.pieces.begin(), part.pieces.end());
   }
 
   std::vector<Piece> pieces;
 };
+
+/// The program's own words, and what stands between ** is strong.
+[[nodiscard]] Text marked(std::string_view words);
 
 /// By what the page's filter hides an element; an empty word is no reason to.
 struct Tags {
@@ -110,9 +111,8 @@ struct Column {
 /// Those of "kernel|dtype|#cases": a '#' is in front of the names of numbers.
 [[nodiscard]] std::vector<Column> columns_of(std::string_view names, std::string_view group = {});
 struct TableCell {
-  template <class Words>
-    requires std::convertible_to<Words, Text>
-  TableCell(Words&& all) : text(std::forward<Words>(all)) {}
+  template <std::convertible_to<Text> Words>
+  TableCell(const Words& all) : text(all) {}
   TableCell(std::integral auto number) : text(std::to_string(number)) {}
   TableCell(Text all, std::string_view cell_kind, std::string_view note = {})
       : text(std::move(all)), kind(cell_kind), title(note) {}
@@ -174,7 +174,7 @@ struct Group {
   };
   Kind kind = Kind::card;
   Text title = {};
-  std::vector<Block> blocks = {};
+  std::vector<Block> blocks;
   Tags tags = {};
   std::string id = {};
   bool open = false;

@@ -35,7 +35,8 @@ std::string attributes(const Tags& tags) {
 }
 
 std::string html_of(const Piece& piece) {
-  const std::string words = escaped(piece.words), more = escaped(piece.more);
+  std::string words = escaped(piece.words);
+  const std::string more = escaped(piece.more);
   switch (piece.kind) {
     case Piece::Kind::own:
     case Piece::Kind::theirs:

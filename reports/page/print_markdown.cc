@@ -70,6 +70,7 @@ MarkdownEntries entries_of(const Table& table) {
   all.before = row_of(names) + rule + '\n';
   for (const TableRow& row : table.rows) {
     std::vector<std::string> cells;
+    cells.reserve(row.cells.size());
     for (const TableCell& cell : row.cells) cells.push_back(markdown_of(cell.text, /*in_table=*/true));
     all.entries.push_back(row_of(cells));
   }

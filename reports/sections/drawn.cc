@@ -33,7 +33,7 @@ std::int64_t count_in(const DrawnCounts& counts, const std::string& word) {
 }
 
 Group kinds_tables(const DrawnTotals::Part& run) {
-  Group tables{.kind = Group::Kind::tables};
+  Group tables{.kind = Group::Kind::tables, .blocks = {}};
   for (const auto& [group, kinds] : groups_of(run.counts)) {
     Table table{"", {{theirs(group)}, {"cases", true}, {"share", true}}, "", /*sorts=*/false};
     std::int64_t all = 0;

@@ -128,6 +128,7 @@ bool is_shown(const PropertySummary& property) {
 Group article_of(const KernelSummary& kernel, const PropertySummary& property, const std::string& folder) {
   Group article{.kind = Group::Kind::article,
                 .title = {title_of(kernel.name, kernel.dtype), " ", verb_of(property), " ", theirs(property.name)},
+                .blocks = {},
                 .tags = tags_of(kernel, property),
                 .id = anchor_of(kernel, property)};
   if (const std::string statement = statement_of(property.name); !statement.empty())

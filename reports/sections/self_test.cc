@@ -112,11 +112,10 @@ Blocks self_test_page(const std::filesystem::path& folder) {
 
 Blocks self_test_page(const SelfTestRead& read) {
   Blocks blocks{Paragraph{
-      {fmt::format("Searches of at most {} runs on {} seeds, guided by the archive of worst cases and unguided, both "
-                   "with the same generators. ",
-                   read.plan.most_runs, read.plan.seeds),
-       strong("A12"),
-       " is the probability that the guided one does better, ties counted half: at 0.5 guidance does not help."}}};
+      marked(fmt::format("Searches of at most {} runs on {} seeds, guided by the archive of worst cases and unguided, "
+                         "both with the same generators. **A12** is the probability that the guided one does better, "
+                         "ties counted half: at 0.5 guidance does not help.",
+                         read.plan.most_runs, read.plan.seeds))}};
   if (!read.result.detections.empty()) blocks.emplace_back(detections_table(read));
   if (!read.result.worsts.empty()) blocks.emplace_back(worsts_table(read));
   return blocks;

@@ -98,7 +98,8 @@ Cells ordinary_cells(const ToleranceRow& row, bool violated) {
 Group by_class(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   const std::set<std::size_t> shown = shown_of(rows);
   Group all{.kind = Group::Kind::folded,
-            .title = "By class of case: number of keys, effect of the mask, kind of values"};
+            .title = "By class of case: number of keys, effect of the mask, kind of values",
+            .blocks = {}};
   std::size_t left_out = 0;
   for (std::size_t i = 0; i < rows.size();) {
     const ToleranceRow& whole = rows[i];
@@ -134,32 +135,23 @@ Group by_class(const std::vector<ToleranceRow>& rows, const Summary& summary) {
 }
 
 Group reading() {
-  return {
-      Group::Kind::folded,
-      "How to read it",
-      {Paragraph{
-           {"Errors of single elements against the exact answer, of every judged case whose error was measured. ",
-            strong("Worst error"), " is absolute, ", strong("worst ulp"),
-            " in units of the last place of the exact value in the output's format (large where an answer nearly "
-            "cancels). ",
-            strong("Worst"), ", ", strong("p99.9"), ", ", strong("rms"), " and ", strong("bias"),
-            " are shares of the bound that is proved for the element: the largest, a quantile from above, the root "
-            "of the mean square, and the mean with its sign (positive: answers too large; shares beyond 4 count as "
-            "4). ",
-            strong("Worst case"), " is that of the worst share; the worst error may be of another. ",
-            strong("Condition"),
-            " is Σα|v| over |Σαv| at the worst element. Sizes are rounded up, by at most one part in 64."}},
-       Paragraph{{strong("atol"), " and ", strong("rtol"),
-                  " are for |found − exact| ≤ atol + rtol·|exact|. By class they would have accepted every answer that "
-                  "lies within its bound; of ordinary inputs, whose scores and values are of order 1 as in most "
-                  "test-suites, they are twice that, since other inputs have other errors, and a question mark stands "
-                  "where there were too few such cases. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the "
-                  "unit roundoff of the output, the least absolute one is known; suggested is the smallest relative "
-                  "tolerance of which four times as much would not halve the absolute one, both rounded up to two "
-                  "digits. They are no bound. ",
-                  strong("Lets pass"),
-                  " counts the planted faults that the two miss on half of the ordinary cases that show them, or on "
-                  "more."}}}};
+  const Text errors = marked(
+      "Errors of single elements against the exact answer, of every judged case whose error was measured. **Worst "
+      "error** is absolute, **worst ulp** in units of the last place of the exact value in the output's format (large "
+      "where an answer nearly cancels). **Worst**, **p99.9**, **rms** and **bias** are shares of the bound that is "
+      "proved for the element: the largest, a quantile from above, the root of the mean square, and the mean with its "
+      "sign (positive: answers too large; shares beyond 4 count as 4). **Worst case** is that of the worst share; the "
+      "worst error may be of another. **Condition** is Σα|v| over |Σαv| at the worst element. Sizes are rounded up, by "
+      "at most one part in 64.");
+  const Text tolerances = marked(
+      "**atol** and **rtol** are for |found − exact| ≤ atol + rtol·|exact|. By class they would have accepted every "
+      "answer that lies within its bound; of ordinary inputs, whose scores and values are of order 1 as in most "
+      "test-suites, they are twice that, since other inputs have other errors, and a question mark stands where there "
+      "were too few such cases. Of six relative tolerances, 0 and 2, 8, 32, 128, 512 times the unit roundoff of the "
+      "output, the least absolute one is known; suggested is the smallest relative tolerance of which four times as "
+      "much would not halve the absolute one, both rounded up to two digits. They are no bound. **Lets pass** counts "
+      "the planted faults that the two miss on half of the ordinary cases that show them, or on more.");
+  return {Group::Kind::folded, "How to read it", {Paragraph{errors}, Paragraph{tolerances}}};
 }
 
 }  // namespace
