@@ -53,7 +53,9 @@ class Returned final : public Kernel {
     Indices origins = all_of(c.out_shape().elements());
     for (std::int64_t& e : origins) e = origin(e);
     const Values out = weights_.gather(c.out_shape(), origins);
-    return {CallStatus::ok, {}, output ? Values(out.rounded(*output)) : out, {}};
+    // The core gives weights of a hardware scalar in f64, whatever the dtype of the case.
+    if (output || out.is<Tensor>()) return {CallStatus::ok, {}, out.rounded(output.value_or(c.dtype())), {}};
+    return {CallStatus::ok, {}, out, {}};
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Returned>(*this); }
 
