@@ -37,15 +37,14 @@ file(REMOVE_RECURSE "${OUT}")
 set(definitions core/definition/bodies)
 
 # Scores.
-plant(${definitions}/attention.h [[s_j = ]] [[scale * x]] [[;]]
+plant(${definitions}/attention.h [[s_j = !mask.additive || j >= covered ? ]] [[T(scale * x)]] [[ : ]]
   scale-dropped [[x]]
-  scale-applied-twice [[scale * (scale * x)]])
-plant(${definitions}/attention.h [[s_j = ]] [[scale * x + (*mask.additive)(i, j)]] [[;]]
-  mask-added-twice [[scale * x + (*mask.additive)(i, j) + (*mask.additive)(i, j)]]
-  mask-not-added [[scale * x]]
-  mask-of-another-row [[scale * x + (*mask.additive)(0, j)]])
-plant(${definitions}/attention.h [[s_j = ]] [[scale * (x + (*mask.additive)(i, j))]] [[;]]
-  conventions-exchanged [[scale * x + (*mask.additive)(i, j)]])
+  scale-applied-twice [[T(scale * (scale * x))]])
+plant(${definitions}/attention.h [[ : ]] [[score<T>(x, (*mask.additive)(i, j), scale, mask.convention)]] [[;]]
+  mask-added-twice [[T(score<T>(x, (*mask.additive)(i, j), scale, mask.convention) + (*mask.additive)(i, j))]]
+  mask-not-added [[T(scale * x)]]
+  mask-of-another-row [[score<T>(x, (*mask.additive)(0, j), scale, mask.convention)]]
+  conventions-exchanged [[score<T>(x, (*mask.additive)(i, j), scale, MaskConvention::post_scale)]])
 plant(${definitions}/attention.h [[const T x = ]] [[dot(q_i, row_of(k, j))]] [[;]]
   key-of-the-next-position [[dot(q_i, row_of(k, j + 1 < k.rows() ? j + 1 : j))]])
 # Softmax.
