@@ -68,14 +68,25 @@ std::vector<Step> made_form_steps(Operation operation) {
   return steps;
 }
 
+std::int64_t elements_of(const Case& c) {
+  std::int64_t elements = 0;
+  for (const Tensor& tensor : c.tensors) elements += tensor.present() ? tensor.elements() : 0;
+  return elements;
+}
+
+/// What is selected; false where that is no less: widths that are tied to others come back (keep_widths).
+bool keep_only(Case& c, const Selection& kept) {
+  Case smaller = select(c, kept);
+  if (elements_of(smaller) >= elements_of(c)) return false;
+  c = std::move(smaller);
+  return true;
+}
+
 /// Fewer heads: each alone, then the first and the last.
 void add_head_steps(const Case& c, std::vector<Step>& steps) {
   const Extents e = extents_of(c);
   const auto keep = [&](const Selection& kept) {
-    steps.emplace_back([kept](Case& smaller) {
-      smaller = select(smaller, kept);
-      return true;
-    });
+    steps.emplace_back([kept](Case& smaller) { return keep_only(smaller, kept); });
   };
   for (std::int64_t head = 0; e.heads > 1 && head < e.heads; ++head) {
     Selection s = everything(c);
@@ -107,8 +118,7 @@ void add_axis_steps(const Case& c, const AxisGroup& axis, std::vector<Step>& ste
         (s.*part).erase(first, first + count);
       }
       keep_widths(smaller, s);
-      smaller = select(smaller, s);
-      return true;
+      return keep_only(smaller, s);
     });
   };
   for (std::int64_t few = 1; few <= 3 && few < extent; ++few) keep(few, extent - few);

@@ -59,7 +59,8 @@ bool simplify_one(Tensor& tensor, std::int64_t element, Simplification to) {
   } else {
     if (!std::isfinite(value) && to != Simplification::zero) return false;
     replacement = simpler(value, to);
-    if (round_to(tensor.dtype(), replacement) != replacement) return false;
+    // The largest number, rounded to fewer bits, would be infinite.
+    if (!std::isfinite(replacement) || round_to(tensor.dtype(), replacement) != replacement) return false;
   }
   if (!(complexity(tensor.dtype(), replacement) < complexity(tensor.dtype(), value))) return false;
   tensor.set(element, replacement);
