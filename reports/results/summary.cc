@@ -173,7 +173,8 @@ Alarm Summary::alarms() const {
 
 std::vector<std::pair<std::string, std::int64_t>> commonest(const std::map<std::string, std::int64_t>& reasons) {
   std::vector<std::pair<std::string, std::int64_t>> sorted(reasons.begin(), reasons.end());
-  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::ranges::sort(sorted, {},
+                    [](const auto& one) { return std::pair<std::int64_t, std::string_view>(-one.second, one.first); });
   return sorted;
 }
 

@@ -59,8 +59,9 @@ std::vector<std::string> dtypes_of(const Summary& summary) {
   std::vector<std::string> dtypes;
   for (const KernelSummary& kernel : summary.kernels)
     if (std::ranges::find(dtypes, kernel.dtype) == dtypes.end()) dtypes.push_back(kernel.dtype);
-  std::ranges::stable_sort(dtypes, {},
-                           [](const std::string& name) { return named<DType>(name).value_or(DType::boolean); });
+  std::ranges::sort(dtypes, {}, [](const std::string& name) {
+    return std::pair<DType, std::string_view>(named<DType>(name).value_or(DType::boolean), name);
+  });
   return dtypes;
 }
 

@@ -65,7 +65,7 @@ Brief worst_cases_brief(const Reported& run) {
       worst.emplace_back(&kernel, of_it);
   }
   // The largest first, of equals as the kernels come.
-  std::ranges::stable_sort(worst, std::greater(), utilisation_of_case);
+  std::ranges::sort(worst, {}, [](const Candidate& one) { return std::pair(-utilisation_of_case(one), one.first); });
   CodeLines lines;
   for (const auto& [kernel, property] : worst) {
     lines.lines.push_back(fmt::format("# {}, {}: {} of what is allowed, {}\n{}", code_line(kernel->name),
