@@ -26,7 +26,7 @@ Table counts(const Summary& summary) {
       cases[Outcome::excused] += tally.excused;
     }
   }
-  Table table{"Verdicts, and the cases behind them", columns_of(""), "counts", /*sorts=*/false};
+  Table table{"Verdicts, and the cases behind them", {Column{""}}, "counts", /*sorts=*/false};
   TableRow of_asked{{"properties × kernels × dtypes"}}, of_cases{{"cases"}};
   for (const Outcome outcome :
        {Outcome::held, Outcome::violated, Outcome::inconclusive, Outcome::skipped, Outcome::excused}) {
