@@ -83,6 +83,7 @@ template <attest::RecipePart Part>
 struct Arbitrary<Part> {
   static Gen<Part> arbitrary() {
     std::vector<Part> all;
+    all.reserve(attest::Words<Part>::names.size());
     for (std::size_t i = 0; i < attest::Words<Part>::names.size(); ++i) all.push_back(static_cast<Part>(i));
     return gen::elementOf(std::move(all));
   }

@@ -42,6 +42,7 @@ Step plain_layout(auto part) {
 
 std::vector<Step> made_form_steps(Operation operation) {
   std::vector<Step> steps;
+  steps.reserve(slot_count);
   for (int slot = 0; slot < slot_count; ++slot)
     steps.push_back(
         plain_layout([slot](Layouts& layouts) -> MemoryLayout& { return layouts[static_cast<Slot>(slot)]; }));

@@ -38,7 +38,8 @@ Group kinds_tables(const DrawnTotals::Part& run) {
     Table table{"", {{theirs(group)}, {"cases", true}, {"share", true}}, "", /*sorts=*/false};
     std::int64_t all = 0;
     std::vector<std::int64_t> cases;
-    for (const std::string& kind : kinds) all += cases.emplace_back(count_in(run.counts, group + ':' + kind));
+    for (const std::string& kind : kinds)
+      all += cases.emplace_back(count_in(run.counts, fmt::format("{}:{}", group, kind)));
     // A group of one word is there or is not: its share is of all cases.
     if (kinds.size() == 1) all = run.judged;
     for (std::size_t i = 0; i < kinds.size(); ++i)

@@ -111,10 +111,11 @@ Blocks headline_page(const Reported& run) {
                                        summary.excused(), kernels_text(summary.kernels.size()))},
                           "headline"}};
   if (!summary.against.empty()) {
-    blocks.emplace_back(Paragraph{{"Every kernel is compared with ", code(summary.against),
-                                   " on the same cases: violated is where they differ by more than both are allowed. "
-                                   "Which of the two is wrong, a run without ",
-                                   code("--against"), " tells."}});
+    constexpr std::string_view meaning =
+        " on the same cases: violated is where they differ by more than both are allowed. "
+        "Which of the two is wrong, a run without ";
+    blocks.emplace_back(
+        Paragraph{{"Every kernel is compared with ", code(summary.against), meaning, code("--against"), " tells."}});
   }
   const auto warn = [&](Text text) { blocks.emplace_back(Paragraph{std::move(text), "warning"}); };
   // What the manifest rules out is no shortcoming of the run; it stands with what was not covered.
