@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 
 #include "core/problem/describe.h"
 #include "core/support/errors.h"
@@ -79,6 +80,7 @@ class Testable {
     return text;
   }
 
+  [[nodiscard]] bool found() const { return found_.has_value(); }
   [[nodiscard]] const PropertyReport& report() const { return report_; }
   [[nodiscard]] const std::map<std::string, std::int64_t>& reasons() const { return reasons_; }
 
@@ -161,8 +163,11 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
       rc::detail::checkTestable([&] { testable.check(*drawn); }, metadata, parameters(cases, seed));
   PropertyReport report = testable.report();
   if (result.is<rc::detail::FailureResult>()) {
+    const auto& failure = result.get<rc::detail::FailureResult>();
+    // RapidCheck takes every exception for a failure of the property; one of ours is no verdict on the kernel.
+    if (!testable.found()) throw std::runtime_error(fmt::format("{}: {}", metadata.id, failure.description));
     report.outcome = Outcome::violated;
-    report.text = testable.violation_text(result.get<rc::detail::FailureResult>(), kernel_option);
+    report.text = testable.violation_text(failure, kernel_option);
   } else if (!result.is<rc::detail::SuccessResult>()) {
     std::ostringstream why;
     rc::detail::printResultMessage(result, why);

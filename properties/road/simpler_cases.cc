@@ -62,8 +62,10 @@ std::vector<Step> made_form_steps(Operation operation) {
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
     if constexpr (std::is_floating_point_v<Value>) {
       steps.emplace_back([&field](Case& c) { return set(c.*field.member, field.neutral); });
-      steps.emplace_back(
-          [&field](Case& c) { return set(c.*field.member, std::exp2(std::round(std::log2(c.*field.member)))); });
+      steps.emplace_back([&field](Case& c) {
+        const Value value = c.*field.member;
+        return value > 0 && set(c.*field.member, std::exp2(std::round(std::log2(value))));
+      });
     }
   });
   return steps;

@@ -1,9 +1,11 @@
 // What the GoogleTest front says of a function that is wrong: run in a list of results of its own.
 #include <attest/gtest.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest-spi.h>
 
 #include <algorithm>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "properties/test/toy_kernels.h"
 
 namespace attest {
@@ -45,6 +47,19 @@ TEST(GTestFront, ShowsTheShrunkCaseOfABrokenFunction) {
   EXPECT_NE(text.find("attest check --kernel './libmine.so' --property attention.oracle --dtype f64"),
             std::string::npos)
       << text;
+}
+
+/// A kernel that throws, which the interface forbids.
+class Throwing final : public ForwardingKernel {
+ public:
+  using ForwardingKernel::ForwardingKernel;
+  Reply run(const Case&, std::optional<DType>, bool) override { throw std::runtime_error("out of order"); }
+};
+
+TEST(GTestFront, TakesNoExceptionForAViolation) {
+  Throwing kernel(right());
+  EXPECT_THAT([&] { (void)check_property("attention.finite", kernel, DType::f64, 5); },
+              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("out of order")));
 }
 
 TEST(GTestFront, IsSilentAboutARightFunction) {
