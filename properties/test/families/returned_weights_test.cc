@@ -98,6 +98,16 @@ TEST(ReturnedWeights, ThatAreRightHold) {
   EXPECT_TRUE(said_of("right-weights", right().multihead_weights, as_asked, as_answered).empty());
 }
 
+/// A hardware core gives its weights in f64, and the case may be of a narrower dtype.
+TEST(ReturnedWeights, HoldForEveryCoreInEachOfItsDtypes) {
+  for (const KernelEntry& entry : core_kernels()) {
+    const auto kernel = entry.make();
+    for (const DType dtype : kernel->manifest().dtypes)
+      EXPECT_EQ(tried("multihead.returned-weights", *kernel, dtype, 12).violated, 0)
+          << entry.id << ' ' << name_of(dtype);
+  }
+}
+
 TEST(ReturnedWeights, AreHeldToTheExactOnesThoughTheOutputIsMadeOfThem) {
   const auto said = said_of("scaled-weights", of_another_scale, scaled, as_answered);
   EXPECT_THAT(said, testing::Contains(Says("out[")));
