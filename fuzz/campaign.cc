@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <limits>
-#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "core/kernel/forwarding_kernel.h"
 #include "fuzz/level.h"
 #include "fuzz/libfuzzer.h"
-#include "properties/language/compared.h"
-#include "properties/road/case_budget.h"
-#include "properties/road/repeat.h"
-#include "properties/road/shrink_budget.h"
+#include "properties/road/confirm.h"
+#include "properties/road/own_kernels.h"
 
 namespace attest {
 namespace {
@@ -31,32 +26,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-bool has_operation(const Manifest& manifest, Operation operation) {
-  return operation == Operation::attention ? manifest.attention : manifest.multihead;
-}
-
-/// Is it violated by a kernel that was started afresh?
-std::optional<bool> violated_afresh(const Kernel& kernel, const CheckOfKernel& check) {
-  return FreshKernels([&] { return kernel.clone(); }, /*most=*/1, std::chrono::seconds(10)).violates(check, {});
-}
-
-/// Answers `unsupported` once the campaign is to end, so that shrinking ends at once.
-class StoppableKernel final : public ForwardingKernel {
- public:
-  StoppableKernel(Kernel& kernel, std::function<bool()> stop) : ForwardingKernel(kernel), stop_(std::move(stop)) {}
-  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
-    if (stop_()) return {.status = CallStatus::unsupported, .message = "the campaign ends", .out = {}, .lse = {}};
-    return ForwardingKernel::run(c, output, want_lse);
-  }
-
- private:
-  std::function<bool()> stop_;
-};
-
-std::string_view kinds_of(const Case& c) {
-  return c.provenance.kinds ? *c.provenance.kinds : std::string_view();
-}
-
 struct PlannedTarget {
   Target target;
   std::size_t kernel;
@@ -65,10 +34,10 @@ struct PlannedTarget {
 std::vector<PlannedTarget> targets_of(const CampaignPlan& plan) {
   std::vector<PlannedTarget> targets;
   for (const Property* const property : plan.properties) {
-    if (is_statistical(*property)) continue;
+    if (property->is_statistical()) continue;
     for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
       const Manifest& manifest = plan.kernels[i]->manifest();
-      if (!has_operation(manifest, property->operation)) continue;
+      if (!manifest.has(property->operation)) continue;
       for (const DType dtype : manifest.dtypes) {
         const bool wanted = plan.dtypes.empty() || std::ranges::find(plan.dtypes, dtype) != plan.dtypes.end();
         if (wanted) targets.push_back({{property, dtype}, i});
@@ -84,10 +53,6 @@ Subject subject_of(const CampaignPlan& plan, const PlannedTarget& planned) {
 }
 
 }  // namespace
-
-bool is_statistical(const Property& property) {
-  return property.floating_point.starts_with("statistical");
-}
 
 std::vector<Subject> subjects_of(const CampaignPlan& plan) {
   std::vector<Subject> subjects;
@@ -145,31 +110,25 @@ struct Campaign::Stint {
 /// One thread: its own kernels, and the loop over stints, which is its own or libFuzzer's.
 class Campaign::Job final : public FuzzerLoop {
  public:
-  /// `ended` is told when a loop of libFuzzer is over.
-  Job(
-      Campaign& campaign, bool owns_originals, std::function<void()> ended = [] {})
-      : campaign_(campaign), kernels_(campaign.plan_.kernels.size()), ended_(std::move(ended)) {
-    for (std::size_t i = 0; i < kernels_.size() && owns_originals; ++i)
-      kernels_[i].kernel = campaign_.plan_.kernels[i].get();
+  Job(Campaign& campaign, bool takes_originals)
+      : campaign_(campaign), kernels_(campaign.plan_.kernels, takes_originals) {
+    for (const std::unique_ptr<Kernel>& kernel : campaign.plan_.kernels)
+      confirmers_.emplace_back(campaign.road_, [&kernel] { return kernel->clone(); });
   }
 
   void run() {
-    try {
-      while (advance()) run_input(chosen({}));
-    } catch (...) {
-      campaign_.fail(std::current_exception());
-    }
+    while (advance()) run_input(chosen({}));
   }
 
   std::optional<std::vector<std::uint8_t>> next(std::span<const std::uint8_t> of_corpus, std::uint64_t) override {
     try {
       if (advance()) return bytes_of(chosen(of_corpus));
     } catch (...) {
-      campaign_.fail(std::current_exception());
+      campaign_.jobs_.fail(std::current_exception());
     }
     // This object is never destroyed; its kernels must be, or their processes would live on.
-    kernels_.clear();
-    ended_();
+    kernels_.end_processes();
+    campaign_.jobs_.end_apart();
     return std::nullopt;
   }
 
@@ -178,35 +137,22 @@ class Campaign::Job final : public FuzzerLoop {
       const Target& target = open_->state->search.target();
       run_input(parse_input(bytes, target.dtype, target.property->operation));
     } catch (...) {
-      campaign_.fail(std::current_exception());
+      campaign_.jobs_.fail(std::current_exception());
     }
   }
 
  private:
-  struct Own {
-    std::unique_ptr<Kernel> clone;
-    Kernel* kernel = nullptr;
-  };
   /// The stint under way; run k is the next.
   struct Open {
     Stint stint;
     State* state;
-    StoppableKernel kernel;
+    WatchedKernel kernel;
     BatchRecord batch;
     std::int64_t k;
     Clock::time_point start = Clock::now();
     double finding_seconds = 0;
     bool cut = false;  ///< the campaign ended during a run
   };
-
-  Kernel& kernel(std::size_t index) {
-    Own& own = kernels_[index];
-    if (own.kernel == nullptr) {
-      own.clone = campaign_.plan_.kernels[index]->clone();
-      own.kernel = own.clone.get();
-    }
-    return *own.kernel;
-  }
 
   /// Goes on to the next run, closing one stint and opening another where that is due. False: there is none.
   bool advance() {
@@ -220,7 +166,7 @@ class Campaign::Job final : public FuzzerLoop {
       State& state = *stint->state;
       open_.emplace(Open{*stint,
                          &state,
-                         {kernel(state.kernel), [this] { return campaign_.stopping(); }},
+                         WatchedKernel(kernels_[state.kernel], [this] { return campaign_.stopping(); }),
                          {state.subject, stint->first_k, stint->first_k, campaign_.plan_.shard, {}},
                          stint->first_k});
       skip_to_own();
@@ -253,10 +199,12 @@ class Campaign::Job final : public FuzzerLoop {
   }
 
   void run_input(const Input& input) {
-    if (run_one(*open_->state, open_->kernel, open_->k, input, open_->batch.tally, open_->finding_seconds))
+    try {
+      run_one(*open_, input);
       ++open_->k;
-    else
-      open_->cut = true;
+    } catch (const Abandoned&) {
+      open_->cut = true;  // the run counts for nothing
+    }
     skip_to_own();
   }
 
@@ -265,94 +213,70 @@ class Campaign::Job final : public FuzzerLoop {
     while (!open_->cut && open_->k < open_->stint.last_k && !campaign_.plan_.shard.takes(open_->k)) ++open_->k;
   }
 
-  /// False when the campaign ended meanwhile: the run counts for nothing.
-  bool run_one(State& state, Kernel& kernel, std::int64_t k, const Input& input, Tally& tally,
-               double& finding_seconds) {
-    const Target& target = state.search.target();
-    Case c;
-    try {
-      c = campaign_.road_.project(case_of(input, *target.property), kernel.manifest());
-    } catch (const std::bad_alloc&) {
-      tally.skip(1, out_of_memory);
-      return true;
-    }
-    const Verdict verdict = campaign_.road_.check(*target.property, kernel, c);
-    // An interrupt cuts a wait for a process short: what came then is nothing that the kernel did.
-    if (verdict.outcome != Outcome::held && campaign_.stopping()) return false;
-    tally.add(k, verdict, kinds_of(c), 0);
+  void run_one(Open& open, const Input& input) {
+    State& state = *open.state;
+    const Property& property = *state.search.target().property;
+    const Walked walked = walk(campaign_.road_, property, open.kernel, [&] { return case_of(input, property); });
+    const auto& [c, verdict, sent] = walked;
+    open.batch.tally.add(open.k, verdict, kinds_of(c), 0);
     campaign_.runs_.fetch_add(1, std::memory_order_relaxed);
-    show_level(state.number, quality_of(*target.property, c, verdict));
+    if (walked.is(Outcome::skipped)) return;
+    show_level(state.number, quality_of(property, c, verdict));
     {
       const std::lock_guard lock(state.mutex);
-      state.grew = state.search.learn(k, input, c, verdict) || state.grew;
-      const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
+      state.grew = state.search.learn(open.k, input, c, verdict) || state.grew;
+      const bool judged = walked.is(Outcome::held) || walked.is(Outcome::violated);
       if (judged && verdict.utilisation > state.worst_known) {
         state.worst_known = verdict.utilisation;
         state.worst.emplace(c, verdict);
       }
     }
-    if (verdict.outcome == Outcome::violated || verdict.outcome == Outcome::inconclusive) {
+    if (walked.is(Outcome::violated) || walked.is(Outcome::inconclusive)) {
       const Clock::time_point start = Clock::now();
-      report(state, kernel, k, c, verdict);
-      finding_seconds += seconds_since(start);
+      report(open, walked);
+      open.finding_seconds += seconds_since(start);
     }
-    return true;
   }
 
   /// Shrinks, confirms and hands on what is not known yet.
-  void report(State& state, Kernel& kernel, std::int64_t k, const Case& c, const Verdict& verdict) {
-    FindingRecord record{state.subject, k, "", verdict};
-    const std::string kind(record.kind());
+  void report(Open& open, const Walked& walked) {
+    State& state = *open.state;
+    Finding finding{.record = {state.subject, open.k, "", walked.verdict}, .saved = walked.problem};
+    const std::string kind(finding.record.kind());
     {
       const std::lock_guard lock(state.mutex);
-      if (state.of_kind[kind] >= samples_per_kind || ++state.tried[{kind, place_of(c)}] > samples_per_place) return;
+      if (state.of_kind[kind] >= samples_per_kind ||
+          ++state.tried[{kind, place_of(walked.problem)}] > samples_per_place)
+        return;
     }
-    Case saved = c;
-    const bool violated = verdict.outcome == Outcome::violated;
-    if (violated) {
-      const Property& property = *state.search.target().property;
-      const auto check = [&](const Case& of) {
-        return [&](Kernel& asked) { return campaign_.road_.check(property, asked, of); };
-      };
-      const int budget = shrink_budget(verdict.violation);
-      const std::int64_t times = budget >= 1000 ? 8 : 1, again = violated_again(check(c), kernel, times);
-      const bool comes_back =
-          again == times && (budget < 1000 || campaign_.stopping() || violated_afresh(kernel, check(c)) != false);
-      if (comes_back && budget > 0) {
-        try {
-          Case smaller = campaign_.road_.shrink(property, kernel, c, budget);
-          const Verdict then = campaign_.road_.check(property, kernel, smaller);
-          if (then.outcome == Outcome::violated && !campaign_.stopping()) {
-            saved = std::move(smaller);
-            record.verdict = then;
-          }
-        } catch (const std::bad_alloc&) {
-          record.verdict.reason += "; memory ran out as it was made smaller";
-        }
+    if (walked.is(Outcome::violated)) {
+      try {
+        // Bred cases follow from what came before: the calls that one takes are not looked for.
+        confirmers_[state.kernel].confirm(finding, *state.search.target().property, open.kernel, {});
+      } catch (const Abandoned&) {
+        // What is known by now is kept: it may have taken hours.
       }
-      // Bred cases follow from what came before: the calls that one takes are not looked for.
-      if (!comes_back && !campaign_.stopping()) record.repetition = {.again = again, .of = times};
     }
-    record.compared = compared_elements(record.verdict, kernel.manifest());
+    note_compared(finding.record, open.kernel.manifest());
     {
       const std::lock_guard lock(state.mutex);
-      int& here = state.saved[{kind, place_of(saved)}];
+      int& here = state.saved[{kind, place_of(finding.saved)}];
       if (here >= samples_per_place || state.of_kind[kind] >= samples_per_kind) return;
       ++here;
       ++state.of_kind[kind];
     }
     campaign_.findings_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(campaign_.observing_);
-    campaign_.observer_.found(record, std::move(saved));
+    campaign_.observer_.found(finding.record, std::move(finding.saved));
   }
 
   Campaign& campaign_;
-  std::vector<Own> kernels_;
-  std::function<void()> ended_;
+  OwnKernels kernels_;
+  std::vector<Confirmer> confirmers_;
   std::optional<Open> open_;
 };
 
-Campaign::Campaign(const CampaignPlan& plan, const CampaignRoad& road, CampaignObserver& observer)
+Campaign::Campaign(const CampaignPlan& plan, const Road& road, CampaignObserver& observer)
     : plan_(plan), road_(road), observer_(observer) {
   std::vector<std::size_t> favoured, others;
   for (const PlannedTarget& planned : targets_of(plan)) {
@@ -371,49 +295,26 @@ Campaign::Campaign(const CampaignPlan& plan, const CampaignRoad& road, CampaignO
 Campaign::~Campaign() = default;
 
 CampaignEnding Campaign::run() {
-  const int jobs = std::max(1, plan_.jobs);
-  std::mutex waiting;
-  std::condition_variable one_ended;
-  int running = jobs;
-  const auto ended = [&] {
-    const std::lock_guard lock(waiting);
-    --running;
-    one_ended.notify_one();
-  };
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(jobs));
-    for (int i = 0; i < jobs; ++i) {
-      if (i == 0 && plan_.libfuzzer) {
-        // Its thread outlives the campaign, asleep: whatever it touched last, it touches nothing after `ended`.
-        auto* const job = new Job(*this, /*owns_originals=*/true, ended);
-        std::thread([job, seed = plan_.seed] { run_libfuzzer(*job, seed, most_input_bytes); }).detach();
-        continue;
-      }
-      threads.emplace_back([&, i] {
-        Job(*this, /*owns_originals=*/i == 0).run();
-        ended();
-      });
+  for (int i = 0; i < std::max(1, plan_.jobs); ++i) {
+    if (i == 0 && plan_.libfuzzer) {
+      // Its thread outlives the campaign, asleep: whatever it touched last, it touches nothing after end_apart().
+      auto* const job = new Job(*this, /*takes_originals=*/true);
+      jobs_.begin_apart();
+      std::thread([job, seed = plan_.seed] { run_libfuzzer(*job, seed, most_input_bytes); }).detach();
+      continue;
     }
-    Clock::time_point last = Clock::now();
-    std::unique_lock lock(waiting);
-    while (!one_ended.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-      lock.unlock();
-      try {
-        if (seconds_since(last) >= 1) {
-          checkpoint();
-          last = Clock::now();
-        }
-        const CampaignObserver::Status now = status();
-        const std::lock_guard own(observing_);
-        observer_.tick(now);
-      } catch (...) {
-        fail(std::current_exception());
-      }
-      lock.lock();
-    }
+    jobs_.start([this, i] { Job(*this, /*takes_originals=*/i == 0).run(); });
   }
-  if (error_) std::rethrow_exception(error_);
+  Clock::time_point last = Clock::now();
+  jobs_.wait([&] {
+    if (seconds_since(last) >= 1) {
+      checkpoint();
+      last = Clock::now();
+    }
+    const CampaignObserver::Status now = status();
+    const std::lock_guard own(observing_);
+    observer_.tick(now);
+  });
   checkpoint();
   {
     const std::lock_guard own(observing_);
@@ -424,7 +325,7 @@ CampaignEnding Campaign::run() {
 }
 
 bool Campaign::stopping() const {
-  return failed_.load(std::memory_order_relaxed) || plan_.stop();
+  return jobs_.failed() || plan_.stop();
 }
 
 std::optional<Campaign::Stint> Campaign::next_stint() {
@@ -486,12 +387,6 @@ CampaignObserver::Status Campaign::status() {
       status.worst = std::max(status.worst, state->search.archive().worst());
   }
   return status;
-}
-
-void Campaign::fail(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (!error_) error_ = std::move(error);
-  failed_ = true;
 }
 
 }  // namespace attest

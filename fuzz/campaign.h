@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,16 +17,10 @@
 #include "core/kernel/kernel_under_test.h"
 #include "fuzz/search.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/jobs.h"
+#include "properties/road/road.h"
 
 namespace attest {
-
-/// How a case reaches a verdict: the same road as that of a check. Called from several threads.
-struct CampaignRoad {
-  std::function<Case(Case, const Manifest&)> project = attest::project;
-  std::function<Verdict(const Property&, Kernel&, const Case&)> check =
-      [](const Property& property, Kernel& kernel, const Case& c) { return check_case(property, kernel, c); };
-  std::function<Case(const Property&, Kernel&, const Case&, int budget)> shrink = attest::shrink;
-};
 
 /// Findings kept of one kind of violation in one place (place_of), and of one kind in all, per property, kernel and
 /// dtype.
@@ -84,14 +77,13 @@ class CampaignObserver {
 /// The kernels, properties and dtypes that are searched: those whose entry and dtype the kernel has. Statistical
 /// properties are left out: a search would find the draw that fails, which is nothing that the kernel did.
 [[nodiscard]] std::vector<Subject> subjects_of(const CampaignPlan& plan);
-[[nodiscard]] bool is_statistical(const Property& property);
 
 enum class CampaignEnding { complete, out_of_time, stopped };
 
 class Campaign {
  public:
   /// Both must outlive it.
-  Campaign(const CampaignPlan& plan, const CampaignRoad& road, CampaignObserver& observer);
+  Campaign(const CampaignPlan& plan, const Road& road, CampaignObserver& observer);
   ~Campaign();
   Campaign(const Campaign&) = delete;
   Campaign& operator=(const Campaign&) = delete;
@@ -107,22 +99,20 @@ class Campaign {
   void give_back(const Stint& stint, std::int64_t from, double seconds);
   void checkpoint();
   [[nodiscard]] CampaignObserver::Status status();
-  void fail(std::exception_ptr error);
   [[nodiscard]] bool stopping() const;
 
   const CampaignPlan& plan_;
-  const CampaignRoad& road_;
+  const Road& road_;
   CampaignObserver& observer_;
   std::vector<std::unique_ptr<State>> states_;
   std::vector<std::size_t> turns_;  ///< indices into states_; a favoured one stands there more than once
 
   std::mutex mutex_;  ///< guards all below, and what is said of the ranges of a State
   std::size_t turn_ = 0;
-  std::exception_ptr error_;
   std::mutex observing_;  ///< guards the observer
-  std::atomic<bool> failed_ = false;
   std::atomic<bool> out_of_time_ = false;
   std::atomic<std::int64_t> runs_ = 0, findings_ = 0;
+  Jobs jobs_;  ///< the last member: its threads use all the others
 };
 
 }  // namespace attest

@@ -3,14 +3,9 @@
 
 #include "fuzz/input.h"
 #include "properties/generators/stream.h"
+#include "properties/road/road.h"
 
 namespace attest {
-
-/// What a campaign searches: the dtype of its cases and the property that judges them.
-struct Target {
-  const Property* property = nullptr;
-  DType dtype = DType::f32;
-};
 
 /// As the property's generator makes them: unguided random. One in four of attention cases is a recipe without what the
 /// property arranges, as half of them are where it arranges nothing that a recipe cannot say.

@@ -11,24 +11,21 @@
 namespace attest {
 namespace {
 
-std::unique_ptr<Kernel> kernel_of(const PlantedFault& fault) {
-  const std::string id = "fault:" + std::string(fault.name);
-  for (const KernelEntry& entry : fault_kernels())
-    if (entry.id == id) return entry.make();
-  return nullptr;
-}
-
-/// Searches until `seen` says to end, at most `most` runs. False when it was stopped.
+/// Searches until `enough` says so of a run, at most `most` runs. False when it was stopped.
 bool searched(const Target& target, Kernel& kernel, std::uint64_t seed, const Strategy& strategy, std::int64_t most,
-              const std::function<bool()>& stop, const std::function<bool(std::int64_t, const Verdict&)>& seen) {
+              const std::function<bool()>& stop, const std::function<bool(std::int64_t, const Verdict&)>& enough) {
+  const Road road;
+  WatchedKernel watched(kernel, stop);
   Search search(target, seed, strategy);
-  for (std::int64_t k = 0; k < most; ++k) {
-    if (stop()) return false;
-    const Input input = Search::made(search.plan(k), target);
-    const Case c = project(case_of(input, *target.property), kernel.manifest());
-    const Verdict verdict = check_case(*target.property, kernel, c);
-    if (seen(k, verdict)) return true;
-    search.learn(k, input, c, verdict);
+  try {
+    for (std::int64_t k = 0; k < most; ++k) {
+      const Input input = Search::made(search.plan(k), target);
+      const Walked walked = walk(road, *target.property, watched, [&] { return case_of(input, *target.property); });
+      if (enough(k, walked.verdict)) return true;
+      search.learn(k, input, walked.problem, walked.verdict);
+    }
+  } catch (const Abandoned&) {
+    return false;
   }
   return true;
 }
@@ -100,7 +97,7 @@ SelfTest self_test(const SelfTestPlan& plan, const std::function<bool()>& stop,
         std::string(fault->name), std::string(target.property->name), std::string(name_of(target.dtype)), {}, {}};
     const auto run = [&](std::uint64_t seed, const Strategy& strategy) {
       // A kernel of its own each time: some faults differ from call to call.
-      return runs_until_found(target, *kernel_of(*fault), seed, strategy, plan.most_runs, stop);
+      return runs_until_found(target, *with_fault(*fault), seed, strategy, plan.most_runs, stop);
     };
     if (!both_ways(plan.seeds, detection.guided, detection.unguided, run)) return result;
     finished(fmt::format("{}: median {} guided, {} unguided", detection.fault, median_of(detection.guided),

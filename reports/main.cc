@@ -13,6 +13,7 @@
 #include "core/kernels/kernel_families.h"
 #include "core/problem/case.h"
 #include "properties/faults/faults.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/command_line/completion.h"
 #include "reports/command_line/help.h"
 #include "reports/command_line/manual.h"

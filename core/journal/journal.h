@@ -15,6 +15,7 @@
 
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -62,6 +63,19 @@ struct AlarmTally {
   [[nodiscard]] bool operator==(const AlarmTally&) const = default;
 };
 
+/// Why cases were skipped, excused or not decided. Numbers before the first ';' (the case's own) read N, so that a
+/// reason is a class and not a case.
+struct Reason {
+  Outcome outcome = Outcome::skipped;
+  std::string why;
+
+  /// "skipped: has N queries; the manifest's max_queries is 1", as journals have it and people read it.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool operator==(const Reason&) const = default;
+  /// By the alphabet of text().
+  [[nodiscard]] std::strong_ordering operator<=>(const Reason& other) const;
+};
+
 /// Cases by word of what was drawn, "group:kind".
 using DrawnCounts = std::map<std::string, std::int64_t, std::less<>>;
 
@@ -75,10 +89,8 @@ struct Tally {
   /// histogram[i] counts held and violated cases with utilisation in (2^((i-56)/4), 2^((i-55)/4)], clamped at both
   /// ends: 64 quarter octaves from 2^-14 to 2^2. The first bin also holds 0; 1, which is held, is in bin 55.
   std::array<std::int64_t, 64> histogram{};
-  /// Why, for skipped, excused and inconclusive cases: "skipped: has N queries; the manifest's max_queries is 1" →
-  /// count. Numbers before the first ';' (the case's own) read N, so that a reason is a class and not a case.
-  std::map<std::string, std::int64_t> reasons;
-  std::optional<AlarmTally> alarm;  ///< nothing where no case had an alarm to raise, or none was asked for
+  std::map<Reason, std::int64_t> reasons;  ///< cases that were neither held nor violated, by why
+  std::optional<AlarmTally> alarm;         ///< nothing where no case had an alarm to raise, or none was asked for
 
   /// Over held and violated cases, as in Verdict: elements whose bits agreed, and that were compared, without a claim.
   std::int64_t bits_agreed = 0, bits_compared = 0;

@@ -93,6 +93,14 @@ std::pair<dom::element, dom::element> pair_of(const dom::element& value, const c
   return {*pair.begin(), *std::next(pair.begin())};
 }
 
+Reason reason_of(std::string_view text) {
+  const std::size_t colon = text.find(": ");
+  const std::optional<Outcome> outcome =
+      colon == std::string_view::npos ? std::nullopt : named<Outcome>(text.substr(0, colon));
+  if (!outcome) throw BadLine(fmt::format("{} is a reason for no outcome", in_quotes(text)));
+  return {*outcome, std::string(text.substr(colon + 2))};
+}
+
 Tally take_tally(Members& members) {
   Tally tally;
   tally.held = members.integer("held");
@@ -114,7 +122,7 @@ Tally take_tally(Members& members) {
   }
   // Two reasons may be one when what is no UTF-8 is replaced.
   for (const auto& [reason, cases] : members.object("reasons")) {
-    std::int64_t& count = tally.reasons[std::string(reason)];
+    std::int64_t& count = tally.reasons[reason_of(reason)];
     if (__builtin_add_overflow(count, integer_of(cases, "reasons"), &count)) throw BadLine("\"reasons\" is too large");
   }
   if (members.has("same_bits")) {

@@ -67,11 +67,8 @@ void require_reasons(const BatchRecord& batch) {
   std::array<Of, 3> outcomes{Of{Outcome::skipped, Whole(tally.skipped)}, Of{Outcome::excused, Whole(tally.excused)},
                              Of{Outcome::inconclusive, Whole(tally.inconclusive)}};
   for (const auto& [reason, count] : tally.reasons) {
-    const auto of = std::ranges::find_if(outcomes, [&](const Of& one) {
-      const std::string_view name = name_of(one.outcome);
-      return reason.starts_with(name) && std::string_view(reason).substr(name.size()).starts_with(": ");
-    });
-    if (of == outcomes.end()) refuse(batch, fmt::format("{} is a reason for no outcome", in_quotes(reason)));
+    const auto of = std::ranges::find(outcomes, reason.outcome, &Of::outcome);
+    if (of == outcomes.end()) refuse(batch, fmt::format("{} is a reason for no outcome", in_quotes(reason.text())));
     if (!of->whole.take(count)) refuse(batch, fmt::format("more reasons than {} cases", name_of(of->outcome)));
   }
   for (const Of& one : outcomes)

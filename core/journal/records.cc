@@ -36,7 +36,7 @@ void write_tally(JsonWriter& json, const Tally& tally) {
     if (tally.histogram[bin] != 0) json.begin_array().value(bin).value(tally.histogram[bin]).end_array();
   }
   json.end_array().key("reasons").begin_object();
-  for (const auto& [reason, count] : tally.reasons) json.member(reason, count);
+  for (const auto& [reason, count] : tally.reasons) json.member(reason.text(), count);
   json.end_object();
   if (tally.bits_compared > 0)
     json.key("same_bits").begin_array().value(tally.bits_agreed).value(tally.bits_compared).end_array();

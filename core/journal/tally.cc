@@ -55,8 +55,8 @@ template <class Counts>
 void add_counts(Counts& counts, const Counts& others) {
   auto place = counts.begin();
   for (const auto& [word, cases] : others) {
-    int order = 1;
-    while (place != counts.end() && (order = place->first.compare(word)) < 0) ++place;
+    std::strong_ordering order = std::strong_ordering::greater;
+    while (place != counts.end() && (order = place->first <=> word) < 0) ++place;
     if (place != counts.end() && order == 0)
       place->second += cases;
     else
@@ -90,6 +90,15 @@ const std::array<std::string, static_cast<std::size_t>(BitClass::count)>& bit_wo
 }
 
 }  // namespace
+
+std::string Reason::text() const {
+  return fmt::format("{}: {}", name_of(outcome), why);
+}
+
+std::strong_ordering Reason::operator<=>(const Reason& other) const {
+  const std::strong_ordering by_outcome = name_of(outcome) <=> name_of(other.outcome);
+  return by_outcome != 0 ? by_outcome : why <=> other.why;
+}
 
 std::size_t tally_bin(double utilisation) {
   if (!(utilisation > 0.0)) return 0;
@@ -136,7 +145,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
       break;
   }
   if (verdict.outcome != Outcome::held && verdict.outcome != Outcome::violated) {
-    ++reasons[fmt::format("{}: {}", name_of(verdict.outcome), reason_class(verdict.reason))];
+    ++reasons[{verdict.outcome, reason_class(verdict.reason)}];
     return;
   }
   const double utilisation =
@@ -170,7 +179,7 @@ std::int64_t Tally::drawn_of(std::string_view any_of) const {
 void Tally::skip(std::int64_t count, std::string_view reason) {
   if (count == 0) return;
   skipped += count;
-  reasons[fmt::format("skipped: {}", reason_class(reason))] += count;
+  reasons[{Outcome::skipped, reason_class(reason)}] += count;
 }
 
 void Tally::merge(const Tally& other) {

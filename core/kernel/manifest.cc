@@ -4,6 +4,10 @@
 
 namespace attest {
 
+bool Manifest::takes(DType dtype) const {
+  return std::ranges::find(dtypes, dtype) != dtypes.end();
+}
+
 bool Manifest::claims_to(Claim claim) const {
   return std::find(claims.begin(), claims.end(), claim) != claims.end();
 }

@@ -50,6 +50,12 @@ struct Manifest {
   bool self_attention_only = false;        ///< multihead: q, k and v are one tensor
   std::int64_t alignment = 0;              ///< bytes; 0: the element's
 
+  /// It has the entry for it.
+  [[nodiscard]] bool has(Operation operation) const {
+    return operation == Operation::attention ? attention : multihead;
+  }
+  /// It lists the dtype for its inputs.
+  [[nodiscard]] bool takes(DType dtype) const;
   [[nodiscard]] bool claims_to(Claim claim) const;
   /// The arithmetic of one of `dtypes`; throws std::out_of_range for any other.
   [[nodiscard]] const Arithmetic& arithmetic_for(DType dtype) const;

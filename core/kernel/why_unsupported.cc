@@ -115,7 +115,7 @@ std::string why_arguments(const Manifest& m, const Case& c) {
 }  // namespace
 
 std::string why_unsupported(const Manifest& m, const Case& c) {
-  if (c.operation == Operation::attention ? !m.attention : !m.multihead) {
+  if (!m.has(c.operation)) {
     return fmt::format("is for {}; the manifest's operations do not list it", name_of(c.operation));
   }
   if (!has(m.dtypes, c.dtype())) {

@@ -18,6 +18,11 @@ struct Case : Problem {
   [[nodiscard]] bool operator==(const Case&) const = default;
 };
 
+/// The generators' words for what was drawn, "scores:near-ties values:ones mask:none"; empty where it was not drawn.
+[[nodiscard]] inline std::string_view kinds_of(const Case& c) {
+  return c.provenance.kinds ? std::string_view(*c.provenance.kinds) : std::string_view();
+}
+
 /// Shapes, dtypes, divisibility, scale and mask entries as kernel-interface.md requires them; no NaN or Inf in q, k and
 /// v unless its non_finite is "yes", and none in weights and biases; bool masks of 0 and 1; strides as memory.h reads
 /// them. M = 0 and N = 0 are valid. Whether a kernel takes the dtype of the mask is the manifest's business. Beyond the

@@ -63,7 +63,7 @@ struct Recorded final : CampaignObserver {
 
 /// What a campaign hands on that ends so.
 Recorded recorded_of(const CampaignPlan& plan, CampaignEnding ending = CampaignEnding::complete,
-                     const CampaignRoad& road = {}) {
+                     const Road& road = {}) {
   Recorded recorded;
   EXPECT_EQ(Campaign(plan, road, recorded).run(), ending);
   return recorded;
@@ -186,7 +186,7 @@ TEST(Campaign, EndsWhenItIsToldToAndBlamesNobody) {
                                               }),
                               "attention.oracle", DType::f32, 100'000);
   plan.stop = [&] { return stop.load(); };
-  CampaignRoad road;
+  Road road;
   road.check = [](const Property&, Kernel& kernel, const Case& c) {
     const bool failed = kernel.run(c).status != CallStatus::ok;
     return Verdict{.outcome = failed && kernel.id() == "stopping" ? Outcome::violated : Outcome::held,
@@ -203,7 +203,7 @@ TEST(Campaign, EndsWhenItIsToldToAndBlamesNobody) {
 
 TEST(Campaign, CutsTheStintOfAKernelThatBecameSlowAndMakesItsRunsLater) {
   CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 30);
-  CampaignRoad road;
+  Road road;
   road.check = [](const Property&, Kernel&, const Case&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(40));
     return Verdict{.utilisation = 0.5};
@@ -216,7 +216,7 @@ TEST(Campaign, CutsTheStintOfAKernelThatBecameSlowAndMakesItsRunsLater) {
 
 TEST(Campaign, ShrinksFewOfTheSameKind) {
   CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 500);
-  CampaignRoad road;
+  Road road;
   int shrunk = 0;
   std::set<std::string> places;
   road.check = [](const Property&, Kernel&, const Case&) {
@@ -251,7 +251,7 @@ TEST(Campaign, ThrowsWhatTheObserverThrows) {
     void tick(const Status&) override {}
   };
   const CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 100'000);
-  const CampaignRoad road;
+  const Road road;
   Full full;
   Campaign campaign(plan, road, full);
   EXPECT_THROW((void)campaign.run(), UsageError);

@@ -35,7 +35,7 @@ void campaign_on(const std::string& library, bool libfuzzer, std::int64_t runs, 
   plan.runs = runs;
   plan.libfuzzer = libfuzzer;
   plan.stop = [&found] { return found.first >= 0; };
-  const CampaignRoad road;
+  const Road road;
   const CampaignEnding ending = Campaign(plan, road, found).run();
   EXPECT_EQ(ending, found.first < 0 ? CampaignEnding::complete : CampaignEnding::stopped);
   if (found.first < 0) {

@@ -11,11 +11,13 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/journal/journal.h"
 #include "core/problem/describe.h"
 #include "core/support/errors.h"
 #include "core/support/visible.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/repeat.h"
+#include "properties/road/road.h"
 #include "properties/road/shrink_budget.h"
 
 namespace attest {
@@ -45,8 +47,8 @@ class Testable {
   void check(const Case& c) {
     // RapidCheck's shrinking has no limit of its own.
     if (found_ && budget_-- <= 0) return;
-    const Verdict verdict = check_case(property_, kernel_, c);
-    if (!found_) count(verdict);
+    const Verdict verdict = walk(road_, property_, kernel_, [&] { return c; }).verdict;
+    if (!found_) tally_.add(drawn_++, verdict);
     if (verdict.outcome != Outcome::violated || (found_ && !is_the_same(verdict))) return;
     if (!found_) {
       again_ = violated_again([&](Kernel& asked) { return check_case(property_, asked, c); }, kernel_, times);
@@ -81,31 +83,10 @@ class Testable {
   }
 
   [[nodiscard]] bool found() const { return found_.has_value(); }
-  [[nodiscard]] const PropertyReport& report() const { return report_; }
-  [[nodiscard]] const std::map<std::string, std::int64_t>& reasons() const { return reasons_; }
+  [[nodiscard]] const Tally& tally() const { return tally_; }
 
  private:
   static constexpr std::int64_t times = 8;
-
-  void count(const Verdict& verdict) {
-    switch (verdict.outcome) {
-      case Outcome::violated:
-        return;
-      case Outcome::held:
-        ++report_.held;
-        return;
-      case Outcome::skipped:
-        ++report_.skipped;
-        break;
-      case Outcome::excused:
-        ++report_.excused;
-        break;
-      case Outcome::inconclusive:
-        ++report_.inconclusive;
-        break;
-    }
-    ++reasons_[fmt::format("{}: {}", name_of(verdict.outcome), verdict.reason)];
-  }
 
   /// A crash stays a crash, an infinite error infinite, and a large one at least twice what is allowed.
   [[nodiscard]] bool is_the_same(const Verdict& verdict) const {
@@ -114,9 +95,11 @@ class Testable {
   }
 
   const Property& property_;
-  Kernel& kernel_;
-  PropertyReport report_;
-  std::map<std::string, std::int64_t> reasons_;
+  /// Cases of RapidCheck's are within the limits of the manifest as they are drawn.
+  const Road road_ = without_projection({});
+  WatchedKernel kernel_;
+  Tally tally_;
+  std::int64_t drawn_ = 0;
   std::optional<Verdict> found_;
   std::int64_t again_ = times;
   int budget_ = 0;
@@ -124,10 +107,10 @@ class Testable {
   Verdict smallest_verdict_;
 };
 
-std::string reasons_text(const std::map<std::string, std::int64_t>& reasons) {
+std::string reasons_text(const std::map<Reason, std::int64_t>& reasons) {
   std::vector<std::pair<std::int64_t, std::string>> sorted;
   sorted.reserve(reasons.size());
-  for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason);
+  for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason.text());
   std::ranges::sort(sorted);
   std::string text;
   constexpr std::size_t shown = 3;
@@ -149,7 +132,7 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
                               std::uint64_t seed, std::string_view kernel_option) {
   const Property& property = property_named(name);
   const Manifest& manifest = kernel.manifest();
-  if (property.operation == Operation::attention ? !manifest.attention : !manifest.multihead) {
+  if (!manifest.has(property.operation)) {
     PropertyReport report;
     report.skipped = cases;
     report.text = fmt::format("the kernel has no {} entry", name_of(property.operation));
@@ -161,7 +144,10 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
   metadata.id = metadata.description = fmt::format("{} {}", name, name_of(dtype));
   const rc::detail::TestResult result =
       rc::detail::checkTestable([&] { testable.check(*drawn); }, metadata, parameters(cases, seed));
-  PropertyReport report = testable.report();
+  const Tally& tally = testable.tally();
+  PropertyReport report;
+  report.held = tally.held, report.skipped = tally.skipped;
+  report.excused = tally.excused, report.inconclusive = tally.inconclusive;
   if (result.is<rc::detail::FailureResult>()) {
     const auto& failure = result.get<rc::detail::FailureResult>();
     // RapidCheck takes every exception for a failure of the property; one of ours is no verdict on the kernel.
@@ -177,7 +163,7 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
     report.outcome = Outcome::held;
   } else {
     report.outcome = report.inconclusive > 0 ? Outcome::inconclusive : Outcome::skipped;
-    report.text = reasons_text(testable.reasons());
+    report.text = reasons_text(tally.reasons);
   }
   return report;
 }

@@ -39,6 +39,10 @@ struct Property {
   /// The same with the alarm of error_alarm.h beside the verdict. Null: the property raises none.
   Verdict (*check_with_alarm)(Kernel& kernel, const Case& c, double probability) = nullptr;
 
+  /// It judges a draw of many and no single case: by the law of large numbers it is violated now and then.
+  [[nodiscard]] bool is_statistical() const { return floating_point == "statistical"; }
+  /// It states that a theorem fails without one of its hypotheses.
+  [[nodiscard]] bool is_counterexample() const { return floating_point == "counterexample"; }
   /// Empty when the case meets the hypotheses, else the first that it misses ("has dk = 3 and dv = 4; dk = dv is
   /// required"). Asked of every case, wherever it came from: a file, a projection, a step of shrinking.
   [[nodiscard]] std::string misses(const Case& c) const;

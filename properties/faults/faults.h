@@ -41,6 +41,8 @@ struct ControlKernel {
 [[nodiscard]] std::vector<KernelEntry> fault_kernels();
 [[nodiscard]] std::vector<KernelEntry> control_kernels();
 
+/// The kernel of the fault.
+[[nodiscard]] std::unique_ptr<Kernel> with_fault(const PlantedFault& fault);
 /// The kernel of the fault without its mistake, everything else alike: what a rule rejects of it is a false alarm.
 [[nodiscard]] std::unique_ptr<Kernel> without_fault(const PlantedFault& fault);
 

@@ -39,6 +39,10 @@ std::unique_ptr<Kernel> kernel_of(const std::string& id, Manifest manifest, cons
                          });
 }
 
+std::string id_of(const PlantedFault& fault) {
+  return "fault:" + std::string(fault.name);
+}
+
 }  // namespace
 
 std::span<const PlantedFault> planted_faults() {
@@ -53,11 +57,8 @@ std::span<const PlantedFault> planted_faults() {
 std::vector<KernelEntry> fault_kernels() {
   std::vector<KernelEntry> entries;
   for (const PlantedFault& fault : planted_faults()) {
-    const std::string id = "fault:" + std::string(fault.name);
-    entries.push_back({id, "wrong on purpose: " + std::string(fault.wrong), [&fault, id] {
-                         return kernel_of(id, manifest_of(fault.name, fault.make, fault.slip, fault.dtypes, fault.lse),
-                                          fault.make, fault.slip);
-                       }});
+    entries.push_back(
+        {id_of(fault), "wrong on purpose: " + std::string(fault.wrong), [&fault] { return with_fault(fault); }});
   }
   return entries;
 }
@@ -72,6 +73,11 @@ std::vector<KernelEntry> control_kernels() {
                        }});
   }
   return entries;
+}
+
+std::unique_ptr<Kernel> with_fault(const PlantedFault& fault) {
+  return kernel_of(id_of(fault), manifest_of(fault.name, fault.make, fault.slip, fault.dtypes, fault.lse), fault.make,
+                   fault.slip);
 }
 
 std::unique_ptr<Kernel> without_fault(const PlantedFault& fault) {

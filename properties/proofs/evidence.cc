@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "properties/road/road.h"
+
 namespace attest {
 namespace {
 
@@ -64,12 +66,13 @@ ProofRecord tested(const Property& property) {
   constexpr std::int64_t cases = 50;
   const std::vector<KernelEntry> kernels = core_kernels();
   const std::unique_ptr<Kernel> kernel = std::ranges::find(kernels, "core:double", &KernelEntry::id)->make();
+  WatchedKernel watched(*kernel);
   std::int64_t held = 0, judged = 0;
   for (std::int64_t k = 0; k < cases; ++k) {
-    const Case c = project(generate(property, DType::f64, /*run_seed=*/1, k), kernel->manifest());
-    const Outcome outcome = check_case(property, *kernel, c).outcome;
-    held += outcome == Outcome::held;
-    judged += outcome == Outcome::held || outcome == Outcome::violated;
+    const Walked walked =
+        walk({}, property, watched, [&] { return generate(property, DType::f64, /*run_seed=*/1, k); });
+    held += walked.is(Outcome::held);
+    judged += walked.is(Outcome::held) || walked.is(Outcome::violated);
   }
   return {.property = std::string(property.name),
           .level = judged > 0 ? "tested" : "untreated",

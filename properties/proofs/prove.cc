@@ -16,10 +16,6 @@
 namespace attest {
 namespace {
 
-bool is_false_statement(const Property& property) {
-  return property.floating_point == "counterexample";
-}
-
 /// On balls two runs differ only where their enclosures are apart: what is found holds of the real numbers.
 Proof refute(const Property& property) {
   Proof proof;
@@ -130,7 +126,7 @@ Proof prove(const Property& property, const ProveOptions& options) {
 }
 
 Proof prove(const Property& property, const ProveOptions& options, Kernel& kernel) {
-  if (is_false_statement(property)) return refute(property);
+  if (property.is_counterexample()) return refute(property);
   Proof proof;
   proof.property = &property;
   proof.back_end = options.back_end;

@@ -216,7 +216,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   begin_journal(writer, folder, earlier, run, begin, open);
   for (const Asked& one : asked_for(options, open)) writer.append(record_of(one));
 
-  const Road road = open.other ? road_against(open.other) : properties_road(run.alarm);
+  const Road road = open.other ? road_against(open.other) : road_with_alarm(run.alarm);
   Progress progress(folder, options.time, options.quiet);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);

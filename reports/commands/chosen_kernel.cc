@@ -8,6 +8,7 @@
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
 

@@ -220,11 +220,7 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin_journal(writer, folder, plan.done, run, begin, open);
 
-  CampaignRoad road;
-  if (open.other) {
-    const Road compared = road_against(open.other);
-    road = {.project = compared.project, .check = compared.check, .shrink = compared.shrink};
-  }
+  const Road road = open.other ? road_against(open.other) : Road();
   std::optional<std::chrono::milliseconds> time = options.time;
   if (!time && !plan.runs) time = default_time;
   if (time) plan.deadline = start + *time;

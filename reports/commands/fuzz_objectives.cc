@@ -32,7 +32,7 @@ std::vector<const Property*> laws(const std::string& word) {
     throw UsageError(fmt::format("--objective {}: no property is named {}{}", in_quotes(word), in_quotes(glob),
                                  suggestion(glob, names, /*list_up_to=*/0)));
   }
-  std::erase_if(matching, [](const Property* property) { return is_statistical(*property); });
+  std::erase_if(matching, [](const Property* property) { return property->is_statistical(); });
   if (matching.empty()) {
     throw UsageError(fmt::format(
         "--objective {}: is statistical; a search would find the draw that fails, which is nothing that the "
@@ -45,7 +45,7 @@ std::vector<const Property*> laws(const std::string& word) {
 std::vector<const Property*> properties_of(const std::string& word) {
   if (word == "all") {
     std::vector<const Property*> all = catalogue();
-    std::erase_if(all, [](const Property* property) { return is_statistical(*property); });
+    std::erase_if(all, [](const Property* property) { return property->is_statistical(); });
     return all;
   }
   if (word.starts_with("law:")) return laws(word);

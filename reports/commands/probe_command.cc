@@ -7,13 +7,13 @@
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "properties/diagnosis/probe.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/formats/table.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
 #include "reports/run/text.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 namespace {

@@ -14,6 +14,7 @@
 #include "core/support/names.h"
 #include "properties/catalogue/hypotheses.h"
 #include "properties/proofs/evidence.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/commands/chosen_properties.h"
 #include "reports/commands/commands.h"
 #include "reports/commands/shared_options.h"
@@ -22,7 +23,6 @@
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 namespace {

@@ -17,6 +17,7 @@
 #include "properties/language/compared.h"
 #include "properties/proofs/weakened.h"
 #include "properties/road/compare_kernels.h"
+#include "properties/road/road.h"
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/page/element_text.h"
@@ -27,7 +28,6 @@
 #include "reports/run/repetition.h"
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 namespace {
@@ -303,10 +303,11 @@ int replay_case(const ReplayOptions& options) {
     for (const Call& call : calls_before(*repetition, file)) make(call, kernel);
     if (!repetition->before.empty()) fmt::print("after {} other calls, as it was found\n", repetition->before.size());
   }
-  const auto check = [&] {
-    return other ? check_against(kernel, *other, c)
-                 : check_case(property, kernel, c, options.alarm ? alarm_probability : 0.0);
-  };
+  Road road = without_projection(road_with_alarm(options.alarm ? alarm_probability : 0.0));
+  if (other) {
+    road.check = [&](const Property&, Kernel& of, const Case& problem) { return check_against(of, *other, problem); };
+  }
+  const auto check = [&] { return walk(road, property, kernel, [&] { return c; }).verdict; };
   Verdict verdict = checked_again(check, repetition);
   const std::string at_load = c.provenance.at_load ? opened->load_finding() : std::string();
   if (!at_load.empty()) add_load_finding(verdict, at_load);

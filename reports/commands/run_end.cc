@@ -3,6 +3,7 @@
 #include <new>
 #include <set>
 
+#include "properties/road/watched_kernel.h"
 #include "reports/commands/run_kernels.h"
 #include "reports/results/explanations.h"
 #include "reports/results/saved_journal.h"

@@ -10,10 +10,10 @@
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "properties/proofs/weakened.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/commands/chosen_properties.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 namespace {

@@ -90,15 +90,12 @@ std::string table_of(const Summary& summary) {
 std::string skipped_text(const Summary& summary) {
   std::vector<std::string> lines;
   for (const KernelSummary& kernel : summary.kernels) {
-    constexpr std::string_view skipped = "skipped: ";
     std::int64_t count = 0;
     std::map<std::string_view, std::int64_t> reasons;
     for (const PropertySummary& property : kernel.properties) {
       for (const auto& [reason, cases] : property.tally.reasons) {
-        if (!reason.starts_with(skipped)) continue;
-        const std::string_view why = std::string_view(reason).substr(skipped.size());
-        if (is_about_others(why)) continue;
-        reasons[why] += cases;
+        if (reason.outcome != Outcome::skipped || is_about_others(reason.why)) continue;
+        reasons[reason.why] += cases;
         count += cases;
       }
     }

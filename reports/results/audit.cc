@@ -4,15 +4,11 @@
 #include <mutex>
 #include <utility>
 
-#include "properties/road/heard_kernel.h"
-#include "reports/run/in_parallel.h"
+#include "properties/road/jobs.h"
+#include "properties/road/road.h"
 
 namespace attest {
 namespace {
-
-bool has_operation(const Manifest& manifest, Operation operation) {
-  return operation == Operation::attention ? manifest.attention : manifest.multihead;
-}
 
 /// One kernel under audit: its properties and dtypes in turn, the rules of others on each of its calls.
 class Audited {
@@ -22,42 +18,46 @@ class Audited {
       : plan_(plan), kernel_(std::move(kernel)), twin_(std::move(twin)), stop_(stop) {
     result_.name = kernel_->id();
     for (const Property* property : catalogue()) {
-      if (!has_operation(kernel_->manifest(), property->operation)) continue;
-      for (const DType dtype : kernel_->manifest().dtypes) cells_.emplace_back(property, dtype);
+      if (!kernel_->manifest().has(property->operation)) continue;
+      for (const DType dtype : kernel_->manifest().dtypes) targets_.push_back({property, dtype});
     }
+    // Once a fault is caught the property has its answer; the rules get the case all the same.
+    road_.check = [this](const Property& property, Kernel& heard, const Case& c) {
+      if (!is_caught(property)) return check_case(property, heard, c);
+      if (why_unsupported(heard.manifest(), c).empty()) (void)heard.run(c, c.dtype(), false);
+      return Verdict{.outcome = Outcome::skipped, .reason = "is of a property that has caught the fault"};
+    };
   }
 
   /// Nothing where it was stopped.
   std::optional<AuditedKernel> run() {
-    HeardKernel heard(*kernel_, [this](const Case& c, const Tensor& out) { hear(c, out); });
-    for (std::int64_t k = 0;; ++k) {
-      for (const auto& [property, dtype] : cells_) {
-        if (stop_()) return std::nullopt;
-        if (twin_ ? result_.cases >= plan_.cases : result_.judged >= plan_.control_cases) return std::move(result_);
-        one_case(*property, dtype, k, heard);
+    WatchedKernel watched(*kernel_, stop_, [this](const Case& c, const Tensor& out) { hear(c, out); });
+    try {
+      for (std::int64_t k = 0;; ++k) {
+        for (const Target& target : targets_) {
+          if (twin_ ? result_.cases >= plan_.cases : result_.judged >= plan_.control_cases) return std::move(result_);
+          one_case(target, k, watched);
+        }
       }
+    } catch (const Abandoned&) {
+      return std::nullopt;
     }
   }
 
  private:
-  void one_case(const Property& property, DType dtype, std::int64_t k, Kernel& heard) {
-    const std::string name(property.name);
-    const bool caught = result_.caught.contains(name);
-    if (twin_ && caught && (told_ == RuleSet().set() || dtype == DType::f64)) {
-      ++result_.cases;
-      return;
-    }
-    const Case c = project(generate(property, dtype, plan_.seed, k), kernel_->manifest());
+  [[nodiscard]] bool is_caught(const Property& property) const {
+    return twin_ != nullptr && result_.caught.contains(std::string(property.name));
+  }
+
+  void one_case(const Target& target, std::int64_t k, WatchedKernel& watched) {
+    const auto& [property, dtype] = target;
+    const bool rules_have_their_answer = told_ == RuleSet().set() || dtype == DType::f64;
     ++result_.cases;
-    if (twin_ && caught) {
-      // The property has its answer; the rules get the case all the same.
-      if (why_unsupported(kernel_->manifest(), c).empty()) (void)heard.run(c, dtype, false);
-      return;
-    }
-    const Verdict verdict = check_case(property, heard, c);
-    const bool violated = verdict.outcome == Outcome::violated;
-    if (violated || verdict.outcome == Outcome::held) ++result_.judged;
-    if (!violated) return;
+    if (is_caught(*property) && rules_have_their_answer) return;
+    const Walked walked = walk(road_, *property, watched, [&] { return generate(*property, dtype, plan_.seed, k); });
+    if (walked.is(Outcome::violated) || walked.is(Outcome::held)) ++result_.judged;
+    if (!walked.is(Outcome::violated)) return;
+    const std::string name(property->name);
     ++result_.flagged[name];
     result_.caught.try_emplace(name, FirstCatch{k, result_.cases, dtype});
   }
@@ -83,13 +83,15 @@ class Audited {
   const AuditPlan& plan_;
   std::unique_ptr<Kernel> kernel_, twin_;  ///< no twin: a control
   const std::function<bool()>& stop_;
-  std::vector<std::pair<const Property*, DType>> cells_;
+  std::vector<Target> targets_;
+  Road road_;
   RuleSet told_;  ///< rules that have told the fault apart
   AuditedKernel result_;
 };
 
-std::unique_ptr<Kernel> kernel_named(const std::vector<KernelEntry>& entries, const std::string& id) {
-  return std::ranges::find(entries, id, &KernelEntry::id)->make();
+std::unique_ptr<Kernel> kernel_of(const ControlKernel& control) {
+  const std::vector<KernelEntry> entries = control_kernels();
+  return std::ranges::find(entries, "control:" + std::string(control.name), &KernelEntry::id)->make();
 }
 
 }  // namespace
@@ -108,7 +110,6 @@ bool AuditResult::passed() const {
 
 AuditResult audit(const AuditPlan& plan, const std::function<bool()>& stop,
                   const std::function<void(const AuditedKernel&)>& finished) {
-  const std::vector<KernelEntry> faulty = fault_kernels(), right = control_kernels();
   // Controls first: they take longest.
   const std::size_t count = plan.controls.size() + plan.faults.size();
   std::vector<std::optional<AuditedKernel>> done(count);
@@ -117,8 +118,7 @@ AuditResult audit(const AuditPlan& plan, const std::function<bool()>& stop,
     if (stop()) return;
     const bool is_control = n < plan.controls.size();
     const PlantedFault* fault = is_control ? nullptr : plan.faults[n - plan.controls.size()];
-    auto kernel = is_control ? kernel_named(right, "control:" + std::string(plan.controls[n]->name))
-                             : kernel_named(faulty, "fault:" + std::string(fault->name));
+    auto kernel = is_control ? kernel_of(*plan.controls[n]) : with_fault(*fault);
     done[n] = Audited(plan, std::move(kernel), is_control ? nullptr : without_fault(*fault), stop).run();
     const std::lock_guard lock(mutex);
     if (done[n]) finished(*done[n]);
@@ -126,9 +126,9 @@ AuditResult audit(const AuditPlan& plan, const std::function<bool()>& stop,
   AuditResult result;
   for (const Property* property : catalogue()) {
     const auto reaches = [&](const std::vector<KernelEntry>& entries) {
-      return has_operation(entries.front().make()->manifest(), property->operation);
+      return entries.front().make()->manifest().has(property->operation);
     };
-    if (reaches(faulty) || reaches(right)) result.properties.emplace_back(property->name);
+    if (reaches(fault_kernels()) || reaches(control_kernels())) result.properties.emplace_back(property->name);
   }
   for (std::size_t n = 0; n < count; ++n) {
     if (!done[n]) {

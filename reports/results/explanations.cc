@@ -10,10 +10,10 @@
 #include "core/support/json_writer.h"
 #include "properties/diagnosis/explain.h"
 #include "properties/diagnosis/stages.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 namespace {

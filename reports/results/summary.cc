@@ -44,12 +44,12 @@ std::string reason_of(const PropertySummary& property) {
   }
   if (property.tally.cases() == 0) return "no case was reached";
   const bool undecided = property.tally.inconclusive > 0;
-  const auto counts = [&](const std::pair<const std::string, std::int64_t>& reason) {
-    return undecided == reason.first.starts_with("inconclusive") ? reason.second : -1;
+  const auto counts = [&](const std::pair<const Reason, std::int64_t>& reason) {
+    return undecided == (reason.first.outcome == Outcome::inconclusive) ? reason.second : -1;
   };
   const auto commonest = std::ranges::max_element(property.tally.reasons, {}, counts);
   if (commonest == property.tally.reasons.end()) return {};
-  return fmt::format("{} ({} of {} cases)", commonest->first, commonest->second, property.tally.cases());
+  return fmt::format("{} ({} of {} cases)", commonest->first.text(), commonest->second, property.tally.cases());
 }
 
 std::string name_of_kernel(const Journal& journal, const std::string& id) {
@@ -171,8 +171,9 @@ Alarm Summary::alarms() const {
   return all;
 }
 
-std::vector<std::pair<std::string, std::int64_t>> commonest(const std::map<std::string, std::int64_t>& reasons) {
-  std::vector<std::pair<std::string, std::int64_t>> sorted(reasons.begin(), reasons.end());
+std::vector<std::pair<std::string, std::int64_t>> commonest(const std::map<Reason, std::int64_t>& reasons) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted;
+  for (const auto& [reason, count] : reasons) sorted.emplace_back(reason.text(), count);
   std::ranges::sort(sorted, {},
                     [](const auto& one) { return std::pair<std::int64_t, std::string_view>(-one.second, one.first); });
   return sorted;
@@ -220,7 +221,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   }
   std::set<std::string, std::less<>> statistical;
   for (const Property* property : catalogue())
-    if (is_statistical(*property)) statistical.emplace(property->name);
+    if (property->is_statistical()) statistical.emplace(property->name);
   for (auto& [key, properties] : by_kernel) {
     const auto& [id, rank, dtype] = key;
     const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);

@@ -88,7 +88,7 @@ struct Summary {
 
 /// Reasons with their counts, the commonest first, of equals by the alphabet.
 [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> commonest(
-    const std::map<std::string, std::int64_t>& reasons);
+    const std::map<Reason, std::int64_t>& reasons);
 
 /// From a canonical journal. `folder` is where case files are looked for; empty: nowhere.
 [[nodiscard]] Summary summarise(const Journal& journal, const std::filesystem::path& folder);

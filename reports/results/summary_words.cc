@@ -64,16 +64,15 @@ std::vector<std::string> reach_lines(const Summary& summary) {
 }
 
 std::string refusals_text(const KernelSummary& kernel) {
-  // As answers of that status are told (answer.h).
-  constexpr std::string_view refused = "skipped: unsupported";
   std::map<std::string, std::int64_t> reasons;
   std::set<std::string> hardly_judged;
   std::int64_t all = 0;
   for (const PropertySummary& property : kernel.properties) {
     std::int64_t count = 0;
     for (const auto& [reason, cases] : property.tally.reasons) {
-      if (!reason.starts_with(refused)) continue;
-      reasons[reason.substr(std::string_view("skipped: ").size())] += cases;
+      // As answers of that status are told (answer.h).
+      if (reason.outcome != Outcome::skipped || !reason.why.starts_with(name_of(CallStatus::unsupported))) continue;
+      reasons[reason.why] += cases;
       count += cases;
     }
     all += count;

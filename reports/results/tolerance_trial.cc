@@ -8,36 +8,25 @@
 #include "core/measure/error_statistics.h"
 #include "core/measure/kinds.h"
 #include "core/oracle/oracle.h"
-#include "properties/catalogue/property.h"
-#include "properties/road/heard_kernel.h"
-#include "reports/run/in_parallel.h"
-#include "reports/run/watched_kernel.h"
+#include "properties/road/jobs.h"
+#include "properties/road/road.h"
 
 namespace attest {
 namespace {
-
-const Property& property_named(std::string_view name) {
-  return **std::ranges::find(catalogue(), name, &Property::name);
-}
 
 /// atol + rtol size, where infinity times 0 is 0: the answer 0 is as exact as any.
 double limit_of(const Tolerance& tolerance, double size) {
   return size > 0 ? tolerance.atol + tolerance.rtol * size : tolerance.atol;
 }
 
-std::string kinds_of(const Case& c) {
-  return c.provenance.kinds.value_or("");
-}
-
-/// Runs one case of a property; hears every output of the case's own dtype.
+/// Sends a case along the road; hears every output of the case's own dtype.
 template <class Hear>
-Verdict run_case(const Property& property, Kernel& kernel, const Case& c, const std::function<bool()>& stop,
-                 Hear&& hear) {
-  WatchedKernel watched(kernel, stop);
-  HeardKernel heard(watched, [&](const Case& called, const Tensor& out) {
+Walked walk_and_hear(const Property& property, Kernel& kernel, const Case& drawn, const std::function<bool()>& stop,
+                     Hear&& hear) {
+  WatchedKernel watched(kernel, stop, [&](const Case& called, const Tensor& out) {
     if (called.operation == Operation::attention && out.dtype() == called.dtype()) hear(called, out);
   });
-  return check_case(property, heard, c);
+  return walk({}, property, watched, [&] { return drawn; });
 }
 
 Fared fared_in(const Tolerance& tolerance, const Kernel& kernel, const Case& c, const Tensor& out) {
@@ -67,11 +56,12 @@ KernelTrial trial_of(const TrialPlan& plan, Kernel& kernel, DType dtype, const s
   KernelTrial trial{.kernel = kernel.id(), .dtype = dtype, .all = {}, .classes = {}, .worst_kinds = {}};
   const Property& property = property_named("attention.oracle");
   for (std::int64_t k = 0; k < plan.cases; ++k) {
-    const Case c = project(generate(property, dtype, plan.seed, k), kernel.manifest());
     ++trial.drawn;
-    (void)run_case(property, kernel, c, stop, [&](const Case& called, const Tensor& out) {
-      note(trial, k, kinds_of(c), fared_in(plan.tolerance, kernel, called, out));
-    });
+    std::vector<Fared> all;
+    const Walked walked = walk_and_hear(
+        property, kernel, generate(property, dtype, plan.seed, k), stop,
+        [&](const Case& called, const Tensor& out) { all.push_back(fared_in(plan.tolerance, kernel, called, out)); });
+    for (const Fared& one : all) note(trial, k, std::string(kinds_of(walked.problem)), one);
   }
   return trial;
 }
@@ -83,29 +73,23 @@ std::vector<const Property*> properties_of(const PlantedFault& fault) {
   return properties;
 }
 
-std::unique_ptr<Kernel> kernel_of(const PlantedFault& fault) {
-  const std::string id = "fault:" + std::string(fault.name);
-  const std::vector<KernelEntry> entries = fault_kernels();
-  return std::ranges::find(entries, id, &KernelEntry::id)->make();
-}
-
 FaultTrial trial_of(const TrialPlan& plan, const PlantedFault& fault, DType dtype, const std::function<bool()>& stop) {
   FaultTrial trial{.fault = &fault, .dtype = dtype, .missed_property = {}};
-  const std::unique_ptr<Kernel> kernel = kernel_of(fault);
+  const std::unique_ptr<Kernel> kernel = with_fault(fault);
   const std::vector<const Property*> properties = properties_of(fault);
   for (std::int64_t k = 0; trial.drawn < plan.cases && trial.wrong < plan.enough; ++k) {
     for (const Property* property : properties) {
       if (trial.drawn >= plan.cases || trial.wrong >= plan.enough) break;
-      const Case c = project(generate(*property, dtype, plan.seed, k), kernel->manifest());
+      const Case c = generate(*property, dtype, plan.seed, k);
       ++trial.drawn;
       std::int64_t wrong = 0, refused = 0;
       double let_pass = 0;
-      const Verdict verdict = run_case(*property, *kernel, c, stop, [&](const Case& called, const Tensor& out) {
+      const Walked walked = walk_and_hear(*property, *kernel, c, stop, [&](const Case& called, const Tensor& out) {
         const Fared one = fared_in(plan.tolerance, *kernel, called, out);
         wrong += one.wrong, refused += one.wrong_refused, let_pass = std::max(let_pass, one.let_pass);
       });
       if (wrong == 0) {
-        trial.other += verdict.outcome == Outcome::violated ? 1 : 0;
+        trial.other += walked.is(Outcome::violated) ? 1 : 0;
         continue;
       }
       ++trial.wrong;
@@ -156,20 +140,20 @@ Fared fared(const Tolerance& tolerance, const Case& c, const Tensor& out, const 
 void for_each_wrong_case(const PlantedFault& fault, DType dtype, std::int64_t cases,
                          const std::function<bool(const std::string& kinds)>& wanted,
                          const std::function<bool(const std::vector<JudgedElement>& wrong)>& told) {
-  const std::unique_ptr<Kernel> kernel = kernel_of(fault);
+  const std::unique_ptr<Kernel> kernel = with_fault(fault);
   const std::vector<const Property*> properties = properties_of(fault);
   std::int64_t drawn = 0;
   for (std::int64_t k = 0;; ++k) {
     for (const Property* property : properties) {
       if (drawn++ >= cases) return;
       const Case c = project(generate(*property, dtype, 1, k), kernel->manifest());
-      if (!wanted(kinds_of(c))) continue;
+      if (!wanted(std::string(kinds_of(c)))) continue;
       std::vector<JudgedElement> wrong;
       OracleOptions options{.ignores_dead_values = kernel->manifest().claims_to(Claim::ignores_dead_values)};
       options.element = [&](const JudgedElement& e) {
         if (e.outcome == Outcome::violated) wrong.push_back(e);
       };
-      (void)run_case(
+      (void)walk_and_hear(
           *property, *kernel, c, [] { return false; },
           [&](const Case& called, const Tensor& out) {
             (void)judge_attention(called, out, {}, kernel->manifest().arithmetic_for(dtype), options);

@@ -24,8 +24,7 @@ std::unique_ptr<Kernel> open_other_kernel(const std::string& spec, const KernelO
 }
 
 Road road_against(const std::shared_ptr<OtherKernel>& other) {
-  return {.generate = generate,
-          .project =
+  return {.project =
               [other](Case c, const Manifest& manifest) {
                 return project(project(std::move(c), manifest), other->original().manifest());
               },

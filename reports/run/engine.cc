@@ -3,79 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <condition_variable>
 #include <deque>
-#include <limits>
 #include <new>
-#include <thread>
 
-#include "core/kernels/core_functions.h"
-#include "properties/language/compared.h"
-#include "properties/road/case_budget.h"
-#include "properties/road/repeat.h"
+#include "properties/road/confirm.h"
+#include "properties/road/own_kernels.h"
 #include "properties/road/shrink_budget.h"
+#include "reports/run/interrupt.h"
 #include "reports/run/repetition.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 
-Road properties_road(double alarm_probability) {
-  return {.generate = generate,
-          .project = project,
-          .check = [alarm_probability](const Property& property, Kernel& kernel,
-                                       const Case& c) { return check_case(property, kernel, c, alarm_probability); },
-          .shrink = shrink};
-}
-
 namespace {
-
-bool has_operation(const Manifest& manifest, Operation operation) {
-  return operation == Operation::attention ? manifest.attention : manifest.multihead;
-}
-
-bool lists(const Manifest& manifest, DType dtype) {
-  return std::ranges::find(manifest.dtypes, dtype) != manifest.dtypes.end();
-}
 
 bool is_for(const CapturedCase& captured, const Property& property, DType dtype) {
   if (captured.value.dtype() != dtype || captured.value.operation != property.operation) return false;
   return captured.property.empty() || captured.property == property.name;
 }
 
-/// Checks of a violated case once more before it is reported. A hang costs a whole time limit each, a death the start
-/// of a process.
-std::int64_t repetitions(Violation violation) {
-  switch (violation) {
-    case Violation::timed_out:
-      return 1;
-    case Violation::died:
-    case Violation::malformed:
-      return 2;
-    default:
-      return 8;
-  }
-}
-
-/// Checks before a finding that are tried for what brings it back, starts of a kernel that this may cost a job, and how
-/// long they may take in all: a process may take seconds to start.
+/// Cases before a finding that are tried for what brings it back.
 constexpr std::size_t history_kept = 1024;
-constexpr int fresh_starts = 2000;
-/// Of a kernel that shows as many findings of a kind without having been asked anything before, the others are taken to
-/// be like them: of one that is always wrong each would cost the start of a process.
-constexpr int enough_afresh = 8;
-constexpr std::chrono::seconds fresh_time{60};
-
-/// What costs a kernel its process.
-bool is_death(const Verdict& verdict) {
-  return verdict.outcome == Outcome::violated &&
-         (verdict.violation == Violation::died || verdict.violation == Violation::timed_out ||
-          verdict.violation == Violation::malformed);
-}
-
-std::string_view kinds_of(const Case& c) {
-  return c.provenance.kinds ? *c.provenance.kinds : std::string_view();
-}
 
 Subject subject_of(const Cell& cell, const Kernel& kernel) {
   return {std::string(cell.property->name), kernel.id(), std::string(name_of(cell.dtype))};
@@ -101,7 +48,7 @@ std::vector<Cell> cells_of(const Plan& plan) {
       Cell cell{.property = property, .dtype = dtype, .kernels = {}};
       for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
         // A captured case in a dtype that the kernel lacks is skipped with that reason; generated ones are not made.
-        if (!plan.captured.empty() || lists(plan.kernels[i]->manifest(), dtype)) cell.kernels.push_back(i);
+        if (!plan.captured.empty() || plan.kernels[i]->manifest().takes(dtype)) cell.kernels.push_back(i);
       }
       const bool any_captured = std::ranges::any_of(
           plan.captured, [&](const CapturedCase& captured) { return is_for(captured, *property, dtype); });
@@ -111,13 +58,23 @@ std::vector<Cell> cells_of(const Plan& plan) {
   return cells;
 }
 
+/// What a thread has asked one of its kernels, and how it confirms what it finds there.
+struct Engine::Told {
+  std::deque<std::pair<const Cell*, std::int64_t>> asked;  ///< the last cases that it was given, the newest last
+  Confirmer confirmer;
+
+  void note(const Cell& cell, std::int64_t k) {
+    asked.emplace_back(&cell, k);
+    if (asked.size() > history_kept) asked.pop_front();
+  }
+};
+
 /// One thread: its own kernels, and the loop over units.
 class Engine::Job {
  public:
-  Job(Engine& engine, bool owns_originals) : engine_(engine), kernels_(engine.plan_.kernels.size()) {
-    for (std::size_t i = 0; i < kernels_.size(); ++i) {
-      if (owns_originals) kernels_[i].kernel = engine_.plan_.kernels[i].get();
-    }
+  Job(Engine& engine, bool takes_originals) : engine_(engine), kernels_(engine.plan_.kernels, takes_originals) {
+    for (const std::unique_ptr<Kernel>& kernel : engine.plan_.kernels)
+      told_.push_back({.asked = {}, .confirmer = {engine.road_, [&kernel] { return kernel->clone(); }}});
   }
 
   void run() {
@@ -126,30 +83,10 @@ class Engine::Job {
     } catch (const Abandoned&) {
       // What the journal holds is whole; the batch in hand is not part of it.
       return;
-    } catch (...) {
-      engine_.fail(std::current_exception());
     }
   }
 
  private:
-  struct Own {
-    std::unique_ptr<Kernel> clone;
-    Kernel* kernel = nullptr;
-    std::deque<std::pair<const Cell*, std::int64_t>> asked;  ///< the last cases that it was given, the newest last
-    std::optional<FreshKernels> fresh;                       ///< made at its first finding
-    /// Findings, by their kind, that a kernel started afresh showed as well, all so far.
-    std::map<Violation, int> shown_afresh{};
-  };
-
-  Kernel& kernel(std::size_t index) {
-    Own& own = kernels_[index];
-    if (own.kernel == nullptr) {
-      own.clone = engine_.plan_.kernels[index]->clone();
-      own.kernel = own.clone.get();
-    }
-    return *own.kernel;
-  }
-
   void run_unit(const Unit& unit) {
     // Every kernel sees the same cases, so they are made once.
     const std::int64_t own = (unit.last_k - unit.first_k - 1) / engine_.plan_.shard.count + 1;
@@ -159,60 +96,26 @@ class Engine::Job {
 
   void run_batch(const Unit& unit, std::size_t index, std::vector<std::optional<Case>>& cases) {
     const Cell& cell = *unit.cell;
-    Kernel& kernel = this->kernel(index);
+    Kernel& kernel = kernels_[index];
     BatchRecord batch{subject_of(cell, kernel), unit.first_k, unit.last_k, engine_.plan_.shard, {}};
     batch.last_k = std::min(unit.last_k, engine_.cases_of(index));
     batch.first_k = engine_.first_open(batch.subject, unit.first_k, batch.last_k);
     if (batch.first_k >= batch.last_k) return;
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<Found> findings;
-    const bool reachable = has_operation(kernel.manifest(), cell.property->operation);
-    const GivenUp* given_up = nullptr;
     const auto [index_of_shard, shards] = engine_.plan_.shard;
     const std::int64_t to_own = (index_of_shard - batch.first_k % shards + shards) % shards;
     for (std::int64_t k = batch.first_k + to_own; k < batch.last_k; k += shards) {
       if (!engine_.takes(cell, k)) continue;
-      if (engine_.stopping()) throw Abandoned();
-      if (!reachable) {
-        batch.tally.skip(1, fmt::format("has no {} entry", name_of(cell.property->operation)));
-        continue;
-      }
-      if (given_up == nullptr) {
-        given_up = &engine_.given_up(index, cell.dtype, watched, [&](const Cell& of, std::int64_t first) {
-          note_asked(kernels_[index], of, first);
-        });
-      }
-      if (given_up->cell != nullptr && (given_up->cell != &cell || k > given_up->behind)) {
-        batch.tally.skip(1, given_up->reason);
-        continue;
-      }
       std::optional<Case>& made = cases[static_cast<std::size_t>((k - unit.first_k) / shards)];
-      const std::optional<Case> own_case = engine_.case_for(cell, k, kernel.manifest(), made);
-      if (!own_case) {
-        batch.tally.skip(1, out_of_memory);
-        continue;
-      }
-      const Case& arranged = *own_case;
-      (void)watched.take_sent();
-      (void)watched.take_answered();
-      Verdict verdict = engine_.road_.check(*cell.property, watched, arranged);
-      note_asked(kernels_[index], cell, k);
-      // Of no row at all everything is true, and without keys a kernel may refuse: neither says anything of its
-      // answers. The core is also looked into by itself.
-      const bool answered = watched.take_answered() > 0 || core_functions(kernel.id()) != nullptr;
-      if (verdict.outcome == Outcome::held && !answered)
-        verdict = {.outcome = Outcome::skipped, .reason = "has nothing that the kernel answered"};
-      const bool at_load = engine_.stands_for_loading(cell, index, k);
-      if (at_load) add_load_finding(verdict, kernel.load_finding());
-      const BitClasses sent = watched.take_sent();
+      const Walked walked = walk_case(cell, index, watched, k, made);
       // Captured cases were not drawn: their words, if any, are of another run, and of what it shrank.
       const bool drawn = engine_.plan_.captured.empty();
-      batch.tally.add(k, verdict, drawn ? kinds_of(arranged) : "", drawn ? sent : 0);
-      const bool violated = verdict.outcome == Outcome::violated;
-      if (!violated && verdict.outcome != Outcome::inconclusive) continue;
-      if (engine_.wants_finding(batch.subject, verdict.outcome, k)) {
-        findings.push_back(finding(cell, index, watched, batch.subject, k, arranged, verdict, at_load));
-      }
+      batch.tally.add(k, walked.verdict, drawn ? kinds_of(walked.problem) : "", drawn ? walked.sent : 0);
+      const bool violated = walked.is(Outcome::violated);
+      if (!violated && !walked.is(Outcome::inconclusive)) continue;
+      if (engine_.wants_finding(batch.subject, walked.verdict.outcome, k))
+        findings.push_back(finding(cell, index, watched, batch.subject, k, walked));
       if (!violated || !engine_.plan_.fail_fast) continue;
       batch.last_k = k + 1;
       break;
@@ -220,107 +123,70 @@ class Engine::Job {
     engine_.write(findings, batch);
   }
 
-  static void note_asked(Own& own, const Cell& cell, std::int64_t k) {
-    own.asked.emplace_back(&cell, k);
-    if (own.asked.size() > history_kept) own.asked.pop_front();
+  /// Case k, unless the kernel is given up; with what it did wrong as it was loaded, where it is this case's to say.
+  Walked walk_case(const Cell& cell, std::size_t index, WatchedKernel& kernel, std::int64_t k,
+                   std::optional<Case>& made) {
+    if (kernel.manifest().has(cell.property->operation)) {
+      const GivenUp* const given_up = engine_.given_up(cell.dtype, index, kernel, told_[index]);
+      if (given_up != nullptr && (given_up->cell != &cell || k > given_up->behind))
+        return {.problem = {}, .verdict = {.outcome = Outcome::skipped, .reason = given_up->reason}};
+      told_[index].note(cell, k);
+    }
+    Walked walked = walk(engine_.road_, *cell.property, kernel, [&] { return engine_.case_of(cell, k, made); });
+    if (engine_.stands_for_loading(cell, index, k)) add_load_finding(walked.verdict, kernel.load_finding());
+    return walked;
   }
 
   Found finding(const Cell& cell, std::size_t index, WatchedKernel& kernel, const Subject& subject, std::int64_t k,
-                const Case& c, const Verdict& verdict, bool at_load) {
-    FindingRecord record{subject, k, case_file_name(subject, fmt::format("k{}", k)), verdict};
-    Case saved = c;
-    std::vector<Case> before;
-    if (at_load) saved.provenance.at_load = "yes";
-    // What memory does not suffice for leaves the finding as it is known so far.
-    try {
-      if (verdict.outcome == Outcome::violated && !at_load) before = repeat(cell, index, kernel, c, record, saved);
-      record.compared = compared_elements(record.verdict, kernel.manifest());
-    } catch (const std::bad_alloc&) {
-      record.verdict.reason += "; memory ran out as it was made smaller";
+                const Walked& walked) {
+    const std::string file = case_file_name(subject, fmt::format("k{}", k));
+    Finding finding{.record = {subject, k, file, walked.verdict}, .saved = walked.problem};
+    if (engine_.stands_for_loading(cell, index, k)) {
+      finding.saved.provenance.at_load = "yes";
+    } else if (walked.is(Outcome::violated)) {
+      told_[index].confirmer.confirm(finding, *cell.property, kernel, [&] { return history_of(index); });
     }
-    return {std::move(record), std::move(saved), std::move(before), name_of(verdict.outcome)};
+    return found_of(std::move(finding), kernel.manifest(), walked.verdict.outcome);
   }
 
-  /// Checks again what is violated. What comes back is made smaller; of what does not, the calls before it that it
-  /// takes are given.
-  std::vector<Case> repeat(const Cell& cell, std::size_t index, WatchedKernel& kernel, const Case& c,
-                           FindingRecord& record, Case& saved) {
-    const Violation violation = record.verdict.violation;
-    const auto check = [&](const Case& of) {
-      return [&](Kernel& asked) {
-        WatchedKernel watched(asked, [this] { return engine_.stopping(); });
-        return engine_.road_.check(*cell.property, watched, of);
-      };
-    };
-    // What a kernel keeps between calls is not in the case: one started afresh tells. A death started it afresh.
-    FreshKernels& fresh = fresh_of(index);
-    const std::int64_t times = repetitions(violation);
-    const std::int64_t again = violated_again(check(c), kernel, times);
-    std::optional<bool> afresh;
-    int& shown = kernels_[index].shown_afresh[violation];
-    if (again == times && !is_death(record.verdict) && shown < enough_afresh) {
-      afresh = fresh.violates(check(c), {});
-      // One that a kernel started afresh does not show has all that follow asked.
-      if (afresh) shown = *afresh ? shown + 1 : std::numeric_limits<int>::min() / 2;
-    }
-    // Only what comes back is shrunk: a kernel that keeps something would be led astray, and kept from what it takes.
-    if (again != times || afresh == false) {
-      record.repetition = {.again = again, .of = times};
-      return name_calls_before(record, saved, calls_it_takes(check(saved), history_of(index, kernel), fresh));
-    }
-    if (const int budget = shrink_budget(violation); budget > 0) {
-      Case smaller = engine_.road_.shrink(*cell.property, kernel, c, budget);
-      const Verdict then = engine_.road_.check(*cell.property, kernel, smaller);
-      if (then.outcome == Outcome::violated) {
-        saved = std::move(smaller);
-        record.verdict = then;
-      }
-    }
-    return {};
-  }
-
-  FreshKernels& fresh_of(std::size_t index) {
-    Own& own = kernels_[index];
-    const auto start = [this, index] { return engine_.plan_.kernels[index]->clone(); };
-    if (!own.fresh) own.fresh.emplace(start, fresh_starts, fresh_time);
-    return *own.fresh;
-  }
-
-  /// The cases that the kernel was given before the newest one, each as a step that checks it again.
-  std::vector<std::function<void(Kernel&)>> history_of(std::size_t index, const Kernel& kernel) {
-    std::vector<std::function<void(Kernel&)>> steps;
-    const auto& asked = kernels_[index].asked;
-    for (std::size_t i = 0; i + 1 < asked.size(); ++i) {
-      steps.emplace_back([this, at = asked[i], &kernel](Kernel& fresh) {
-        if (engine_.stopping()) throw Abandoned();
-        std::optional<Case> made;
-        if (const std::optional<Case> c = engine_.case_for(*at.first, at.second, kernel.manifest(), made))
-          static_cast<void>(engine_.road_.check(*at.first->property, fresh, *c));
-      });
-    }
-    return steps;
-  }
-
-  /// The calls as case files, which the finding and its case name.
-  static std::vector<Case> name_calls_before(FindingRecord& record, Case& saved, const std::vector<Call>& calls) {
+  /// The finding with its calls as case files, which it and its case name.
+  static Found found_of(Finding finding, const Manifest& manifest, Outcome expected) {
+    auto& [record, saved, calls] = finding;
     std::vector<Case> before;
     for (const Call& call : calls) {
       before.push_back(call_file(call));
       record.repetition->before.push_back(
           case_file_name(record.subject, fmt::format("k{}-before{}", record.k, before.size())));
     }
-    note_repetition(record, saved);
-    return before;
+    if (record.repetition) note_repetition(record, saved);
+    note_compared(record, manifest);
+    return {std::move(record), std::move(saved), std::move(before), name_of(expected)};
+  }
+
+  /// The cases that the kernel was given before the newest one, each as a step that checks it again.
+  std::vector<std::function<void(Kernel&)>> history_of(std::size_t index) {
+    std::vector<std::function<void(Kernel&)>> steps;
+    const auto& asked = told_[index].asked;
+    for (std::size_t i = 0; i + 1 < asked.size(); ++i) {
+      steps.emplace_back([this, at = asked[i]](Kernel& fresh) {
+        WatchedKernel watched(fresh, [this] { return engine_.stopping(); });
+        std::optional<Case> made;
+        const auto draw = [&] { return engine_.case_of(*at.first, at.second, made); };
+        static_cast<void>(walk(engine_.road_, *at.first->property, watched, draw));
+      });
+    }
+    return steps;
   }
 
   Engine& engine_;
-  std::vector<Own> kernels_;
+  OwnKernels kernels_;
+  std::vector<Told> told_;
 };
 
 Engine::Engine(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& journal, const Journal& done,
                Observer& observer)
     : plan_(plan),
-      road_(road),
+      road_(plan.captured.empty() ? road : without_projection(road)),
       folder_(folder),
       journal_(journal),
       observer_(observer),
@@ -343,7 +209,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
   if (plan_.kernels[kernel]->load_finding().empty()) return std::nullopt;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const Cell& cell = cells_[i];
-    const bool reachable = has_operation(plan_.kernels[kernel]->manifest(), cell.property->operation);
+    const bool reachable = plan_.kernels[kernel]->manifest().has(cell.property->operation);
     if (!reachable || std::ranges::find(cell.kernels, kernel) == cell.kernels.end()) continue;
     if (plan_.captured.empty()) return std::pair(i, std::int64_t{0});
     for (std::int64_t k = 0; k < cases_per_cell_; ++k) {
@@ -353,13 +219,13 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
   return std::nullopt;
 }
 
-const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, WatchedKernel& kernel, const Asked& asked) {
+const Engine::GivenUp* Engine::given_up(DType dtype, std::size_t index, WatchedKernel& kernel, Told& told) {
   GivenUp& given_up = given_up_.at({index, dtype});
   const std::lock_guard lock(given_up.mutex);
-  if (given_up.known) return given_up;
+  if (given_up.known) return given_up.cell == nullptr ? nullptr : &given_up;
   const auto is_asked = [&](const Cell& cell) {
     return cell.dtype == dtype && std::ranges::count(cell.kernels, index) > 0 &&
-           has_operation(kernel.manifest(), cell.property->operation);
+           kernel.manifest().has(cell.property->operation);
   };
   const auto cell = std::ranges::find_if(cells_, is_asked);
   int failed = 0, without_answer = 0;
@@ -369,17 +235,13 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, WatchedK
   const std::int64_t most = asks ? std::min<std::int64_t>(cases_per_cell_, 64) : 0;
   for (std::int64_t k = 0; k < most && failed < failures_until_given_up; ++k) {
     std::optional<Case> made;
-    const std::optional<Case> own_case = case_for(*cell, k, kernel.manifest(), made);
-    if (!own_case) continue;
-    (void)kernel.take_answered();
-    const Verdict verdict = road_.check(*cell->property, kernel, *own_case);
-    asked(*cell, k);
-    // What is true of no row at all says nothing of a kernel that was not asked.
-    if (verdict.outcome == Outcome::held && kernel.take_answered() > 0) break;
-    if (verdict.outcome != Outcome::violated) continue;
+    told.note(*cell, k);
+    const Walked walked = walk(road_, *cell->property, kernel, [&] { return case_of(*cell, k, made); });
+    if (walked.is(Outcome::held)) break;
+    if (!walked.is(Outcome::violated)) continue;
     given_up.behind = k;
     ++failed;
-    without_answer += is_without_answer(verdict.violation) ? 1 : 0;
+    without_answer += is_without_answer(walked.verdict.violation) ? 1 : 0;
   }
   if (failed == failures_until_given_up && 2 * without_answer >= failed) {
     given_up.cell = &*cell;
@@ -388,7 +250,7 @@ const Engine::GivenUp& Engine::given_up(std::size_t index, DType dtype, WatchedK
                     cell->property->name);
   }
   given_up.known = true;
-  return given_up;
+  return given_up.cell == nullptr ? nullptr : &given_up;
 }
 
 bool Engine::stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const {
@@ -415,28 +277,12 @@ std::int64_t Engine::cases_planned() const {
 }
 
 Ending Engine::run() {
-  const int jobs = std::max(1, plan_.jobs);
-  std::mutex waiting;
-  std::condition_variable one_ended;
-  int running = jobs;
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(jobs));
-    for (int i = 0; i < jobs; ++i) {
-      threads.emplace_back([&, i] {
-        Job(*this, /*owns_originals=*/i == 0).run();
-        const std::lock_guard lock(waiting);
-        --running;
-        one_ended.notify_one();
-      });
-    }
-    std::unique_lock lock(waiting);
-    while (!one_ended.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-      const std::lock_guard own(mutex_);
-      observer_.tick();
-    }
-  }
-  if (error_) std::rethrow_exception(error_);
+  for (int i = 0; i < std::max(1, plan_.jobs); ++i)
+    jobs_.start([this, i] { Job(*this, /*takes_originals=*/i == 0).run(); });
+  jobs_.wait([this] {
+    const std::lock_guard lock(mutex_);
+    observer_.tick();
+  });
   if (interrupt_requested()) return Ending::interrupted;
   if (failed_fast_) return Ending::failed_fast;
   return out_of_time_ ? Ending::out_of_time : Ending::complete;
@@ -462,7 +308,7 @@ std::optional<Engine::Unit> Engine::next_unit() {
 }
 
 bool Engine::stopping() const {
-  return stop_.load(std::memory_order_relaxed) || interrupt_requested();
+  return stop_.load(std::memory_order_relaxed) || jobs_.failed() || interrupt_requested();
 }
 
 bool Engine::takes(const Cell& cell, std::int64_t k) const {
@@ -470,24 +316,12 @@ bool Engine::takes(const Cell& cell, std::int64_t k) const {
   return plan_.captured.empty() || is_for(plan_.captured[static_cast<std::size_t>(k)], *cell.property, cell.dtype);
 }
 
-Case Engine::case_of(const Cell& cell, std::int64_t k) const {
-  if (!plan_.captured.empty()) return plan_.captured[static_cast<std::size_t>(k)].value;
-  return road_.generate(*cell.property, cell.dtype, plan_.seed, k);
-}
-
-Case Engine::arranged(const Case& c, const Manifest& manifest) const {
-  // A captured case is judged as it is: what the manifest rules out is skipped, not cropped.
-  return plan_.captured.empty() ? road_.project(c, manifest) : c;
-}
-
-std::optional<Case> Engine::case_for(const Cell& cell, std::int64_t k, const Manifest& manifest,
-                                     std::optional<Case>& made) const {
-  try {
-    if (!made) made = case_of(cell, k);
-    return arranged(*made, manifest);
-  } catch (const std::bad_alloc&) {
-    return std::nullopt;
+const Case& Engine::case_of(const Cell& cell, std::int64_t k, std::optional<Case>& made) const {
+  if (!made) {
+    made = plan_.captured.empty() ? road_.generate(*cell.property, cell.dtype, plan_.seed, k)
+                                  : plan_.captured[static_cast<std::size_t>(k)].value;
   }
+  return *made;
 }
 
 void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::string& file,
@@ -547,12 +381,6 @@ void Engine::write(std::vector<Found>& findings, const BatchRecord& batch) {
   }
 }
 
-void Engine::fail(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (!error_) error_ = std::move(error);
-  stop_ = true;
-}
-
 void Engine::save_worst(const BatchRecord& whole) const {
   const Tally& tally = whole.tally;
   const bool alarmed = tally.alarm && tally.alarm->all.beyond > 0;
@@ -563,8 +391,12 @@ void Engine::save_worst(const BatchRecord& whole) const {
       if (subject_of(cell, kernel) != whole.subject) continue;
       const auto save_as = [&](std::int64_t k, const char* which, const char* expected) {
         std::optional<Case> made;
-        std::optional<Case> worst = case_for(cell, k, kernel.manifest(), made);
-        if (worst) save(*std::move(worst), whole.subject, k, case_file_name(whole.subject, which), expected);
+        try {
+          Case worst = road_.project(case_of(cell, k, made), kernel.manifest());
+          save(std::move(worst), whole.subject, k, case_file_name(whole.subject, which), expected);
+        } catch (const std::bad_alloc&) {
+          return;  // it was judged, and is not saved
+        }
       };
       if (tally.worst_k >= 0) save_as(tally.worst_k, "worst", tally.worst_utilisation > 1.0 ? "violated" : "held");
       if (alarmed) save_as(tally.alarm->worst_k, "alarm", "held");

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -19,21 +17,11 @@
 #include "core/journal/journal.h"
 #include "core/kernel/kernel_under_test.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/jobs.h"
+#include "properties/road/road.h"
 #include "reports/run/run_folder.h"
 
 namespace attest {
-
-class WatchedKernel;  // watched_kernel.h
-
-/// The road a case goes: from the properties' library in the program, from fakes in tests. Called from several threads.
-struct Road {
-  std::function<Case(const Property&, DType, std::uint64_t seed, std::int64_t k)> generate;
-  std::function<Case(Case, const Manifest&)> project;
-  std::function<Verdict(const Property&, Kernel&, const Case&)> check;
-  std::function<Case(const Property&, Kernel&, const Case&, int budget)> shrink;
-};
-/// Not 0: with the alarm (error_alarm.h) of that failure probability per element.
-[[nodiscard]] Road properties_road(double alarm_probability = 0);
 
 /// A case from a file, and the file's name.
 struct CapturedCase {
@@ -112,6 +100,7 @@ class Engine {
 
  private:
   class Job;
+  struct Told;
   struct Unit {
     const Cell* cell;
     std::int64_t first_k, last_k;
@@ -133,26 +122,21 @@ class Engine {
     std::string reason;
   };
   [[nodiscard]] std::optional<Unit> next_unit();
-  /// Told of every case that the kernel is asked.
-  using Asked = std::function<void(const Cell&, std::int64_t)>;
-  [[nodiscard]] const GivenUp& given_up(std::size_t index, DType dtype, WatchedKernel& kernel, const Asked& asked);
+  /// Null where the kernel is asked.
+  [[nodiscard]] const GivenUp* given_up(DType dtype, std::size_t index, WatchedKernel& kernel, Told& told);
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;
   [[nodiscard]] bool stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const;
-  [[nodiscard]] Case case_of(const Cell& cell, std::int64_t k) const;
-  [[nodiscard]] Case arranged(const Case& c, const Manifest& manifest) const;
-  /// Case k as a kernel gets it, from `made`, which is drawn where it is not there yet. Nothing: memory ran out.
-  [[nodiscard]] std::optional<Case> case_for(const Cell& cell, std::int64_t k, const Manifest& manifest,
-                                             std::optional<Case>& made) const;
+  /// Case k of the cell, drawn into `made` where it is not there yet.
+  [[nodiscard]] const Case& case_of(const Cell& cell, std::int64_t k, std::optional<Case>& made) const;
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
   void write(std::vector<Found>& findings, const BatchRecord& batch);
-  void fail(std::exception_ptr error);
 
   const Plan& plan_;
-  const Road& road_;
+  const Road road_;
   const RunFolder& folder_;
   JournalWriter& journal_;
   Observer& observer_;
@@ -167,9 +151,9 @@ class Engine {
   std::mutex mutex_;  ///< guards all below, the journal and the observer
   std::int64_t next_ = 0;
   std::map<std::pair<Subject, Outcome>, std::vector<std::int64_t>> found_;  ///< k of saved findings, sorted
-  std::exception_ptr error_;
   std::atomic<bool> stop_ = false;
   bool out_of_time_ = false, failed_fast_ = false;
+  Jobs jobs_;  ///< the last member: its threads use all the others
 };
 
 }  // namespace attest

@@ -1,8 +1,6 @@
 // Ctrl-C: the first asks the run to end at its last finished batch, the second ends the program at once.
 #pragma once
 
-#include <stdexcept>
-
 namespace attest {
 
 /// Handles SIGINT, SIGTERM, SIGQUIT and, unless it is ignored (nohup), SIGHUP from now on. A broken pipe and a
@@ -12,8 +10,5 @@ void handle_signals();
 [[nodiscard]] int interrupt_descriptor() noexcept;
 /// A signal has asked the run to end. Safe from any thread.
 [[nodiscard]] bool interrupt_requested() noexcept;
-
-/// Thrown out of a kernel's call when the run is to end, so that a long batch or shrink is abandoned between two calls.
-class Abandoned : public std::exception {};
 
 }  // namespace attest

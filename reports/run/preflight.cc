@@ -13,10 +13,10 @@
 #include "core/oracle/oracle.h"
 #include "properties/language/answer.h"
 #include "properties/road/case_budget.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/progress.h"
 #include "reports/run/text.h"
-#include "reports/run/watched_kernel.h"
 
 namespace attest {
 namespace {

@@ -35,7 +35,7 @@ Table unjudged(const Summary& summary) {
 }
 
 Table reasons_table(const Summary& summary) {
-  std::map<std::string, std::int64_t> reasons;
+  std::map<Reason, std::int64_t> reasons;
   for (const KernelSummary& kernel : summary.kernels)
     for (const PropertySummary& property : kernel.properties)
       for (const auto& [reason, cases] : property.tally.reasons) reasons[reason] += cases;

@@ -63,7 +63,7 @@ inline Journal hostile_journal(const std::string& evil) {
   Journal journal = ended_journal();
   const Subject subject{"p" + evil, "exec:" + evil, "f32" + evil}, skipped{"q", "exec:" + evil, "f32"};
   Tally tally = tally_of(1, 2, 0, 1);
-  tally.reasons[evil] = 2;
+  tally.reasons[{Outcome::skipped, evil}] = 2;
   add_batch(journal, subject, tally);
   Tally none;
   none.skip(3, "skipped: " + evil);

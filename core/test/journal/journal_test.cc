@@ -124,7 +124,7 @@ TEST(Tally, CountsTheWorstAndTheSmallestKThatAttainsIt) {
   EXPECT_EQ(tally.worst_k, 3);
   EXPECT_EQ(tally.worst_utilisation, 0.25);
   EXPECT_EQ(tally.judged(), 3);
-  EXPECT_EQ(tally.reasons.at("excused: row N: bound N of f16 is vacuous; limit 3"), 1);
+  EXPECT_EQ(tally.reasons.at({Outcome::excused, "row N: bound N of f16 is vacuous; limit 3"}), 1);
   tally.add(4, {.outcome = Outcome::violated, .utilisation = nan});
   EXPECT_EQ(tally.worst_utilisation, inf);
   EXPECT_EQ(tally.worst_k, 4);

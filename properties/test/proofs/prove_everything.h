@@ -22,7 +22,7 @@ inline void prove_everything(const std::vector<ProofShape>& shapes, std::int64_t
         property->name == "attention.grouped-query" || property->name == "multihead.head-permutation";
     if (needs_heads && most_heads == 1) continue;
     const Proof proof = prove(*property, {.shapes = shapes, .variants = variants});
-    const Evidence expected = property->floating_point == "counterexample" ? Evidence::refuted : Evidence::symbolic;
+    const Evidence expected = property->is_counterexample() ? Evidence::refuted : Evidence::symbolic;
     EXPECT_EQ(proof.evidence, expected) << property->name << ": " << proof.words;
     EXPECT_TRUE(expected == Evidence::refuted || proof.equalities > 0) << property->name;
   }

@@ -398,7 +398,7 @@ TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
   Tally drawn = tally(30);
   drawn.drawn = {{"scores:zeros", 30}, {"mask:none", 30}};
   Journal journal = journal_of({{{"attention.oracle", "a", "f32"}, drawn}, {{evil, evil, "f32"}, tally(0, 0, 4)}});
-  journal.batches[1].tally.reasons = {{evil, 4}};
+  journal.batches[1].tally.reasons = {{{Outcome::skipped, evil}, 4}};
   journal.kernels.push_back({"exec:" + evil, "", "no such " + evil});
   const std::string html = section_of(uncovered_page, journal);
   EXPECT_THAT(html,

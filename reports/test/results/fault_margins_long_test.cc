@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "properties/faults/faults.h"
+#include "properties/road/jobs.h"
 #include "reports/results/fault_margins.h"
-#include "reports/run/in_parallel.h"
 
 namespace attest {
 namespace {

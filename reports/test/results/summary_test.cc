@@ -442,7 +442,7 @@ TEST(Alarm, IsReportedBesideAVerdictThatItDoesNotChange) {
 TEST(Html, EscapesEveryForeignStringAndLoadsNothing) {
   const std::string evil = "<script>alert(\"x\")</script>'&";
   Journal journal = journal_of({{{evil, "exec:" + evil, evil}, tally(1, 2, 0, 0, 0)}});
-  journal.batches[0].tally.reasons[evil] = 2;
+  journal.batches[0].tally.reasons[{Outcome::skipped, evil}] = 2;
   journal.kernels = {{"exec:" + evil, nlohmann::json{{"name", evil}}.dump(), ""}, {evil, "", evil}};
   journal.findings.push_back({journal.batches[0].subject, 1, evil, {.outcome = Outcome::violated, .reason = evil}});
   journal.meta.front().facts[evil] = evil;

@@ -11,7 +11,7 @@
 #include "core/support/infinity.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/redeclared_kernel.h"
-#include "reports/run/watched_kernel.h"
+#include "properties/road/watched_kernel.h"
 
 namespace attest {
 namespace {

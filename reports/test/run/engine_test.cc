@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/support/files.h"
-#include "reports/run/watched_kernel.h"
+#include "properties/road/watched_kernel.h"
 #include "reports/test/fakes.h"
 
 namespace attest {
@@ -315,8 +315,8 @@ void expect_run_to_its_end(const Road& road, Outcome outcome, const std::string&
   EXPECT_EQ(ran.observer.cases, 8 * cases);
   std::int64_t named = 0;
   for (const BatchRecord& batch : ran.journal.batches)
-    for (const auto& [text, count] : batch.tally.reasons)
-      named += text.find(reason) != std::string::npos && text.starts_with(name_of(outcome)) ? count : 0;
+    for (const auto& [why, count] : batch.tally.reasons)
+      named += why.outcome == outcome && why.why.find(reason) != std::string::npos ? count : 0;
   EXPECT_EQ(named, 8) << "k = " << k;
 }
 
@@ -431,7 +431,7 @@ TEST(Engine, SkipsAnOperationThatTheManifestLacks) {
   plan.properties = {&fake::multihead_property};
   const Ran ran = run_in(folder.path(), plan);
   ASSERT_EQ(ran.journal.batches.size(), 4U);
-  EXPECT_EQ(ran.journal.batches[0].tally.reasons.at("skipped: has no multihead entry"), 10);
+  EXPECT_EQ(ran.journal.batches[0].tally.reasons.at({Outcome::skipped, "has no multihead entry"}), 10);
 }
 
 TEST(Engine, NamesHowACallEndedAndDoesNotShrinkAHang) {

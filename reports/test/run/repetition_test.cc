@@ -80,7 +80,7 @@ Journal journal_of(const Folder& folder, bool (*spoil)(State&, const Case&), std
     writer.append(RunRecord{.seed = plan.seed, .case_files = {}});
     fake::CountingObserver observer;
     const Journal earlier;
-    const Road road = properties_road();
+    const Road road;
     Engine engine(plan, road, run, writer, earlier, observer);
     EXPECT_EQ(engine.run(), Ending::complete);
   }

@@ -1,0 +1,50 @@
+#include "properties/road/road.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "core/kernels/core_functions.h"
+#include "properties/road/case_budget.h"
+
+namespace attest {
+
+Road road_with_alarm(double probability) {
+  Road road;
+  road.check = [probability](const Property& property, Kernel& kernel, const Case& c) {
+    return check_case(property, kernel, c, probability);
+  };
+  return road;
+}
+
+Road without_projection(Road road) {
+  road.project = [](Case c, const Manifest&) { return c; };
+  return road;
+}
+
+Walked walk(const Road& road, const Property& property, WatchedKernel& kernel, const std::function<Case()>& draw) {
+  Walked walked;
+  const auto skip = [&](std::string reason) {
+    walked.verdict = {.outcome = Outcome::skipped, .reason = std::move(reason)};
+    return std::move(walked);
+  };
+  if (kernel.is_to_end()) throw Abandoned();
+  if (!kernel.manifest().has(property.operation))
+    return skip(fmt::format("has no {} entry", name_of(property.operation)));
+  try {
+    walked.problem = road.project(draw(), kernel.manifest());
+  } catch (const std::bad_alloc&) {
+    return skip(std::string(out_of_memory));
+  }
+  (void)kernel.take_sent();
+  (void)kernel.take_answered();
+  walked.verdict = road.check(property, kernel, walked.problem);
+  walked.sent = kernel.take_sent();
+  const bool answered = kernel.take_answered() > 0 || core_functions(kernel.id()) != nullptr;
+  if (walked.is(Outcome::held) && !answered) return skip("has nothing that the kernel answered");
+  return walked;
+}
+
+}  // namespace attest

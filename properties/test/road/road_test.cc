@@ -1,0 +1,161 @@
+// The road of a case and the threads that send cases along it.
+#include "properties/road/road.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "core/problem/selection.h"
+#include "properties/road/jobs.h"
+#include "properties/test/catalogue/tampered.h"
+
+namespace attest {
+namespace {
+
+const Property& oracle = property_named("attention.oracle");
+
+Case drawn() {
+  return generate(oracle, DType::f32, /*run_seed=*/1, /*k=*/3);
+}
+
+Road holding_without_a_call() {
+  Road road;
+  road.check = [](const Property&, Kernel&, const Case&) { return Verdict{}; };
+  return road;
+}
+
+TEST(Road, BringsACaseToItsVerdictAndSaysWhatWasSent) {
+  const std::unique_ptr<Kernel> flash = registered("builtin:flash");
+  WatchedKernel watched(*flash);
+  const Walked walked = walk({}, oracle, watched, drawn);
+  EXPECT_EQ(walked.verdict.outcome, Outcome::held) << walked.verdict.reason;
+  EXPECT_EQ(walked.problem, project(drawn(), flash->manifest()));
+  EXPECT_NE(walked.sent, 0);
+}
+
+TEST(Road, AppliesTheLimitsOfTheManifestUnlessItIsToldNotTo) {
+  ASSERT_GT(extents_of(drawn()).keys, 1);
+  Tampered limited(registered("builtin:flash"), [](Case&) {});
+  limited.manifest().max_keys = 1;
+  WatchedKernel watched(limited);
+  const Walked cropped = walk({}, oracle, watched, drawn), whole = walk(without_projection({}), oracle, watched, drawn);
+  EXPECT_EQ(extents_of(cropped.problem).keys, 1);
+  EXPECT_NE(cropped.verdict.outcome, Outcome::skipped);
+  EXPECT_EQ(whole.problem, drawn());
+  EXPECT_EQ(whole.verdict.outcome, Outcome::skipped);
+}
+
+TEST(Road, DoesNotHoldWithoutAnAnswerOfTheKernel) {
+  const std::unique_ptr<Kernel> flash = registered("builtin:flash"), core = registered("core:double");
+  WatchedKernel watched(*flash), looked_into(*core);
+  const Walked walked = walk(holding_without_a_call(), oracle, watched, drawn);
+  EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
+  EXPECT_EQ(walked.verdict.reason, "has nothing that the kernel answered");
+  // The core's functions are asked by themselves.
+  EXPECT_EQ(walk(holding_without_a_call(), oracle, looked_into, drawn).verdict.outcome, Outcome::held);
+}
+
+TEST(Road, DoesNotTakeTheAnswersOfACaseBeforeForThisOnes) {
+  const std::unique_ptr<Kernel> flash = registered("builtin:flash");
+  WatchedKernel watched(*flash);
+  ASSERT_EQ(walk({}, oracle, watched, drawn).verdict.outcome, Outcome::held);
+  (void)watched.run(drawn(), DType::f32, false);
+  EXPECT_EQ(walk(holding_without_a_call(), oracle, watched, drawn).verdict.outcome, Outcome::skipped);
+}
+
+TEST(Road, SkipsWhatTheKernelHasNoEntryForAndDrawsNothing) {
+  Tampered without(registered("builtin:flash"), [](Case&) {});
+  without.manifest().attention = false;
+  WatchedKernel watched(without);
+  const Walked walked = walk({}, oracle, watched, []() -> Case { throw std::logic_error("drawn"); });
+  EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
+  EXPECT_EQ(walked.verdict.reason, "has no attention entry");
+}
+
+TEST(Road, SkipsACaseThatMemoryDoesNotSufficeFor) {
+  const std::unique_ptr<Kernel> flash = registered("builtin:flash");
+  WatchedKernel watched(*flash);
+  const Walked walked = walk({}, oracle, watched, []() -> Case { throw std::bad_alloc(); });
+  EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
+  EXPECT_NE(walked.verdict.reason.find("memory ran out"), std::string::npos);
+}
+
+TEST(Road, IsLeftBeforeACaseOnceTheRunIsToEnd) {
+  const std::unique_ptr<Kernel> flash = registered("builtin:flash");
+  WatchedKernel watched(*flash, [] { return true; });
+  EXPECT_THROW((void)walk({}, oracle, watched, drawn), Abandoned);
+}
+
+TEST(WatchedKernel, TellsItsListenerOfEveryAnswerInADtype) {
+  Tampered refusing(registered("core:double"), [](Case&) {});
+  int heard = 0;
+  WatchedKernel watched(
+      refusing, [] { return false; },
+      [&](const Case& c, const Tensor& out) {
+        ++heard;
+        EXPECT_EQ(out.dtype(), c.dtype());
+      });
+  (void)watched.run(drawn(), std::nullopt, false);
+  EXPECT_EQ(heard, 1);
+}
+
+TEST(Jobs, ThrowTheFirstErrorWhenAllHaveEnded) {
+  std::atomic<int> ended = 0;
+  Jobs jobs;
+  jobs.start([&] {
+    while (!jobs.failed()) std::this_thread::yield();
+    ++ended;
+  });
+  jobs.start([] { throw std::runtime_error("the disk is full"); });
+  EXPECT_THROW(jobs.wait([] {}), std::runtime_error);
+  EXPECT_EQ(ended, 1);
+}
+
+TEST(Jobs, ThrowWhatTheTickThrows) {
+  Jobs jobs;
+  jobs.start([&] {
+    while (!jobs.failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  EXPECT_THROW(jobs.wait([] { throw std::runtime_error("no terminal"); }), std::runtime_error);
+}
+
+TEST(Jobs, WaitForWorkThatNobodyJoins) {
+  Jobs jobs;
+  jobs.begin_apart();
+  std::atomic<bool> done = false;
+  std::thread apart([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    done = true;
+    jobs.end_apart();
+  });
+  jobs.wait([] {});
+  EXPECT_TRUE(done);
+  apart.join();
+}
+
+TEST(InParallel, DoesEachPartOnceAndBeginsNoneAfterAnError) {
+  std::atomic<int> calls = 0;
+  std::atomic<std::uint64_t> parts = 0;
+  in_parallel(40, 3, [&](std::size_t n) {
+    ++calls;
+    parts |= std::uint64_t{1} << n;
+  });
+  EXPECT_EQ(calls, 40);
+  EXPECT_EQ(parts, (std::uint64_t{1} << 40) - 1);
+  calls = 0;
+  EXPECT_THROW(in_parallel(1000, 1,
+                           [&](std::size_t n) {
+                             ++calls;
+                             if (n == 2) throw std::runtime_error("no");
+                           }),
+               std::runtime_error);
+  EXPECT_EQ(calls, 3);
+}
+
+}  // namespace
+}  // namespace attest
