@@ -17,6 +17,7 @@
 #include "properties/language/arrange.h"
 #include "properties/language/compared.h"
 #include "properties/language/multihead_cases.h"
+#include "properties/language/skip_reasons.h"
 
 namespace attest {
 namespace {
@@ -56,7 +57,8 @@ bool odd_overlap(std::uint64_t a, std::uint64_t b) {
 // exactly: dk for entries of ±1; for drawn sizes |q_x|, |k_x| that sum, whose mean is dk. A score is read as the
 // log-sum-exp over its one key.
 Verdict score_variance(Kernel& kernel, const Case& c) {
-  if (!is_core(kernel)) return {.outcome = Outcome::skipped, .reason = "is about the core, not about other kernels"};
+  if (!is_core(kernel))
+    return {.outcome = Outcome::skipped, .reason = fmt::format("{}, not about other kernels", why_of_the_core)};
   const std::int64_t dk = c.q().shape()[3];
   const auto kind = static_cast<Entries>(argument(c, "entries", 3));
   const auto runs = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(dk) + 1));

@@ -7,6 +7,7 @@
 #include "core/definition/mask.h"
 #include "core/problem/sight.h"
 #include "properties/language/answer.h"
+#include "properties/language/skip_reasons.h"
 
 namespace attest {
 namespace {
@@ -35,7 +36,7 @@ Verdict same(const Values& left, const Values& right) {
 Verdict on_core(const Kernel& kernel, const Case& c, Verdict (*check)(const CoreFunctions& core, const Case& c)) {
   if (const CoreFunctions* const core = core_functions(kernel.id())) return check(*core, c);
   return {.outcome = Outcome::skipped,
-          .reason = fmt::format("is about the core; {} is not the core on one of its scalars", kernel.id())};
+          .reason = fmt::format("{}; {} is not the core on one of its scalars", why_of_the_core, kernel.id())};
 }
 
 Verdict fixed_length(const CoreFunctions& core, const Case& c) {

@@ -15,6 +15,7 @@
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
 #include "properties/language/multihead_cases.h"
+#include "properties/language/skip_reasons.h"
 
 namespace attest {
 namespace {
@@ -162,8 +163,7 @@ ByWeights output_of(const Case& c, const Run& weights) {
 Verdict returned_weights_law(Kernel& kernel, const Case& c) {
   const auto returned = returned_weights(kernel.id());
   if (returned == nullptr)
-    return {.outcome = Outcome::skipped,
-            .reason = fmt::format("is about weights that a kernel returns; {} returns none", kernel.id())};
+    return {.outcome = Outcome::skipped, .reason = fmt::format("{}; {} returns none", why_of_weights, kernel.id())};
   const Result out = run(kernel, c);
   const Case asked = asking_for_weights(c);
   const Values given = returned(c);

@@ -10,6 +10,7 @@
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/language/answer.h"
+#include "properties/language/skip_reasons.h"
 
 namespace attest {
 namespace {
@@ -21,7 +22,7 @@ constexpr double evaluated = 1 + 0x1p-40;
 
 Verdict about_the_core(const Kernel& kernel) {
   return {.outcome = Outcome::skipped,
-          .reason = fmt::format("is about the core's own functions, which {} does not have", kernel.id())};
+          .reason = fmt::format("{}'s own functions, which {} does not have", why_of_the_core, kernel.id())};
 }
 
 Verdict same_in_core(const Kernel& kernel, CoreFunction left, const Case& l, CoreFunction right, const Case& r) {

@@ -1,12 +1,11 @@
 #include "properties/road/road.h"
 
-#include <fmt/format.h>
-
 #include <new>
 #include <string>
 #include <utility>
 
 #include "core/kernels/core_functions.h"
+#include "properties/language/skip_reasons.h"
 #include "properties/road/case_budget.h"
 
 namespace attest {
@@ -31,8 +30,7 @@ Walked walk(const Road& road, const Property& property, WatchedKernel& kernel, c
     return std::move(walked);
   };
   if (kernel.is_to_end()) throw Abandoned();
-  if (!kernel.manifest().has(property.operation))
-    return skip(fmt::format("has no {} entry", name_of(property.operation)));
+  if (!kernel.manifest().has(property.operation)) return skip(no_entry(property.operation));
   try {
     walked.problem = road.project(draw(), kernel.manifest());
   } catch (const std::bad_alloc&) {
@@ -43,7 +41,7 @@ Walked walk(const Road& road, const Property& property, WatchedKernel& kernel, c
   walked.verdict = road.check(property, kernel, walked.problem);
   walked.sent = kernel.take_sent();
   const bool answered = kernel.take_answered() > 0 || core_functions(kernel.id()) != nullptr;
-  if (walked.is(Outcome::held) && !answered) return skip("has nothing that the kernel answered");
+  if (walked.is(Outcome::held) && !answered) return skip(std::string(why_unanswered));
   return walked;
 }
 

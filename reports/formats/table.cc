@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "properties/language/skip_reasons.h"
 #include "reports/page/print.h"
 #include "reports/results/summary_words.h"
 #include "reports/run/progress.h"
@@ -21,14 +22,6 @@ std::string first_lines(const std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) text += lines[i];
   if (lines.size() > most) text += fmt::format("and {} more lines like these in the report\n", lines.size() - most);
   return text;
-}
-
-/// Why a property was skipped that has no case for such a kernel, or nothing to ask it in one: it says nothing of what
-/// the kernel lacks.
-bool is_about_others(std::string_view reason) {
-  return reason.starts_with("is about the core") || reason.starts_with("is about weights that a kernel returns") ||
-         reason == "has nothing that the kernel answered" ||
-         (reason.starts_with("has no ") && reason.ends_with(" entry"));
 }
 
 /// Where a finding, which is shrunk, is farther from its bound than any case of its kernel as it was drawn: that the
@@ -94,7 +87,7 @@ std::string skipped_text(const Summary& summary) {
     std::map<std::string_view, std::int64_t> reasons;
     for (const PropertySummary& property : kernel.properties) {
       for (const auto& [reason, cases] : property.tally.reasons) {
-        if (reason.outcome != Outcome::skipped || is_about_others(reason.why)) continue;
+        if (reason.outcome != Outcome::skipped || is_not_about_the_kernel(reason.why)) continue;
         reasons[reason.why] += cases;
         count += cases;
       }
