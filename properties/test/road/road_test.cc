@@ -17,10 +17,12 @@
 namespace attest {
 namespace {
 
-const Property& oracle = property_named("attention.oracle");
+const Property& oracle() {
+  return property_named("attention.oracle");
+}
 
 Case drawn() {
-  return generate(oracle, DType::f32, /*run_seed=*/1, /*k=*/3);
+  return generate(oracle(), DType::f32, /*run_seed=*/1, /*k=*/3);
 }
 
 Road holding_without_a_call() {
@@ -32,7 +34,7 @@ Road holding_without_a_call() {
 TEST(Road, BringsACaseToItsVerdictAndSaysWhatWasSent) {
   const std::unique_ptr<Kernel> flash = registered("builtin:flash");
   WatchedKernel watched(*flash);
-  const Walked walked = walk({}, oracle, watched, drawn);
+  const Walked walked = walk({}, oracle(), watched, drawn);
   EXPECT_EQ(walked.verdict.outcome, Outcome::held) << walked.verdict.reason;
   EXPECT_EQ(walked.problem, project(drawn(), flash->manifest()));
   EXPECT_NE(walked.sent, 0);
@@ -43,7 +45,8 @@ TEST(Road, AppliesTheLimitsOfTheManifestUnlessItIsToldNotTo) {
   Tampered limited(registered("builtin:flash"), [](Case&) {});
   limited.manifest().max_keys = 1;
   WatchedKernel watched(limited);
-  const Walked cropped = walk({}, oracle, watched, drawn), whole = walk(without_projection({}), oracle, watched, drawn);
+  const Walked cropped = walk({}, oracle(), watched, drawn),
+               whole = walk(without_projection({}), oracle(), watched, drawn);
   EXPECT_EQ(extents_of(cropped.problem).keys, 1);
   EXPECT_NE(cropped.verdict.outcome, Outcome::skipped);
   EXPECT_EQ(whole.problem, drawn());
@@ -53,26 +56,26 @@ TEST(Road, AppliesTheLimitsOfTheManifestUnlessItIsToldNotTo) {
 TEST(Road, DoesNotHoldWithoutAnAnswerOfTheKernel) {
   const std::unique_ptr<Kernel> flash = registered("builtin:flash"), core = registered("core:double");
   WatchedKernel watched(*flash), looked_into(*core);
-  const Walked walked = walk(holding_without_a_call(), oracle, watched, drawn);
+  const Walked walked = walk(holding_without_a_call(), oracle(), watched, drawn);
   EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
   EXPECT_EQ(walked.verdict.reason, "has nothing that the kernel answered");
   // The core's functions are asked by themselves.
-  EXPECT_EQ(walk(holding_without_a_call(), oracle, looked_into, drawn).verdict.outcome, Outcome::held);
+  EXPECT_EQ(walk(holding_without_a_call(), oracle(), looked_into, drawn).verdict.outcome, Outcome::held);
 }
 
 TEST(Road, DoesNotTakeTheAnswersOfACaseBeforeForThisOnes) {
   const std::unique_ptr<Kernel> flash = registered("builtin:flash");
   WatchedKernel watched(*flash);
-  ASSERT_EQ(walk({}, oracle, watched, drawn).verdict.outcome, Outcome::held);
+  ASSERT_EQ(walk({}, oracle(), watched, drawn).verdict.outcome, Outcome::held);
   (void)watched.run(drawn(), DType::f32, false);
-  EXPECT_EQ(walk(holding_without_a_call(), oracle, watched, drawn).verdict.outcome, Outcome::skipped);
+  EXPECT_EQ(walk(holding_without_a_call(), oracle(), watched, drawn).verdict.outcome, Outcome::skipped);
 }
 
 TEST(Road, SkipsWhatTheKernelHasNoEntryForAndDrawsNothing) {
   Tampered without(registered("builtin:flash"), [](Case&) {});
   without.manifest().attention = false;
   WatchedKernel watched(without);
-  const Walked walked = walk({}, oracle, watched, []() -> Case { throw std::logic_error("drawn"); });
+  const Walked walked = walk({}, oracle(), watched, []() -> Case { throw std::logic_error("drawn"); });
   EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
   EXPECT_EQ(walked.verdict.reason, "has no attention entry");
 }
@@ -80,7 +83,7 @@ TEST(Road, SkipsWhatTheKernelHasNoEntryForAndDrawsNothing) {
 TEST(Road, SkipsACaseThatMemoryDoesNotSufficeFor) {
   const std::unique_ptr<Kernel> flash = registered("builtin:flash");
   WatchedKernel watched(*flash);
-  const Walked walked = walk({}, oracle, watched, []() -> Case { throw std::bad_alloc(); });
+  const Walked walked = walk({}, oracle(), watched, []() -> Case { throw std::bad_alloc(); });
   EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
   EXPECT_NE(walked.verdict.reason.find("memory ran out"), std::string::npos);
 }
@@ -88,7 +91,7 @@ TEST(Road, SkipsACaseThatMemoryDoesNotSufficeFor) {
 TEST(Road, IsLeftBeforeACaseOnceTheRunIsToEnd) {
   const std::unique_ptr<Kernel> flash = registered("builtin:flash");
   WatchedKernel watched(*flash, [] { return true; });
-  EXPECT_THROW((void)walk({}, oracle, watched, drawn), Abandoned);
+  EXPECT_THROW((void)walk({}, oracle(), watched, drawn), Abandoned);
 }
 
 TEST(WatchedKernel, TellsItsListenerOfEveryAnswerInADtype) {
