@@ -25,12 +25,13 @@ TEST(TrialProperty, IsListedCheckedAndProved) {
   expect_status(folder, check + "wrong --kernel fault:last-value-column", 1);
   const nlohmann::json found = summary_of(folder, "wrong");
   EXPECT_THAT(found.dump(), HasSubstr("softmax.trial"));
-  EXPECT_THAT(output_of(folder, "$attest prove --property softmax.trial"), HasSubstr("proved"));
+  EXPECT_THAT(output_of(folder, "$attest prove --property softmax.trial"), HasSubstr("symbolic"));
 }
 
 TEST(TrialPlantedFault, IsCaught) {
   const fake::Folder folder;
-  EXPECT_THAT(output_of(folder, "$attest audit --kernel fault:trial --out audit"), HasSubstr("fault:trial"));
+  EXPECT_THAT(output_of(folder, "$attest audit --kernel fault:trial --out audit"),
+              HasSubstr("fault:trial: flagged by case"));
   expect_status(folder,
                 "$attest check --kernel fault:trial --property attention.oracle --dtype f32 --cases 50 --quiet --out c",
                 1);
@@ -41,18 +42,17 @@ TEST(TrialScalar, IsAKernelThatHolds) {
   EXPECT_THAT(output_of(folder, "$attest list --kernels"),
               testing::ContainsRegex("core:trial +the definition in long double, rounded once"));
   // The second is judged by the core's own functions on the scalar.
-  for (const char* const property : {"attention.oracle", "softmax.columnwise-is-transpose", "multihead.oracle"}) {
-    expect_status(
-        folder,
-        joined({"$attest check --kernel core:trial --cases 30 --quiet --overwrite --out run --property ", property}));
-    EXPECT_GT(summary_of(folder, "run")["kernels"].size(), 1U) << "f64 and f32";
+  for (const std::string property : {"attention.oracle", "softmax.columnwise-is-transpose", "multihead.oracle"}) {
+    expect_status(folder, joined({"$attest check --kernel core:trial --cases 30 --quiet --property ", property,
+                                  " --out ", property}));
+    EXPECT_EQ(summary_of(folder, property)["kernels"].size(), 2U) << "f64 and f32";
   }
 }
 
 TEST(TrialKernel, Holds) {
   const fake::Folder folder;
   EXPECT_THAT(output_of(folder, "$attest list --kernels"), HasSubstr("builtin:trial"));
-  expect_status(folder, "$attest check --kernel builtin:trial --cases 30 --quiet --out run");
+  expect_status(folder, "$attest check --kernel builtin:trial --cases 10 --quiet --out run");
   EXPECT_EQ(summary_of(folder, "run")["kernels"].size(), 4U);
 }
 
