@@ -83,7 +83,7 @@ struct Section {
   std::string_view id, title, note;               ///< of the page
   Blocks (*page)(const Reported& run);            ///< null: the page has none; without blocks it is left out
   Brief (*brief)(const Reported& run) = nullptr;  ///< null: summary.md has none
-  std::size_t share = 0;                          ///< of summary.md's bytes; what is left of it the next ones have
+  std::size_t share = 0;                          ///< of summary.md, as all shares go; what is left the next ones have
 };
 inline constexpr std::array sections{
     Section{"verdicts", "Verdicts", "", verdicts_page, headline_brief, /*share=*/2500},
