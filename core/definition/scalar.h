@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/value/dtype.h"
+
 namespace attest {
 
 /// What a scalar T must say about itself, as static members:
@@ -22,6 +24,10 @@ namespace attest {
 ///   score. Mathematically any value will do (softmax.shift-invariance); floating formats give the largest score. It is
 ///   asked of the scalar because not every scalar is ordered: overlapping intervals cannot be compared, and in a proof
 ///   it is an indeterminate.
+///
+/// One with a row in core/scalars/every_scalar.h, which makes it a kernel, says more:
+/// - `summary`: what `attest list` says of the kernel.
+/// - `dtype`: the number format that T is. Without it T is wider than double, in inputs and outputs of f64 and f32.
 ///
 /// A row's reference point and the scale reach the core as values of T, so that a symbolic scalar can name them.
 template <class T>
@@ -69,10 +75,14 @@ struct HardwareTraits {
 template <>
 struct ScalarTraits<float> : HardwareTraits<float> {
   static constexpr std::string_view name = "float";
+  static constexpr std::string_view summary = "the definition in float";
+  static constexpr DType dtype = DType::f32;
 };
 template <>
 struct ScalarTraits<double> : HardwareTraits<double> {
   static constexpr std::string_view name = "double";
+  static constexpr std::string_view summary = "the definition in double, f32 output rounded once";
+  static constexpr DType dtype = DType::f64;
 };
 
 }  // namespace attest

@@ -41,9 +41,6 @@ struct BuiltinKernel {
 /// The registry's entry: a function_kernel with the complete manifest.
 [[nodiscard]] KernelEntry entry_of(const BuiltinKernel& kernel);
 
-/// All of them, in the order of `attest list`.
-[[nodiscard]] std::vector<BuiltinKernel> all_builtins();
-
 // One file each.
 [[nodiscard]] BuiltinKernel two_pass_kernel();
 [[nodiscard]] BuiltinKernel online_kernel();
@@ -52,5 +49,11 @@ struct BuiltinKernel {
 [[nodiscard]] BuiltinKernel split_k_kernel();
 [[nodiscard]] BuiltinKernel pairwise_kernel();
 [[nodiscard]] BuiltinKernel lazy_kernel();
+
+/// All of them, in the order of `attest list`.
+[[nodiscard]] inline std::vector<BuiltinKernel> all_builtins() {
+  return {two_pass_kernel(), online_kernel(),   flash_kernel(), flash_exp2_kernel(),
+          split_k_kernel(),  pairwise_kernel(), lazy_kernel()};
+}
 
 }  // namespace attest

@@ -111,7 +111,11 @@ class WideKernel final : public ForwardingKernel {
 };
 
 template <class T>
-KernelEntry entry(std::vector<DType> dtypes, DType inner, const std::string& summary) {
+KernelEntry entry() {
+  DType inner = DType::f64;
+  if constexpr (!is_wide_scalar<T>) inner = ScalarTraits<T>::dtype;
+  std::vector<DType> dtypes{inner};
+  if (inner == DType::f64) dtypes.push_back(DType::f32);
   std::string id = "core:" + std::string(ScalarTraits<T>::name);
   Manifest manifest;
   manifest.name = id;
@@ -132,24 +136,15 @@ KernelEntry entry(std::vector<DType> dtypes, DType inner, const std::string& sum
     if constexpr (is_wide_scalar<T>) return std::make_unique<WideKernel<T>>(std::move(rounded));
     return rounded;
   };
-  return {.id = std::move(id), .summary = summary, .make = std::move(make)};
+  return {.id = std::move(id), .summary = std::string(ScalarTraits<T>::summary), .make = std::move(make)};
 }
 
 }  // namespace
 
 std::vector<KernelEntry> core_kernels() {
-  const std::vector<DType> wide{DType::f64, DType::f32};
-  return {
-      entry<float>({DType::f32}, DType::f32, "the definition in float"),
-      entry<double>(wide, DType::f64, "the definition in double, f32 output rounded once"),
-      entry<Eigen::half>({DType::f16}, DType::f16, "the definition with every operation in half"),
-      entry<Eigen::bfloat16>({DType::bf16}, DType::bf16, "the definition with every operation in bfloat16"),
-      entry<BinFloat50>(wide, DType::f64, "the definition in 50 decimal digits, rounded once"),
-      entry<BinFloat100>(wide, DType::f64, "the definition in 100 decimal digits, rounded once"),
-      entry<Mpfr>(wide, DType::f64, "the definition in MPFR with 61 decimal digits, rounded once"),
-      entry<Interval>(wide, DType::f64, "the definition in MPFI intervals, their midpoints rounded once"),
-      entry<Arb>(wide, DType::f64, "the definition in Arb balls, their midpoints rounded once"),
-  };
+  std::vector<KernelEntry> entries;
+  EveryScalar::for_each([&]<class T>() { entries.push_back(entry<T>()); });
+  return entries;
 }
 
 }  // namespace attest

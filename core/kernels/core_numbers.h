@@ -11,24 +11,14 @@
 
 namespace attest::detail {
 
-template <class... T>
-struct Scalars {
-  static constexpr std::size_t count = sizeof...(T);
-};
 /// The scalars of the core, in the order of the rows of a CoreTable.
-using CoreScalars =
-    Scalars<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, Mpfr, Interval, Arb, Expression>;
+using CoreScalars = EveryScalar::with<Expression>;
 using CoreTable = std::array<CoreFunctions, CoreScalars::count>;
 
 /// set.operator()<T>(row) for every scalar T and its row.
-template <class Set, class... T>
-void for_each_scalar(CoreTable& table, Set set, Scalars<T...>) {
-  auto row = table.begin();
-  (set.template operator()<T>(*row++), ...);
-}
 template <class Set>
 void for_each_scalar(CoreTable& table, Set set) {
-  for_each_scalar(table, set, CoreScalars());
+  CoreScalars::for_each([&, row = table.begin()]<class T>() mutable { set.template operator()<T>(*row++); });
 }
 
 /// Softmax and products of matrices, and 003's ladder on one.

@@ -13,11 +13,7 @@
 #include "core/definition/multihead.h"
 #include "core/kernel/formal.h"
 #include "core/kernel/wide.h"
-#include "core/scalars/arb.h"
-#include "core/scalars/bin_float.h"
-#include "core/scalars/half.h"
-#include "core/scalars/mpfi.h"
-#include "core/scalars/mpfr.h"
+#include "core/scalars/every_scalar.h"
 #include "core/support/flint_caches.h"
 
 namespace attest {
@@ -224,23 +220,25 @@ inline WideInterval wide_interval(const Arb& x) {
   mpfr_check_range(ends.upper.backend().data(), 0, MPFR_RNDU);
   return ends;
 }
-template <unsigned digits>
-WideInterval wide_interval(const boost::multiprecision::number<boost::multiprecision::cpp_bin_float<digits>,
-                                                               boost::multiprecision::et_off>& x) {
+/// Of any other binary floating-point number, such as cpp_bin_float's.
+template <class T>
+WideInterval wide_interval(const T& x) {
+  static_assert(std::numeric_limits<T>::radix == 2, "an overload says what lies in a number of this scalar");
+  using std::frexp, std::isfinite, std::isnan;
   if (isnan(x)) {
     const Wide nan = std::numeric_limits<double>::quiet_NaN();
     return {nan, nan};
   }
   if (!isfinite(x)) {
-    const Wide infinite = x.template convert_to<double>();
+    const Wide infinite = static_cast<double>(x);
     return {infinite, infinite};
   }
   // The significand in pieces that a double holds: x itself may lie below every double.
   int exponent = 0;
-  auto rest = frexp(x, &exponent);
+  T rest = frexp(x, &exponent);
   Wide value = 0;
   while (rest != 0) {
-    const double piece = rest.template convert_to<double>();
+    const auto piece = static_cast<double>(rest);
     value += piece;
     rest -= piece;
   }
@@ -248,20 +246,11 @@ WideInterval wide_interval(const boost::multiprecision::number<boost::multipreci
   return {value, value};
 }
 
-/// Unit roundoff of the operations of a scalar wider than double; 0 for intervals.
+/// Wider than every dtype.
 template <class T>
-inline constexpr bool is_wide_scalar = false;
-template <>
-inline constexpr bool is_wide_scalar<BinFloat50> = true;
-template <>
-inline constexpr bool is_wide_scalar<BinFloat100> = true;
-template <>
-inline constexpr bool is_wide_scalar<Mpfr> = true;
-template <>
-inline constexpr bool is_wide_scalar<Interval> = true;
-template <>
-inline constexpr bool is_wide_scalar<Arb> = true;
+inline constexpr bool is_wide_scalar = !requires { ScalarTraits<T>::dtype; };
 
+/// Unit roundoff of the operations of a scalar; 0 for intervals and expressions.
 template <class T>
 double unit_of() {
   if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Arb> || std::is_same_v<T, Expression>) {
@@ -273,15 +262,6 @@ double unit_of() {
     return static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
   }
 }
-
-template <class T>
-inline constexpr DType own_dtype = DType::f64;
-template <>
-inline constexpr DType own_dtype<float> = DType::f32;
-template <>
-inline constexpr DType own_dtype<Eigen::half> = DType::f16;
-template <>
-inline constexpr DType own_dtype<Eigen::bfloat16> = DType::bf16;
 
 /// The matrices one after another, as one array of that shape, in the scalar's own numbers.
 template <class T>
@@ -300,7 +280,7 @@ Values numbers_of(const std::vector<Matrix<T>>& pages, const Shape& shape) {
     for_each([&](const T& x) { wide.push_back(wide_interval(x)); });
     return Enclosures(shape, std::move(wide), unit_of<T>());
   } else {
-    Tensor tensor(own_dtype<T>, shape);
+    Tensor tensor(ScalarTraits<T>::dtype, shape);
     for_each([&, e = std::int64_t{0}](const T& x) mutable { tensor.set(e++, ScalarTraits<T>::to_double(x)); });
     return tensor;
   }

@@ -3,11 +3,6 @@
 
 namespace attest {
 
-std::vector<BuiltinKernel> all_builtins() {
-  return {two_pass_kernel(), online_kernel(),   flash_kernel(), flash_exp2_kernel(),
-          split_k_kernel(),  pairwise_kernel(), lazy_kernel()};
-}
-
 std::vector<KernelEntry> builtin_kernels() {
   std::vector<KernelEntry> entries;
   for (const BuiltinKernel& kernel : all_builtins()) entries.push_back(entry_of(kernel));

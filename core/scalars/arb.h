@@ -132,6 +132,7 @@ class Arb {
 template <>
 struct ScalarTraits<Arb> {
   static constexpr std::string_view name = "arb";
+  static constexpr std::string_view summary = "the definition in Arb balls, their midpoints rounded once";
   [[nodiscard]] static Arb from_double(double value) { return Arb(value); }
   /// Of the midpoint.
   [[nodiscard]] static double to_double(const Arb& x) { return arf_get_d(arb_midref(x.ball()), ARF_RND_NEAR); }

@@ -32,10 +32,12 @@ struct BinFloatTraits {
 template <>
 struct ScalarTraits<BinFloat50> : BinFloatTraits<BinFloat50> {
   static constexpr std::string_view name = "cpp_bin_float_50";
+  static constexpr std::string_view summary = "the definition in 50 decimal digits, rounded once";
 };
 template <>
 struct ScalarTraits<BinFloat100> : BinFloatTraits<BinFloat100> {
   static constexpr std::string_view name = "cpp_bin_float_100";
+  static constexpr std::string_view summary = "the definition in 100 decimal digits, rounded once";
 };
 
 }  // namespace attest

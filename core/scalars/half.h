@@ -25,6 +25,8 @@ struct HalfTraits {
 template <>
 struct ScalarTraits<Eigen::half> : HalfTraits<Eigen::half> {
   static constexpr std::string_view name = "half";
+  static constexpr std::string_view summary = "the definition with every operation in half";
+  static constexpr DType dtype = DType::f16;
   [[nodiscard]] static Eigen::half from_double(double value) {
     return Eigen::half_impl::raw_uint16_to_half(f16_bits(value));
   }
@@ -32,6 +34,8 @@ struct ScalarTraits<Eigen::half> : HalfTraits<Eigen::half> {
 template <>
 struct ScalarTraits<Eigen::bfloat16> : HalfTraits<Eigen::bfloat16> {
   static constexpr std::string_view name = "bfloat16";
+  static constexpr std::string_view summary = "the definition with every operation in bfloat16";
+  static constexpr DType dtype = DType::bf16;
   [[nodiscard]] static Eigen::bfloat16 from_double(double value) {
     return Eigen::bfloat16_impl::raw_uint16_to_bfloat16(bf16_bits(value));
   }

@@ -18,6 +18,7 @@ using Interval =
 template <>
 struct ScalarTraits<Interval> {
   static constexpr std::string_view name = "mpfi";
+  static constexpr std::string_view summary = "the definition in MPFI intervals, their midpoints rounded once";
   [[nodiscard]] static Interval from_double(double value) { return Interval(value); }
   [[nodiscard]] static double to_double(const Interval& x) { return mpfr_get_d(middle(x).backend().data(), MPFR_RNDN); }
   [[nodiscard]] static float to_float(const Interval& x) { return mpfr_get_flt(middle(x).backend().data(), MPFR_RNDN); }

@@ -14,6 +14,7 @@ using Mpfr = boost::multiprecision::number<boost::multiprecision::mpfr_float_bac
 template <>
 struct ScalarTraits<Mpfr> {
   static constexpr std::string_view name = "mpfr";
+  static constexpr std::string_view summary = "the definition in MPFR with 61 decimal digits, rounded once";
   [[nodiscard]] static Mpfr from_double(double value) { return Mpfr(value); }
   [[nodiscard]] static double to_double(const Mpfr& x) { return mpfr_get_d(x.backend().data(), MPFR_RNDN); }
   [[nodiscard]] static float to_float(const Mpfr& x) { return mpfr_get_flt(x.backend().data(), MPFR_RNDN); }

@@ -15,16 +15,17 @@ namespace attest {
 
 /// A correct kernel with one mistake.
 struct PlantedFault {
-  std::string_view name;        ///< without "fault:"
-  std::string_view classes;     ///< letters of the classes of known bugs it stands for, "" for the three gross ones
-  std::string_view wrong;       ///< what is wrong, one line
-  std::string_view stands_for;  ///< the bugs, repository#number, "; " between them; "" for the gross ones
-  std::string_view caught_by;   ///< properties expected to catch it, a space between them; "" where `unseen` says why
-  Make make;                    ///< how it computes otherwise
-  Slip slip;
+  std::string_view name;         ///< without "fault:"
+  std::string_view classes;      ///< letters of the classes of known bugs it stands for, "" for the three gross ones
+  std::string_view wrong;        ///< what is wrong, one line
+  std::string_view stands_for;   ///< the bugs, repository#number, "; " between them; "" for the gross ones
+  std::string_view caught_by;    ///< properties expected to catch it, a space between them; "" where `unseen` says why
+  Make make;                     ///< how it computes otherwise
   std::vector<DType> dtypes{};   ///< empty: f64, f32, f16 and bf16
   bool lse = true;               ///< it offers the log-sum-exp
   std::string_view unseen = {};  ///< why outputs cannot show it; "" for all others
+
+  [[nodiscard]] Slip slip() const { return Slip::named(name); }
 };
 [[nodiscard]] std::span<const PlantedFault> planted_faults();
 

@@ -38,7 +38,7 @@ class PlantedProblem {
         value_dim_(p.v.shape[3]) {}
 
   void run() {
-    if (is(Slip::empty_keys_unwritten) && keys_ == 0) return;
+    if (is("empty-keys-unwritten") && keys_ == 0) return;
     const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
     w_.x.resize(size(keys_));
     w_.part.resize(size(std::max<std::int64_t>(2, make_.splits) * value_dim_));
@@ -46,9 +46,9 @@ class PlantedProblem {
     w_.out.assign(size(value_dim_), Real{0});
     for (std::int64_t b = 0; b < batches_; ++b) {
       for (std::int64_t h = 0; h < heads_; ++h) {
-        if (is(Slip::third_head_unwritten) && heads_ == 3 && h == 2) continue;
+        if (is("third-head-unwritten") && heads_ == 3 && h == 2) continue;
         load(p_.q, b, h, w_.q);
-        const std::int64_t source = is(Slip::third_batch_reads_second) && b == 2 ? 1 : b;
+        const std::int64_t source = is("third-batch-reads-second") && b == 2 ? 1 : b;
         load(p_.k, source, kv_head(h), w_.k);
         load(p_.v, source, kv_head(h), w_.v);
         w_.weights.assign(size(keys_), Real{0});
@@ -58,10 +58,11 @@ class PlantedProblem {
   }
 
  private:
+  /// Whether this is the mistake.
   [[nodiscard]] bool is(Slip slip) const { return slip_ == slip; }
 
   [[nodiscard]] std::int64_t kv_head(std::int64_t h) const {
-    return is(Slip::interleaved_groups) ? h % kv_heads_ : h / (heads_ / kv_heads_);
+    return is("interleaved-groups") ? h % kv_heads_ : h / (heads_ / kv_heads_);
   }
 
   /// Copies one head of q, k or v into row-major order.
@@ -72,10 +73,10 @@ class PlantedProblem {
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t c = 0; c < columns; ++c) {
         std::int64_t row = i, column = c;
-        if (is(Slip::keys_transposed_when_square) && of_keys && rows == columns) std::swap(row, column);
-        if (is(Slip::value_width_of_keys) && &t == &p_.v && c >= head_dim_) column = c % head_dim_;
-        if (is(Slip::last_query_of_a_residue) && &t == &p_.q && rows > 8 && rows % 8 == 1 && i == rows - 1) --row;
-        if (is(Slip::index_wraps) && &t != &p_.q && i * columns + c >= wrap) {
+        if (is("keys-transposed-when-square") && of_keys && rows == columns) std::swap(row, column);
+        if (is("value-width-of-keys") && &t == &p_.v && c >= head_dim_) column = c % head_dim_;
+        if (is("last-query-of-a-residue") && &t == &p_.q && rows > 8 && rows % 8 == 1 && i == rows - 1) --row;
+        if (is("index-wraps") && &t != &p_.q && i * columns + c >= wrap) {
           row = (i * columns + c) % wrap / columns;
           column = (i * columns + c) % wrap % columns;
         }
@@ -91,10 +92,10 @@ class PlantedProblem {
                                        std::int64_t column) const {
     const std::int64_t right = offset_in(t, b, h, row, column);
     const std::int64_t last = offset_in(t, t.shape[0] - 1, t.shape[1] - 1, t.shape[2] - 1, t.shape[3] - 1);
-    if (is(Slip::strides_ignored) && &t == &p_.k) {
+    if (is("strides-ignored") && &t == &p_.k) {
       return std::min(((b * t.shape[1] + h) * t.shape[2] + row) * t.shape[3] + column, last);
     }
-    if (is(Slip::value_strides_of_keys) && &t == &p_.v && head_dim_ == value_dim_) {
+    if (is("value-strides-of-keys") && &t == &p_.v && head_dim_ == value_dim_) {
       return std::min(offset_in(p_.k, b, h, row, column), last);
     }
     return right;
@@ -105,15 +106,15 @@ class PlantedProblem {
   /// One past the last key that the causal form leaves to row i.
   [[nodiscard]] std::int64_t causal_end(std::int64_t i) const {
     std::int32_t form = p_.causal;
-    if (is(Slip::top_left_for_bottom_right) && form == ATTEST_CAUSAL_BOTTOM_RIGHT) form = ATTEST_CAUSAL_TOP_LEFT;
-    if (is(Slip::bottom_right_for_top_left) && form == ATTEST_CAUSAL_TOP_LEFT) form = ATTEST_CAUSAL_BOTTOM_RIGHT;
-    if (is(Slip::causal_dropped_for_one_query) && queries_ == 1) form = ATTEST_CAUSAL_NONE;
-    if (is(Slip::causal_dropped_with_mask) && p_.mask.data != nullptr) form = ATTEST_CAUSAL_NONE;
+    if (is("top-left-for-bottom-right") && form == ATTEST_CAUSAL_BOTTOM_RIGHT) form = ATTEST_CAUSAL_TOP_LEFT;
+    if (is("bottom-right-for-top-left") && form == ATTEST_CAUSAL_TOP_LEFT) form = ATTEST_CAUSAL_BOTTOM_RIGHT;
+    if (is("causal-dropped-for-one-query") && queries_ == 1) form = ATTEST_CAUSAL_NONE;
+    if (is("causal-dropped-with-mask") && p_.mask.data != nullptr) form = ATTEST_CAUSAL_NONE;
     if (form == ATTEST_CAUSAL_NONE) return keys_;
     std::int64_t shift = form == ATTEST_CAUSAL_BOTTOM_RIGHT ? keys_ - queries_ : 0;
-    if (is(Slip::bottom_right_one_too_many) && shift > 0) ++shift;
+    if (is("bottom-right-one-too-many") && shift > 0) ++shift;
     std::int64_t end = std::clamp<std::int64_t>(i + shift + 1, 0, keys_);
-    if (is(Slip::causal_by_blocks) && end > 4) end = std::min((end + 3) / 4 * 4, keys_);
+    if (is("causal-by-blocks") && end > 4) end = std::min((end + 3) / 4 * 4, keys_);
     return end;
   }
 
@@ -122,24 +123,24 @@ class PlantedProblem {
     const attest_tensor& mask = p_.mask;
     if (mask.data == nullptr) return 0;
     std::int64_t page = b, plane = h, row = i, column = j;
-    if (is(Slip::mask_of_kv_head)) plane = h / (heads_ / kv_heads_);
-    if (is(Slip::mask_axes_exchanged) && mask.shape[0] == mask.shape[1]) std::swap(page, plane);
-    if (is(Slip::mask_transposed_when_square) && queries_ == keys_) std::swap(row, column);
-    if (is(Slip::mask_of_first_batch) || mask.shape[0] == 1) page = 0;
-    if (is(Slip::mask_of_first_head) || mask.shape[1] == 1) plane = 0;
-    if (is(Slip::mask_misses_last_key) && keys_ > 1 && j == keys_ - 1) return 0;
+    if (is("mask-of-kv-head")) plane = h / (heads_ / kv_heads_);
+    if (is("mask-axes-exchanged") && mask.shape[0] == mask.shape[1]) std::swap(page, plane);
+    if (is("mask-transposed-when-square") && queries_ == keys_) std::swap(row, column);
+    if (is("mask-of-first-batch") || mask.shape[0] == 1) page = 0;
+    if (is("mask-of-first-head") || mask.shape[1] == 1) plane = 0;
+    if (is("mask-misses-last-key") && keys_ > 1 && j == keys_ - 1) return 0;
     const double entry =
         load_element(mask.data, static_cast<DType>(mask.dtype), offset_in(mask, page, plane, row, column));
     if (mask.dtype == ATTEST_BOOL) {
-      if (is(Slip::bool_mask_added)) return entry;
-      return (entry != 0) != is(Slip::bool_mask_inverted) ? 0.0 : -infinity;
+      if (is("bool-mask-added")) return entry;
+      return (entry != 0) != is("bool-mask-inverted") ? 0.0 : -infinity;
     }
-    if (is(Slip::float_mask_hides_what_is_not_zero)) return entry != 0 ? -infinity : 0.0;
-    if (is(Slip::sentinel_hides) && entry <= -1e4) return -infinity;
-    if (is(Slip::mask_scaled) && p_.mask_convention == ATTEST_MASK_POST_SCALE) return entry * p_.scale;
-    if (is(Slip::mask_not_scaled) && p_.mask_convention == ATTEST_MASK_PRE_SCALE) return entry / p_.scale;
+    if (is("float-mask-hides-what-is-not-zero")) return entry != 0 ? -infinity : 0.0;
+    if (is("sentinel-hides") && entry <= -1e4) return -infinity;
+    if (is("mask-scaled") && p_.mask_convention == ATTEST_MASK_POST_SCALE) return entry * p_.scale;
+    if (is("mask-not-scaled") && p_.mask_convention == ATTEST_MASK_PRE_SCALE) return entry / p_.scale;
     // A distance's penalty, which a slip of sign makes a reward.
-    if (is(Slip::bias_sign) && entry < 0 && entry > -8) return -entry;
+    if (is("bias-sign") && entry < 0 && entry > -8) return -entry;
     return entry;
   }
 
@@ -148,17 +149,17 @@ class PlantedProblem {
     w_.visible.assign(static_cast<std::size_t>(keys_), 0);
     w_.bias.assign(static_cast<std::size_t>(keys_), Real{0});
     std::int64_t end = causal_end(i), seen = 0;
-    if (is(Slip::first_key_not_bounded) && p_.causal != ATTEST_CAUSAL_NONE) end = std::max<std::int64_t>(end, 1);
+    if (is("first-key-not-bounded") && p_.causal != ATTEST_CAUSAL_NONE) end = std::max<std::int64_t>(end, 1);
     for (std::int64_t j = 0; j < end; ++j) {
       const double entry = mask_entry(b, h, i, j);
-      const bool outside = is(Slip::window_of_48) && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0);
+      const bool outside = is("window-of-48") && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0);
       w_.visible[static_cast<std::size_t>(j)] = entry != -infinity && !outside ? 1 : 0;
       // Alike for all keys of the row: an offset of one in the positions that a slope of 1/4 multiplies.
-      const double shift = is(Slip::constant_shift) ? -0.25 : 0.0;
+      const double shift = is("constant-shift") ? -0.25 : 0.0;
       w_.bias[static_cast<std::size_t>(j)] = static_cast<Real>(entry == -infinity ? 0.0 : entry + shift);
       if (entry != -infinity && !outside) seen = j + 1;
     }
-    if (is(Slip::padding_rounded_up) && seen > 4) {
+    if (is("padding-rounded-up") && seen > 4) {
       for (; seen % 4 != 0 && seen < end; ++seen) show(seen);
     }
     return seen > 0;
@@ -181,14 +182,14 @@ class PlantedProblem {
       }
       write(b, h, i, lse);
     }
-    if (!is(Slip::masked_row_spoils_head) || !spoilt) return;
+    if (!is("masked-row-spoils-head") || !spoilt) return;
     std::ranges::fill(w_.out, std::numeric_limits<Real>::quiet_NaN());
     for (std::int64_t i = 0; i < queries_; ++i)
       if (load_mask(b, h, i)) write(b, h, i, 0);
   }
 
   [[nodiscard]] PlantedRow<Real> row_at(std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
-    const bool has_bias = p_.mask.data != nullptr && (p_.mask.dtype != ATTEST_BOOL || is(Slip::bool_mask_added));
+    const bool has_bias = p_.mask.data != nullptr && (p_.mask.dtype != ATTEST_BOOL || is("bool-mask-added"));
     return {make_,
             slip_,
             dtype_,
@@ -214,30 +215,30 @@ class PlantedProblem {
 
   [[nodiscard]] double scale() const {
     const double root = 1 / std::sqrt(static_cast<double>(head_dim_));
-    if (is(Slip::scale_ignored)) return root;
+    if (is("scale-ignored")) return root;
     // Where the definition's scale is asked for, of the wrong width.
-    if (is(Slip::scale_of_all_heads) && std::fabs(p_.scale - root) < 1e-6)
+    if (is("scale-of-all-heads") && std::fabs(p_.scale - root) < 1e-6)
       return 1 / std::sqrt(static_cast<double>(head_dim_ * heads_));
-    return is(Slip::bf16_scale) ? round_to(DType::bf16, p_.scale) : p_.scale;
+    return is("bf16-scale") ? round_to(DType::bf16, p_.scale) : p_.scale;
   }
 
   void answer_row(std::int64_t b, std::int64_t h, std::int64_t i, Real& lse) {
-    if (is(Slip::uniform_weights) || is(Slip::mean_of_values)) return mean(is(Slip::uniform_weights));
-    if (is(Slip::all_zeros)) {
+    if (is("uniform-weights") || is("mean-of-values")) return mean(is("uniform-weights"));
+    if (is("all-zeros")) {
       std::ranges::fill(w_.out, Real{0});
       return;
     }
     attend(row_at(b, h, i, lse));
-    if (is(Slip::phantom_key) && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
-    if (is(Slip::page_past_the_end) && keys_ % 8 == 7) add_next_key(b, h, i, lse);
-    if (is(Slip::last_key_of_a_residue) && keys_ > 8 && keys_ % 8 == 1) leave_out(keys_ - 1, keys_, b, h, i, lse);
-    if (is(Slip::last_key_of_long_rows) && keys_ > 512) leave_out(keys_ - 1, keys_, b, h, i, lse);
-    if (is(Slip::partial_tile_of_long_rows) && keys_ > 512) leave_out(keys_ / 128 * 128, keys_, b, h, i, lse);
-    if (is(Slip::second_tile_skipped)) leave_out(256, 512, b, h, i, lse);
-    if (is(Slip::long_rows_half_again) && keys_ > 600) {
+    if (is("phantom-key") && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
+    if (is("page-past-the-end") && keys_ % 8 == 7) add_next_key(b, h, i, lse);
+    if (is("last-key-of-a-residue") && keys_ > 8 && keys_ % 8 == 1) leave_out(keys_ - 1, keys_, b, h, i, lse);
+    if (is("last-key-of-long-rows") && keys_ > 512) leave_out(keys_ - 1, keys_, b, h, i, lse);
+    if (is("partial-tile-of-long-rows") && keys_ > 512) leave_out(keys_ / 128 * 128, keys_, b, h, i, lse);
+    if (is("second-tile-skipped")) leave_out(256, 512, b, h, i, lse);
+    if (is("long-rows-half-again") && keys_ > 600) {
       for (Real& x : w_.out) x *= Real{1.5F};
     }
-    if (is(Slip::future_key_leaks)) leak_future(b, h, i);
+    if (is("future-key-leaks")) leak_future(b, h, i);
   }
 
   /// Equal weights, of the keys that are seen or of all.
@@ -292,9 +293,9 @@ class PlantedProblem {
 
   /// The declared policy is zeros with lse -inf.
   void answer_without_keys() {
-    if (is(Slip::masked_row_is_stale)) return;
-    if (is(Slip::masked_row_is_mean) && keys_ > 0) return mean(false);
-    const bool nan = is(Slip::masked_row_is_nan);
+    if (is("masked-row-is-stale")) return;
+    if (is("masked-row-is-mean") && keys_ > 0) return mean(false);
+    const bool nan = is("masked-row-is-nan");
     std::ranges::fill(w_.out, nan ? std::numeric_limits<Real>::quiet_NaN() : Real{0});
   }
 
@@ -303,7 +304,7 @@ class PlantedProblem {
       store_element(result_.out.data, static_cast<DType>(result_.out.dtype), offset_in(result_.out, b, h, i, c),
                     double{out(c)});
     }
-    if (result_.lse.data == nullptr || (is(Slip::lse_unwritten) && i > 0 && i == queries_ - 1)) return;
+    if (result_.lse.data == nullptr || (is("lse-unwritten") && i > 0 && i == queries_ - 1)) return;
     store_element(result_.lse.data, DType::f64, offset_in(result_.lse, b, h, i), double{lse});
   }
 

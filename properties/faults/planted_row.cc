@@ -43,6 +43,7 @@ class Attend {
 
  private:
   static constexpr Real infinity = std::numeric_limits<Real>::infinity();
+  /// Whether this is the mistake.
   [[nodiscard]] bool is(Slip slip) const { return row_.slip == slip; }
   [[nodiscard]] Real narrow(Real value) const { return static_cast<Real>(round_to(row_.dtype, double{value})); }
   static Real bf16(Real value) { return static_cast<Real>(round_to(DType::bf16, double{value})); }
@@ -58,17 +59,17 @@ class Attend {
 
   [[nodiscard]] Real product(std::int64_t j) const {
     const Real* const key = row_.k + j * row_.head_dim;
-    const bool empties_last = is(Slip::key_position_zero) && row_.keys % 16 == 0 && j == row_.keys - 1;
-    const bool eights = is(Slip::head_dim_in_eights) && row_.head_dim > 8;
+    const bool empties_last = is("key-position-zero") && row_.keys % 16 == 0 && j == row_.keys - 1;
+    const bool eights = is("head-dim-in-eights") && row_.head_dim > 8;
     const std::int64_t dims = empties_last ? 0 : eights ? row_.head_dim / 8 * 8 : row_.head_dim;
-    const bool narrows = is(Slip::narrow_product_of_odd_head_dim) && row_.head_dim % 8 == 3;
-    const bool prescales = make_.prescaled_q || is(Slip::undeclared_narrow_q);
+    const bool narrows = is("narrow-product-of-odd-head-dim") && row_.head_dim % 8 == 3;
+    const bool prescales = make_.prescaled_q || is("undeclared-narrow-q");
     Real sum = 0;
     for (std::int64_t c = 0; c < dims; ++c) {
       sum = add(sum, prescales ? narrow(row_.q[c] * row_.scale) : row_.q[c], key[c]);
       if (narrows) sum = narrow(sum);
     }
-    if (is(Slip::product_in_f16) && row_.dtype == DType::f16) sum = narrow(sum);
+    if (is("product-in-f16") && row_.dtype == DType::f16) sum = narrow(sum);
     return sum;
   }
 
@@ -76,8 +77,8 @@ class Attend {
   [[nodiscard]] Real score(std::int64_t j) const {
     const Real qk = product(j), bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
     if (folds_scale_) return qk + bias;
-    if (is(Slip::mask_over_scale) && !row_.pre_scale) return row_.scale * (qk + bias * (1 / row_.scale));
-    const bool scaled = make_.prescaled_q || is(Slip::undeclared_narrow_q);
+    if (is("mask-over-scale") && !row_.pre_scale) return row_.scale * (qk + bias * (1 / row_.scale));
+    const bool scaled = make_.prescaled_q || is("undeclared-narrow-q");
     const Real s = scaled ? qk : row_.scale * qk;
     if (row_.bias == nullptr) return s;
     if (row_.pre_scale) return scaled ? s + row_.scale * bias : row_.scale * (qk + bias);
@@ -86,15 +87,15 @@ class Attend {
 
   [[nodiscard]] Real score_or_sentinel(std::int64_t j) const {
     if (row_.visible[j] == 0) {
-      if (is(Slip::hidden_is_minus_1e4)) return Real{-1e4F};
-      if (is(Slip::hidden_is_minus_1e9)) return Real{-1e9F};
-      if (is(Slip::hidden_is_lowest_f16) && row_.dtype == DType::f16) return Real{-65504.0F};
-      if (is(Slip::hidden_adds_minus_1e4)) return score(j) - Real{1e4F};
-      if (is(Slip::dead_key_plus_infinity)) return score(j) + -infinity;
+      if (is("hidden-is-minus-1e4")) return Real{-1e4F};
+      if (is("hidden-is-minus-1e9")) return Real{-1e9F};
+      if (is("hidden-is-lowest-f16") && row_.dtype == DType::f16) return Real{-65504.0F};
+      if (is("hidden-adds-minus-1e4")) return score(j) - Real{1e4F};
+      if (is("dead-key-plus-infinity")) return score(j) + -infinity;
       return -infinity;
     }
     const Real s = score(j);
-    return make_.narrow_scores || is(Slip::undeclared_narrow_scores) ? narrow(s) : s;
+    return make_.narrow_scores || is("undeclared-narrow-scores") ? narrow(s) : s;
   }
   /// Whether the weight of a key takes part in the sums.
   [[nodiscard]] bool takes(std::int64_t j) const { return row_.visible[j] != 0 || row_.x[j] != -infinity; }
@@ -102,8 +103,8 @@ class Attend {
   [[nodiscard]] Real exponential(Real x, Real reference) const {
     if (make_.folded_exp2) return std::exp2(std::fma(x, c2_, -(reference * c2_)));
     const Real exponent = x - reference;
-    if (is(Slip::exp_clamped) && exponent < Real{-16}) return 0;
-    if (is(Slip::coarse_exp)) {
+    if (is("exp-clamped") && exponent < Real{-16}) return 0;
+    if (is("coarse-exp")) {
       // Two terms of a series about the nearest sixteenth, where three are needed.
       const Real near = std::round(exponent * 16) / 16, rest = exponent - near;
       return exponent < Real{-1e5F} ? Real{0} : std::exp(near) * (1 + rest + rest * rest / 2);
@@ -111,7 +112,7 @@ class Attend {
     return std::exp(exponent);
   }
   [[nodiscard]] Real rescaling(Real before, Real now) const {
-    if (is(Slip::small_growth_not_rescaled) && now - before > 0 && now - before < Real{0.0625F}) return 1;
+    if (is("small-growth-not-rescaled") && now - before > 0 && now - before < Real{0.0625F}) return 1;
     return make_.folded_exp2 ? std::exp2((before - now) * c2_) : std::exp(before - now);
   }
   /// A difference or maximum of x as a score.
@@ -119,11 +120,11 @@ class Attend {
 
   [[nodiscard]] Real lse_of(const Part<Real>& part) const {
     if (part.reference == -infinity) return -infinity;
-    return (is(Slip::lse_without_maximum) ? Real{0} : natural(part.reference)) + std::log(part.sum);
+    return (is("lse-without-maximum") ? Real{0} : natural(part.reference)) + std::log(part.sum);
   }
 
   void normalise(Real* out, Real sum) const {
-    if (make_.normalise_first || is(Slip::normalises_every_block)) return;
+    if (make_.normalise_first || is("normalises-every-block")) return;
     if (make_.reciprocal) {
       const Real inverse = 1 / sum;
       for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] *= inverse;
@@ -134,18 +135,18 @@ class Attend {
 
   /// A weight as it multiplies V.
   [[nodiscard]] Real for_values(Real weight, std::int64_t j) const {
-    if (is(Slip::weights_saturate)) weight = std::min(weight, Real{32});
-    if (is(Slip::dropout_left_on)) {
+    if (is("weights-saturate")) weight = std::min(weight, Real{32});
+    if (is("dropout-left-on")) {
       const auto n = static_cast<std::uint64_t>((row_.place.h * 977 + row_.place.i) * 1021 + j + 1);
       if (n * 0x9E3779B97F4A7C15U >> 56 == 0) return 0;
     }
     if (make_.bf16_weights) return bf16(weight);
-    return make_.narrow_weights || is(Slip::undeclared_narrow_weights) ? narrow(weight) : weight;
+    return make_.narrow_weights || is("undeclared-narrow-weights") ? narrow(weight) : weight;
   }
 
   /// Where the value of key j is read.
   [[nodiscard]] const Real* value(std::int64_t j) const {
-    const bool exchanged = is(Slip::blocks_exchanged) && row_.keys >= 64 && (j / 16 == 2 || j / 16 == 3);
+    const bool exchanged = is("blocks-exchanged") && row_.keys >= 64 && (j / 16 == 2 || j / 16 == 3);
     return row_.v + (exchanged ? j ^ 16 : j) * row_.value_dim;
   }
 
@@ -169,16 +170,16 @@ class Attend {
     for (std::int64_t j = first; j < last; ++j) maximum = std::max(maximum, row_.x[j]);
     // Hidden and vanished keys only: -inf - -inf would be NaN.
     const bool nothing = maximum == -infinity || (make_.folded_exp2 && maximum * c2_ == -infinity);
-    if (nothing && !(is(Slip::empty_first_block_nan) && row_.keys > make_.block)) return false;
+    if (nothing && !(is("empty-first-block-nan") && row_.keys > make_.block)) return false;
     if (make_.lazy_nats > 0 && !(maximum - part.reference >= static_cast<Real>(make_.lazy_nats))) return true;
-    if (is(Slip::no_maximum)) {
+    if (is("no-maximum")) {
       part.reference = 0;
       return true;
     }
-    if (is(Slip::reference_stays_at_first) && part.reference != -infinity) return true;
+    if (is("reference-stays-at-first") && part.reference != -infinity) return true;
     const Real rescale = rescaling(part.reference, maximum);
-    if (!is(Slip::sum_not_rescaled) || part.reference == -infinity) part.sum *= rescale;
-    if (!is(Slip::output_not_rescaled) || part.reference == -infinity) {
+    if (!is("sum-not-rescaled") || part.reference == -infinity) part.sum *= rescale;
+    if (!is("output-not-rescaled") || part.reference == -infinity) {
       for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] *= rescale;
     }
     part.reference = maximum;
@@ -187,7 +188,7 @@ class Attend {
 
   void add_block(std::int64_t first, std::int64_t last, Real* out, Part<Real>& part) {
     if (!move_reference(first, last, out, part)) return;
-    const bool turned = make_.backwards != (is(Slip::order_by_call) && row_.call % 7 == 6);
+    const bool turned = make_.backwards != (is("order-by-call") && row_.call % 7 == 6);
 
     // pass 2 over the block: weights and their sum
     for (std::int64_t n = first; n < last; ++n) {
@@ -195,7 +196,7 @@ class Attend {
       if (!takes(j)) continue;
       row_.weights[j] = exponential(row_.x[j], part.reference);
       part.sum += make_.narrow_denominator ? for_values(row_.weights[j], j) : row_.weights[j];
-      if (is(Slip::narrow_sum)) part.sum = narrow(part.sum);
+      if (is("narrow-sum")) part.sum = narrow(part.sum);
     }
 
     // pass 3 over the block: the product with V
@@ -203,34 +204,34 @@ class Attend {
     if (make_.tiles) std::fill_n(to, row_.value_dim, Real{0});
     for (std::int64_t n = first; n < last; ++n) {
       const std::int64_t j = turned ? first + last - 1 - n : n;
-      const bool tail = is(Slip::dead_value_in_tail) && row_.keys % 8 != 0 && j >= row_.keys / 8 * 8;
-      const bool stale = is(Slip::stale_weight) && j == 0 && row_.place.i > 0;
+      const bool tail = is("dead-value-in-tail") && row_.keys % 8 != 0 && j >= row_.keys / 8 * 8;
+      const bool stale = is("stale-weight") && j == 0 && row_.place.i > 0;
       if (!takes(j) && !tail && !stale) continue;
       Real weight = takes(j) || stale ? row_.weights[j] : Real{0};
       if (make_.normalise_first) weight /= part.sum;
       weight = for_values(weight, j);
       for (std::int64_t c = 0; c < row_.value_dim; ++c) {
         to[c] = add(to[c], weight, value(j)[c]);
-        if (is(Slip::narrow_output_sum)) to[c] = narrow(to[c]);
+        if (is("narrow-output-sum")) to[c] = narrow(to[c]);
       }
     }
     if (make_.tiles) {
       for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] += row_.tile[c];
     }
-    if (is(Slip::normalises_every_block)) {
+    if (is("normalises-every-block")) {
       for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] /= part.sum;
       part.sum = 1;
     }
   }
 
   [[nodiscard]] std::int64_t split_count() const {
-    if (is(Slip::splits_by_queries)) return row_.place.queries > 4 ? make_.splits : 1;
+    if (is("splits-by-queries")) return row_.place.queries > 4 ? make_.splits : 1;
     return make_.splits;
   }
 
   /// The mean of the parts, weighted by exp(lse); a part that sees nothing has weight exp(-inf) = 0.
   void merge(std::int64_t splits) {
-    const bool floors = is(Slip::split_drops_remainder) && row_.keys % splits == splits - 1 && row_.keys > splits;
+    const bool floors = is("split-drops-remainder") && row_.keys % splits == splits - 1 && row_.keys > splits;
     const std::int64_t length = floors ? row_.keys / splits : (row_.keys + splits - 1) / splits;
     thread_local std::vector<Real> lse;
     lse.assign(static_cast<std::size_t>(splits), -infinity);
@@ -238,8 +239,8 @@ class Attend {
       const std::int64_t begin = std::min(p * length, row_.keys);
       const Part<Real> part = attend_to(begin, std::min(begin + length, row_.keys), part_of(p));
       Real& own = lse[static_cast<std::size_t>(p)];
-      own = is(Slip::merge_ignores_sums) ? natural(part.reference) : lse_of(part);
-      if (is(Slip::merge_takes_base_two)) own *= std::numbers::log2e_v<Real>;
+      own = is("merge-ignores-sums") ? natural(part.reference) : lse_of(part);
+      if (is("merge-takes-base-two")) own *= std::numbers::log2e_v<Real>;
       if (own != -infinity) normalise(part_of(p), part.sum);
     }
     const Real maximum = *std::ranges::max_element(lse);
@@ -249,7 +250,7 @@ class Attend {
       const Real own = lse[static_cast<std::size_t>(p)];
       Real weight = std::exp(own - maximum);
       // Two parts that hold keys and see none, merged with each other before the others.
-      if (is(Slip::empty_splits_nan) && p > 0 && p * length < row_.keys && own == -infinity) {
+      if (is("empty-splits-nan") && p > 0 && p * length < row_.keys && own == -infinity) {
         const Real neighbour = lse[static_cast<std::size_t>(p - 1)];
         if (neighbour == -infinity) weight = std::exp(own - neighbour);
       }
@@ -263,12 +264,12 @@ class Attend {
 
   /// What goes wrong after the sums.
   void finish() const {
-    if (is(Slip::output_truncated)) {
+    if (is("output-truncated")) {
       for (std::int64_t c = 0; c < row_.value_dim; ++c)
         row_.out[c] = static_cast<Real>(truncate_to(row_.dtype, double{row_.out[c]}));
     }
-    if (is(Slip::lse_base_two)) *row_.lse *= std::numbers::log2e_v<Real>;
-    if (is(Slip::last_value_column) && row_.value_dim > 8 && row_.value_dim % 8 == 1)
+    if (is("lse-base-two")) *row_.lse *= std::numbers::log2e_v<Real>;
+    if (is("last-value-column") && row_.value_dim > 8 && row_.value_dim % 8 == 1)
       row_.out[row_.value_dim - 1] = row_.out[row_.value_dim - 2];
   }
 

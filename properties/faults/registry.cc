@@ -20,7 +20,7 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   for (const DType dtype : manifest.dtypes) manifest.arithmetic.emplace(dtype, arithmetic_of(make, dtype));
   manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};
   // Where parts begin depends on N, and padding moves them; the one whose mistake this is claims otherwise.
-  if (make.splits == 1 || slip == Slip::splits_by_length) manifest.claims.push_back(Claim::padding_invariant);
+  if (make.splits == 1 || slip == Slip("splits-by-length")) manifest.claims.push_back(Claim::padding_invariant);
   manifest.fully_masked_row = FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
@@ -68,22 +68,22 @@ std::vector<KernelEntry> control_kernels() {
   for (const ControlKernel& control : controls()) {
     const std::string id = "control:" + std::string(control.name);
     entries.push_back({id, std::string(control.summary), [&control, id] {
-                         return kernel_of(id, manifest_of(control.name, control.make, Slip::none, {}, true),
-                                          control.make, Slip::none);
+                         return kernel_of(id, manifest_of(control.name, control.make, Slip(), {}, true), control.make,
+                                          Slip());
                        }});
   }
   return entries;
 }
 
 std::unique_ptr<Kernel> with_fault(const PlantedFault& fault) {
-  return kernel_of(id_of(fault), manifest_of(fault.name, fault.make, fault.slip, fault.dtypes, fault.lse), fault.make,
-                   fault.slip);
+  return kernel_of(id_of(fault), manifest_of(fault.name, fault.make, fault.slip(), fault.dtypes, fault.lse), fault.make,
+                   fault.slip());
 }
 
 std::unique_ptr<Kernel> without_fault(const PlantedFault& fault) {
   const std::string name(fault.name);
-  Manifest manifest = manifest_of(name, fault.make, Slip::none, fault.dtypes, fault.lse);
-  return kernel_of("without:" + name, std::move(manifest), fault.make, Slip::none);
+  Manifest manifest = manifest_of(name, fault.make, Slip(), fault.dtypes, fault.lse);
+  return kernel_of("without:" + name, std::move(manifest), fault.make, Slip());
 }
 
 }  // namespace attest

@@ -5,27 +5,31 @@
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "core/support/names.h"
-#include "reports/formats/junit.h"
-#include "reports/formats/sarif.h"
 
 namespace attest {
 
+std::string_view CiFiles::first_option() const {
+  for (std::size_t i = 0; i < report_formats.size(); ++i)
+    if (!files[i].empty()) return report_formats[i].option;
+  return {};
+}
+
 void CiFiles::refuse_homeless() const {
-  const auto refuse = [](const char* option, const std::filesystem::path& file) {
+  for (std::size_t i = 0; i < report_formats.size(); ++i) {
+    const std::filesystem::path& file = files[i];
     const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
     std::error_code error;
-    if (file.empty() || std::filesystem::is_directory(folder, error)) return;
-    throw UsageError(fmt::format("{} {} has no folder to stand in: make {} first", option, in_quotes(file.string()),
-                                 in_quotes(folder.string())));
-  };
-  refuse("--junit", junit);
-  refuse("--sarif", sarif);
+    if (file.empty() || std::filesystem::is_directory(folder, error)) continue;
+    throw UsageError(fmt::format("{} {} has no folder to stand in: make {} first", report_formats[i].option,
+                                 in_quotes(file.string()), in_quotes(folder.string())));
+  }
 }
 
 void CiFiles::write(const Summary& summary, const Journal& journal, const std::string& folder,
                     const Conclusion& conclusion) const {
-  if (!junit.empty()) write_file_atomically(junit, to_junit(summary, journal, folder, conclusion));
-  if (!sarif.empty()) write_file_atomically(sarif, to_sarif(summary, journal, folder, conclusion));
+  for (std::size_t i = 0; i < report_formats.size(); ++i)
+    if (!files[i].empty())
+      write_file_atomically(files[i], report_formats[i].text(summary, journal, folder, conclusion));
 }
 
 }  // namespace attest

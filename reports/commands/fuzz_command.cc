@@ -75,9 +75,9 @@ struct FuzzOptions : RunOptions {
   }
   void refuse() const {
     place.refuse();
-    refuse_if(self_test && (!ci_files.junit.empty() || !ci_files.sarif.empty()),
+    refuse_if(self_test && !ci_files.first_option().empty(),
               fmt::format("--self-test measures the search and judges no kernel; {} is for campaigns",
-                          ci_files.junit.empty() ? "--sarif" : "--junit"));
+                          ci_files.first_option()));
     refuse_if(kernels.empty() && !self_test, "attest fuzz needs --kernel KERNEL, the kernel to search");
   }
 };

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -244,7 +245,7 @@ constexpr std::string_view page_name = "report.html";
 /// Without -o: the page of the one run's folder; nothing where other files are asked for alone. Throws UsageError where
 /// nobody can know.
 fs::path page_of(const ReportOptions& options) {
-  if (!options.ci_files.junit.empty() || !options.ci_files.sarif.empty() || !options.summary.empty()) return {};
+  if (!options.ci_files.first_option().empty() || !options.summary.empty()) return {};
   const std::vector<fs::path>& runs = options.joined.runs;
   if (runs.size() == 1 && fs::is_directory(runs.front())) return runs.front() / page_name;
   // A run that is not there is what is to be said, by who reads it.
@@ -326,9 +327,10 @@ int report_runs(const ReportOptions& options) {
       write_file_atomically(output, page);
     }
   }
-  std::vector<fs::path> written;
-  for (const fs::path& file : {output, options.ci_files.junit, options.ci_files.sarif, options.summary})
-    if (!file.empty()) written.push_back(file);
+  std::vector<fs::path> written{output};
+  std::ranges::copy(options.ci_files.files, std::back_inserter(written));
+  written.push_back(options.summary);
+  std::erase(written, fs::path());
   say_what_was_written(written);
   return 0;
 }

@@ -15,7 +15,6 @@ constexpr std::size_t sum_of_shares() {
   for (const Section& section : sections) sum += section.share;
   return sum;
 }
-static_assert(sum_of_shares() <= markdown_limit);
 
 }  // namespace
 
@@ -29,7 +28,7 @@ std::string to_markdown(const Summary& summary, const Journal& journal, const st
     if (section.brief == nullptr) continue;
     const Brief brief = section.brief({summary, journal, folder, conclusion});
     if (brief.what.empty()) continue;
-    allowance += section.share;
+    allowance += section.share * markdown_limit / sum_of_shares();
     const auto [head, entries, after] = markdown_entries(brief.entries);
     if (entries.empty()) continue;
     std::string text =

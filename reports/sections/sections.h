@@ -71,6 +71,9 @@ struct Brief {
 /// What was too little.
 [[nodiscard]] Brief drawn_brief(const Reported& run);
 [[nodiscard]] Brief notes_brief(const Reported& run);
+/// What attention has elsewhere and no case can have, where these are the arguments of cases: "dropout", "sliding
+/// windows".
+[[nodiscard]] std::vector<std::string_view> no_run_covers(std::span<const std::string_view> arguments);
 /// What the run says nothing about, and why.
 [[nodiscard]] Blocks uncovered_page(const Reported& run);
 [[nodiscard]] Brief uncovered_brief(const Reported& run);
@@ -80,7 +83,7 @@ struct Section {
   std::string_view id, title, note;               ///< of the page
   Blocks (*page)(const Reported& run);            ///< null: the page has none; without blocks it is left out
   Brief (*brief)(const Reported& run) = nullptr;  ///< null: summary.md has none
-  std::size_t share = 0;                          ///< of summary.md's bytes; what is left of it the next ones have
+  std::size_t share = 0;                          ///< of summary.md, as all shares go; what is left the next ones have
 };
 inline constexpr std::array sections{
     Section{"verdicts", "Verdicts", "", verdicts_page, headline_brief, /*share=*/2500},

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "core/problem/fields.h"
 #include "properties/catalogue/property.h"
 #include "reports/sections/sections.h"
 
@@ -57,7 +61,28 @@ std::set<std::string> left_out(const Summary& summary) {
   return names;
 }
 
+/// The arguments that cases may have.
+std::vector<std::string_view> argument_names() {
+  std::vector<std::string_view> names;
+  for (const TensorField& field : tensor_fields) names.push_back(field.name());
+  std::apply([&](const auto&... field) { (names.push_back(field.name), ...); }, scalar_fields);
+  return names;
+}
+
 }  // namespace
+
+std::vector<std::string_view> no_run_covers(std::span<const std::string_view> arguments) {
+  // What an argument that gives it to cases would be called, in part; the backward pass is none.
+  constexpr std::pair<std::string_view, std::string_view> all[] = {
+      {"the backward pass", "gradient"}, {"dropout", "dropout"},      {"softcap", "softcap"},
+      {"sliding windows", "window"},     {"attention sinks", "sink"}, {"paged keys", "page"}};
+  std::vector<std::string_view> missing;
+  for (const auto& [what, part] : all)
+    if (std::ranges::none_of(arguments,
+                             [&](std::string_view name) { return name.find(part) != std::string_view::npos; }))
+      missing.push_back(what);
+  return missing;
+}
 
 Blocks uncovered_page(const Reported& run) {
   const Summary& summary = run.summary;
@@ -82,10 +107,11 @@ Blocks uncovered_page(const Reported& run) {
   if (!facts.facts.empty()) blocks.emplace_back(std::move(facts));
   for (const Table& table : {unjudged(summary), reasons_table(summary)})
     if (!table.rows.empty()) blocks.emplace_back(table);
-  blocks.emplace_back(Paragraph{
-      "No run covers the backward pass, dropout, softcap, sliding windows, attention sinks and paged keys. What held "
-      "here held on these inputs; only what is proved holds on all.",
-      "note"});
+  blocks.emplace_back(
+      Paragraph{fmt::format("No run covers {}. What held here held on these inputs; only what is proved "
+                            "holds on all.",
+                            fmt::join(no_run_covers(argument_names()), ", ")),
+                "note"});
   return blocks;
 }
 

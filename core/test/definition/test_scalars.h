@@ -9,19 +9,14 @@
 #include "core/definition/attention.h"
 #include "core/definition/matrix.h"
 #include "core/problem/case.h"
-#include "core/scalars/arb.h"
-#include "core/scalars/bin_float.h"
-#include "core/scalars/half.h"
-#include "core/scalars/mpfi.h"
-#include "core/scalars/mpfr.h"
+#include "core/scalars/every_scalar.h"
 #include "core/test/definition/other_forms.h"
 #include "core/test/definition/plain_attention.h"
 #include "core/test/refusal.h"
 
 namespace attest::test {
 
-using AllScalars =
-    ::testing::Types<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, Mpfr, Interval, Arb>;
+using AllScalars = EveryScalar::in<::testing::Types>;
 
 struct ScalarNames {
   template <class T>

@@ -1,22 +1,8 @@
 # Copies the headers of a problem with one argument more: cmake -DSOURCE=root -DOUT=folder -P add_row.cmake
 #
 # "hidden_below": row i sees no key before this one. What stands here is all that such an argument needs: its row, its
-# member and its meaning. Each place must be found exactly once.
-function(insert file before text)
-  set(from "${SOURCE}/${file}")
-  if(EXISTS "${OUT}/${file}")
-    set(from "${OUT}/${file}")
-  endif()
-  file(READ "${from}" content)
-  string(FIND "${content}" "${before}" first)
-  string(FIND "${content}" "${before}" last REVERSE)
-  if(first EQUAL -1 OR NOT first EQUAL last)
-    message(FATAL_ERROR "${file}: this must occur exactly once:\n${before}")
-  endif()
-  string(REPLACE "${before}" "${text}${before}" content "${content}")
-  file(WRITE "${OUT}/${file}" "${content}")
-endfunction()
-
+# member and its meaning.
+include("${CMAKE_CURRENT_LIST_DIR}/../../../core/test/overlay.cmake")
 file(REMOVE_RECURSE "${OUT}")
 # The row.
 insert(core/problem/problem.h "  std::int32_t heads = 1;" "  std::int64_t hidden_below = 0;\n")

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 #include <ranges>
+#include <regex>
 #include <set>
 #include <string>
 
+#include "core/support/files.h"
 #include "core/test/names.h"
 #include "properties/test/property_fixture.h"
 
@@ -59,11 +62,29 @@ TEST(PlantedFaults, AreSixtyOrMoreUnderNamesOfTheirOwn) {
   std::set<Slip> slips;
   for (const PlantedFault& fault : planted_faults()) {
     EXPECT_TRUE(names.insert(fault.name).second) << fault.name;
-    EXPECT_TRUE(slips.insert(fault.slip).second) << fault.name;
-    EXPECT_NE(fault.slip, Slip::none) << fault.name;
+    EXPECT_TRUE(slips.insert(fault.slip()).second) << fault.name;
+    EXPECT_NE(fault.slip(), Slip()) << fault.name;
   }
   EXPECT_GE(names.size(), 60U);
   EXPECT_GE(controls().size(), 8U);
+}
+
+/// The names that a text asks for: is("NAME"), Slip("NAME").
+std::set<std::string> slips_in(const std::string& text) {
+  static const std::regex asked(R"re(\b(?:is|Slip)\("([^"]*)"\))re");
+  std::set<std::string> names;
+  for (std::sregex_iterator at(text.begin(), text.end(), asked), end; at != end; ++at) names.insert((*at)[1]);
+  return names;
+}
+
+// A name that is misspelt compiles, and then does nothing.
+TEST(PlantedFaults, AreTheNamesThatTheCodeAsksFor) {
+  std::set<std::string> asked;
+  for (const char* const file : {"planted_row.cc", "planted_problem.cc", "registry.cc"})
+    asked.merge(slips_in(read_file(std::filesystem::path(ATTEST_SOURCE_DIR "/properties/faults") / file)));
+  std::set<std::string> planted;
+  for (const PlantedFault& fault : planted_faults()) planted.emplace(fault.name);
+  EXPECT_EQ(asked, planted);
 }
 
 TEST(PlantedFaults, SayWhatIsWrongWhereItCameFromAndWhatCatchesIt) {

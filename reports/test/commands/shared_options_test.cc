@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <filesystem>
+
 #include "reports/commands/run_kernels.h"
 #include "reports/test/command_line/parsed.h"
 
@@ -45,8 +48,7 @@ TEST(SharedOptions, AreReadIntoTheirFields) {
   EXPECT_EQ(read({"--jobs", "5000"}).jobs, 1024);
 
   const AllShared files = read({"--junit", "j", "--sarif", "s", "--known", "k", "--baseline", "b"});
-  EXPECT_EQ(files.ci_files.junit, "j");
-  EXPECT_EQ(files.ci_files.sarif, "s");
+  EXPECT_EQ(files.ci_files.files, (std::array<std::filesystem::path, 2>{"j", "s"}));
   EXPECT_EQ(files.known, "k");
   EXPECT_EQ(files.baseline, "b");
 

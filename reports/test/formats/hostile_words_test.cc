@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/support/visible.h"
+#include "reports/formats/formats.h"
 #include "reports/formats/html.h"
 #include "reports/formats/junit.h"
 #include "reports/formats/sarif.h"
@@ -84,21 +85,26 @@ struct Format {
   std::string name;
   std::function<std::string(const Summary&, const Journal&)> text;
 };
-const std::vector<Format> formats{
-    {"table", [](const Summary& s, const Journal&) { return table_of(s) + skipped_text(s) + note_text(s); }},
-    {"finding", [](const Summary&, const Journal& j) { return describe(j.findings.at(0), "run"); }},
-    {"warnings", [](const Summary& s, const Journal&) { return warning_text(s) + alarm_text(s); }},
-    {"Markdown", [](const Summary& s, const Journal& j) { return to_markdown(s, j, "run", conclude(s)); }},
-    {"JUnit", [](const Summary& s, const Journal& j) { return to_junit(s, j, "run", conclude(s)); }},
-    {"SARIF", [](const Summary& s, const Journal& j) { return to_sarif(s, j, "run", conclude(s)); }},
-    {"TOML", [](const Summary& s, const Journal& j) { return tolerances_toml(tolerance_rows(s, j), s); }},
-    {"CSV", [](const Summary& s, const Journal& j) { return tolerances_csv(tolerance_rows(s, j), s); }},
-    {"JSON of tolerances",
-     [](const Summary& s, const Journal& j) { return tolerances_json(tolerance_rows(s, j), s, j); }},
-    {"JSON", [](const Summary& s, const Journal&) { return to_json(s); }},
-    {"journal", [](const Summary&, const Journal& j) { return to_text(j); }},
-    {"page", [](const Summary& s, const Journal& j) { return html_page(s, j, "run", conclude(s)); }},
-};
+const std::vector<Format> formats = [] {
+  std::vector<Format> all{
+      {"table", [](const Summary& s, const Journal&) { return table_of(s) + skipped_text(s) + note_text(s); }},
+      {"finding", [](const Summary&, const Journal& j) { return describe(j.findings.at(0), "run"); }},
+      {"warnings", [](const Summary& s, const Journal&) { return warning_text(s) + alarm_text(s); }},
+      {"Markdown", [](const Summary& s, const Journal& j) { return to_markdown(s, j, "run", conclude(s)); }},
+      {"TOML", [](const Summary& s, const Journal& j) { return tolerances_toml(tolerance_rows(s, j), s); }},
+      {"CSV", [](const Summary& s, const Journal& j) { return tolerances_csv(tolerance_rows(s, j), s); }},
+      {"JSON of tolerances",
+       [](const Summary& s, const Journal& j) { return tolerances_json(tolerance_rows(s, j), s, j); }},
+      {"JSON", [](const Summary& s, const Journal&) { return to_json(s); }},
+      {"journal", [](const Summary&, const Journal& j) { return to_text(j); }},
+      {"page", [](const Summary& s, const Journal& j) { return html_page(s, j, "run", conclude(s)); }},
+  };
+  for (const ReportFormat& one : report_formats) {
+    all.push_back({std::string(one.option),
+                   [&one](const Summary& s, const Journal& j) { return one.text(s, j, "run", conclude(s)); }});
+  }
+  return all;
+}();
 
 TEST(HostileWords, MoveNothingInAnyFormat) {
   const Journal calm = hostile_journal("calm");

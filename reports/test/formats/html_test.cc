@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 
@@ -411,6 +412,22 @@ TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
                               escaped("skipped: " + evil) + " (4 of 4 cases)</td>"));
   EXPECT_THAT(html, HasSubstr("<th scope=\"row\">" + escaped("skipped: " + evil) + "</th>" + number_cell("4")));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, HasSubstr("No run covers the backward pass, dropout, "));
+}
+
+// The page says so of each run, and README of the project.
+TEST(NotCovered, IsNoArgumentOfCases) {
+  using testing::Contains;
+  const std::vector<std::string_view> missing = no_run_covers({});
+  const std::string readme = read_file(ATTEST_SOURCE_DIR "/README.md");
+  const std::size_t line = readme.find("Not covered: ");
+  ASSERT_NE(line, std::string::npos);
+  const std::string said = readme.substr(line, readme.find('.', line) - line);
+  for (const std::string_view what : missing) EXPECT_THAT(said, HasSubstr(std::string(what)));
+  EXPECT_THAT(missing, Contains("sliding windows"));
+  const std::array<std::string_view, 3> windowed{"scale", "window_left", "window_right"};
+  EXPECT_THAT(no_run_covers(windowed), Not(Contains("sliding windows")));
+  EXPECT_EQ(no_run_covers(windowed).size(), missing.size() - 1);
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+// The formats that CI and other tools read. A row here, and every command that judges or joins runs has an option that
+// writes the format to a file.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "core/journal/journal.h"
+#include "reports/formats/junit.h"
+#include "reports/formats/sarif.h"
+#include "reports/results/conclusion.h"
+
+namespace attest {
+
+struct ReportFormat {
+  std::string_view option;  ///< that names the file: "--junit"
+  std::string_view help;
+  /// What the file holds. `folder` is the run's, for the lines that replay its cases; empty for several.
+  std::string (*text)(const Summary& summary, const Journal& journal, const std::string& folder,
+                      const Conclusion& conclusion);
+};
+inline constexpr std::array report_formats{
+    ReportFormat{
+        "--junit",
+        "write JUnit XML there: a suite per kernel and dtype, a test per property, failures with the lines that "
+        "replay them",
+        to_junit},
+    ReportFormat{"--sarif", "write the findings there as SARIF 2.1.0, for code scanning", to_sarif},
+};
+
+}  // namespace attest
