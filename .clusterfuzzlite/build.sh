@@ -6,9 +6,6 @@
 set -eu  # here and not in the first line: whoever runs it as "bash build.sh" is to be stopped too
 source=${ATTEST_SOURCE:-$SRC/attest}
 build=$WORK/attest
-mapfile -t targets < <(sed -n 's/^attest_fuzz_target(\([a-z_]*\) .*/\1/p' "$source"/{fuzz/targets,reports/test_targets}/CMakeLists.txt)
-# Some alone: FUZZ_TARGETS="manifest_fuzzer frame_fuzzer"
-[ -z "${FUZZ_TARGETS:-}" ] || read -ra targets <<<"$FUZZ_TARGETS"
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 
@@ -18,6 +15,9 @@ CXXFLAGS=${CXXFLAGS//-stdlib=libc++/}
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE= "${launcher[@]}" \
   -DATTEST_FUZZ_ENGINE="$LIB_FUZZING_ENGINE" -DATTEST_TESTS=OFF -DATTEST_BENCH=OFF \
   -DCMAKE_BUILD_RPATH='$ORIGIN/lib' -DCMAKE_EXE_LINKER_FLAGS="-Wl,--disable-new-dtags ${LDFLAGS:-}"
+# Some alone: FUZZ_TARGETS="manifest_fuzzer frame_fuzzer"
+mapfile -t targets <"$build/fuzz_targets.txt"
+[ -z "${FUZZ_TARGETS:-}" ] || read -ra targets <<<"$FUZZ_TARGETS"
 cmake --build "$build" --target "${targets[@]}" ${ATTEST_JOBS:+-j "$ATTEST_JOBS"}
 
 mkdir -p "$OUT/lib"

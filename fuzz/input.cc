@@ -81,12 +81,22 @@ double work_of(const Recipe& r) {
   return product * (static_cast<double>(r.dk) + r.dv);
 }
 
+/// Multiplications of the projections, and so more than the elements of their weights.
+double projections_of(const Recipe& r) {
+  if (r.operation != Operation::multihead) return 0;
+  const auto rows = static_cast<double>(std::max(r.queries, 1)), keys = static_cast<double>(std::max(r.keys, 1));
+  const double of_keys = r.dk * (rows * r.c_q + keys * r.c_k), of_values = r.dv * (keys * r.c_v + rows * r.d_o);
+  return static_cast<double>(r.batch) * r.heads * (of_keys + of_values);
+}
+
 /// Halves the longest extents until judging the case is cheap enough for a campaign.
 void limit_work(Recipe& r) {
-  while (work_of(r) > static_cast<double>(most_work)) {
-    std::int32_t* const extents[] = {&r.batch, &r.heads, &r.queries, &r.keys, &r.dk, &r.dv};
+  const auto halve = [](std::initializer_list<std::int32_t*> extents) {
     **std::ranges::max_element(extents, {}, [](const std::int32_t* extent) { return *extent; }) /= 2;
-  }
+  };
+  while (work_of(r) > static_cast<double>(most_work)) halve({&r.batch, &r.heads, &r.queries, &r.keys, &r.dk, &r.dv});
+  while (projections_of(r) > static_cast<double>(most_projections))
+    halve({&r.batch, &r.heads, &r.queries, &r.keys, &r.dk, &r.dv, &r.c_q, &r.c_k, &r.c_v, &r.d_o});
 }
 
 /// As decode brings them into range, so that bits have a shape to go to.

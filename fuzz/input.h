@@ -28,6 +28,8 @@ struct Change {
 inline constexpr std::size_t most_changes = 32, most_raw_bytes = 8192;
 /// Products of batch, heads, M, N and dk + dv that a case of an input has at most: about a millisecond of judging.
 inline constexpr std::int64_t most_work = std::int64_t{1} << 20;
+/// Multiplications of a multihead case's projections, which cost little beside judging but had no limit but memory's.
+inline constexpr std::int64_t most_projections = 16 * most_work;
 
 /// What a campaign takes for cheap: cases of up to eight of everything, about 20 microseconds of judging.
 inline constexpr std::int64_t cheap_work = std::int64_t{1} << 12;

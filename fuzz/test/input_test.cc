@@ -154,5 +154,22 @@ TEST(Input, LimitsTheWorkOfACase) {
   EXPECT_LE(q[0] * q[1] * q[2] * v[2] * (q[3] + v[3]), most_work);
 }
 
+TEST(Input, LimitsTheProjectionsOfACase) {
+  // One query and one key: the work of attention is small.
+  Input input;
+  Recipe& r = input.recipe;
+  r.operation = Operation::multihead;
+  r.output_projection = true;
+  r.batch = r.queries = r.keys = 1;
+  r.heads = 512, r.dk = r.dv = 64;
+  r.c_q = r.c_k = r.c_v = r.d_o = 512;
+  const Case c = case_of(input, property_named("multihead.oracle"));
+  ASSERT_NO_THROW(validate(c));
+  std::int64_t weights = 0;
+  for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v, Slot::w_o}) weights += c[slot].elements();
+  EXPECT_GT(weights, most_projections / 8);
+  EXPECT_LE(weights, most_projections);
+}
+
 }  // namespace
 }  // namespace attest
