@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,8 +26,8 @@ namespace attest {
 /// and on a wide one. So no input takes long, under a sanitizer either.
 inline constexpr std::int64_t most_numerics = std::int64_t{1} << 16, most_wide_numerics = std::int64_t{1} << 11;
 
-/// A fuzz target: all of its properties on all of its kernels, in each of their dtypes. Bytes are a number of eight of
-/// them, which chooses among these, and an input (input.h). One thread at a time.
+/// A fuzz target: all of its properties on all of its kernels, in each of their dtypes. The first eight bytes are a
+/// number, which chooses among these; the rest is an input (input.h). One thread at a time.
 class Numerics {
  public:
   /// The properties that the patterns name, which a space separates ("self.* weights.*"), but for statistical ones: an
@@ -41,7 +42,7 @@ class Numerics {
   /// What the number chooses: the first choice whose hash is at or above it. So saved bytes keep their meaning when
   /// other properties and kernels come or go.
   [[nodiscard]] const Choice& chosen(std::span<const std::uint8_t> bytes) const;
-  /// All of them, in the order of their numbers; `number` chooses just this one.
+  /// All of them, by the number that is their own hash.
   [[nodiscard]] const std::map<std::uint64_t, Choice>& choices() const { return choices_; }
 
   struct Result {
@@ -57,7 +58,7 @@ class Numerics {
   /// Parts of both inputs, for the choice of `a`.
   [[nodiscard]] std::vector<std::uint8_t> crossed(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                                                   std::uint64_t seed) const;
-  /// Of a choice, as its property's generator draws it.
+  /// An input for what the number chooses, as its property's generator draws it.
   [[nodiscard]] std::vector<std::uint8_t> fresh(std::uint64_t number, Stream& stream) const;
 
  private:
