@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,12 +22,12 @@ namespace attest {
 /// are known too. Throws UsageError for a pattern that names none.
 [[nodiscard]] std::vector<std::unique_ptr<Kernel>> kernels_matching(std::string_view patterns);
 
-/// A case that is larger is not run: its work (work_of) and the elements of its tensors, where the kernel computes on a
-/// scalar of the machine and where it is wide. An input of any bytes then takes well below a second under a sanitizer.
+/// A case is not run whose work (work_of) or elements of all tensors are more: on a kernel that computes in a dtype,
+/// and on a wide one. So no input takes long, under a sanitizer either.
 inline constexpr std::int64_t most_numerics = std::int64_t{1} << 16, most_wide_numerics = std::int64_t{1} << 11;
 
-/// A fuzz target: all of its properties on all of its kernels, in each of their dtypes. Bytes are a number of eight of
-/// them, which chooses among these, and an input (input.h). One thread at a time.
+/// A fuzz target: all of its properties on all of its kernels, in each of their dtypes. The first eight bytes are a
+/// number, which chooses among these; the rest is an input (input.h). One thread at a time.
 class Numerics {
  public:
   /// The properties that the patterns name, which a space separates ("self.* weights.*"), but for statistical ones: an
@@ -38,10 +39,10 @@ class Numerics {
     Kernel* kernel;
     DType dtype;
   };
-  /// What the number chooses: that of the first hash at or above it, so that bytes keep their meaning where properties
-  /// and kernels come and go beside theirs.
+  /// What the number chooses: the first choice whose hash is at or above it. So saved bytes keep their meaning when
+  /// other properties and kernels come or go.
   [[nodiscard]] const Choice& chosen(std::span<const std::uint8_t> bytes) const;
-  /// All of them, in the order of their numbers; `number` chooses just this one.
+  /// All of them, by the number that is their own hash.
   [[nodiscard]] const std::map<std::uint64_t, Choice>& choices() const { return choices_; }
 
   struct Result {
@@ -52,11 +53,12 @@ class Numerics {
   /// Runs the case of any bytes and shows the engine its level. Nothing where the case is too large.
   [[nodiscard]] std::optional<Result> run(std::span<const std::uint8_t> bytes) const;
 
-  /// Bytes that are a few steps away, others of which are a fresh input of any choice; and of two the parts of both.
+  /// Bytes of a case a few steps away, of the same input for another choice, or of a fresh input of any choice.
   [[nodiscard]] std::vector<std::uint8_t> mutated(std::span<const std::uint8_t> bytes, std::uint64_t seed) const;
+  /// Parts of both inputs, for the choice of `a`.
   [[nodiscard]] std::vector<std::uint8_t> crossed(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                                                   std::uint64_t seed) const;
-  /// Of a choice, as its property's generator draws it.
+  /// An input for what the number chooses, as its property's generator draws it.
   [[nodiscard]] std::vector<std::uint8_t> fresh(std::uint64_t number, Stream& stream) const;
 
  private:
