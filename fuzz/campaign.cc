@@ -254,7 +254,8 @@ class Campaign::Job final : public FuzzerLoop {
         // Bred cases follow from what came before: the calls that one takes are not looked for.
         confirmers_[state.kernel].confirm(finding, *state.search.target().property, open.kernel, {});
       } catch (const Abandoned&) {
-        // What is known by now is kept: it may have taken hours.
+        // What is known by now is kept, it may have taken hours; how often it comes back is not.
+        finding.record.repetition.reset();
       }
     }
     note_compared(finding.record, open.kernel.manifest());

@@ -26,6 +26,7 @@ std::uint64_t number_of(std::span<const std::uint8_t> bytes) {
 
 std::vector<std::uint8_t> with_number(std::uint64_t number, std::span<const std::uint8_t> input) {
   std::vector<std::uint8_t> bytes;
+  bytes.reserve(number_bytes + input.size());
   for (std::size_t i = 0; i < number_bytes; ++i) bytes.push_back(static_cast<std::uint8_t>(number >> (8 * i)));
   bytes.insert(bytes.end(), input.begin(), input.end());
   return bytes;
@@ -102,10 +103,10 @@ const Numerics::Choice& Numerics::chosen(std::span<const std::uint8_t> bytes) co
 std::optional<Numerics::Result> Numerics::run(std::span<const std::uint8_t> bytes) const {
   const Choice& choice = chosen(bytes);
   const auto& [property, kernel, dtype] = choice;
-  const Case drawn = case_of(parsed(choice, bytes), *property);
+  Case drawn = case_of(parsed(choice, bytes), *property);
   if (too_large(drawn, kernel->is_wide())) return std::nullopt;
   WatchedKernel watched(*kernel);
-  Walked walked = walk({}, *property, watched, [&] { return drawn; });
+  Walked walked = walk({}, *property, watched, [&] { return std::move(drawn); });
   show_level(static_cast<std::size_t>(hash_of(choice)), quality_of(*property, walked.problem, walked.verdict));
   return Result{std::move(walked.problem), std::move(walked.verdict), choice};
 }
