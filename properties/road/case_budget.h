@@ -25,4 +25,8 @@ inline constexpr std::string_view out_of_memory = "was not judged: memory ran ou
 /// more than those. Of extents that cost no more than what was drawn nothing is said.
 [[nodiscard]] std::string why_over_budget(Operation operation, const Extents& drawn, const Extents& asked);
 
+/// Empty, or why a case is not asked of a kernel on a scalar wider than every dtype, which takes a hundred times as
+/// long.
+[[nodiscard]] std::string why_too_dear_for_wide(const Case& c);
+
 }  // namespace attest
