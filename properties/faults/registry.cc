@@ -16,11 +16,16 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.name = std::string(name);
   manifest.version = "1";
   manifest.dtypes = dtypes;
-  if (dtypes.empty()) manifest.dtypes.assign(std::begin(all_dtypes), std::end(all_dtypes));
+  // Kernels of tiles do not run in f64, the first of all.
+  if (dtypes.empty())
+    manifest.dtypes.assign(std::begin(all_dtypes) + (make.query_tile > 0 ? 1 : 0), std::end(all_dtypes));
   for (const DType dtype : manifest.dtypes) manifest.arithmetic.emplace(dtype, arithmetic_of(make, dtype));
-  manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};
-  // Where parts begin depends on N, and padding moves them; the one whose mistake this is claims otherwise.
-  if (make.splits == 1 || slip == Slip("splits-by-length")) manifest.claims.push_back(Claim::padding_invariant);
+  manifest.claims = {Claim::deterministic, Claim::ignores_dead_values};
+  // Where parts begin depends on N, and padding moves them; whether there are any may depend on M. Those whose mistake
+  // this is claim otherwise.
+  const bool splits = make.splits > 1 || make.split_tiles > 0;
+  if (!splits || slip == Slip("splits-by-length")) manifest.claims.push_back(Claim::padding_invariant);
+  if (make.split_tiles == 0 || slip == Slip("parts-by-queries")) manifest.claims.push_back(Claim::batch_invariant);
   manifest.fully_masked_row = FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
@@ -47,8 +52,10 @@ std::string id_of(const PlantedFault& fault) {
 
 std::span<const PlantedFault> planted_faults() {
   static const std::vector<PlantedFault> all = [] {
-    std::vector<PlantedFault> joined = faults_of_masks();
-    std::ranges::move(faults_of_numbers(), std::back_inserter(joined));
+    std::vector<PlantedFault> joined = of_kind(FaultKind::masks, faults_of_masks());
+    std::ranges::move(of_kind(FaultKind::numbers, faults_of_numbers()), std::back_inserter(joined));
+    std::ranges::move(faults_of_tiles(), std::back_inserter(joined));
+    std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
     return joined;
   }();
   return all;
