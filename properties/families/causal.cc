@@ -219,7 +219,9 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "as in masked.suppression; with x_j as well, bound unless batch-invariant",
      .hypotheses = no_leaks,
-     .given = [](Draw& draw) -> Case { return draw.attention().at_least(0, 2).where(causal_somehow); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention(period_of_tile_laws).at_least(0, 2).where(causal_somehow);
+     },
      .check = no_leak},
     {.name = "causal.first-row",
      .statement = "top-left (or M = N): o_1 = v_1",
@@ -249,7 +251,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if batch- and padding-invariant",
      .hypotheses = prefixes,
-     .given = [](Draw& draw) -> Case { return draw.attention().where(from_the_start); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).where(from_the_start); },
      .check = prefix},
     {.name = "causal.alignment",
      .statement = "for M ≠ N the alignment (top-left or bottom-right) is the declared one",

@@ -234,7 +234,7 @@ const Property family[] = {
      .floating_point = "bitwise if batch-invariant",
      .wants = wants_hidden_keys,
      .hypotheses = deleted_rows,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 0); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().at_least(2, 0); },
      .check = query_deletion},
     {.name = "masked.suppression",
      .statement = "b_is = −∞ ⇒ o_i is independent of k_s and v_s, and equals the closed formula over l ≠ s",
@@ -245,7 +245,7 @@ const Property family[] = {
          "ignores-dead-values, equal values (+0 equals −0) if only deterministic, else bound; for NaN/Inf "
          "in k_s, v_s only if it claims ignores-dead-values (reported in any case)",
      .hypotheses = suppressed,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().at_least(0, 2); },
      .check = suppression},
     {.name = "masked.suppression-limit",
      .statement = "b_is → −∞ through finite values: o_i converges to that formula o'; with Δ = s_is − max_{l≠s} s_il "
@@ -270,7 +270,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if padding-invariant, else bound",
      .hypotheses = padded,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked(); },
      .check = tail_padding},
 };
 

@@ -263,7 +263,7 @@ const Property family[] = {
      .floating_point =
          "inside the domain: `nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
      .hypotheses = hiding,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().where(some_by_form); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().where(some_by_form); },
      .check = fully_masked_row},
     {.name = "masked.multihead-fully-masked-row",
      .statement = "all of row i masked in every head: the policy for the heads' outputs, then W_o and b_o (`nan`: NaN, "

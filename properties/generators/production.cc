@@ -80,9 +80,10 @@ void set_widths(Recipe& r, std::int32_t dk, std::int32_t dv) {
 /// stay.
 void fit(Recipe& r, double most_products, bool keep_widths) {
   const auto over = [&] { return products_of(r) > most_products; };
-  while (over() && r.batch > 1) r.batch = (r.batch + 1) / 2;
+  while (over() && r.batch > 2) r.batch = (r.batch + 1) / 2;
   while (over() && r.kv_heads > 2) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
   while (over() && !keep_widths && std::max(r.dk, r.dv) > 16) set_widths(r, (r.dk + 1) / 2, (r.dv + 1) / 2);
+  if (over()) r.batch = 1;
   while (over() && r.kv_heads > 1) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
   while (over() && r.heads > 1) r.heads = (r.heads + 1) / 2;
   while (over() && std::max(r.queries, r.keys) > 1) {
@@ -93,18 +94,21 @@ void fit(Recipe& r, double most_products, bool keep_widths) {
 
 constexpr std::int32_t longest_edge = 400;
 
-// The classes of shapes. Each draws from its own ranges, and `fit` cuts what is dear.
+// The classes of shapes. Each draws from its own ranges, and `fit` cuts what is dear. `turn` counts the cases of a
+// class, for what each run is to have and few of them are enough.
 
-void both_lengths_at_edges(Recipe& r, Stream& stream) {
+void both_lengths_at_edges(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
   r.queries = edge(stream, longest_edge);
   r.keys = edge(stream, longest_edge);
+  if (stream.one_in(3)) r.batch = 2;
   set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
   const std::int32_t width = one_of(stream, std::array{16, 32, 64, 64});
   set_widths(r, width, width);
 }
 
-void prompt(Recipe& r, Stream& stream) {
+void prompt(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
   r.queries = r.keys = edge(stream, longest_edge);
+  if (stream.one_in(3)) r.batch = 2;
   set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
   const std::int32_t width = one_of(stream, std::array{32, 64, 128});
   set_widths(r, width, width);
@@ -112,14 +116,14 @@ void prompt(Recipe& r, Stream& stream) {
 }
 
 /// One query, or a few that were guessed, on a long cache.
-void decoding(Recipe& r, Stream& stream) {
+void decoding(Recipe& r, Stream& stream, std::int64_t turn) {
   r.queries = one_of(stream, std::array{1, 1, 1, 1, 2, 4, 5, 8});
   r.keys = (1 << between(stream, 9, 13)) + (stream.one_in(3) ? between(stream, 1, 500) : between(stream, -1, 1));
   const std::int32_t width = one_of(stream, std::array{16, 64, 128});
   set_widths(r, width, width);
   set_heads(r, between(stream, 1, 4), one_of(stream, std::array{1, 1, 3, 4, 7, 8}));
   if (stream.one_in(2)) r.causal = Causal::bottom_right;
-  if (!stream.one_in(8)) return;
+  if (turn % 4 != 1) return;
   // Beyond what 16 bits count.
   r.queries = 1;
   r.keys = (1 << 16) + between(stream, -1, 2048);
@@ -128,7 +132,7 @@ void decoding(Recipe& r, Stream& stream) {
 }
 
 /// A part of a prompt on all that came before it.
-void chunk(Recipe& r, Stream& stream) {
+void chunk(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
   r.queries = edge(stream, 160);
   r.keys = r.queries + edge(stream, 512);
   set_heads(r, between(stream, 1, 2), between(stream, 1, 4));
@@ -138,7 +142,7 @@ void chunk(Recipe& r, Stream& stream) {
 }
 
 /// The widths of heads that libraries have kernels for, and those of models whose values are narrower than their keys.
-void widths(Recipe& r, Stream& stream) {
+void widths(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
   r.dk = one_of(stream, std::array{40, 64, 72, 80, 96, 112, 120, 128, 192, 256});
   r.dv = r.dk;
   if (r.dk == 192 && stream.one_in(2)) r.dv = 128;
@@ -149,13 +153,13 @@ void widths(Recipe& r, Stream& stream) {
 }
 
 /// As many heads as models have, three and seven to a group among them, and several batch entries.
-void many_heads(Recipe& r, Stream& stream) {
+void many_heads(Recipe& r, Stream& stream, std::int64_t turn) {
   set_heads(r, between(stream, 1, 8), one_of(stream, std::array{1, 2, 3, 3, 4, 7, 8, 12}));
   r.batch = one_of(stream, std::array{1, 1, 2, 4, 5, 8});
   r.queries = edge(stream, 33);
   r.keys = edge(stream, 66);
   set_widths(r, 8 * between(stream, 1, 2), 8);
-  if (!stream.one_in(16)) return;
+  if (turn % 8 != 3) return;
   // More heads in all than 16 bits count.
   r.batch = 256;
   set_heads(r, 257, 1);
@@ -164,13 +168,19 @@ void many_heads(Recipe& r, Stream& stream) {
   set_widths(r, 2, 2);
 }
 
-/// More queries than keys, by a tile and more.
-void more_queries(Recipe& r, Stream& stream) {
+/// More queries than keys, by a tile and more, as in cross attention.
+void more_queries(Recipe& r, Stream& stream, std::int64_t turn) {
   r.keys = edge(stream, 140);
   r.queries = r.keys + edge(stream, 200);
   set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
   set_widths(r, 32, 32);
   if (stream.one_in(2)) r.causal = stream.one_in(4) ? Causal::bottom_right : Causal::top_left;
+  if (turn % 4 != 2) return;
+  // A head of q, and of the output, with more numbers than 16 bits count.
+  set_widths(r, 64, 64);
+  r.keys = edge(stream, 40);
+  r.queries = (1 << 10) + between(stream, -1, 200);
+  set_heads(r, 1, 1);
 }
 
 /// A model's attention to a whole prompt, to a chunk of it, to one token or to a few, on two key-value heads at most.
@@ -205,7 +215,8 @@ constexpr std::array mask_kinds{MaskKind::random,     MaskKind::first_block, Mas
                                 MaskKind::causal,     MaskKind::bias,        MaskKind::alibi};
 
 void draw_kinds(Recipe& r, Stream& stream) {
-  r.scores = one_of(stream, score_kinds);
+  // A merge of parts of the keys shows where the parts differ.
+  r.scores = r.queries <= 8 && stream.one_in(2) ? ScoreKind::rising : one_of(stream, score_kinds);
   r.values = one_of(stream, value_kinds);
   r.scale = ScaleKind::inverse_root;
   r.override_count = 0;
@@ -218,7 +229,7 @@ void draw_kinds(Recipe& r, Stream& stream) {
 }
 
 /// The multiplications that a case of a class may ask for: a law runs it several times. A model's, by its number.
-constexpr double products_of_law = 0x1p21, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
+constexpr double products_of_law = 0x1p20, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
 }  // namespace
@@ -249,15 +260,19 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
     r.batch = small(e.batch), r.heads = small(e.heads), r.kv_heads = small(e.kv_heads);
     r.queries = small(e.queries), r.keys = small(e.keys), r.dk = small(e.dk), r.dv = small(e.dv);
     r.causal = static_cast<Causal>(stream.below(3));
-  } else if (const std::int64_t turn = number % (std::ssize(classes) + 1); turn < std::ssize(classes)) {
-    r.batch = 1;
-    classes[static_cast<std::size_t>(turn)](r, stream);
-    fit(r, is_law ? products_of_law : products_of_definition, classes[static_cast<std::size_t>(turn)] == widths);
   } else {
+    constexpr std::int64_t kinds = std::ssize(classes) + 1;
+    const auto which = static_cast<std::size_t>(number % kinds);
+    const std::int64_t turn = number / kinds;
     r.batch = 1;
-    of_a_model(r, stream);
-    const auto which = static_cast<std::size_t>(number / (std::ssize(classes) + 1)) % products_of_models.size();
-    fit(r, is_law ? products_of_law : products_of_models[which], /*keep_widths=*/true);
+    if (which < classes.size()) {
+      classes[which](r, stream, turn);
+      fit(r, is_law ? products_of_law : products_of_definition, classes[which] == widths);
+    } else {
+      of_a_model(r, stream);
+      const double most = products_of_models[static_cast<std::size_t>(turn) % products_of_models.size()];
+      fit(r, is_law ? products_of_law : most, /*keep_widths=*/true);
+    }
   }
   draw_kinds(r, stream);
   // A few distinct queries stand for all: each row of the answer is still compared with what is exact for it.
