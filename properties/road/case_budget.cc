@@ -44,6 +44,11 @@ std::string why_over_budget(Operation operation, const Extents& drawn, const Ext
   return {};
 }
 
+double cost_of(const Case& c) {
+  const Cost cost = cost_of(c.operation, extents_of(c));
+  return cost.products + 4 * cost.numbers + 0x1p15;
+}
+
 std::string why_too_dear_for_wide(const Case& c) {
   constexpr double most = 0x1p19;
   const double products = cost_of(c.operation, extents_of(c)).products;

@@ -9,18 +9,13 @@
 #include "core/bound/error_bound.h"
 #include "core/problem/selection.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/case_budget.h"
 
 namespace attest {
 namespace {
 
 const Property& oracle() {
   return property_named("attention.oracle");
-}
-
-double products_of(const Case& c) {
-  const Extents e = extents_of(c);
-  return static_cast<double>(e.batch * e.heads) * static_cast<double>(e.queries * e.keys) *
-         static_cast<double>(e.dk + e.dv);
 }
 
 /// The production cases among the first `cases` of attention.oracle, as extents.
@@ -112,15 +107,13 @@ TEST(Production, ReachesMoreThanSixteenBitsCount) {
 }
 
 TEST(Production, CostsAboutAThirdOfARun) {
-  // What a case costs apart from its multiplications, counted in them: some 30 microseconds.
-  constexpr double of_a_call = 0x1p15;
   double small = 0, large = 0;
   for (const Property* property : catalogue()) {
     if (property->operation != Operation::attention) continue;
     for (std::int64_t k = 0; k < period_of_laws; ++k) {
       const Case c = generate(*property, DType::f32, 1, k, default_shapes);
       const bool is_small = c == generate(*property, DType::f32, 1, k);
-      (is_small ? small : large) += products_of(c) + of_a_call;
+      (is_small ? small : large) += cost_of(c);
     }
   }
   EXPECT_GE(large / (large + small), 0.2);
