@@ -189,7 +189,8 @@ std::string audit_summary(const AuditResult& result, const AuditPlan& plan) {
   text += fmt::format("caught by one property only: {}\n", pairs_text(t.only_one));
   text += fmt::format("properties that catch nothing ({} of {}): {}\n\n", t.vacuous.size(), result.properties.size(),
                       joined(t.vacuous));
-  return text + terminal_text(kind_table(result)) + '\n' + terminal_text(rule_table(result, t));
+  if (!result.of_faults.empty()) text += terminal_text(kind_table(result)) + '\n';
+  return text + terminal_text(rule_table(result, t));
 }
 
 std::string audit_markdown(const AuditResult& result, const AuditPlan& plan) {
