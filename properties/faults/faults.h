@@ -45,7 +45,7 @@ struct PlantedFault {
   std::string_view stands_for;   ///< the bugs, repository#number, "; " between them; "" for the gross ones
   std::string_view caught_by;    ///< properties expected to catch it, a space between them; "" where `unseen` says why
   Make make;                     ///< how it computes otherwise
-  std::vector<DType> dtypes{};   ///< empty: f64, f32, f16 and bf16
+  std::vector<DType> dtypes{};   ///< never empty in planted_faults(): an entry without any has its make's
   bool lse = true;               ///< it offers the log-sum-exp
   std::string_view unseen = {};  ///< why outputs cannot show it; "" for all others
   FaultKind kind = {};           ///< set where the lists are joined

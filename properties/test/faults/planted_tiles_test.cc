@@ -22,6 +22,12 @@
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {
+
+/// How GoogleTest prints a parameter.
+static void PrintTo(const ControlKernel* control, std::ostream* out) {
+  *out << control->name;
+}
+
 namespace {
 
 /// What shows a fault: a shape, and what else its mistake needs.
@@ -260,8 +266,27 @@ TEST_P(EveryFaultOfTiles, IsSeenInItsShapeAndTheRightKernelHolds) {
   }
 }
 
-constexpr auto test_name = [](const auto& info) { return test::name_of_test(std::string(info.param.fault)); };
+constexpr auto test_name = [](const auto& one) { return test::name_of_test(std::string(one.param.fault)); };
 INSTANTIATE_TEST_SUITE_P(Planted, EveryFaultOfTiles, testing::ValuesIn(shown), test_name);
+
+class EveryControlOfTiles : public testing::TestWithParam<const ControlKernel*> {};
+
+TEST_P(EveryControlOfTiles, HoldsInEveryShapeThatShowsAFault) {
+  const std::unique_ptr<Kernel> kernel = registered("control:" + std::string(GetParam()->name));
+  for (const Shown& one : shown) {
+    const Verdict verdict = check_case(property_named(one.property), *kernel, case_of(one, DType::bf16));
+    EXPECT_EQ(verdict.outcome, Outcome::held) << one.fault << " " << verdict.reason << verdict.utilisation;
+  }
+}
+
+std::vector<const ControlKernel*> controls_of_tiles() {
+  std::vector<const ControlKernel*> of_tiles;
+  for (const ControlKernel& control : controls())
+    if (control.make.query_tile > 0) of_tiles.push_back(&control);
+  return of_tiles;
+}
+INSTANTIATE_TEST_SUITE_P(Controls, EveryControlOfTiles, testing::ValuesIn(controls_of_tiles()),
+                         [](const auto& one) { return test::name_of_test(std::string(one.param->name)); });
 
 /// Anonymous memory of which only what is touched exists.
 class Sparse {

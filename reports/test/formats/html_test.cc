@@ -166,10 +166,17 @@ TEST(Verdicts, HaveTheSuitesOwnScoreWhereItWasMeasured) {
   const std::string html = html_of(verdicts_page({{}, {}, folder.path().string(), {}}));
   EXPECT_THAT(html, HasSubstr("<b>85 of 86</b> planted faults caught within 500 cases each, all but "
                               "fault:&lt;/td&gt;&lt;script&gt;; <b>3 of 1200</b> cases"));
-  const std::string score = audit_text;
+  EXPECT_THAT(html, testing::Not(HasSubstr("kind of fault"))) << "an earlier version's";
+  const std::string score = std::string(audit_text).insert(1, R"("check_cases":1000,"cases_of_short_check":200,"kinds":[
+    {"kind":"split<","faults":9,"caught":8,"caught_by_short_check":7}],)");
+  const std::string of_kinds = html_of(audit_page(parse_audit_score(score, "it")));
+  EXPECT_THAT(of_kinds, HasSubstr("within 500 cases each, or the first 1000 of each property"));
+  EXPECT_THAT(of_kinds, HasSubstr("by 200 cases of a property"));
+  EXPECT_THAT(of_kinds, HasSubstr("split&lt;"));
   for (const std::string& text : {std::string("{}"), std::string("["), std::string(R"({"schema":"attest-audit/2"})"),
                                   std::string(score).replace(score.find(":85"), 3, ":1e300"),
-                                  std::string(score).replace(score.find(":85"), 3, ":-85")}) {
+                                  std::string(score).replace(score.find(":85"), 3, ":-85"),
+                                  std::string(score).replace(score.find(":9,"), 3, ":-9,")}) {
     try {
       (void)parse_audit_score(text, "it");
       ADD_FAILURE() << "accepted: " << text;
