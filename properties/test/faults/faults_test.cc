@@ -13,6 +13,7 @@
 
 #include "core/support/files.h"
 #include "core/test/names.h"
+#include "core/test/places.h"
 #include "properties/test/property_fixture.h"
 
 namespace attest {
@@ -81,7 +82,7 @@ std::set<std::string> slips_in(const std::string& text) {
 TEST(PlantedFaults, AreTheNamesThatTheCodeAsksFor) {
   std::set<std::string> asked;
   for (const char* const file : {"planted_row.cc", "planted_problem.cc", "registry.cc"})
-    asked.merge(slips_in(read_file(std::filesystem::path(ATTEST_SOURCE_DIR "/properties/faults") / file)));
+    asked.merge(slips_in(read_file(std::filesystem::path(source_folder() + "/properties/faults") / file)));
   std::set<std::string> planted;
   for (const PlantedFault& fault : planted_faults()) planted.emplace(fault.name);
   EXPECT_EQ(asked, planted);
