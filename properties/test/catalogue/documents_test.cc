@@ -14,6 +14,7 @@
 
 #include "core/problem/selection.h"
 #include "core/test/names.h"
+#include "core/test/places.h"
 #include "properties/catalogue/property.h"
 
 namespace attest {
@@ -193,7 +194,7 @@ const std::set<std::pair<int, std::string>> named_otherwise{{2, "softmax.shift-i
 
 /// The slips of theorems.md, by number.
 std::map<int, std::string> slips() {
-  std::ifstream file(ATTEST_SOURCE_DIR "/properties/theorems.md");
+  std::ifstream file(source_folder() + "/properties/theorems.md");
   std::map<int, std::string> texts;
   bool within = false;
   int number = 0;

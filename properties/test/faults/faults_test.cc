@@ -13,6 +13,7 @@
 
 #include "core/support/files.h"
 #include "core/test/names.h"
+#include "core/test/places.h"
 #include "properties/test/property_fixture.h"
 
 namespace attest {
@@ -80,7 +81,7 @@ std::set<std::string> slips_in(const std::string& text) {
 // A name that is misspelt compiles, and then does nothing.
 TEST(PlantedFaults, AreTheNamesThatTheCodeAsksFor) {
   std::set<std::string> asked;
-  for (const auto& file : std::filesystem::directory_iterator(ATTEST_SOURCE_DIR "/properties/faults"))
+  for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/properties/faults"))
     if (file.path().extension() == ".cc") asked.merge(slips_in(read_file(file.path())));
   std::set<std::string> planted;
   for (const PlantedFault& fault : planted_faults()) planted.emplace(fault.name);

@@ -7,6 +7,7 @@
 
 #include "core/journal/journal.h"
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "fuzz/libfuzzer.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
@@ -224,7 +225,7 @@ TEST(FuzzProgram, KeepsTheMisbehaviourOfALibrary) {
     const Folder folder;
     const std::string result =
         output_of(folder,
-                  std::string("$attest fuzz --kernel " ATTEST_TEST_LIBRARIES "/library_") + wrong.library +
+                  std::string("$attest fuzz --kernel " + test_library_folder() + "/library_") + wrong.library +
                       ".so --dtype f64 --runs 6 --jobs 1 --out run " + wrong.options,
                   1);
     const Journal journal = read_journal(folder / "run");

@@ -12,6 +12,7 @@
 #include "core/problem/case.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "reports/page/print.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/run_folder.h"
@@ -426,7 +427,7 @@ TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
 TEST(NotCovered, IsNoArgumentOfCases) {
   using testing::Contains;
   const std::vector<std::string_view> missing = no_run_covers({});
-  const std::string readme = read_file(ATTEST_SOURCE_DIR "/README.md");
+  const std::string readme = read_file(source_folder() + "/README.md");
   const std::size_t line = readme.find("Not covered: ");
   ASSERT_NE(line, std::string::npos);
   const std::string said = readme.substr(line, readme.find('.', line) - line);
