@@ -36,8 +36,11 @@ struct OracleOptions {
   double alarm_probability = 0;
   /// Measure the errors of the judged elements (Verdict::errors); judge_attention only.
   bool measure_errors = false;
-  /// Told of every judged element of out, in their order; judge_attention only.
+  /// Told of every judged element of out: row by row as the output has them, but that rows of a head that ask the same
+  /// of the same keys follow the first of them; judge_attention only.
   std::function<void(const JudgedElement&)> element = nullptr;
+  /// Evaluate every row by itself, whatever equals it: for tests, which show that it makes no difference.
+  bool row_by_row = false;
 };
 
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is

@@ -36,6 +36,11 @@ struct InnerLoops {
   void (*spread)(const double* ph, const double* pp, const std::int64_t* index, std::int64_t n, const double* v,
                  std::int64_t stride, const double* o, double* spread, double* size);
 
+  /// Is |found[k] - value[k]| (1 + 2^-50) + radius[k] <= share allowed[k] for every k < n? Of what is not a number it
+  /// is not. The largest left side over allowed[k] comes back in `worst`, to a relative 2^-50.
+  bool (*compare)(const double* found, const double* value, const double* radius, const double* allowed, double share,
+                  std::int64_t n, double* worst);
+
   // The same sums over inputs that floats hold exactly, in floats: sizes, spreads and sizes of columns come out at
   // least as large as they are and at most a relative 2^-18 larger, but for an absolute n 2^-148 where terms underflow;
   // Inf or NaN where they overflow. x is computed in double as by dots.
