@@ -37,17 +37,16 @@ void ErrorMeter::take_worst(double utilisation, std::int64_t element, const Wors
   worst_ = worst;
 }
 
-void ErrorMeter::add(const RowOracle& oracle, std::int64_t element, std::int64_t k, double found,
-                     const Decision& decision) {
+void ErrorMeter::add(std::int64_t element, std::int64_t k, double found, double exact, const Decision& decision) {
   ErrorSample& s = *sample_;
   ++s.elements;
   if (!std::isfinite(decision.error)) {
     s.worst_error = s.worst_ulp = infinity;
     ++s.histogram[0][utilisation_bins - 1];
-    take_worst(infinity, element, {k, oracle.value(k), decision});
+    take_worst(infinity, element, {k, exact, decision});
     return;
   }
-  const double exact = oracle.value(k), difference = found - exact, size = std::abs(exact);
+  const double difference = found - exact, size = std::abs(exact);
   const double ratio = decision.error == 0 ? 0 : decision.error / decision.allowed;
   const double utilisation = ratio >= 0 ? ratio : infinity;
   ++s.histogram[difference < 0 ? 1 : 0][utilisation_bin(utilisation)];
@@ -69,8 +68,8 @@ void ErrorMeter::add(const RowOracle& oracle, std::int64_t element, std::int64_t
   take_worst(utilisation, element, {k, exact, decision});
 }
 
-void ErrorMeter::end_row(const RowOracle& oracle) {
-  if (worst_.k >= 0) describe(oracle, worst_.k, worst_.exact, worst_.decision);
+void ErrorMeter::end_row(const RowOracle* oracle) {
+  if (worst_.k >= 0 && oracle) describe(*oracle, worst_.k, worst_.exact, worst_.decision);
   worst_.k = -1;
   sum_bias_.add(row_bias_), sum_squares_.add(row_squares_);
   row_bias_ = row_squares_ = 0;

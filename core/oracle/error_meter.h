@@ -17,10 +17,11 @@ class ErrorMeter {
   explicit ErrorMeter(DType output) : format_(format_of(output)), sample_(std::make_shared<ErrorSample>()) {}
   /// What the mask does in the row that was just started.
   void note_row(const Head& head, const Row& row);
-  /// An element that was held or violated, of the row that the oracle is at: a flat index into out, and its column k.
-  void add(const RowOracle& oracle, std::int64_t element, std::int64_t k, double found, const Decision& decision);
-  /// After the elements of a row, of which the oracle still is.
-  void end_row(const RowOracle& oracle);
+  /// An element that was held or violated: a flat index into out, and its column k.
+  void add(std::int64_t element, std::int64_t k, double found, double exact, const Decision& decision);
+  /// After the elements of a row, of which the oracle still is; nullptr: it never was, and of a worst element among
+  /// them no more is known than how bad it is.
+  void end_row(const RowOracle* oracle);
   /// What was collected; the meter is done with.
   [[nodiscard]] std::shared_ptr<const ErrorSample> take(std::int64_t keys);
 

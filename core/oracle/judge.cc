@@ -7,6 +7,7 @@
 #include "core/bound/loops/inner_loops.h"
 #include "core/oracle/error_meter.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/sampled_rows.h"
 #include "core/oracle/tally.h"
 #include "core/oracle/workspace.h"
 #include "core/support/infinity.h"
@@ -55,6 +56,10 @@ bool worth_comparing(const Head& head) {
   return head.queries >= 16 && head.keys * (head.dk + head.dv) >= 1024;
 }
 
+/// So much worse than the worst one so far may be what is judged as a prefix: a row beyond it is evaluated by itself,
+/// so that the worst is named with a bound of its own, and they are few.
+constexpr double most_beside_own = 1.125, most_beside_violated = 2;
+
 /// One case being judged.
 class AttentionJudge {
  public:
@@ -66,40 +71,54 @@ class AttentionJudge {
   }
 
   void judge_head(std::int64_t b, std::int64_t h) {
-    const std::int64_t heads = c_.q().shape()[1], group = heads / c_.k().shape()[1];
-    head_.load(c_, b, h, h % group != 0);
+    const std::int64_t heads = c_.q().shape()[1], kv_heads = c_.k().shape()[1], queries = c_.q().shape()[2];
+    const std::int64_t head = b * heads + h, wanted = rows_of_head(head);
+    rows_judged_ += wanted;
+    if (wanted == 0 && queries > 0) return;
+    const std::int64_t kv = b * kv_heads + h / (heads / kv_heads);
+    head_.load(c_, b, h, kv == loaded_);
+    loaded_ = kv;
     const Profile profile = profile_for(c_, head_, arithmetic_);
-    first_row_ = (b * heads + h) * head_.queries;
-    if (worth_comparing(head_) && !options_.row_by_row)
+    first_row_ = head * queries;
+    if (wanted == queries && worth_comparing(head_) && options_.short_cuts != ShortCuts::none)
       equal_.find(c_, b, h, head_);
     else
       equal_.all_differ(head_.queries);
-    find_starts();
-    for (std::size_t at = 0; at < starts_.size(); ++at) {
-      const Excuse excuse = oracle_.start(head_, std::span(starts_).subspan(at), profile, options_.ignores_dead_values,
-                                          lse_.present(), options_.max_ball_precision);
-      begin_rows(excuse);
-      std::int64_t row = starts_[at];
-      judge_row(row, excuse);
-      for (row = same_after(row); row >= 0; row = same_after(row)) {
-        oracle_.begin_again();
-        judge_row(row, excuse);
-      }
-    }
+    profile_ = &profile;
+    starts_.clear(), queries_.clear();
+    if (wanted == queries)
+      find_starts();
+    else
+      detail::sample_rows(head_, wanted, static_cast<std::uint64_t>(head), starts_);
+    for (std::size_t at = 0; at < queries_.size(); ++at) judge_prefixes(std::span(queries_).subspan(at));
+    for (std::size_t at = 0; at < starts_.size(); ++at) judge_equal_rows(std::span(starts_).subspan(at));
   }
 
   [[nodiscard]] Verdict verdict() {
     Verdict verdict = tally_.verdict();
+    verdict.rows_judged = rows_judged_, verdict.rows = rows_of_output();
     if (meter_) verdict.errors = meter_->take(c_.k().shape()[2]);
     return verdict;
   }
 
  private:
+  [[nodiscard]] std::int64_t rows_of_output() const {
+    const Shape& q = c_.q().shape();
+    return q[0] * q[1] * q[2];
+  }
+  /// How many rows of the head are judged: those asked for are shared out evenly.
+  [[nodiscard]] std::int64_t rows_of_head(std::int64_t head) const {
+    const Shape& q = c_.q().shape();
+    const std::int64_t heads = q[0] * q[1];
+    if (options_.rows <= 0 || options_.rows >= rows_of_output()) return q[2];
+    const std::int64_t most = options_.rows / heads, rest = options_.rows % heads;
+    return most + (head < rest ? 1 : 0);
+  }
   [[nodiscard]] bool alarmed() const { return options_.alarm_probability > 0; }
 
+  [[nodiscard]] Sight sight_of(std::int64_t i) const { return sight(head_.sight_rule, i, head_.queries, head_.keys); }
   [[nodiscard]] bool same_sight(std::int64_t i, std::int64_t j) const {
-    const Sight one = sight(head_.sight_rule, i, head_.queries, head_.keys);
-    const Sight other = sight(head_.sight_rule, j, head_.queries, head_.keys);
+    const Sight one = sight_of(i), other = sight_of(j);
     return one.first == other.first && one.last == other.last;
   }
   /// The next row that asks the same of the same keys, if the next one of its class does; -1: it does not.
@@ -107,14 +126,141 @@ class AttentionJudge {
     const std::int64_t next = equal_.after(row);
     return next >= 0 && same_sight(row, next) ? next : -1;
   }
-  /// The rows to evaluate: the first of every class, and those of it that see other keys than the one before them.
+  /// The rows to evaluate: the first of every class, and those of it that see other keys than the one before them. But
+  /// of a class that is worth it, the first one's query alone.
   void find_starts() {
-    starts_.clear();
-    for (const std::int64_t first : equal_.first()) {
-      starts_.push_back(first);
-      for (std::int64_t row = first, next = equal_.after(row); next >= 0; row = next, next = equal_.after(row))
-        if (!same_sight(row, next)) starts_.push_back(next);
+    const bool prefixes = options_.short_cuts == ShortCuts::prefixes && options_.first_level <= 1 &&
+                          detail::PrefixRows::worth(head_, *profile_);
+    for (const std::int64_t first : equal_.first())
+      prefixes&& worth_a_pass(first) ? queries_.push_back(first) : start_by_themselves(first);
+  }
+  void start_by_themselves(std::int64_t first) {
+    starts_.push_back(first);
+    for (std::int64_t row = first, next = equal_.after(row); next >= 0; row = next, next = equal_.after(row))
+      if (!same_sight(row, next)) starts_.push_back(next);
+  }
+  /// Do the rows of a class see so many keys together that one pass over them costs less, each of them no fewer than
+  /// the one before and from the first key on?
+  [[nodiscard]] bool worth_a_pass(std::int64_t first) const {
+    std::int64_t together = 0, most = 0;
+    for (std::int64_t row = first; row >= 0; row = equal_.after(row)) {
+      const Sight seen = sight_of(row);
+      if (seen.first != 0 || seen.last < most) return false;
+      if (seen.last > most) together += seen.last;
+      most = seen.last;
     }
+    return together >= 4 * most && most >= 64;
+  }
+
+  /// The row rows[0] and those that equal it.
+  void judge_equal_rows(std::span<const std::int64_t> rows) {
+    const Excuse excuse = oracle_.start(head_, rows, *profile_, options_.ignores_dead_values, lse_.present(),
+                                        options_.max_ball_precision);
+    begin_rows(excuse);
+    judge_row(rows[0], excuse);
+    for (std::int64_t row = same_after(rows[0]); row >= 0; row = same_after(row)) {
+      oracle_.begin_again();
+      judge_row(row, excuse);
+    }
+  }
+  void judge_by_itself(std::int64_t row) {
+    const Excuse excuse = oracle_.start(head_, std::span(&row, 1), *profile_, options_.ignores_dead_values,
+                                        lse_.present(), options_.max_ball_precision);
+    begin_rows(excuse);
+    judge_row(row, excuse);
+    // What a row could be the worst by once more is that of its own bound.
+    own_held_ = std::max(own_held_, tally_.worst_held());
+    own_violated_ = std::max(own_violated_, tally_.worst_violated());
+  }
+
+  /// The rows of the class that begins with rows[0].
+  void judge_prefixes(std::span<const std::int64_t> rows) {
+    std::int64_t least = 0, most = 0;
+    for (std::int64_t row = rows[0]; row >= 0; row = equal_.after(row)) {
+      most = sight_of(row).last;
+      if (least == 0) least = most;
+    }
+    if (!prefixes_.start(head_, rows, least, most, *profile_, options_.ignores_dead_values, lse_.present()))
+      return start_by_themselves(rows[0]);
+    for (std::int64_t row = rows[0]; row >= 0; row = equal_.after(row)) {
+      if (!prefixes_.go_to(sight_of(row).last) || !judge_prefix(row)) judge_by_itself(row);
+    }
+  }
+
+  /// Judges row i by what is known of it as a prefix. False, and nothing has been judged, where that does not decide
+  /// every element of it, or one may be the worst of the case.
+  bool judge_prefix(std::int64_t i) {
+    const std::int64_t r = first_row_ + i;
+    detail::fit(found_, dv_);
+    detail::decode_range(out_, r * dv_, dv_, found_.data());
+    double worst = 0;
+    const double share = (1 - detail::doubt_double) * (1 - 0x1p-40);
+    const bool held = detail::inner_loops().compare(found_.data(), prefixes_.value(), prefixes_.certificate(),
+                                                    prefixes_.allowed(), share, dv_, &worst);
+    if (held ? !(worst <= most_beside_own * own_held_) : !decided_as_prefix()) return false;
+    if (lse_.present() && !lse_held_as_prefix(r)) return false;
+    if (alarmed()) tally_.uncovered(dv_);
+    if (held && !meter_ && !options_.element && worst * (1 + 0x1p-40) < tally_.worst_held())
+      tally_.hold(dv_, 1);
+    else
+      for (std::int64_t k = 0; k < dv_; ++k) take_as_prefix(r * dv_ + k, k);
+    if (meter_) meter_->end_row(nullptr);
+    if (lse_.present()) {
+      const double found = load_element(lse_.bytes().data(), lse_.dtype(), r);
+      tally_.add(-1 - r, found, prefixes_.lse(), lse_decision(found));
+    }
+    return true;
+  }
+
+  /// What is decided of column k of the prefix, with errors from above.
+  [[nodiscard]] detail::Decision decision_as_prefix(std::int64_t k) const {
+    const double found = found_[static_cast<std::size_t>(k)], value = prefixes_.value()[k];
+    const double radius = prefixes_.certificate()[k], d = std::fabs(found - value);
+    detail::Decision decision{.error = infinity, .allowed = prefixes_.allowed()[k]};
+    if (!std::isfinite(found)) {
+      if (prefixes_.finite_required()) decision.outcome = Outcome::violated;
+      return decision;
+    }
+    decision.error = d * (1 + 0x1p-50) + radius;
+    if (decision.error <= decision.allowed * (1 - detail::doubt_double))
+      decision.outcome = Outcome::held;
+    else if (d * (1 - 0x1p-50) - radius > decision.allowed * (1 + detail::doubt_double))
+      decision.outcome = Outcome::violated;
+    return decision;
+  }
+  /// Is every element of the prefix held or violated for certain, and none of them so much worse than the worst that
+  /// its own bound was asked about?
+  [[nodiscard]] bool decided_as_prefix() const {
+    for (std::int64_t k = 0; k < dv_; ++k) {
+      const detail::Decision d = decision_as_prefix(k);
+      if (d.outcome == Outcome::inconclusive) return false;
+      const bool held = d.outcome == Outcome::held;
+      const double beside = held ? most_beside_own * own_held_ : most_beside_violated * own_violated_;
+      if (!(d.error <= beside * d.allowed)) return false;
+    }
+    return true;
+  }
+  void take_as_prefix(std::int64_t at, std::int64_t k) {
+    const detail::Decision d = decision_as_prefix(k);
+    const double found = found_[static_cast<std::size_t>(k)], exact = prefixes_.value()[k];
+    tally_.add(at, found, exact, d);
+    if (meter_) meter_->add(at, k, found, exact, d);
+    if (!options_.element) return;
+    JudgedElement e{.element = at, .found = found, .exact = exact, .certificate = prefixes_.certificate()[k]};
+    e.lower = std::fabs(found - exact) * (1 - 0x1p-50) - e.certificate, e.upper = d.error;
+    if (!std::isfinite(found)) e.lower = infinity;
+    e.allowed = d.allowed, e.outcome = d.outcome;
+    options_.element(e);
+  }
+
+  [[nodiscard]] detail::Decision lse_decision(double found) const {
+    const double error = std::fabs(found - prefixes_.lse()) * (1 + 0x1p-50) + prefixes_.lse_certificate();
+    return {.outcome = Outcome::held, .error = error, .allowed = prefixes_.lse_allowed()};
+  }
+  [[nodiscard]] bool lse_held_as_prefix(std::int64_t r) const {
+    const detail::Decision d = lse_decision(load_element(lse_.bytes().data(), lse_.dtype(), r));
+    return prefixes_.lse_certificate() <= d.allowed * (0x1p-9 * (1 - 0x1p-20)) &&
+           d.error <= d.allowed * (1 - detail::doubt_double) && d.error <= most_beside_own * own_held_ * d.allowed;
   }
 
   /// What is the same for all the rows that the oracle is the answer to.
@@ -144,7 +290,7 @@ class AttentionJudge {
     if (!held_as_a_whole(r)) {
       for (std::int64_t k = 0; k < dv_; ++k) judge_element(r * dv_ + k, k);
     }
-    if (meter_) meter_->end_row(oracle_);
+    if (meter_) meter_->end_row(&oracle_);
     if (lse_.present()) judge_lse(r);
   }
 
@@ -183,7 +329,7 @@ class AttentionJudge {
   void judge_not_finite(std::int64_t at, std::int64_t k, double found) {
     tally_.not_finite(at, found, oracle_.value(k), oracle_.element(k).allowed, oracle_.level());
     const detail::Decision d{.outcome = Outcome::violated, .error = infinity, .allowed = oracle_.element(k).allowed};
-    if (meter_) meter_->add(oracle_, at, k, found, d);
+    if (meter_) meter_->add(at, k, found, oracle_.value(k), d);
     if (options_.element) tell(at, k, found, d);
     if (row_alarmed_) tally_.alarm(oracle_.alarm(k), infinity, infinity);
   }
@@ -205,7 +351,7 @@ class AttentionJudge {
       return;
     }
     tally_.add(at, found, oracle_.value(k), d);
-    if (meter_ && d.outcome != Outcome::inconclusive) meter_->add(oracle_, at, k, found, d);
+    if (meter_ && d.outcome != Outcome::inconclusive) meter_->add(at, k, found, oracle_.value(k), d);
     if (options_.element && d.outcome != Outcome::inconclusive) tell(at, k, found, d);
   }
 
@@ -241,16 +387,21 @@ class AttentionJudge {
   const Tensor& lse_;
   const Arithmetic& arithmetic_;
   const OracleOptions& options_;
+  const Profile* profile_ = nullptr;  ///< of the head
   std::int64_t dv_;
   Head& head_ = workspace().head;
   RowOracle& oracle_ = workspace().oracle;
   detail::EqualRows& equal_ = workspace().equal;
-  std::vector<std::int64_t>& starts_ = workspace().starts;
+  detail::PrefixRows& prefixes_ = workspace().prefixes;
+  std::vector<std::int64_t>&starts_ = workspace().starts, &queries_ = workspace().queries;
   std::vector<double>&found_ = workspace().found, &radius_ = workspace().radius, &allowed_ = workspace().allowed;
   detail::CaseTally tally_;
   std::optional<detail::ErrorMeter> meter_;
+  std::int64_t loaded_ = -1;  ///< the head of k and v that head_ has
+  std::int64_t rows_judged_ = 0;
   std::int64_t first_row_ = 0;  ///< of the head, in the output
   bool row_alarmed_ = false;
+  double own_held_ = 0, own_violated_ = 0;  ///< the worst when a row in a class of prefixes was last judged by itself
   bool plain_ = false;  ///< the columns of radius_ and allowed_ say all that there is to say of the rows at hand
 };
 

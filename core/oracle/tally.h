@@ -34,6 +34,9 @@ class CaseTally {
   void hold(std::int64_t count, int level) { held_ += count, level_ = std::max(level_, level); }
   /// Largest utilisation that was held; -1: none was.
   [[nodiscard]] double worst_held() const { return worst_held_.utilisation; }
+  [[nodiscard]] double worst_violated() const { return worst_violated_.utilisation; }
+  /// Elements of which no alarm was evaluated.
+  void uncovered(std::int64_t count) { alarm_->uncovered += count; }
   /// The alarm was asked for.
   void raise_alarms() { alarm_.emplace(); }
   /// An element whose error is at least `lower` and at most `upper`, to a relative 2^-20 of `bound`.

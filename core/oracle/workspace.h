@@ -6,6 +6,7 @@
 
 #include "core/oracle/equal_rows.h"
 #include "core/oracle/head.h"
+#include "core/oracle/prefix_rows.h"
 #include "core/oracle/row_oracle.h"
 
 namespace attest::detail {
@@ -14,7 +15,8 @@ struct Workspace {
   Head head;
   RowOracle oracle;
   EqualRows equal;
-  std::vector<std::int64_t> starts;
+  PrefixRows prefixes;
+  std::vector<std::int64_t> starts, queries;
   std::vector<double> found, radius, allowed;
 };
 /// This thread's.

@@ -185,11 +185,12 @@ TEST(EqualRows, VerdictIsThatOfRowByRowInEveryField) {
           for (const bool told : {false, true}) {
             OracleOptions options{.first_level = round == 5 ? 2 : 0,
                                   .alarm_probability = alarmed ? alarm_probability : 0,
-                                  .measure_errors = measured};
+                                  .measure_errors = measured,
+                                  .short_cuts = ShortCuts::equal_rows};
             std::map<std::int64_t, Told> one, other;
             const Tensor with_lse = measured ? lse : Tensor();
             const Verdict short_cut = judged(c, out, with_lse, a, options, told ? &one : nullptr);
-            options.row_by_row = true;
+            options.short_cuts = ShortCuts::none;
             const Verdict plain = judged(c, out, with_lse, a, options, told ? &other : nullptr);
             expect_same(short_cut, plain);
             EXPECT_TRUE(std::ranges::equal(one, other, [](const auto& x, const auto& y) {
