@@ -168,6 +168,9 @@ void judge_all(benchmark::State& state, const Size& size) {
     state.SetIterationTime(judging);
     state.counters["MiB"] = memory / 0x1p20;
   }
+  const double start = cpu_seconds();
+  benchmark::DoNotOptimize(judge_attention(c, out, {}, arithmetic, {.measure_errors = true}));
+  state.counters["measuring_s"] = cpu_seconds() - start;
   if (verdict.outcome != Outcome::held) return state.SkipWithError(verdict.reason.c_str());
   state.counters["worst"] = verdict.utilisation;
   state.counters["drawing_s"] = drawing;

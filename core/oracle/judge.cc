@@ -182,8 +182,14 @@ class AttentionJudge {
     }
     if (!prefixes_.start(head_, rows, least, most, *profile_, options_.ignores_dead_values, lse_.present()))
       return start_by_themselves(rows[0]);
-    for (std::int64_t row = rows[0]; row >= 0; row = equal_.after(row)) {
-      if (!prefixes_.go_to(sight_of(row).last) || !judge_prefix(row)) judge_by_itself(row);
+    for (std::int64_t row = rows[0]; row >= 0;) {
+      // The rows of one prefix stand together.
+      const bool known = prefixes_.go_to(sight_of(row).last);
+      if (!known) judge_equal_rows(std::span(&row, 1));
+      std::int64_t last = row;
+      for (std::int64_t same = row; same >= 0; last = same, same = same_after(same))
+        if (known && !judge_prefix(same)) judge_by_itself(same);
+      row = equal_.after(last);
     }
   }
 
@@ -200,10 +206,10 @@ class AttentionJudge {
     if (held ? !(worst <= most_beside_own * own_held_) : !decided_as_prefix()) return false;
     if (lse_.present() && !lse_held_as_prefix(r)) return false;
     if (alarmed()) tally_.uncovered(dv_);
-    if (held && !meter_ && !options_.element && worst * (1 + 0x1p-40) < tally_.worst_held())
-      tally_.hold(dv_, 1);
-    else
-      for (std::int64_t k = 0; k < dv_; ++k) take_as_prefix(r * dv_ + k, k);
+    const bool as_a_whole = held && worst * (1 + 0x1p-40) < tally_.worst_held();
+    if (as_a_whole) tally_.hold(dv_, 1);
+    for (std::int64_t k = 0; k < dv_ && !(as_a_whole && !meter_ && !options_.element); ++k)
+      take_as_prefix(r * dv_ + k, k, !as_a_whole);
     if (meter_) meter_->end_row(nullptr);
     if (lse_.present()) {
       const double found = load_element(lse_.bytes().data(), lse_.dtype(), r);
@@ -240,10 +246,11 @@ class AttentionJudge {
     }
     return true;
   }
-  void take_as_prefix(std::int64_t at, std::int64_t k) {
+  /// `count`: it is not in the tally yet.
+  void take_as_prefix(std::int64_t at, std::int64_t k, bool count) {
     const detail::Decision d = decision_as_prefix(k);
     const double found = found_[static_cast<std::size_t>(k)], exact = prefixes_.value()[k];
-    tally_.add(at, found, exact, d);
+    if (count) tally_.add(at, found, exact, d);
     if (meter_) meter_->add(at, k, found, exact, d);
     if (!options_.element) return;
     JudgedElement e{.element = at, .found = found, .exact = exact, .certificate = prefixes_.certificate()[k]};
@@ -270,8 +277,8 @@ class AttentionJudge {
     if (meter_) meter_->note_row(head_, oracle_.row());
     row_alarmed_ = alarmed() && oracle_.certain();
     if (row_alarmed_) oracle_.evaluate_alarm(options_.alarm_probability);
-    plain_ = !meter_ && !row_alarmed_ && !options_.element && options_.first_level <= 1 && oracle_.certain() &&
-             oracle_.level() == 1;
+    plain_ =
+        !row_alarmed_ && !options_.element && options_.first_level <= 1 && oracle_.certain() && oracle_.level() == 1;
     for (auto* column : {&found_, &radius_, &allowed_}) detail::fit(*column, dv_);
     for (std::int64_t k = 0; k < dv_ && plain_; ++k) {
       const detail::ElementTerms& e = oracle_.element(k);
@@ -306,6 +313,13 @@ class AttentionJudge {
       return false;
     if (!(worst * (1 + 0x1p-40) < tally_.worst_held())) return false;
     tally_.hold(dv_, 1);
+    for (std::int64_t k = 0; meter_ && k < dv_; ++k) {
+      const double found = found_[static_cast<std::size_t>(k)];
+      detail::Decision d{.outcome = Outcome::held, .allowed = oracle_.element(k).allowed};
+      double lower = 0;
+      oracle_.distance(k, found, lower, d.error);
+      meter_->add(r * dv_ + k, k, found, oracle_.value(k), d);
+    }
     return true;
   }
 

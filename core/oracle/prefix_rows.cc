@@ -14,6 +14,8 @@ namespace {
 
 /// A score may exceed the reference of the weights by so much.
 constexpr double most_above_reference = 32;
+/// After so many centres that did not help no more are tried.
+constexpr int most_in_vain = 8;
 /// Fewer keys than these are bounded by themselves.
 constexpr std::int64_t least_keys = 16;
 /// Sums over more would come too near to what the double evaluation is trusted with.
@@ -82,6 +84,7 @@ bool PrefixRows::start(const Head& head, std::span<const std::int64_t> rows, std
   done_ = 0;
   until_ = std::min(most, least_keys);
   centred_ = -1;
+  in_vain_ = 0;
   keys.n = most;
   RowKeys first = keys;
   first.n = until_;
@@ -118,9 +121,11 @@ bool PrefixRows::go_to(std::int64_t n) {
   add_up_to(n);
   if (n < 1) return false;
   if (bound()) return true;
-  if (centred_ == n || !terms_.usable) return false;
+  if (centred_ == n || !terms_.usable || in_vain_ >= most_in_vain) return false;
   recentre();
-  return bound();
+  if (bound()) return true;
+  ++in_vain_;
+  return false;
 }
 
 void PrefixRows::add_up_to(std::int64_t n) {

@@ -69,6 +69,7 @@ class PrefixRows {
   std::int64_t exact_until_ = 0;  ///< prefixes of no more keys have exact products, though not all have
   std::int64_t done_ = 0;         ///< keys in the sums
   std::int64_t until_ = 0;        ///< keys that keys_ was begun for
+  int in_vain_ = 0;               ///< how often another centre was no better
   std::int64_t centred_ = -1;     ///< the prefix that is the centre
   std::vector<double> w_, we_, ws_, columns_;
   std::vector<std::int64_t> big_;
