@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kernel/limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/generators/draw.h"
@@ -130,10 +131,29 @@ Verdict column_form_of(Kernel& kernel, const Case& c) {
   return on_core(kernel, c, column_form);
 }
 
+/// How many tokens a prefix may have within the limits: from 1 to M of them, but not M alone where M is more than 1.
+Indices prefix_lengths(const Kernel& kernel, const Case& c) {
+  const Manifest& m = kernel.manifest();
+  const std::int64_t M = queries_of(c), N = keys_of(c);
+  Indices lengths;
+  for (std::int64_t t = 1; t <= M; ++t) {
+    const bool allowed = allowed_queries(m).has(t) && allowed_keys(m).has(std::min(t, N));
+    if (allowed && (t <= N || !m.same_lengths)) lengths.push_back(t);
+  }
+  if (M > 1 && lengths == Indices{M}) lengths.clear();
+  return lengths;
+}
+
 // Top-left, or M = N: the first t rows are what attention over the first t queries and keys gives.
 Verdict prefix(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
-  const std::int64_t t = 1 + argument(c, "t", queries_of(c));
+  const Indices lengths = prefix_lengths(kernel, c);
+  if (lengths.empty()) {
+    return {.outcome = Outcome::skipped,
+            .reason = fmt::format("has {} queries and {} keys; the manifest allows no shorter prefix", queries_of(c),
+                                  keys_of(c))};
+  }
+  const std::int64_t t = lengths[static_cast<std::size_t>(argument(c, "t", std::ssize(lengths)))];
   const Case shorter = with_keys(with_queries(c, all_of(t)), all_of(std::min(t, keys_of(c))));
   return agree_in_domain({run(kernel, c).queries(all_of(t)), run(kernel, shorter)},
                          bits_if(kernel, {Claim::batch_invariant, Claim::padding_invariant}));

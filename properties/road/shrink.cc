@@ -76,8 +76,10 @@ class Shrinker {
   /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of
   /// its form.
   void leap() {
-    // The smallest that the manifest allows.
-    Case smallest = project(select(current_, first_of_all(current_)), kernel_.manifest()), plain = smallest;
+    // The smallest that the manifest allows, wherever tiles end.
+    Manifest limits = kernel_.manifest();
+    limits.tiles = {};
+    Case smallest = project(select(current_, first_of_all(current_)), limits), plain = smallest;
     make_plain(plain);
     if (!take(std::move(plain))) take(std::move(smallest));
   }
