@@ -54,7 +54,7 @@ struct Row {
   void scores(const std::vector<bool>& exact);
   void exponents();
   void weights();
-  [[nodiscard]] Real sums() const;
+  [[nodiscard]] Real bound() const;
 
   [[nodiscard]] Reals zeros() const { return Reals(n); }
   [[nodiscard]] bool without(Without w) const { return left_out == w; }
@@ -183,7 +183,7 @@ void Row::weights() {
   A = std::min(A, most_v);
 }
 
-Real Row::sums() const {
+Real Row::bound() const {
   const Real h = static_cast<Real>(accumulation_depth(p.declared, p.of.keys, static_cast<std::int64_t>(n)));
   const bool short_of_one = !p.depth_declared || without(Without::normalised_depth);
   const Real cN = h + 1 + 2 * R + p.extra + (p.norm_first ? p.c_div - (short_of_one ? 1 : 0) : 0);
@@ -221,7 +221,7 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
   row.scores(exact_scores);
   row.exponents();
   row.weights();
-  return static_cast<double>(row.sums());
+  return static_cast<double>(row.bound());
 }
 
 }  // namespace attest::fleet
