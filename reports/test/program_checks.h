@@ -65,7 +65,7 @@ inline std::string python_kernel(const fake::Folder& folder, const std::string& 
                "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * " +
                    factor +
                    ")\n"
-                   "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+                   "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True, initial=-numpy.inf))\n"
                    "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n",
                "'dtypes': ['f64']");
   return has_numpy(folder) ? "'exec:/usr/bin/python3 " + name + ".py'" : "";

@@ -312,9 +312,8 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   const std::string check = "$attest check --property masked.query-deletion --dtype f64 ";
   EXPECT_THAT(output_of(folder, check + "--cases 200 --out run --kernel " + kernel),
               AllOf(Says("note on maskless: its manifest rules masks out; judged without a mask: "
-                         "masked.query-deletion\n",
-                         "\n\nskipped: ", " mask; the manifest's masks do not list "),
-                    NeverSays("warning")));
+                         "masked.query-deletion\n"),
+                    NeverSays("warning", "skipped: ")));
   const auto summary = summary_of(folder, "run");
   EXPECT_EQ(summary["verdict"], "held");
   EXPECT_EQ(summary["warnings"][0]["kernel"], "maskless");
