@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <utility>
 
 namespace attest::detail {
 namespace {
@@ -37,7 +38,7 @@ std::vector<std::int64_t> by_size(const Head& head) {
   }
   std::vector<std::int64_t> rows(size.size());
   std::iota(rows.begin(), rows.end(), 0);
-  std::ranges::stable_sort(rows, {}, [&](std::int64_t i) { return size[static_cast<std::size_t>(i)]; });
+  std::ranges::sort(rows, {}, [&](std::int64_t i) { return std::pair(size[static_cast<std::size_t>(i)], i); });
   return rows;
 }
 

@@ -34,8 +34,7 @@ void fit_heads(const Manifest& m, bool multihead, const Extents& e, Extents& to)
   const std::int64_t size = e.heads / e.kv_heads;
   // The sizes from this one on, then the smaller ones from the largest down.
   std::vector<std::int64_t> sizes = m.group_sizes;
-  std::ranges::stable_sort(sizes, {},
-                           [&](std::int64_t s) { return s >= size ? s - size : (std::int64_t{1} << 62) - s; });
+  std::ranges::sort(sizes, {}, [&](std::int64_t s) { return s >= size ? s - size : (std::int64_t{1} << 62) - s; });
   for (const std::int64_t s : sizes) {
     const auto groups = groups_of(m, s, e.kv_heads);
     if (!groups) continue;
