@@ -130,6 +130,7 @@ double plain_seconds(const Case& c, const Size& size) {
   const std::int64_t N = size.length, D = size.width;
   const auto part = [&](const Tensor& tensor, std::int64_t rows) {
     std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(rows * D));
     for (std::int64_t at = 0; at < rows * D; ++at) values.push_back(tensor[at]);
     return values;
   };

@@ -78,13 +78,12 @@ class AttentionJudge {
     const std::int64_t kv = b * kv_heads + h / (heads / kv_heads);
     head_.load(c_, b, h, kv == loaded_);
     loaded_ = kv;
-    const Profile profile = profile_for(c_, head_, arithmetic_);
+    profile_ = profile_for(c_, head_, arithmetic_);
     first_row_ = head * queries;
     if (wanted == queries && worth_comparing(head_) && options_.short_cuts != ShortCuts::none)
       equal_.find(c_, b, h, head_);
     else
       equal_.all_differ(head_.queries);
-    profile_ = &profile;
     starts_.clear(), queries_.clear();
     if (wanted == queries)
       find_starts();
@@ -130,7 +129,7 @@ class AttentionJudge {
   /// of a class that is worth it, the first one's query alone.
   void find_starts() {
     const bool prefixes = options_.short_cuts == ShortCuts::prefixes && options_.first_level <= 1 &&
-                          detail::PrefixRows::worth(head_, *profile_);
+                          detail::PrefixRows::worth(head_, profile_);
     for (const std::int64_t first : equal_.first())
       prefixes&& worth_a_pass(first) ? queries_.push_back(first) : start_by_themselves(first);
   }
@@ -154,8 +153,8 @@ class AttentionJudge {
 
   /// The row rows[0] and those that equal it.
   void judge_equal_rows(std::span<const std::int64_t> rows) {
-    const Excuse excuse = oracle_.start(head_, rows, *profile_, options_.ignores_dead_values, lse_.present(),
-                                        options_.max_ball_precision);
+    const Excuse excuse =
+        oracle_.start(head_, rows, profile_, options_.ignores_dead_values, lse_.present(), options_.max_ball_precision);
     begin_rows(excuse);
     judge_row(rows[0], excuse);
     for (std::int64_t row = same_after(rows[0]); row >= 0; row = same_after(row)) {
@@ -164,7 +163,7 @@ class AttentionJudge {
     }
   }
   void judge_by_itself(std::int64_t row) {
-    const Excuse excuse = oracle_.start(head_, std::span(&row, 1), *profile_, options_.ignores_dead_values,
+    const Excuse excuse = oracle_.start(head_, std::span(&row, 1), profile_, options_.ignores_dead_values,
                                         lse_.present(), options_.max_ball_precision);
     begin_rows(excuse);
     judge_row(row, excuse);
@@ -180,7 +179,7 @@ class AttentionJudge {
       most = sight_of(row).last;
       if (least == 0) least = most;
     }
-    if (!prefixes_.start(head_, rows, least, most, *profile_, options_.ignores_dead_values, lse_.present()))
+    if (!prefixes_.start(head_, rows, least, most, profile_, options_.ignores_dead_values, lse_.present()))
       return start_by_themselves(rows[0]);
     for (std::int64_t row = rows[0]; row >= 0;) {
       // The rows of one prefix stand together.
@@ -401,7 +400,7 @@ class AttentionJudge {
   const Tensor& lse_;
   const Arithmetic& arithmetic_;
   const OracleOptions& options_;
-  const Profile* profile_ = nullptr;  ///< of the head
+  Profile profile_;  ///< of the head
   std::int64_t dv_;
   Head& head_ = workspace().head;
   RowOracle& oracle_ = workspace().oracle;

@@ -16,7 +16,7 @@ namespace {
 
 /// `heads` of groups of `size`, near to `kv_heads` groups; nothing where the limits allow none.
 std::optional<std::int64_t> groups_of(const Manifest& m, std::int64_t size, std::int64_t kv_heads) {
-  const std::int64_t step = m.heads_multiple / std::gcd(m.heads_multiple, size);
+  const std::int64_t step = std::max<std::int64_t>(1, m.heads_multiple / std::gcd(m.heads_multiple, size));
   std::int64_t groups = (kv_heads + step - 1) / step * step;
   if (m.max_heads && groups * size > *m.max_heads) groups = *m.max_heads / size / step * step;
   return groups > 0 ? std::optional(groups) : std::nullopt;

@@ -129,6 +129,7 @@ TEST(Production, RepeatedQueriesAreNoTileApart) {
   std::set<std::vector<double>> rows;
   const auto row = [&](std::int64_t i) {
     std::vector<double> values;
+    values.reserve(4);
     for (std::int64_t e = 0; e < 4; ++e) values.push_back(c.q()[i * 4 + e]);
     return values;
   };

@@ -107,7 +107,7 @@ TEST(FuzzProgram, JoinsShardsIntoAFolderThatCanBeReplayedAndResumed) {
   const std::string fuzz = "$attest fuzz --kernel fault:sum-not-rescaled --dtype f32 --jobs 1 --quiet ";
   for (const char* const shard : {"0/3", "1/3", "2/3"}) {
     const std::string out = fmt::format("part-{}", shard[0]);
-    expect_status(folder, fuzz + "--runs 3000 --shard " + shard + " --out " + out, 1);
+    expect_status(folder, fmt::format("{}--runs 3000 --shard {} --out {}", fuzz, shard, out), 1);
   }
   const ShellResult merged = shell(folder, "$attest merge part-2 part-0 part-1 -o whole/");
   ASSERT_EQ(merged.status, 0) << merged.output;
