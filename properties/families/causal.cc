@@ -119,8 +119,9 @@ Verdict first_row_of_heads(Kernel& kernel, const Case& c) {
   Tensor row = projected(first, in_double(c[Slot::w_v]), in_double(c[Slot::b_v]), exact);
   if (c[Slot::w_o].present()) {
     row = projected(row, in_double(c[Slot::w_o]), in_double(c[Slot::b_o]), exact);
-  } else if (const Tensor& b_o = c[Slot::b_o]; b_o.present() && b_o.elements() > 0) {
-    row = mapped(row, [&](std::int64_t e, double old) { return sum_of(old, b_o[e % b_o.elements()]); });
+  } else if (const Tensor& b_o = c[Slot::b_o]; b_o.present()) {
+    const std::int64_t width_of_bias = std::max<std::int64_t>(1, b_o.elements());
+    row = mapped(row, [&](std::int64_t e, double old) { return sum_of(old, b_o[e % width_of_bias]); });
   }
   if (!exact) return {.outcome = Outcome::excused, .reason = "the first row is not exact in double"};
   return agree({Numbers(run(kernel, c).queries({0})), Numbers(row.shape(), row.to_doubles())});

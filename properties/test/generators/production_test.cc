@@ -99,9 +99,7 @@ TEST(Production, ReachesWhatModelsAndTilesNeedInEverySeed) {
 }
 
 TEST(Production, ReachesMoreThanSixteenBitsCount) {
-  std::vector<Extents> shapes;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed)
-    for (const Extents& e : drawn(4000, seed)) shapes.push_back(e);
+  const std::vector<Extents> shapes = drawn(500, 1);
   EXPECT_TRUE(std::ranges::any_of(shapes, [](const Extents& e) { return e.keys > 65536; }));
   EXPECT_TRUE(std::ranges::any_of(shapes, [](const Extents& e) { return e.batch * e.heads > 65536; }));
 }
