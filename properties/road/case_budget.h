@@ -24,5 +24,7 @@ inline constexpr std::string_view out_of_memory = "was not judged: memory ran ou
 /// Empty, or why extents that a manifest asks for are too many in the place of the drawn ones: beyond the budget, and
 /// more than those. Of extents that cost no more than what was drawn nothing is said.
 [[nodiscard]] std::string why_over_budget(Operation operation, const Extents& drawn, const Extents& asked);
+/// It is such a reason.
+[[nodiscard]] bool is_over_budget(std::string_view reason);
 
 }  // namespace attest

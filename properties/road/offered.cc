@@ -1,0 +1,61 @@
+#include "properties/road/offered.h"
+
+#include <fmt/format.h>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/measure/enough.h"
+#include "properties/road/case_budget.h"
+
+namespace attest {
+
+bool is_refusal(const Reason& reason) {
+  // As answers of that status are told (answer.h).
+  return reason.outcome == Outcome::skipped && reason.why.starts_with(name_of(CallStatus::unsupported));
+}
+
+bool was_offered(const Reason& reason) {
+  if (reason.outcome != Outcome::skipped) return true;
+  return is_refusal(reason) || is_over_budget(reason.why) || reason.why == out_of_memory;
+}
+
+std::int64_t offered_cases(const Tally& tally) {
+  std::int64_t cases = tally.judged();
+  for (const auto& [reason, count] : tally.reasons)
+    if (was_offered(reason)) cases += count;
+  return cases;
+}
+
+std::string cause_and_remedy(const std::map<Reason, std::int64_t>& reasons) {
+  const std::pair<const Reason, std::int64_t>* most = nullptr;
+  for (const auto& one : reasons)
+    if (was_offered(one.first) && (most == nullptr || one.second > most->second)) most = &one;
+  constexpr std::string_view more = "ask for more cases (--cases)";
+  if (most == nullptr) return std::string(more);
+  const Reason& reason = most->first;
+  return fmt::format("most often ({}) {}; {}", most->second, reason.text(),
+                     is_refusal(reason) ? "state that limit in the manifest, or take these cases" : more);
+}
+
+std::string judged_text(std::int64_t judged, std::int64_t of) {
+  return judged == 0 ? fmt::format("none of {} cases", of) : fmt::format("{} of {} cases", judged, of);
+}
+
+std::string hardly_tested(const Tally& tally) {
+  const std::int64_t least = least_judged(tally.cases()), offered = offered_cases(tally);
+  if (tally.judged() >= least) return {};
+  // So few offered ones, and none judged, say that the manifest rules the property out.
+  if (tally.judged() == 0 && offered < least) return {};
+  return fmt::format("hardly tested: judged in {} that the manifest offers, where {} are the least for held; {}",
+                     judged_text(tally.judged(), offered), least, cause_and_remedy(tally.reasons));
+}
+
+std::optional<Extents> offered_shape(const Walked& walked) {
+  const Verdict& verdict = walked.verdict;
+  // A case beyond the budget is as it was drawn, and has a shape that the kernel may not take.
+  if (!walked.problem.q().present() || walked.problem.provenance.over_budget) return std::nullopt;
+  const bool judged = walked.is(Outcome::held) || walked.is(Outcome::violated);
+  if (!judged && !was_offered({verdict.outcome, verdict.reason})) return std::nullopt;
+  return extents_of(walked.problem);
+}
+
+}  // namespace attest
