@@ -53,9 +53,11 @@ std::optional<Extents> offered_shape(const Walked& walked) {
   const Verdict& verdict = walked.verdict;
   // A case beyond the budget is as it was drawn, and has a shape that the kernel may not take.
   if (!walked.problem.q().present() || walked.problem.provenance.over_budget) return std::nullopt;
-  const bool judged = walked.is(Outcome::held) || walked.is(Outcome::violated);
-  if (!judged && !was_offered({verdict.outcome, verdict.reason})) return std::nullopt;
-  return extents_of(walked.problem);
+  const Extents shape = extents_of(walked.problem);
+  if (walked.is(Outcome::held) || walked.is(Outcome::violated)) return shape;
+  // What becomes of rows without a key is the manifest's to leave open, and without a query there is nothing to judge.
+  if (shape.queries == 0 || shape.keys == 0 || !was_offered({verdict.outcome, verdict.reason})) return std::nullopt;
+  return shape;
 }
 
 }  // namespace attest

@@ -32,8 +32,8 @@ namespace attest {
 /// "17 of 8000 cases", "none of 8000 cases".
 [[nodiscard]] std::string judged_text(std::int64_t judged, std::int64_t of);
 
-/// The shape of a case that was judged or offered, as the kernel got it; nothing of others, and where that is not
-/// known.
+/// The shape of a case that was judged, or offered with a query and a key, as the kernel got it; nothing of others, and
+/// where that is not known.
 [[nodiscard]] std::optional<Extents> offered_shape(const Walked& walked);
 
 }  // namespace attest

@@ -164,8 +164,7 @@ std::string alarm_text(const Summary& summary) {
 }
 
 std::string closing_line(const Conclusion& conclusion, Ending ending, double seconds) {
-  std::string text = conclusion.quick_look.empty() ? "" : conclusion.quick_look + '\n';
-  text += fmt::format("{} in {}: {}", conclusion.headline, duration_text(seconds), conclusion.coverage);
+  std::string text = fmt::format("{}: {}; {}", conclusion.headline, conclusion.coverage, duration_text(seconds));
   switch (ending) {
     case Ending::complete:
       break;
@@ -179,6 +178,7 @@ std::string closing_line(const Conclusion& conclusion, Ending ending, double sec
       text += "; stopped at the first violation";
       break;
   }
+  if (!conclusion.quick_look.empty()) text += '\n' + conclusion.quick_look;
   return text;
 }
 

@@ -17,13 +17,6 @@
 namespace attest {
 namespace {
 
-/// No class of lengths without a query or a key: what such rows must hold is the manifest's to declare.
-bool has_rows_and_keys(ShapeFacet facet, std::size_t index) {
-  constexpr std::size_t lengths = length_ranges.size();
-  return facet != ShapeFacet::lengths ||
-         (length_ranges.at(index / lengths).most > 0 && length_ranges.at(index % lengths).most > 0);
-}
-
 struct LeftOut {
   ShapeFacet facet;
   std::uint8_t index;
@@ -36,8 +29,7 @@ std::vector<LeftOut> left_out_classes(const ShapeCounts& shapes) {
   for (std::size_t i = 0; i < shapes.facets.size(); ++i) {
     for (const auto& [index, count] : shapes.facets[i]) {
       const auto facet = static_cast<ShapeFacet>(i);
-      if (has_rows_and_keys(facet, index) && count.judged < least_judged(count.judged + count.unjudged))
-        found.push_back({facet, index, count});
+      if (count.judged < least_judged(count.judged + count.unjudged)) found.push_back({facet, index, count});
     }
   }
   std::ranges::stable_sort(found, std::ranges::greater(),
@@ -139,8 +131,8 @@ std::string quick_look(const Summary& summary) {
                                : summary.interrupted ? " when it was interrupted"
                                                      : "";
   return fmt::format(
-      "{} {} a property{}: a quick look, in which {} judged {} of each say held; from {} cases on 30 must be judged",
-      cases, cases == 1 ? "case" : "cases", cut, least, least == 1 ? "case" : "cases", quick_look_ends);
+      "{} {} a property{}: a quick look, in which {} judged {} for a verdict; from {} cases on it takes 30", cases,
+      cases == 1 ? "case" : "cases", cut, least, least == 1 ? "one is enough" : "ones are enough", quick_look_ends);
 }
 
 }  // namespace attest

@@ -12,8 +12,8 @@ namespace attest {
 struct Summary;  // summary.h
 
 /// What shapes that the kernel was asked it was hardly judged on, and what to do; empty where there is none. By every
-/// class of shapes (shape_class.h) but those without a query or a key: fewer of its cases were judged than least_judged
-/// asks for. `reasons`: why cases of the kernel were not judged.
+/// class of shapes (shape_class.h): fewer of its cases were judged than least_judged asks for. `reasons`: why cases of
+/// the kernel were not judged.
 [[nodiscard]] std::string shapes_left_out(const ShapeCounts& shapes, const std::map<Reason, std::int64_t>& reasons);
 
 struct Concerned {

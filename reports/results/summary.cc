@@ -300,8 +300,6 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.properties.push_back(std::move(property));
     }
     if (summary.drawn_whole) require_enough_shapes(kernel);
-    if (std::string text = refusals_text(kernel); summary.against.empty() && !text.empty())
-      summary.notes.push_back({kernel.name, std::move(text)});
     if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
     summary.verdict = worse(summary.verdict, kernel.verdict);
     summary.kernels.push_back(std::move(kernel));
