@@ -43,7 +43,8 @@ Figures run_of(std::vector<SubjectFigures> subjects) {
                              .dtype = "f32",
                              .arithmetic = "{\"accumulate\":\"f32\"}",
                              .claims = {"batch-invariant", "deterministic"},
-                             .drawn = {{"mask:none", 500}}});
+                             .drawn = {{"mask:none", 500}},
+                             .shapes = {}});
   figures.subjects = std::move(subjects);
   return figures;
 }
