@@ -163,6 +163,8 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
   } else if (std::string why = hardly_tested(tally); !why.empty()) {
     report.outcome = Outcome::inconclusive;
     report.text = std::move(why);
+  } else if (why = hardly_offered(tally); report.held > 0 && !why.empty()) {
+    report.text = std::move(why);
   } else if (report.held > 0) {
     report.outcome = Outcome::held;
   } else {

@@ -25,11 +25,21 @@ std::int64_t offered_cases(const Tally& tally) {
   return cases;
 }
 
-std::string cause_and_remedy(const std::map<Reason, std::int64_t>& reasons) {
+namespace {
+
+/// The commonest reason for which cases that were offered, or that were not, were not judged; null where there is none.
+const std::pair<const Reason, std::int64_t>* commonest(const std::map<Reason, std::int64_t>& reasons, bool offered) {
   const std::pair<const Reason, std::int64_t>* most = nullptr;
   for (const auto& one : reasons)
-    if (was_offered(one.first) && (most == nullptr || one.second > most->second)) most = &one;
+    if (was_offered(one.first) == offered && (most == nullptr || one.second > most->second)) most = &one;
+  return most;
+}
+
+}  // namespace
+
+std::string cause_and_remedy(const std::map<Reason, std::int64_t>& reasons) {
   constexpr std::string_view more = "ask for more cases (--cases)";
+  const auto* const most = commonest(reasons, /*offered=*/true);
   if (most == nullptr) return std::string(more);
   const Reason& reason = most->first;
   return fmt::format("most often ({}) {}; {}", most->second, reason.text(),
@@ -42,11 +52,17 @@ std::string judged_text(std::int64_t judged, std::int64_t of) {
 
 std::string hardly_tested(const Tally& tally) {
   const std::int64_t least = least_judged(tally.cases()), offered = offered_cases(tally);
-  if (tally.judged() >= least) return {};
-  // So few offered ones, and none judged, say that the manifest rules the property out.
-  if (tally.judged() == 0 && offered < least) return {};
+  if (tally.judged() >= least || offered < least) return {};
   return fmt::format("hardly tested: judged in {} that the manifest offers, where {} are the least for held; {}",
                      judged_text(tally.judged(), offered), least, cause_and_remedy(tally.reasons));
+}
+
+std::string hardly_offered(const Tally& tally) {
+  const std::int64_t least = least_judged(tally.cases()), offered = offered_cases(tally);
+  if (offered >= least) return {};
+  const auto* const most = commonest(tally.reasons, /*offered=*/false);
+  return fmt::format("hardly offered: {} of {} cases, where {} are the least for held{}", offered, tally.cases(), least,
+                     most == nullptr ? "" : fmt::format("; most often ({}) {}", most->second, most->first.text()));
 }
 
 std::optional<Extents> offered_shape(const Walked& walked) {

@@ -24,8 +24,12 @@ namespace attest {
 
 /// Why a property was hardly tested, and what to do: "hardly tested: judged in 3 of 480 cases that the manifest offers,
 /// where 30 are the least for held; most often (477) …". That is where fewer were judged than least_judged asks for.
-/// Empty where enough were, and where none was, but the manifest offers fewer than that.
+/// Empty where enough were, and where the manifest offers fewer than that.
 [[nodiscard]] std::string hardly_tested(const Tally& tally);
+/// Why a property that held says nothing all the same: the manifest offers fewer cases of it than least_judged asks
+/// for, so that it as good as rules the property out. "hardly offered: 1 of 20 cases, where 2 are the least for held;
+/// most often (16) skipped: has an additive mask; the manifest's masks do not list additive". Empty elsewhere.
+[[nodiscard]] std::string hardly_offered(const Tally& tally);
 /// "most often (477) skipped: unsupported: …; state that limit in the manifest, or take these cases": of the reasons
 /// for which offered cases were not judged. Where there is none, what to do alone.
 [[nodiscard]] std::string cause_and_remedy(const std::map<Reason, std::int64_t>& reasons);

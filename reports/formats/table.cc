@@ -46,21 +46,31 @@ std::string drawn_text(const Summary& summary) {
       short_number(saved), short_number(table));
 }
 
-/// A line for the properties of a kernel in a dtype that were hardly tested, with the reason of the first, and one for
-/// the shapes.
-void add_hardly_tested(std::vector<std::string>& lines, const KernelSummary& kernel) {
+/// A line for those properties of a kernel in a dtype, with the reason of the first; none where there are none.
+template <class Concerns>
+void add_properties(std::vector<std::string>& lines, const KernelSummary& kernel, std::string_view verdict,
+                    Concerns concerns) {
   std::set<std::string> names;
   const PropertySummary* first = nullptr;
   for (const PropertySummary& property : kernel.properties) {
-    if (!property.hardly_tested) continue;
+    if (!concerns(property)) continue;
     names.insert(property.name);
     if (first == nullptr) first = &property;
   }
-  const std::string whose = fmt::format("{} in {}", one_line(kernel.name), one_line(kernel.dtype));
-  if (first != nullptr)
-    lines.push_back(fmt::format("inconclusive {} by {}: {}{}\n", some_of(names), whose, one_line(first->reason),
-                                names.size() > 1 ? fmt::format(" ({})", one_line(first->name)) : ""));
-  if (!kernel.left_out.empty()) lines.push_back(fmt::format("inconclusive {}: {}\n", whose, one_line(kernel.left_out)));
+  if (first == nullptr) return;
+  lines.push_back(fmt::format("{} {} by {} in {}: {}{}\n", verdict, some_of(names), one_line(kernel.name),
+                              one_line(kernel.dtype), one_line(first->reason),
+                              names.size() > 1 ? fmt::format(" ({})", one_line(first->name)) : ""));
+}
+
+/// What was hardly tested of a kernel in a dtype, and what its manifest hardly offers.
+void add_hardly_tested(std::vector<std::string>& lines, const KernelSummary& kernel) {
+  add_properties(lines, kernel, "inconclusive", [](const PropertySummary& one) { return one.hardly_tested; });
+  if (!kernel.left_out.empty())
+    lines.push_back(fmt::format("inconclusive {} in {}: {}\n", one_line(kernel.name), one_line(kernel.dtype),
+                                one_line(kernel.left_out)));
+  add_properties(lines, kernel, "skipped",
+                 [](const PropertySummary& one) { return one.verdict == Outcome::skipped && one.tally.judged() > 0; });
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ std::vector<std::string> passed_over(const Summary& summary) {
     const bool kernels = asked.option == "--kernel";
     const auto answers = [&](const KernelSummary& kernel) {
       return std::ranges::any_of(kernel.properties, [&](const PropertySummary& property) {
-        return property.tally.judged() > 0 && asked.answers.contains(kernels ? kernel.id : property.name);
+        return property.tally.judged() > 0 && property.verdict != Outcome::skipped &&
+               asked.answers.contains(kernels ? kernel.id : property.name);
       });
     };
     if (std::ranges::any_of(summary.kernels, answers)) continue;

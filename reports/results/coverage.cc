@@ -78,7 +78,7 @@ Concerned concerned_in(const Summary& summary) {
   std::map<std::string_view, bool> enough;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
-      if (property.offered == 0 && property.verdict == Outcome::skipped) continue;
+      if (property.verdict == Outcome::skipped) continue;
       const bool judged = property.tally.judged() > 0 && !property.hardly_tested;
       const auto [place, added] = enough.try_emplace(property.name, judged);
       place->second = place->second && judged;

@@ -69,11 +69,14 @@ Limits limits_of(const std::string& manifest) {
 /// Too few cases judged say that it is not known whether it holds.
 void require_enough(PropertySummary& property) {
   if (property.verdict != Outcome::held && property.verdict != Outcome::skipped) return;
-  std::string why = hardly_tested(property.tally);
-  if (why.empty()) return;
-  property.verdict = Outcome::inconclusive;
-  property.hardly_tested = true;
-  property.reason = std::move(why);
+  if (std::string why = hardly_tested(property.tally); !why.empty()) {
+    property.verdict = Outcome::inconclusive;
+    property.hardly_tested = true;
+    property.reason = std::move(why);
+  } else if (why = hardly_offered(property.tally); property.verdict == Outcome::held && !why.empty()) {
+    property.verdict = Outcome::skipped;
+    property.reason = std::move(why);
+  }
 }
 
 void require_enough_shapes(KernelSummary& kernel) {

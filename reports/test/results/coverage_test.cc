@@ -100,8 +100,6 @@ TEST(HardlyTested, BelowThirtyOrATenthOfTheCases) {
   EXPECT_EQ(verdict_of_one(tally_of(2, 18)), Outcome::held) << "20 cases on purpose";
   EXPECT_EQ(verdict_of_one(tally_of(1, 19)), Outcome::inconclusive);
   EXPECT_EQ(verdict_of_one(tally_of(1, 500, "vacuous bound", Outcome::excused)), Outcome::inconclusive);
-  // Held on few, as the manifest rules most of it out: no more is known of it.
-  EXPECT_EQ(verdict_of_one(tally_of(3, 500, no_mask)), Outcome::inconclusive);
 }
 
 TEST(HardlyTested, IsNotWhatTheManifestRulesOut) {
@@ -110,6 +108,16 @@ TEST(HardlyTested, IsNotWhatTheManifestRulesOut) {
   Tally few = tally_of(0, 480, no_mask);
   few.merge(tally_of(0, 20));
   EXPECT_EQ(verdict_of_one(few), Outcome::skipped) << "as good as ruled out";
+  // That few held is no more, and one that is violated is what it is.
+  EXPECT_EQ(verdict_of_one(tally_of(3, 497, no_mask)), Outcome::skipped);
+  EXPECT_EQ(
+      hardly_offered(tally_of(3, 497, no_mask)),
+      "hardly offered: 3 of 500 cases, where 30 are the least for held; most often (497) skipped: has a mask; the "
+      "manifest's masks");
+  EXPECT_EQ(hardly_offered(tally_of(30, 470, no_mask)), "");
+  Tally violated = tally_of(2, 497, no_mask);
+  violated.add(499, {.outcome = Outcome::violated, .violation = Violation::bound, .utilisation = 3});
+  EXPECT_EQ(verdict_of_one(violated), Outcome::violated);
 }
 
 TEST(HardlyTested, SaysWhatWasNotJudgedAndWhatToDo) {
