@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "core/kernel/forwarding_kernel.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "properties/language/multihead_cases.h"
@@ -45,8 +46,9 @@ int changed_by(const Manifest& m, const Property& property = attention) {
     EXPECT_EQ(project(c, m), projected) << "k = " << k;
     EXPECT_EQ(project(projected, m), projected) << "k = " << k;
     EXPECT_NO_THROW(validate(projected)) << "k = " << k;
-    if ((e.queries > 0 && e.keys > 0) || (m.min_queries == 0 && m.min_keys == 0))
+    if ((e.queries > 0 && e.keys > 0) || (m.min_queries == 0 && m.min_keys == 0)) {
       EXPECT_EQ(why_unsupported(m, projected), "") << "k = " << k;
+    }
     changed += !why_unsupported(m, c).empty();
   }
   return changed;
@@ -242,7 +244,7 @@ class Refusing final : public ForwardingKernel {
   Reply run(const Case& c, std::optional<DType> /*output*/, bool /*want_lse*/) override {
     ++calls;
     EXPECT_EQ(why_unsupported(manifest_, c), "");
-    return {.status = CallStatus::unsupported};
+    return {.status = CallStatus::unsupported, .message = {}, .out = {}, .lse = {}};
   }
   int calls = 0;
 
