@@ -383,6 +383,17 @@ Case case_of(const Input& given, const Property& property) {
   return c;
 }
 
+/// In q's format, from which the projection makes the manifest's of k and v again; nothing where that loses anything.
+std::optional<Tensor> in_format_of(DType q, const Tensor& tensor) {
+  if (tensor.dtype() == q || tensor.dtype() == DType::boolean) return tensor;
+  Tensor own(q, tensor.shape());
+  for (std::int64_t e = 0; e < own.elements(); ++e) {
+    own.set(e, tensor[e]);
+    if (own[e] != tensor[e]) return std::nullopt;
+  }
+  return own;
+}
+
 std::optional<Input> input_of(const Case& c) {
   if (!(c.scale >= least_scale && c.scale <= largest_scale)) return std::nullopt;
   Input input;
@@ -408,7 +419,9 @@ std::optional<Input> input_of(const Case& c) {
     const auto slot = static_cast<Slot>(i);
     const Tensor& tensor = c[slot];
     if (!tensor.present() || (r.self_attention && (slot == Slot::k || slot == Slot::v))) continue;
-    const std::span<const std::byte> bytes = tensor.bytes();
+    const std::optional<Tensor> own = slot == Slot::mask ? tensor : in_format_of(r.dtype, tensor);
+    if (!own) return std::nullopt;
+    const std::span<const std::byte> bytes = own->bytes();
     if (bytes.size() > most_raw_bytes) return std::nullopt;
     if (slot != Slot::mask && !all_finite(tensor)) return std::nullopt;
     input.raw[i].emplace(bytes.begin(), bytes.end());

@@ -152,7 +152,7 @@ double plain_seconds(const Case& c, const Size& size) {
 
 void judge_all(benchmark::State& state, const Size& size) {
   const std::unique_ptr<Kernel> kernel = std::move(open_kernels("builtin:flash", {}).front());
-  const Arithmetic arithmetic = kernel->manifest().arithmetic_for(DType::bf16);
+  const Arithmetic arithmetic = kernel->manifest().arithmetic.usual_for(DType::bf16);
   const double begin = cpu_seconds();
   const Case c = large_case(size);
   const double drawing = cpu_seconds() - begin;

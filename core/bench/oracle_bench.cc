@@ -108,7 +108,7 @@ void verdict(benchmark::State& state, const Judged& subject) {
   const Case c = gaussian_case(subject.dtype, state.range(0));
   const std::vector<std::unique_ptr<Kernel>> kernels = open_kernels("builtin:flash", {});
   const Tensor out = kernels.front()->run(c).out;
-  const Arithmetic arithmetic = subject.declared ? kernels.front()->manifest().arithmetic_for(subject.dtype)
+  const Arithmetic arithmetic = subject.declared ? kernels.front()->manifest().arithmetic.usual_for(subject.dtype)
                                                  : universal_arithmetic(subject.dtype, subject.dtype);
   Verdict first;
   const double memory = memory_of([&] { first = judge_attention(c, out, {}, arithmetic); });

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ProfileInputs {
   bool bias = false;  ///< some visible mask entry is not 0
   MaskConvention convention = MaskConvention::post_scale;
   DType mask = DType::f32;  ///< the mask's own dtype (matters with mask_format)
+  /// Those of k and v, where they have others than q (with flushes_inputs).
+  std::optional<DType> k{}, v{};
 };
 
 /// The symbols of error-bounds.md, "Profile parameters". Roundoffs are relative, lam_* absolute (underflow), H_*

@@ -153,7 +153,10 @@ void set_ends(const Declared& d, Profile& p) {
   const Format& out = format_of(d.a.output);
   if (out.unit > d.sums.unit) p.u_o = out.unit;
   if (out.unit > d.sums.unit || out.min_subnormal > d.sums.min_subnormal) p.lam_o = underflow_of(out, d.flushes, false);
-  if (d.a.flushes_inputs) p.lam_in = format_of(d.a.input).min_normal;
+  if (d.a.flushes_inputs) {
+    for (const DType input : {d.a.input, d.inputs.k.value_or(d.a.input), d.inputs.v.value_or(d.a.input)})
+      p.lam_in = std::max(p.lam_in, format_of(input).min_normal);
+  }
   p.H_o = out.largest;
 }
 

@@ -1,6 +1,7 @@
 #include "core/kernel/manifest.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace attest {
 
@@ -8,12 +9,30 @@ bool Manifest::takes(DType dtype) const {
   return std::ranges::find(dtypes, dtype) != dtypes.end();
 }
 
+std::vector<KvDtypes> Manifest::kv_dtypes_for(DType q) const {
+  const auto stated = kv_dtypes.find(q);
+  return stated == kv_dtypes.end() ? std::vector{KvDtypes{q, q}} : stated->second;
+}
+
 bool Manifest::claims_to(Claim claim) const {
   return std::find(claims.begin(), claims.end(), claim) != claims.end();
 }
 
-const Arithmetic& Manifest::arithmetic_for(DType dtype) const {
-  return arithmetic.at(dtype);
+const Arithmetic* Arithmetics::find(const Problem& problem) const {
+  const auto found = usual.find(problem.dtype());
+  if (found == usual.end()) return nullptr;
+  const auto own = paths.find(problem.dtype());
+  if (own != paths.end()) {
+    const Extents e = extents_of(problem);
+    for (const ArithmeticPath& path : own->second)
+      if (path.is_taken_by(e)) return &path.arithmetic;
+  }
+  return &found->second;
+}
+
+const Arithmetic& Manifest::arithmetic_for(const Problem& problem) const {
+  if (const Arithmetic* const found = arithmetic.find(problem)) return *found;
+  throw std::out_of_range("the manifest does not list the problem's dtype");
 }
 
 }  // namespace attest

@@ -11,6 +11,8 @@
 #include "core/kernel/arithmetic.h"
 #include "core/problem/case.h"
 #include "core/problem/fully_masked_row.h"
+#include "core/problem/selection.h"
+#include "core/problem/shape_class.h"
 #include "core/support/words.h"
 
 namespace attest {
@@ -48,12 +50,43 @@ struct Tiles {
   [[nodiscard]] bool operator==(const Tiles&) const = default;
 };
 
+/// Formats of k and v beside one of q.
+struct KvDtypes {
+  DType k = DType::f32, v = DType::f32;
+  [[nodiscard]] bool operator==(const KvDtypes&) const = default;
+};
+
+/// An arithmetic of some shapes: a path of its own, as kernels have for a few queries or a wide head.
+struct ArithmeticPath {
+  ExtentRange queries{0, any_extent}, keys{0, any_extent}, head_dim{1, any_extent};  ///< all three must hold
+  Arithmetic arithmetic;
+
+  [[nodiscard]] bool is_taken_by(const Extents& e) const {
+    return queries.has(e.queries) && keys.has(e.keys) && head_dim.has(e.dk);
+  }
+  [[nodiscard]] bool operator==(const ArithmeticPath&) const = default;
+};
+
+/// How a kernel computes in each of its dtypes.
+struct Arithmetics {
+  std::map<DType, Arithmetic> usual;
+  std::map<DType, std::vector<ArithmeticPath>> paths;  ///< of a problem that takes several the first one counts
+
+  /// That of one of the dtypes outside of its paths; throws std::out_of_range for any other.
+  [[nodiscard]] const Arithmetic& usual_for(DType dtype) const { return usual.at(dtype); }
+  /// That of the path which the problem takes, and the usual one where it takes none; null where its dtype has none.
+  [[nodiscard]] const Arithmetic* find(const Problem& problem) const;
+  [[nodiscard]] bool operator==(const Arithmetics&) const = default;
+};
+
 struct Manifest {
   std::string name;
   std::string version;
   std::vector<DType> dtypes;                       ///< input dtypes, never empty
   std::map<DType, std::vector<DType>> out_dtypes;  ///< output dtypes beyond the input's own
-  std::map<DType, Arithmetic> arithmetic;          ///< one per dtype, universal where not stated
+  std::map<DType, std::vector<KvDtypes>> kv_dtypes;  ///< of q's dtype, all that k and v may have; none stated: q's own
+  Arithmetics arithmetic;                            ///< one per dtype, universal where not stated
+  Arithmetics promises;  ///< what a kernel's documents say of it, judged apart from what it declares; empty: nothing
   std::vector<Claim> claims;
   FullyMaskedRow fully_masked_row = FullyMaskedRow::undeclared;
   bool any_scale = true;   ///< false: "inv-sqrt-dk" only
@@ -93,9 +126,11 @@ struct Manifest {
   }
   /// It lists the dtype for its inputs.
   [[nodiscard]] bool takes(DType dtype) const;
+  /// What k and v of an attention problem may be where q is of the dtype; never empty.
+  [[nodiscard]] std::vector<KvDtypes> kv_dtypes_for(DType q) const;
   [[nodiscard]] bool claims_to(Claim claim) const;
-  /// The arithmetic of one of `dtypes`; throws std::out_of_range for any other.
-  [[nodiscard]] const Arithmetic& arithmetic_for(DType dtype) const;
+  /// The arithmetic of a problem in one of `dtypes`; throws std::out_of_range for any other.
+  [[nodiscard]] const Arithmetic& arithmetic_for(const Problem& problem) const;
   [[nodiscard]] bool operator==(const Manifest&) const = default;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -273,7 +274,7 @@ void tell_arithmetic(auto& io, auto& a) {
   io.positive(a.max == MaxPolicy::lazy, "lazy_nats", a.lazy_nats, std::log(format_of(a.score_sums).largest),
               fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)));
   const bool lags = a.max == MaxPolicy::lazy;
-  io.require(!lags || io.states("lazy_nats"), "max",
+  io.require(!lags || a.lazy_nats > 0, "max",
              "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
   io.require(lags || !io.states("lazy_nats"), "lazy_nats", "only \"max\": \"lazy\" has it");
   io("base2", a.base2);
@@ -290,14 +291,94 @@ void tell_arithmetic(auto& io, auto& a) {
   io("division_roundings", a.division_roundings, roundings);
 }
 
-/// The arithmetic for `dtype` as `value` declares it over the universal one.
-Arithmetic read_arithmetic(const json& value, const std::string& where, DType dtype) {
-  const JsonObject object(value, where, arithmetic_keys());
-  Arithmetic a = universal_arithmetic(dtype, dtype);
+/// "64", ">=64", "<64", "64..128", of numbers from `least` on.
+std::string text_of(const ExtentRange& range, std::int64_t least) {
+  if (range.least == range.most) return fmt::format("{}", range.least);
+  if (range.most == any_extent) return fmt::format(">={}", range.least);
+  return range.least <= least ? fmt::format("<={}", range.most) : fmt::format("{}..{}", range.least, range.most);
+}
+
+/// Nothing where the text is no range, or one without a number.
+std::optional<ExtentRange> range_of(std::string_view text, std::int64_t least) {
+  const auto number = [](std::string_view digits) -> std::optional<std::int64_t> {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > extents.most)
+      return std::nullopt;
+    return value;
+  };
+  const auto made = [&](std::optional<std::int64_t> from, std::optional<std::int64_t> to) {
+    if (!from || !to || *to < std::max(*from, least)) return std::optional<ExtentRange>();
+    return std::optional(ExtentRange{std::max(*from, least), *to});
+  };
+  const auto shifted = [](std::optional<std::int64_t> n, std::int64_t by) {
+    return n ? std::optional(*n + by) : std::nullopt;
+  };
+  if (const std::size_t dots = text.find(".."); dots != std::string_view::npos)
+    return made(number(text.substr(0, dots)), number(text.substr(dots + 2)));
+  if (text.starts_with(">=")) return made(number(text.substr(2)), any_extent);
+  if (text.starts_with(">")) return made(shifted(number(text.substr(1)), 1), any_extent);
+  if (text.starts_with("<=")) return made(least, number(text.substr(2)));
+  if (text.starts_with("<")) return made(least, shifted(number(text.substr(1)), -1));
+  return made(number(text), number(text));
+}
+
+void tell_range(auto& io, std::string_view key, auto& range, std::int64_t least) {
+  io.by(
+      key, range,
+      [least](const ExtentRange& of) {
+        const bool all = of.least <= least && of.most == any_extent;
+        return all ? ordered_json(nullptr) : ordered_json(text_of(of, least));
+      },
+      [least](const JsonObject& object, std::string_view name, ExtentRange& of) {
+        std::string text;
+        object.read(name, text);
+        const std::optional<ExtentRange> found = range_of(text, least);
+        if (!found) object.refuse(name, R"(it must be as "64", ">=64", "<64" or "64..128", and hold a number)");
+        of = *found;
+      });
+}
+
+void tell_when(auto& io, auto& path) {
+  tell_range(io, "queries", path.queries, 0);
+  tell_range(io, "keys", path.keys, 0);
+  tell_range(io, "head_dim", path.head_dim, 1);
+}
+
+/// What `a` is not said to be stays as it is.
+void read_over(const JsonObject& object, Arithmetic& a) {
   Reader io(object);
   tell_arithmetic(io, a);
   if (!a.base2) a.folded_exp2 = false;
-  return a;
+}
+
+ArithmeticPath read_path(const json& value, const std::string& where, const Arithmetic& usual) {
+  ArithmeticPath path{.arithmetic = usual};
+  std::vector<std::string_view> keys = keys_told_by([&](auto& io) { tell_arithmetic(io, path.arithmetic); });
+  keys.emplace_back("when");
+  const JsonObject object(value, where, keys);
+  const json* when = object.find("when");
+  constexpr std::string_view rule = "a path states its shapes, as {\"queries\": \">=64\"}";
+  if (when == nullptr || when->empty()) object.refuse("when", rule);
+  const JsonObject shapes(*when, object.path("when"), keys_told_by([&](auto& io) { tell_when(io, path); }));
+  Reader io(shapes);
+  tell_when(io, path);
+  read_over(object, path.arithmetic);
+  return path;
+}
+
+/// The arithmetic for `dtype` as `value` declares it over the universal one, and its paths, each over that.
+void read_arithmetic(const json& value, const std::string& where, DType dtype, Arithmetics& all) {
+  const JsonObject object(value, where, arithmetic_keys());
+  Arithmetic& usual = all.usual[dtype] = universal_arithmetic(dtype, dtype);
+  read_over(object, usual);
+  const json* paths = object.find("paths");
+  if (paths == nullptr) return;
+  if (!paths->is_array()) object.refuse("paths", "it must be an array of objects with \"when\"");
+  for (std::size_t i = 0; i < paths->size(); ++i) {
+    const std::string at = fmt::format("{}[{}]", object.path("paths"), i);
+    all.paths[dtype].push_back(read_path((*paths)[i], at, usual));
+  }
 }
 
 /// An object by dtypes, of which the manifest lists each.
@@ -311,24 +392,90 @@ JsonObject by_dtype(const JsonObject& object, std::string_view key, const Manife
   return inner;
 }
 
-ordered_json arithmetics_json(const Manifest& m) {
+ordered_json json_of(const Arithmetic& a) {
   Writer io;
-  for (const auto& [dtype, a] : m.arithmetic) io.object(name_of(dtype), [&](auto& one) { tell_arithmetic(one, a); });
+  tell_arithmetic(io, a);
   return io.json();
 }
 
+/// null where nothing is stated.
+ordered_json arithmetics_json(const Arithmetics& all) {
+  ordered_json by_name;
+  for (const auto& [dtype, usual] : all.usual) {
+    ordered_json& one = by_name[std::string(name_of(dtype))] = json_of(usual);
+    const auto paths = all.paths.find(dtype);
+    if (paths == all.paths.end()) continue;
+    for (const ArithmeticPath& path : paths->second) {
+      Writer when;
+      tell_when(when, path);
+      ordered_json written{{"when", when.json()}};
+      written.update(json_of(path.arithmetic));
+      one["paths"].push_back(std::move(written));
+    }
+  }
+  return by_name;
+}
+
 /// One object for all dtypes, or one per dtype.
-void read_arithmetics(const JsonObject& object, std::string_view key, Manifest& m) {
+void read_arithmetics(const JsonObject& object, std::string_view key, const Manifest& m, Arithmetics& all) {
   const json& found = *object.find(key);
   if (!found.is_object() || std::ranges::none_of(dtypes, [&](auto name) { return found.contains(name); })) {
-    for (const DType dtype : m.dtypes) m.arithmetic[dtype] = read_arithmetic(found, object.path(key), dtype);
+    for (const DType dtype : m.dtypes) read_arithmetic(found, object.path(key), dtype, all);
     return;
   }
   const JsonObject stated = by_dtype(object, key, m);
   for (const DType dtype : m.dtypes) {
     const std::string_view name = name_of(dtype);
-    if (const json* one = stated.find(name)) m.arithmetic[dtype] = read_arithmetic(*one, stated.path(name), dtype);
+    if (const json* one = stated.find(name)) read_arithmetic(*one, stated.path(name), dtype, all);
   }
+}
+
+void tell_arithmetics(auto& io, std::string_view key, auto& m, auto member) {
+  io.by(
+      key, m, [member](const Manifest& of) { return arithmetics_json(of.*member); },
+      [member](const JsonObject& object, std::string_view name, Manifest& of) {
+        read_arithmetics(object, name, of, of.*member);
+      });
+}
+
+/// "f16" where k and v have it, and ["f16", "bf16"] where each has its own.
+ordered_json kv_dtypes_json(const Manifest& m) {
+  ordered_json by_name;
+  for (const auto& [q, pairs] : m.kv_dtypes) {
+    for (const KvDtypes& pair : pairs) {
+      ordered_json written = name_of(pair.k);
+      if (pair.v != pair.k) written = ordered_json::array({name_of(pair.k), name_of(pair.v)});
+      by_name[std::string(name_of(q))].push_back(std::move(written));
+    }
+  }
+  return by_name;
+}
+
+/// An array for all dtypes, or an object with one per dtype.
+void read_kv_dtypes(const JsonObject& object, std::string_view key, Manifest& m) {
+  constexpr std::string_view rule =
+      R"(it must list dtypes of k and v, as ["f16", ["f16", "bf16"]], or such a list for each dtype of q)";
+  const auto named_in = [](const json& name) {
+    const auto found = name.is_string() ? named<DType>(name.get<std::string>()) : std::nullopt;
+    return found == DType::boolean ? std::nullopt : found;
+  };
+  const auto add = [&](const JsonObject& of, std::string_view name, DType q) {
+    const json& list = *of.find(name);
+    if (!list.is_array() || list.empty()) of.refuse(name, rule);
+    std::vector<KvDtypes>& pairs = m.kv_dtypes[q];
+    for (const json& one : list) {
+      const bool pair = one.is_array() && one.size() == 2;
+      const auto k = named_in(pair ? one[0] : one), v = named_in(pair ? one[1] : one);
+      if (!k || !v) of.refuse(name, rule);
+      if (std::ranges::count(pairs, KvDtypes{*k, *v}) == 0) pairs.push_back({*k, *v});
+    }
+  };
+  if (!object.find(key)->is_object()) {
+    for (const DType q : m.dtypes) add(object, key, q);
+    return;
+  }
+  const JsonObject inputs = by_dtype(object, key, m);
+  for (const auto& item : object.find(key)->items()) add(inputs, item.key(), *named<DType>(item.key()));
 }
 
 ordered_json out_dtypes_json(const Manifest& m) {
@@ -353,6 +500,26 @@ void read_out_dtypes(const JsonObject& object, std::string_view key, Manifest& m
   }
   const JsonObject inputs = by_dtype(object, key, m);
   for (const auto& item : found.items()) add(inputs, item.key(), *named<DType>(item.key()));
+}
+
+/// No bound is known of inputs that are rounded on their way in.
+void refuse_rounded_inputs(const JsonObject& object, const Manifest& m) {
+  const auto refuse_in = [&](const Arithmetic& a, DType q) {
+    const auto pairs = m.kv_dtypes.find(q);
+    if (pairs == m.kv_dtypes.end()) return;
+    for (const auto& [k, v] : pairs->second) {
+      if (contains(a.score_sums, k) && contains(a.accumulate, v)) continue;
+      object.refuse("kv_dtypes",
+                    fmt::format("the arithmetic of {} sums q.k in {} and weighted values in {}, which do not hold every "
+                                "number of k in {} and v in {}",
+                                name_of(q), name_of(a.score_sums), name_of(a.accumulate), name_of(k), name_of(v)));
+    }
+  };
+  for (const Arithmetics* const all : {&m.arithmetic, &m.promises}) {
+    for (const auto& [q, usual] : all->usual) refuse_in(usual, q);
+    for (const auto& [q, paths] : all->paths)
+      for (const ArithmeticPath& path : paths) refuse_in(path.arithmetic, q);
+  }
 }
 
 void tell_widths(auto& io, auto& m) {
@@ -515,7 +682,10 @@ void tell_manifest(auto& io, auto& m) {
   io("dtypes", m.dtypes);
   io.require(!m.dtypes.empty(), "dtypes", one);
   io.by("out_dtypes", m, out_dtypes_json, read_out_dtypes);
-  io.by("arithmetic", m, arithmetics_json, read_arithmetics);
+  tell_arithmetics(io, "arithmetic", m, &Manifest::arithmetic);
+  io.by("kv_dtypes", m, kv_dtypes_json, read_kv_dtypes);
+  io.require(m.attention || m.kv_dtypes.empty(), "kv_dtypes", "only \"operations\" with \"attention\" have them");
+  tell_arithmetics(io, "promises", m, &Manifest::promises);
   io("claims", m.claims);
   io("fully_masked_row", m.fully_masked_row);
   io.word("scale", scales, m.any_scale, /*second=*/false);
@@ -554,7 +724,8 @@ Manifest read_manifest(std::string_view text) {
   Reader io(object);
   tell_manifest(io, m);
   std::erase(m.causal, Causal::none);
-  for (const DType dtype : m.dtypes) m.arithmetic.try_emplace(dtype, universal_arithmetic(dtype, dtype));
+  for (const DType dtype : m.dtypes) m.arithmetic.usual.try_emplace(dtype, universal_arithmetic(dtype, dtype));
+  refuse_rounded_inputs(object, m);
   return m;
 }
 
@@ -570,7 +741,9 @@ std::vector<std::string_view> limit_keys() {
 }
 std::vector<std::string_view> arithmetic_keys() {
   Arithmetic a;
-  return keys_told_by([&](auto& io) { tell_arithmetic(io, a); });
+  std::vector<std::string_view> keys = keys_told_by([&](auto& io) { tell_arithmetic(io, a); });
+  keys.emplace_back("paths");
+  return keys;
 }
 
 Manifest parse_manifest(std::string_view json_text, std::string_view source) {

@@ -88,9 +88,21 @@ std::string why_sizes(const Manifest& m, const Sizes& s) {
   return why_width("dv", s.value_dim, allowed_value_dims(m), m.value_dims.empty() ? "head_dims" : "value_dims");
 }
 
+std::string why_kv_dtypes(const Manifest& m, const Case& c) {
+  const KvDtypes asked{c.k().dtype(), c.v().dtype()};
+  const std::vector<KvDtypes> offered = m.kv_dtypes_for(c.dtype());
+  if (has(offered, asked)) return {};
+  std::vector<std::string> names;
+  names.reserve(offered.size());
+  for (const auto& [k, v] : offered) names.push_back(fmt::format("{} and {}", name_of(k), name_of(v)));
+  return fmt::format("has k in {} and v in {} beside q in {}; the manifest's kv_dtypes are {}", name_of(asked.k),
+                     name_of(asked.v), name_of(c.dtype()), fmt::join(names, ", "));
+}
+
 /// What only one of the operations can miss.
 std::string why_operation(const Manifest& m, const Case& c, const Sizes& s) {
   if (c.operation == Operation::attention) {
+    if (std::string reason = why_kv_dtypes(m, c); !reason.empty()) return reason;
     if (allows_heads(m, s.heads, s.kv_heads)) return {};
     return fmt::format("has {} heads to a key-value head; the manifest's group_sizes are {}", s.heads / s.kv_heads,
                        fmt::join(m.group_sizes, ", "));

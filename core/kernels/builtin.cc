@@ -12,7 +12,8 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.name = std::string(kernel.name);
   manifest.version = "1";
   manifest.dtypes.assign(std::begin(formats), std::end(formats));
-  for (const DType dtype : formats) manifest.arithmetic.emplace(dtype, kernel.arithmetic(dtype));
+  for (const DType dtype : formats) manifest.arithmetic.usual.emplace(dtype, kernel.arithmetic(dtype));
+  manifest.kv_dtypes = kernel.kv_dtypes;
   manifest.claims = kernel.claims;
   manifest.fully_masked_row = kernel.no_key == NoKey::nan ? FullyMaskedRow::nan : FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};

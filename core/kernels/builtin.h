@@ -1,6 +1,7 @@
 // The built-in kernels and what they share: one function per format, a manifest, an entry of the registry.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct BuiltinKernel {
   std::vector<Claim> claims;
   NoKey no_key;
   RowKernel rows;
+  std::map<DType, std::vector<KvDtypes>> kv_dtypes{};  ///< as a manifest has them
 };
 /// Runs it on a problem in any of its dtypes, whatever the strides; ATTEST_UNSUPPORTED for another dtype.
 [[nodiscard]] int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,
@@ -49,11 +51,12 @@ struct BuiltinKernel {
 [[nodiscard]] BuiltinKernel split_k_kernel();
 [[nodiscard]] BuiltinKernel pairwise_kernel();
 [[nodiscard]] BuiltinKernel lazy_kernel();
+[[nodiscard]] BuiltinKernel mixed_kernel();
 
 /// All of them, in the order of `attest list`.
 [[nodiscard]] inline std::vector<BuiltinKernel> all_builtins() {
   return {two_pass_kernel(), online_kernel(),   flash_kernel(), flash_exp2_kernel(),
-          split_k_kernel(),  pairwise_kernel(), lazy_kernel()};
+          split_k_kernel(),  pairwise_kernel(), lazy_kernel(),  mixed_kernel()};
 }
 
 }  // namespace attest

@@ -120,7 +120,7 @@ KernelEntry entry() {
   Manifest manifest;
   manifest.name = id;
   manifest.version = "1";
-  for (const DType dtype : dtypes) manifest.arithmetic.emplace(dtype, core_arithmetic(dtype, inner));
+  for (const DType dtype : dtypes) manifest.arithmetic.usual.emplace(dtype, core_arithmetic(dtype, inner));
   manifest.dtypes = std::move(dtypes);
   manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
                      Claim::ignores_dead_values};

@@ -13,7 +13,7 @@ class CoreOnExpressions final : public Kernel {
     manifest_.name = id_;
     manifest_.version = "1";
     manifest_.dtypes = {DType::f64};
-    manifest_.arithmetic.emplace(DType::f64, Arithmetic{});
+    manifest_.arithmetic.usual.emplace(DType::f64, Arithmetic{});
     manifest_.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
                         Claim::ignores_dead_values};
     manifest_.fully_masked_row = core_fully_masked_row;

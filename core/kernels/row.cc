@@ -17,14 +17,13 @@ struct Workspace {
 };
 
 /// Copies one head of a tensor [batch, heads, rows, columns] into row-major order.
-template <class Format>
-void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<typename Format::Real>& to) {
-  using Real = typename Format::Real;
+template <class Real>
+void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<Real>& to) {
   to.resize(static_cast<std::size_t>(t.shape[2] * t.shape[3]));
   auto next = to.begin();
   for (std::int64_t i = 0; i < t.shape[2]; ++i) {
     for (std::int64_t c = 0; c < t.shape[3]; ++c, ++next) {
-      *next = static_cast<Real>(load_element(t.data, Format::dtype, offset_in(t, b, h, i, c)));
+      *next = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), offset_in(t, b, h, i, c)));
     }
   }
 }
@@ -75,10 +74,10 @@ void for_each_row(const attest_problem& p, attest_result& result, NoKey no_key, 
   w.out.resize(static_cast<std::size_t>(value_dim));
   for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
     for (std::int64_t h = 0; h < p.q.shape[1]; ++h) {
-      load_head<Format>(p.q, b, h, w.q);
+      load_head(p.q, b, h, w.q);
       if (h % heads_per_kv == 0) {
-        load_head<Format>(p.k, b, h / heads_per_kv, w.k);
-        load_head<Format>(p.v, b, h / heads_per_kv, w.v);
+        load_head(p.k, b, h / heads_per_kv, w.k);
+        load_head(p.v, b, h / heads_per_kv, w.v);
       }
       for (std::int64_t i = 0; i < p.q.shape[2]; ++i) {
         Real lse = 0;

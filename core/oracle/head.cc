@@ -78,7 +78,8 @@ void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys
   const Shape& ks = c.k().shape();
   const Shape& vs = c.v().shape();
   queries = qs[2], keys = ks[2], dk = qs[3], dv = vs[3];
-  singles = keys >= keys_worth_singles && c.dtype() != DType::f64;
+  singles = keys >= keys_worth_singles;
+  for (const Tensor* input : {&c.q(), &c.k(), &c.v()}) singles = singles && input->dtype() != DType::f64;
   stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
   scale = c.scale, convention = c.mask_convention, sight_rule = attest::sight_rule(c);
   const std::int64_t heads = qs[1], kv_heads = ks[1];

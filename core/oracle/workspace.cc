@@ -14,7 +14,9 @@ Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithm
                                  .scale = head.scale,
                                  .bias = head.bias,
                                  .convention = head.convention,
-                                 .mask = c.mask().present() ? c.mask().dtype() : c.dtype()});
+                                 .mask = c.mask().present() ? c.mask().dtype() : c.dtype(),
+                                 .k = c.k().dtype(),
+                                 .v = c.v().dtype()});
 }
 
 }  // namespace attest::detail

@@ -37,6 +37,8 @@ inline constexpr std::size_t shape_facet_count = Words<ShapeFacet>::names.size()
 /// Every extent from `least` to `most` inclusive.
 struct ExtentRange {
   std::int64_t least, most;
+  [[nodiscard]] constexpr bool has(std::int64_t extent) const { return least <= extent && extent <= most; }
+  [[nodiscard]] bool operator==(const ExtentRange&) const = default;
 };
 inline constexpr std::int64_t any_extent = std::numeric_limits<std::int64_t>::max();
 /// Each begins where the one before ends, so that no extent is left out.

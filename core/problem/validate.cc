@@ -217,9 +217,11 @@ void validate_elements(const Case& c) {
       validate_mask(t);
       continue;
     }
-    if (t.dtype() != c.dtype()) {
-      refuse("{} is {} and q is {}; all tensors but mask have one dtype", field.name(), name_of(t.dtype()),
-             name_of(c.dtype()));
+    const bool has_own = c.operation == Operation::attention && (field.slot == Slot::k || field.slot == Slot::v);
+    if (has_own && t.dtype() == DType::boolean) refuse("{} is bool; it must be of a floating dtype", field.name());
+    if (!has_own && t.dtype() != c.dtype()) {
+      refuse("{} is {} and q is {}; all tensors have one dtype, but a mask, and k and v of an attention problem",
+             field.name(), name_of(t.dtype()), name_of(c.dtype()));
     }
     const bool is_input = field.content == Content::input;
     if (non_finite_stated && is_input) continue;

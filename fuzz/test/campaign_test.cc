@@ -155,7 +155,7 @@ Manifest plain_manifest() {
   Manifest manifest;
   manifest.name = "plain";
   manifest.dtypes = {DType::f32};
-  manifest.arithmetic.emplace(DType::f32, universal_arithmetic(DType::f32, DType::f32));
+  manifest.arithmetic.usual.emplace(DType::f32, universal_arithmetic(DType::f32, DType::f32));
   return manifest;
 }
 

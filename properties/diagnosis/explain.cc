@@ -18,7 +18,8 @@ namespace attest {
 namespace {
 
 Manifest with_arithmetic(Manifest manifest, DType dtype, const Arithmetic& arithmetic) {
-  manifest.arithmetic[dtype] = arithmetic;
+  manifest.arithmetic.usual[dtype] = arithmetic;
+  manifest.arithmetic.paths.erase(dtype);
   return manifest;
 }
 
@@ -142,13 +143,12 @@ std::vector<Change> inaccurate_exps(const Arithmetic& declared) {
 }
 
 /// The keys of "arithmetic" in which the two differ, as JSON.
-std::string difference(const Manifest& manifest, DType dtype, const Arithmetic& changed) {
+std::string difference(const Manifest& manifest, DType dtype, const Arithmetic& declared, const Arithmetic& changed) {
   using json = nlohmann::ordered_json;
-  Manifest other = manifest;
-  other.arithmetic[dtype] = changed;
-  const std::string name(name_of(dtype));
-  const json before = json::parse(to_json(manifest))["arithmetic"][name],
-             after = json::parse(to_json(other))["arithmetic"][name];
+  const auto keys_of = [&](const Arithmetic& arithmetic) {
+    return json::parse(to_json(with_arithmetic(manifest, dtype, arithmetic)))["arithmetic"][std::string(name_of(dtype))];
+  };
+  const json before = keys_of(declared), after = keys_of(changed);
   json difference = json::object();
   for (const auto& [key, value] : after.items())
     if (!before.contains(key) || before[key] != value) difference[key] = value;
@@ -187,8 +187,10 @@ double moved_by_flushing(const Case& c, const Arithmetic& a) {
 class Search {
  public:
   Search(Kernel& kernel, DType dtype, std::span<const BeyondBound> cases)
-      : kernel_(kernel), dtype_(dtype), declared_(kernel.manifest().arithmetic_for(dtype)) {
+      : kernel_(kernel), dtype_(dtype), declared_(kernel.manifest().arithmetic_for(cases.front().value)) {
     for (const BeyondBound& one : cases) {
+      // Of a kernel with several paths those of one are explained.
+      if (!(kernel.manifest().arithmetic_for(one.value) == declared_)) continue;
       const Verdict verdict = check_case(*one.property, kernel, one.value);
       if (verdict.violation == Violation::bound)
         cases_.push_back({&one, verdict.error <= moved_by_flushing(one.value, declared_)});
@@ -221,7 +223,7 @@ class Search {
           .words = change.words, .declaration = {}, .one_place = !change.place.empty(), .stage = change.stage};
       if (places.contains(change.place) || !holds_under(changed, explanation)) continue;
       if (explanation.one_place) places.insert(change.place);
-      explanation.declaration = difference(kernel_.manifest(), dtype_, changed);
+      explanation.declaration = difference(kernel_.manifest(), dtype_, declared_, changed);
       explanation.coarser = coarser_by(declared_, changed);
       const auto place =
           std::ranges::upper_bound(found, explanation.utilisation, std::ranges::greater(), &Explanation::utilisation);

@@ -16,6 +16,7 @@
 #include "properties/catalogue/property.h"
 #include "properties/language/arrange.h"
 #include "properties/road/case_budget.h"
+#include "properties/road/fit_form.h"
 
 namespace attest {
 namespace {
@@ -120,7 +121,7 @@ class Finder {
       c[Slot::mask] = mapped(Tensor(boolean ? DType::boolean : dtype_, {1, 1, q.queries, q.keys}),
                              [&](std::int64_t, double) { return boolean ? 1.0 : 0.0; });
     }
-    return c;
+    return in_kv_dtypes(std::move(c), found_.manifest);
   }
 
   /// Whether the kernel answers; nothing where its manifest does not let it be asked, and after an end.

@@ -304,7 +304,7 @@ class Prober : public ProbeQuestions {
   /// Of every dtype whose weights are rounded: where nothing is stated, 16-bit ones count as summed so.
   void ask_denominators() {
     for (const DType one : manifest().dtypes) {
-      const Arithmetic& stated = manifest().arithmetic_for(one);
+      const Arithmetic& stated = manifest().arithmetic.usual_for(one);
       if (!(format_of(stated.weights).unit > format_of(stated.score_sums).unit)) continue;
       const Denominator found = denominator_of(kernel(), one);
       const bool declared = stated.weights_in_denominator, yes = found.sums == Denominator::Sums::rounded;
@@ -312,7 +312,7 @@ class Prober : public ProbeQuestions {
       // Declared and not so, the bound is wider than it need be.
       note(fmt::format("rounded weights in the denominator, {}", name_of(one)), yes_or_no(declared), found.words,
            !declared && yes, declared && no);
-      if (yes || no) result().manifest.arithmetic[one].weights_in_denominator = yes;
+      if (yes || no) result().manifest.arithmetic.usual[one].weights_in_denominator = yes;
     }
   }
 

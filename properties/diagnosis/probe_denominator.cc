@@ -48,7 +48,7 @@ struct Column {
 class Asked {
  public:
   Asked(Kernel& kernel, DType dtype)
-      : manifest_(kernel.manifest()), arithmetic_(manifest_.arithmetic_for(dtype)), dtype_(dtype) {}
+      : manifest_(kernel.manifest()), arithmetic_(manifest_.arithmetic.usual_for(dtype)), dtype_(dtype) {}
 
   /// The most lower keys that there may be; 0: too few keys are taken.
   [[nodiscard]] std::int64_t most_lower() const {
@@ -64,7 +64,9 @@ class Asked {
     Case& c = one.value;
     c.scale = manifest_.any_scale ? 1.0 : inverse_root(dk);
     c[Slot::q] = Tensor(dtype_, {1, heads, rows, dk});
-    c[Slot::k] = c[Slot::v] = Tensor(dtype_, {1, heads, keys, dk});
+    const KvDtypes formats = manifest_.kv_dtypes_for(dtype_).front();
+    c[Slot::k] = Tensor(formats.k, {1, heads, keys, dk});
+    c[Slot::v] = Tensor(formats.v, {1, heads, keys, dk});
     for (std::int64_t i = 0; i < rows; ++i) {
       // From 1/16 to about 2, each with other last bits.
       const double wanted = (0.0625 + 0.04 * static_cast<double>(i)) / c.scale;
@@ -150,7 +152,7 @@ Denominator unknown(std::string why) {
 }  // namespace
 
 Denominator denominator_of(Kernel& kernel, DType dtype) {
-  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(dtype);
+  const Arithmetic& arithmetic = kernel.manifest().arithmetic.usual_for(dtype);
   if (!kernel.manifest().attention) return unknown("the attention entry alone is asked");
   if (!(format_of(arithmetic.weights).unit > format_of(arithmetic.score_sums).unit))
     return unknown(fmt::format("weights in {} are not rounded", name_of(arithmetic.weights)));

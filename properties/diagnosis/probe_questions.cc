@@ -10,6 +10,7 @@
 #include "core/support/infinity.h"
 #include "properties/language/answer.h"
 #include "properties/road/case_budget.h"
+#include "properties/road/fit_form.h"
 
 namespace attest {
 
@@ -73,7 +74,7 @@ Case ProbeQuestions::plain(const ProbeSize& s) {
   c[Slot::k] = numbers({s.batch, s.kv_heads, s.keys, s.dk});
   c[Slot::v] = numbers({s.batch, s.kv_heads, s.keys, s.dv});
   c.scale = inverse_root(s.dk);
-  return c;
+  return in_kv_dtypes(std::move(c), manifest());
 }
 
 Tensor ProbeQuestions::hiding(bool boolean, const ProbeSize& s) {

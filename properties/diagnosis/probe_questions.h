@@ -50,7 +50,7 @@ class ProbeQuestions {
 
   [[nodiscard]] Kernel& kernel() { return kernel_; }
   [[nodiscard]] const Manifest& manifest() const { return kernel_.manifest(); }
-  [[nodiscard]] const Arithmetic& arithmetic() const { return manifest().arithmetic_for(dtype_); }
+  [[nodiscard]] const Arithmetic& arithmetic() const { return manifest().arithmetic.usual_for(dtype_); }
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] Operation operation() const { return operation_; }
   /// A multihead kernel that takes one tensor as q, k and v: as many queries as keys.

@@ -11,6 +11,7 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
+#include "properties/road/fit_form.h"
 
 namespace attest {
 namespace {
@@ -28,10 +29,11 @@ struct Fed {
 
 Fed fed(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
-  if (!why_unsupported(manifest, c).empty()) return {};
-  Reply reply = kernel.run(c, c.dtype(), false);
+  const Case asked = in_kv_dtypes(c, manifest);
+  if (!why_unsupported(manifest, asked).empty()) return {};
+  Reply reply = kernel.run(asked, asked.dtype(), false);
   if (reply.status != CallStatus::ok) return {};
-  const Verdict verdict = judge_attention(c, reply.out, {}, manifest.arithmetic_for(c.dtype()));
+  const Verdict verdict = judge_attention(asked, reply.out, {}, manifest.arithmetic_for(asked));
   return {verdict.outcome, verdict.utilisation, std::move(reply.out.tensor()), verdict.element};
 }
 
@@ -161,14 +163,13 @@ const std::vector<double> ladder{0, -0.5, -1, -1.5, -2, -2.5, -3, -3.5};
 Weights weights_of(Kernel& kernel, const Row& row, const std::vector<double>& scores) {
   Weights weights;
   const auto keys = static_cast<std::int64_t>(scores.size());
-  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(row.dtype);
   for (std::int64_t first = 0; first < keys; first += row.dv) {
     const Case c = exact_scores(row.dtype, scores, one_hot(keys, first, row.dv));
     const Fed one = fed(kernel, c);
     if (one.outcome != Outcome::held && !one.wrong()) return {};
     weights.wrong = weights.wrong || one.wrong();
     weights.worst = std::max(weights.worst, one.utilisation);
-    const AttentionBounds bounds = attention_bounds(c, arithmetic);
+    const AttentionBounds bounds = attention_bounds(c, kernel.manifest().arithmetic_for(c));
     for (std::int64_t x = 0; x < row.dv && first + x < keys; ++x) {
       const double exact = bounds.elements[static_cast<std::size_t>(x)].value;
       if (!(exact >= format_of(row.dtype).unit / 4)) continue;
@@ -221,7 +222,7 @@ StageFound stage_of(Kernel& kernel, const Case& c) {
                             ? "its row alone, with the keys that it sees, comes out right: masks, other rows or heads, "
                               "lengths or memory are at fault"
                             : "its row alone cannot be judged");
-  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
+  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
   const bool wider = format_of(arithmetic.accumulate).unit * 8 <= format_of(c.dtype()).unit;
   if (wider && fed(kernel, exact_sums(row)).wrong())
     return {Stage::output, "equal scores and sums that are exact come out wrong too"};

@@ -28,7 +28,7 @@ Arithmetic with_output(Arithmetic arithmetic, DType output) {
 /// wide output shows what a narrow one hides (accumulation faults, error-bounds.md 3.4 f).
 Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
   const Manifest& manifest = kernel.manifest();
-  const Arithmetic& arithmetic = manifest.arithmetic_for(c.dtype());
+  const Arithmetic& arithmetic = manifest.arithmetic_for(c);
   const auto judged = [&](DType output) {
     const Reply reply = answer(kernel, c, output, true);
     return with_element(judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
@@ -48,9 +48,17 @@ Verdict oracle(Kernel& kernel, const Case& c) {
   return oracle_with_alarm(kernel, c, 0);
 }
 
+/// By what the kernel's documents say of it: one that declares less, and is right about that, is violated here.
+Verdict promised(Kernel& kernel, const Case& c) {
+  const Arithmetic* const promise = kernel.manifest().promises.find(c);
+  if (promise == nullptr) return without_a_promise(c);
+  const Reply reply = answer(kernel, c, c.dtype(), true);
+  return with_element(judge_attention(c, reply.out, reply.lse, *promise, {}), c, reply.out);
+}
+
 /// Every element of a row inside the domain of definition is finite.
 Verdict finite(Kernel& kernel, const Case& c) {
-  const std::vector<bool> required = finite_required(c, kernel.manifest().arithmetic_for(c.dtype()));
+  const std::vector<bool> required = finite_required(c, kernel.manifest().arithmetic_for(c));
   const Reply reply = answer(kernel, c);
   const std::int64_t width = c.v().shape()[3];
   bool any = false;
@@ -91,7 +99,7 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
     verdict.compared = {{problem, element, x}, {problem, element, y}};
     return verdict;
   }
-  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
+  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
   return worse_of({with_element(judge_attention(c, first.out, {}, arithmetic), c, first.out),
                    with_element(judge_attention(c, second.out, {}, arithmetic), c, second.out)});
 }
@@ -139,6 +147,15 @@ const Property family[] = {
      },
      .check = oracle,
      .check_with_alarm = oracle_with_alarm},
+    {.name = "attention.promised",
+     .statement = "the output lies within the error bound of the arithmetic that the manifest promises",
+     .source = "+",
+     .needs = "attention, promises",
+     .floating_point = "bound of the promise",
+     .operation = Operation::attention,
+     .wants = wants_hard_scores,
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_definition).sometimes_of_model_size(); },
+     .check = promised},
 };
 
 }  // namespace

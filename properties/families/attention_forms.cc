@@ -65,8 +65,8 @@ Verdict score_variance(Kernel& kernel, const Case& c) {
   const auto runs = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(dk) + 1));
   Case design;
   design.scale = c.scale;
-  design[Slot::q] = design[Slot::k] = Tensor(c.dtype(), {runs, 1, 1, dk});
-  design[Slot::v] = Tensor(c.dtype(), {runs, 1, 1, 1});
+  for (const Slot slot : {Slot::q, Slot::k}) design[slot] = Tensor(c[slot].dtype(), {runs, 1, 1, dk});
+  design[Slot::v] = Tensor(c.v().dtype(), {runs, 1, 1, 1});
   Stream stream(seed_argument(c, "pairs"));
   double variance = 0, size = 0;
   for (std::int64_t x = 0; x < dk; ++x) {
@@ -135,7 +135,7 @@ Verdict without_keys(Kernel& kernel, const Case& c) {
 // 000: one function for every M and N: the case as it is, with one query, with none, with one key, and with none; in
 // the place of one the fewest that the manifest allows. Of these shapes those are left out that it does not allow.
 Verdict any_length(Kernel& kernel, const Case& c) {
-  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
+  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
   const auto judged = [&](const Case& part) -> Verdict {
     if (std::string why = why_unsupported(kernel.manifest(), part); !why.empty())
       return {.outcome = Outcome::skipped, .reason = std::move(why)};

@@ -48,7 +48,7 @@ bool multiply(Tensor& t, Factor factor) {
 }
 
 Profile profile_of_case(const Kernel& kernel, const Case& c) {
-  return profile_of(kernel.manifest().arithmetic_for(c.dtype()), {.keys = keys_of(c),
+  return profile_of(kernel.manifest().arithmetic_for(c), {.keys = keys_of(c),
                                                                   .dk = c.q().shape()[3],
                                                                   .scale = c.scale,
                                                                   .bias = c.mask().present(),
@@ -61,10 +61,10 @@ Profile profile_of_case(const Kernel& kernel, const Case& c) {
 bool same_products(const Profile& p, const Case& c, int a) {
   const Sizes q = sizes_of(c.q()), k = sizes_of(c.k());
   const double factor = std::ldexp(1.0, std::abs(a)), tau = std::min(1.0, c.scale);
-  const Format& format = format_of(c.dtype());
-  const double least = std::max(p.least_score, format.min_normal) * 0x1p2;
-  const double most =
-      std::min(p.H_s, format.largest) * 0x1p-2 / (static_cast<double>(c.q().shape()[3]) * std::max(1.0, 2 * c.scale));
+  const Format &of_q = format_of(c.dtype()), &of_k = format_of(c.k().dtype());
+  const double least = std::max({p.least_score, of_q.min_normal, of_k.min_normal}) * 0x1p2;
+  const double most = std::min({p.H_s, of_q.largest, of_k.largest}) * 0x1p-2 /
+                      (static_cast<double>(c.q().shape()[3]) * std::max(1.0, 2 * c.scale));
   return q.least / factor * tau >= least && k.least / factor >= least && q.least * k.least * tau >= least &&
          q.most * factor <= most && k.most * factor <= most && q.most * k.most <= most;
 }
@@ -133,7 +133,7 @@ bool same_sums(const Profile& p, const Case& c, double factor) {
   const double least = v.least * std::min(1.0, factor) * 0x1p-54 * std::exp(-2 * spread) / N;
   const double most = v.most * std::max(1.0, factor) * N * std::exp(p.fixed_shift ? spread : p.lazy + 1);
   return least >= std::max(p.least_weight, p.lam_a) &&
-         most <= 0x1p-2 * std::min({p.H_a, p.H_o, format_of(c.dtype()).largest});
+         most <= 0x1p-2 * std::min({p.H_a, p.H_o, format_of(c.v().dtype()).largest});
 }
 
 /// Is left = factor * right, element e, exactly? NaN is not.

@@ -64,7 +64,7 @@ Verdict no_leak(Kernel& kernel, const Case& c) {
   const bool queries_too = one_tensor || argument(c, "x", 2) == 1;
   const bool large = !one_tensor && argument(c, "large", 2) == 1;
   // Values reach the sum as they are, tokens by way of a projection, which must not overflow.
-  const double largest = format_of(c.dtype()).largest;
+  const double largest = format_of(c.v().dtype()).largest;
   const double most = (multihead ? std::sqrt(largest) : largest / 4) / static_cast<double>(N);
   Case changed = c;
   for (const Slot slot : {Slot::k, Slot::v}) {

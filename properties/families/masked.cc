@@ -73,10 +73,10 @@ Verdict suppression(Kernel& kernel, const Case& c) {
   const Deletion deletion = deletion_of(kernel, c, s);
   const Case others = with_others_hidden(c, finite ? i : -1, deletion, s);
   const Case hidden_key = hide_and_spare(others, finite ? i : -1, s, key_left(c, deletion, s));
-  const double most = format_of(c.dtype()).largest;
+  const double most = format_of(c.v().dtype()).largest;
   const bool replaced = argument(c, "replaced", 2) == 1;
   Case changed = with_key_changed(hidden_key, s, [&](Slot slot, double old) {
-    if (!finite && !(c.dtype() == DType::f8_e4m3 && std::isinf(poison))) return any_number(poison);
+    if (!finite && !(c[slot].dtype() == DType::f8_e4m3 && std::isinf(poison))) return any_number(poison);
     return any_number(replaced ? (slot == Slot::v ? most / 4 : 0.0) : -old);
   });
   if (!finite) changed.provenance.non_finite = "yes";

@@ -23,18 +23,28 @@ namespace attest {
 Verdict judged_multihead(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
   const Reply reply = answer(kernel, c);
-  return with_element(judge_multihead(c, reply.out, manifest.arithmetic_for(c.dtype()),
+  return with_element(judge_multihead(c, reply.out, manifest.arithmetic_for(c),
                                       {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)}),
                       c, reply.out);
 }
 
 namespace {
 
+Verdict promised(Kernel& kernel, const Case& c) {
+  const Manifest& manifest = kernel.manifest();
+  const Arithmetic* const promise = manifest.promises.find(c);
+  if (promise == nullptr) return without_a_promise(c);
+  const Reply reply = answer(kernel, c);
+  return with_element(judge_multihead(c, reply.out, *promise,
+                                      {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)}),
+                      c, reply.out);
+}
+
 /// Every element of a row inside the domain of definition is finite.
 Verdict finite(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
   const AttentionBounds bounds =
-      multihead_bounds(c, manifest.arithmetic_for(c.dtype()), manifest.claims_to(Claim::ignores_dead_values));
+      multihead_bounds(c, manifest.arithmetic_for(c), manifest.claims_to(Claim::ignores_dead_values));
   const Reply reply = answer(kernel, c);
   bool any = false;
   for (std::size_t e = 0; e < bounds.elements.size(); ++e) {
@@ -114,6 +124,15 @@ const Property family[] = {
        return draw.multihead(4 * period_of_definition).where(with_every_convention).with_later_arguments();
      },
      .check = judged_multihead},
+    {.name = "multihead.promised",
+     .statement = "MMHAttn(Q,K,V) lies within the error bound of the arithmetic that the manifest promises",
+     .source = "+",
+     .needs = "multihead, promises",
+     .floating_point = "bound of the promise",
+     .operation = Operation::multihead,
+     .wants = wants_masks,
+     .given = [](Draw& draw) -> Case { return draw.multihead(4 * period_of_definition).where(with_every_convention); },
+     .check = promised},
     {.name = "multihead.returned-weights",
      .statement =
          "the weights that a module returns beside its output are the softmax rows of every head, 0 where a key "

@@ -85,7 +85,7 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
   const Indices pi = permutation_argument(c, "pi", n);
   const bool self = is_self_attention(c);
   const Numbers found(run(kernel, with_queries(self ? with_keys(c, pi) : c, pi)));
-  const std::vector<double> moved = moved_by_rounding(c, kernel.manifest().arithmetic_for(c.dtype()));
+  const std::vector<double> moved = moved_by_rounding(c, kernel.manifest().arithmetic_for(c));
   Verdict verdict;
   for (std::int64_t e = 0; e < found.elements(); ++e) {
     const std::int64_t entry = e / n / n, row = pi[static_cast<std::size_t>(e / n % n)], column = e % n;

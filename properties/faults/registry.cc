@@ -20,7 +20,7 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.name = std::string(name);
   manifest.version = "1";
   manifest.dtypes = dtypes;
-  for (const DType dtype : manifest.dtypes) manifest.arithmetic.emplace(dtype, arithmetic_of(make, dtype));
+  for (const DType dtype : manifest.dtypes) manifest.arithmetic.usual.emplace(dtype, arithmetic_of(make, dtype));
   manifest.claims = {Claim::deterministic, Claim::ignores_dead_values};
   // Where parts begin depends on N, and padding moves them; whether there are any may depend on M. Those whose mistake
   // this is claim otherwise.

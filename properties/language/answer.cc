@@ -95,6 +95,11 @@ Reply answer(Kernel& kernel, const Case& c) {
   return answer(kernel, c, c.dtype(), false);
 }
 
+Verdict without_a_promise(const Case& c) {
+  return {.outcome = Outcome::skipped,
+          .reason = fmt::format("the manifest promises no arithmetic in {}", name_of(c.dtype()))};
+}
+
 Verdict worse_of(TwoVerdicts two) {
   auto& [a, b] = two;
   const int level = std::max(a.level, b.level);

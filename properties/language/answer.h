@@ -38,6 +38,9 @@ struct TwoVerdicts {
 /// the first that has any.
 [[nodiscard]] Verdict worse_of(TwoVerdicts two);
 
+/// Skipped, as the manifest promises nothing in the case's dtype.
+[[nodiscard]] Verdict without_a_promise(const Case& c);
+
 /// A violation that no bound measures: utilisation infinite.
 [[nodiscard]] Verdict violated(Violation violation, std::string reason);
 

@@ -27,7 +27,7 @@ std::vector<ComparedRecord> compared_elements(const Verdict& verdict, const Mani
     record = {.shape = c.out_shape(), .element = side.element, .keys = keys_of(c), .found = side.found};
     if (c.operation != Operation::attention || multiplications_of(c) > most_computed_again) continue;
     const Enclosure exact =
-        exact_elements(c, manifest.arithmetic_for(c.dtype())).at(static_cast<std::size_t>(side.element)).exact;
+        exact_elements(c, manifest.arithmetic_for(c)).at(static_cast<std::size_t>(side.element)).exact;
     if (!std::isnan(exact.lower) && !std::isnan(exact.upper)) record.exact = exact;
   }
   return records;

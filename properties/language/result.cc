@@ -22,7 +22,7 @@ Arithmetic scaled_from(Arithmetic a) {
 }  // namespace
 
 Run::Run(Kernel& kernel, Case c, bool want_lse)
-    : case_(std::move(c)), arithmetic_(kernel.manifest().arithmetic_for(case_.dtype())) {
+    : case_(std::move(c)), arithmetic_(kernel.manifest().arithmetic_for(case_)) {
   const Manifest& manifest = kernel.manifest();
   if (std::string why = why_unsupported(manifest, case_); !why.empty())
     throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};

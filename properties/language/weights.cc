@@ -37,8 +37,7 @@ std::int64_t block_width(const Manifest& m, std::int64_t dk, std::int64_t keys) 
 Case with_identity_keys(Case c) {
   const Shape q = c.q().shape();
   const Shape identity{q[0], q[1], q[3], q[3]};
-  c[Slot::k] = identity_columns(c.dtype(), identity, 0);
-  c[Slot::v] = c[Slot::k];
+  for (const Slot slot : {Slot::k, Slot::v}) c[slot] = identity_columns(c[slot].dtype(), identity, 0);
   c[Slot::mask] = Tensor();
   c.causal = Causal::none;
   return c;
@@ -50,7 +49,7 @@ WeightBlocks read_weights(Kernel& kernel, const Case& c) {
   weights.width = block_width(kernel.manifest(), k[3], k[2]);
   for (std::int64_t first = 0; first < k[2]; first += weights.width) {
     Case read = c;
-    read[Slot::v] = identity_columns(c.dtype(), {k[0], k[1], k[2], weights.width}, first);
+    read[Slot::v] = identity_columns(c.v().dtype(), {k[0], k[1], k[2], weights.width}, first);
     weights.blocks.push_back(run(kernel, std::move(read)));
   }
   return weights;

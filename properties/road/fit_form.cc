@@ -1,7 +1,10 @@
 #include "properties/road/fit_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -68,6 +71,14 @@ std::optional<Case> with_mask_form(const Case& c, MaskForm form, const Manifest&
   return std::nullopt;
 }
 
+Tensor rounded(const Tensor& tensor, DType to) {
+  const double largest = format_of(to).largest;
+  return mapped(Tensor(to, tensor.shape()), [&](std::int64_t e, double) {
+    const double x = tensor[e], within = round_to(to, x);
+    return std::isfinite(x) && !std::isfinite(within) ? std::copysign(largest, x) : within;
+  });
+}
+
 /// As it is, the others that the manifest lists, in an order of the case's own, and none.
 std::vector<Causal> causal_forms(const Case& c, const Manifest& m) {
   std::vector<Causal> forms{c.causal};
@@ -83,6 +94,18 @@ std::vector<Causal> causal_forms(const Case& c, const Manifest& m) {
 }
 
 }  // namespace
+
+Case in_kv_dtypes(Case c, const Manifest& m) {
+  if (c.operation != Operation::attention || !m.kv_dtypes.contains(c.dtype())) return c;
+  const std::vector<KvDtypes> offered = m.kv_dtypes_for(c.dtype());
+  const KvDtypes chosen = offered[static_cast<std::size_t>(argument(c, "kv-dtypes", std::ssize(offered)))];
+  if (c.k().dtype() == chosen.k && c.v().dtype() == chosen.v) return c;
+  c[Slot::k] = rounded(c.k(), chosen.k);
+  c[Slot::v] = rounded(c.v(), chosen.v);
+  drop_kinds(c, "kv-dtypes:");
+  add_kind(c, "kv-dtypes:", fmt::format("{}-and-{}", name_of(chosen.k), name_of(chosen.v)));
+  return c;
+}
 
 bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>& take) {
   for (const MaskForm mask : {MaskForm::as_it_is, MaskForm::other_kind, MaskForm::none, MaskForm::all_visible}) {

@@ -15,6 +15,10 @@ namespace attest {
 /// then.
 bool try_forms(const Case& c, const Manifest& manifest, const std::function<bool(Case)>& take);
 
+/// k and v of an attention problem in formats that the manifest lists beside q's, those of the case's own choice:
+/// each number rounded, and the largest one where it is beyond. As it is where the manifest lists none.
+[[nodiscard]] Case in_kv_dtypes(Case c, const Manifest& manifest);
+
 /// What a kernel does not take and no property's theorem depends on: the scale, where it is 1/sqrt(dk) only; strides,
 /// without which or with a gap in the place of a stride of 0; the convention of an additive mask.
 void fit_rest(Case& c, const Manifest& manifest);

@@ -50,6 +50,7 @@ Case resized(const Case& c, const Manifest& m, bool at_edges) {
 }  // namespace
 
 Case project(Case c, const Manifest& m) {
+  c = in_kv_dtypes(std::move(c), m);
   const bool fits = why_unsupported(m, c).empty(), has_tiles = m.tiles != Tiles();
   if (fits && !has_tiles) return c;
   const Extents drawn = extents_of(c);

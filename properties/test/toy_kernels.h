@@ -84,8 +84,8 @@ inline Manifest toy_manifest() {
   Manifest manifest;
   manifest.name = "toy";
   manifest.dtypes = {DType::f64, DType::f32};
-  manifest.arithmetic[DType::f32] = Arithmetic();
-  Arithmetic& f64 = manifest.arithmetic[DType::f64];
+  manifest.arithmetic.usual[DType::f32] = Arithmetic();
+  Arithmetic& f64 = manifest.arithmetic.usual[DType::f64];
   f64.input = f64.output = f64.score_sums = f64.accumulate = f64.weights = DType::f64;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};

@@ -153,7 +153,7 @@ std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, c
       ended = ending_text(reply.status, reply.message);
       continue;
     }
-    Arithmetic arithmetic = manifest.arithmetic_for(c.dtype());
+    Arithmetic arithmetic = manifest.arithmetic_for(c);
     arithmetic.output = dtype;
     JudgedOutput& one =
         outputs.emplace_back(JudgedOutput{dtype, std::move(reply.out.tensor()), exact_elements(c, arithmetic)});

@@ -31,7 +31,7 @@ Walked walk_and_hear(const Property& property, Kernel& kernel, const Case& drawn
 
 Fared fared_in(const Tolerance& tolerance, const Kernel& kernel, const Case& c, const Tensor& out) {
   const Manifest& manifest = kernel.manifest();
-  Arithmetic arithmetic = manifest.arithmetic_for(c.dtype());
+  Arithmetic arithmetic = manifest.arithmetic_for(c);
   arithmetic.output = out.dtype();
   return fared(tolerance, c, out, arithmetic, manifest.claims_to(Claim::ignores_dead_values));
 }
@@ -156,7 +156,7 @@ void for_each_wrong_case(const PlantedFault& fault, DType dtype, std::int64_t ca
       (void)walk_and_hear(
           *property, *kernel, c, [] { return false; },
           [&](const Case& called, const Tensor& out) {
-            (void)judge_attention(called, out, {}, kernel->manifest().arithmetic_for(dtype), options);
+            (void)judge_attention(called, out, {}, kernel->manifest().arithmetic_for(called), options);
           });
       if (!wrong.empty() && !told(wrong)) return;
     }

@@ -15,6 +15,7 @@
 #include "properties/catalogue/property.h"
 #include "properties/language/answer.h"
 #include "properties/road/case_budget.h"
+#include "properties/road/fit_form.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/own_families.h"
@@ -280,8 +281,8 @@ std::optional<Case> square_problem(const Manifest& manifest, const Case& plain) 
   const std::int64_t heads = q[2], tokens = q[1];
   Case c = plain;
   c[Slot::q] = filled(plain.dtype(), {q[0], heads, tokens, q[3]}, 1);
-  c[Slot::k] = filled(plain.dtype(), {q[0], heads, tokens, q[3]}, 2);
-  c[Slot::v] = filled(plain.dtype(), {q[0], heads, tokens, v[3]}, 3);
+  c[Slot::k] = filled(plain.k().dtype(), {q[0], heads, tokens, q[3]}, 2);
+  c[Slot::v] = filled(plain.v().dtype(), {q[0], heads, tokens, v[3]}, 3);
   if (!why_unsupported(manifest, c).empty()) return std::nullopt;
   return c;
 }
@@ -299,7 +300,7 @@ std::string explained(Kernel& kernel, const Case& plain, const Arithmetic& arith
 std::string trouble_of(Kernel& kernel, const Case& c, const Tensor& out) {
   if (std::string trouble = not_finite(out); !trouble.empty()) return trouble;
   const bool attention = c.operation == Operation::attention;
-  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c.dtype());
+  const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
   const Verdict verdict =
       attention ? judge_attention(c, out, Tensor(), arithmetic) : judge_multihead(c, out, arithmetic);
   if (verdict.outcome != Outcome::violated) return {};
@@ -365,6 +366,7 @@ Seen looked_at(Kernel& kernel, std::span<const DType> wanted, const Amount& amou
 
 std::optional<Case> plain_problem(const Manifest& manifest, DType dtype) {
   std::optional<Case> c = manifest.attention ? attention_problem(manifest, dtype) : multihead_problem(manifest, dtype);
+  if (c) c = in_kv_dtypes(*std::move(c), manifest);
   if (!c || why_unsupported(manifest, *c).empty()) return c;
   // What the manifest asks of forms: a causal form, or a mask.
   *c = project(*std::move(c), manifest);
@@ -382,7 +384,7 @@ Preflight preflight(Kernel& kernel, const Case& c) {
     result.trouble = ending_text(reply.status, reply.message);
     // Axes that are taken for others may not fit each other.
     if (reply.status == CallStatus::failed && c.operation == Operation::attention) {
-      const std::string likeness = explained(kernel, c, kernel.manifest().arithmetic_for(c.dtype()));
+      const std::string likeness = explained(kernel, c, kernel.manifest().arithmetic_for(c));
       // First, as what a kernel says may be long.
       if (!likeness.empty()) result.trouble = fmt::format("{}; {}", likeness, result.trouble);
     }

@@ -27,7 +27,7 @@ KernelEntry entry_of(const DocumentModule& module) {
   manifest.name = id;
   manifest.version = "1";
   manifest.dtypes = {DType::f64, DType::f32};
-  for (const DType dtype : manifest.dtypes) manifest.arithmetic[dtype] = universal_arithmetic(dtype, dtype);
+  for (const DType dtype : manifest.dtypes) manifest.arithmetic.usual[dtype] = universal_arithmetic(dtype, dtype);
   const auto run = [f64 = module.f64, f32 = module.f32](const attest_multihead_problem& p, attest_result& result,
                                                         std::string& message) -> int {
     try {

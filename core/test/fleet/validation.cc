@@ -38,7 +38,7 @@ Ledger validate_bound(DType dtype, const Effort& effort) {
         Reply reply = kernel->run(c, dtype, true);
         if (reply.status != CallStatus::ok) throw std::runtime_error(kernel->id() + ": " + reply.message);
         ledger.add(std::string(name_of(dtype)) + " " + kernel->id(), regime, seed, c,
-                   kernel->manifest().arithmetic_for(dtype),
+                   kernel->manifest().arithmetic.usual_for(dtype),
                    {std::move(reply.out.tensor()), std::move(reply.lse.tensor())});
       }
     }

@@ -38,7 +38,7 @@ std::string with(std::string_view keys) {
 }
 /// One with these keys in "arithmetic", read for f32.
 Arithmetic arithmetic_with(std::string_view keys) {
-  return parse(with(R"("arithmetic": {)" + std::string(keys) + "}")).arithmetic_for(DType::f32);
+  return parse(with(R"("arithmetic": {)" + std::string(keys) + "}")).arithmetic.usual_for(DType::f32);
 }
 std::string arithmetic_fault(std::string_view keys) {
   return fault_of(with(R"("arithmetic": {)" + std::string(keys) + "}"));
@@ -85,8 +85,8 @@ TEST(ParseManifest, ReadsTheExampleOfTheContract) {
   EXPECT_EQ(m.alignment, 16);
 
   EXPECT_EQ(m.arithmetic.size(), 3U);
-  EXPECT_EQ(m.arithmetic_for(DType::f32), universal_arithmetic(DType::f32, DType::f32));
-  EXPECT_EQ(m.arithmetic_for(DType::f16), universal_arithmetic(DType::f16, DType::f16)) << "not stated";
+  EXPECT_EQ(m.arithmetic.usual_for(DType::f32), universal_arithmetic(DType::f32, DType::f32));
+  EXPECT_EQ(m.arithmetic.usual_for(DType::f16), universal_arithmetic(DType::f16, DType::f16)) << "not stated";
   Arithmetic bf16 = universal_arithmetic(DType::bf16, DType::bf16);
   bf16.score_sums = DType::f32;
   bf16.weights = DType::bf16;
@@ -94,8 +94,8 @@ TEST(ParseManifest, ReadsTheExampleOfTheContract) {
   bf16.exp_ulp = 2;
   bf16.max = MaxPolicy::running;
   bf16.folded_exp2 = false;
-  EXPECT_EQ(m.arithmetic_for(DType::bf16), bf16);
-  EXPECT_THROW((void)m.arithmetic_for(DType::f64), std::out_of_range);
+  EXPECT_EQ(m.arithmetic.usual_for(DType::bf16), bf16);
+  EXPECT_THROW((void)m.arithmetic.usual_for(DType::f64), std::out_of_range);
 }
 
 TEST(ParseManifest, TakesTheLeast) {
@@ -263,10 +263,10 @@ TEST(AccumulationDepth, CountsBlocksAndMerges) {
 }
 
 TEST(ParseManifest, SeparatesOneForAllFromOnePerDtype) {
-  EXPECT_EQ(parse(with(R"("arithmetic": {"accumulate": "f64"})")).arithmetic_for(DType::bf16).accumulate, DType::f64);
+  EXPECT_EQ(parse(with(R"("arithmetic": {"accumulate": "f64"})")).arithmetic.usual_for(DType::bf16).accumulate, DType::f64);
   const Manifest m = parse(with(R"("arithmetic": {"bf16": {"accumulate": "f64"}})"));
-  EXPECT_EQ(m.arithmetic_for(DType::bf16).accumulate, DType::f64);
-  EXPECT_EQ(m.arithmetic_for(DType::f32), universal_arithmetic(DType::f32, DType::f32));
+  EXPECT_EQ(m.arithmetic.usual_for(DType::bf16).accumulate, DType::f64);
+  EXPECT_EQ(m.arithmetic.usual_for(DType::f32), universal_arithmetic(DType::f32, DType::f32));
   EXPECT_EQ(
       fault_of(with(R"("arithmetic": {"bf16": {}, "accumulate": "f64"})")),
       "mine: \"arithmetic\": unknown key \"accumulate\"; known: \"f64\", \"f32\", \"f16\", \"bf16\", \"f8_e4m3\", "

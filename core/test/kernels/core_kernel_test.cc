@@ -218,13 +218,13 @@ TEST(CoreKernels, KeepTheBoundOfTheArithmeticTheyDeclare) {
   for (const KernelEntry& entry : core_kernels()) {
     const auto kernel = entry.make();
     for (const DType dtype : kernel->manifest().dtypes)
-      EXPECT_EQ(violations(*kernel, dtype, kernel->manifest().arithmetic_for(dtype), 200), 0) << entry.id;
+      EXPECT_EQ(violations(*kernel, dtype, kernel->manifest().arithmetic.usual_for(dtype), 200), 0) << entry.id;
   }
   for (const auto& [id, dtype, claimed] :
        {std::tuple{"core:half", DType::f16, DType::f32}, std::tuple{"core:bfloat16", DType::bf16, DType::f32},
         std::tuple{"core:float", DType::f32, DType::f64}}) {
     const auto kernel = core_kernel(id);
-    Arithmetic untrue = kernel->manifest().arithmetic_for(dtype);
+    Arithmetic untrue = kernel->manifest().arithmetic.usual_for(dtype);
     untrue.score_sums = untrue.accumulate = untrue.weights = claimed;
     EXPECT_GT(violations(*kernel, dtype, untrue, 200), 50) << id;
   }
@@ -239,7 +239,7 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
     EXPECT_FALSE(entry.summary.empty());
     const Manifest& manifest = kernel->manifest();
     const Manifest back = parse_manifest(to_json(manifest), entry.id);
-    for (const DType dtype : manifest.dtypes) EXPECT_EQ(back.arithmetic_for(dtype), manifest.arithmetic_for(dtype));
+    for (const DType dtype : manifest.dtypes) EXPECT_EQ(back.arithmetic.usual_for(dtype), manifest.arithmetic.usual_for(dtype));
     EXPECT_EQ(to_json(back), to_json(manifest));
   }
   const std::vector<std::string> wanted{

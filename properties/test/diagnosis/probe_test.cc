@@ -148,7 +148,7 @@ TEST(Probe, AsksWhichWeightsTheDenominatorSums) {
       EXPECT_EQ(answer.declared, declared ? "yes" : "no");
       EXPECT_EQ(answer.contradicts, row.found == "yes" && !declared) << row.name;
       EXPECT_EQ(answer.beyond, row.found == "no" && declared) << row.name;
-      const bool kept = probed.manifest.arithmetic_for(row.dtype).weights_in_denominator;
+      const bool kept = probed.manifest.arithmetic.usual_for(row.dtype).weights_in_denominator;
       EXPECT_EQ(kept, row.found == "yes" || (row.found != "no" && declared)) << row.name;
     }
   }

@@ -196,7 +196,7 @@ TEST(AttentionLaws, AHullIsJudgedWhereScoresAreNotKnown) {
   // Two scores that a half cannot tell: any convex combination is right, and nothing outside is.
   const Case c = test::one_query(DType::f32, {0x1p60, 0x1p60}, {1, -1, 1 + 0x1p-23, -1}, {-1, 1});
   const auto right = registered("builtin:two-pass");
-  const AttentionBounds bounds = attention_bounds(c, right->manifest().arithmetic_for(DType::f32));
+  const AttentionBounds bounds = attention_bounds(c, right->manifest().arithmetic.usual_for(DType::f32));
   EXPECT_EQ(bounds.elements[0].excuse, Excuse::vacuous);
   EXPECT_LT(bounds.elements[0].hull, 1e-5);
   const Property& hull = property_named("attention.convex-hull");

@@ -219,7 +219,7 @@ TEST(Masked, ExcusedAttemptsObeyNoFalseStatement) {
   // Lagging by 12 nats in f16 with weights of a sixteenth: e^12 is more than they hold (D5), so every row is excused.
   Manifest manifest = claiming_manifest();
   manifest.dtypes = {DType::f16};
-  Arithmetic& a = manifest.arithmetic[DType::f16];
+  Arithmetic& a = manifest.arithmetic.usual[DType::f16];
   a.input = a.output = a.score_sums = a.accumulate = a.weights = DType::f16;
   a.base2 = a.folded_exp2 = a.split_merge = false;
   a.max = MaxPolicy::lazy;

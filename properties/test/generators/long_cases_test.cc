@@ -137,7 +137,7 @@ bool are_missed(Kernel& kernel, const Case& c, std::int64_t first, std::int64_t 
   Selection rest = everything(c);
   std::erase_if(rest.keys, [&](std::int64_t j) { return j >= first && j < first + count; });
   const Reply reply = kernel.run(select(c, rest), c.dtype(), false);
-  return judge_attention(c, reply.out, {}, kernel.manifest().arithmetic_for(c.dtype())).outcome == Outcome::violated;
+  return judge_attention(c, reply.out, {}, kernel.manifest().arithmetic_for(c)).outcome == Outcome::violated;
 }
 
 // Scores differ, and no key has all the weight: what goes missing behind the first 600 keys is missed. Of f32 and of

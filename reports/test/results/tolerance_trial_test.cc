@@ -97,7 +97,7 @@ TEST(Fared, TorchsDefaultCatchesAScaleOneHundredthTooLarge) {
     const Case c = generate(**property, DType::f32, 1, k);
     const Reply reply = wrong.run(c, c.dtype(), false);
     if (reply.status != CallStatus::ok) continue;
-    const Fared one = fared(torch_default, c, reply.out, right->manifest().arithmetic_for(DType::f32), true);
+    const Fared one = fared(torch_default, c, reply.out, right->manifest().arithmetic_for(c), true);
     cases += one.wrong > 0 ? 1 : 0;
     caught += one.wrong_refused > 0 ? 1 : 0;
   }

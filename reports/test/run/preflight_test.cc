@@ -139,7 +139,7 @@ TEST(Preflight, HasNothingToSayOfRightKernels) {
   Answering little(
       [](Kernel& right, const Case& c) {
         Reply reply = right.run(c);
-        const auto facts = exact_elements(c, right.manifest().arithmetic_for(c.dtype()));
+        const auto facts = exact_elements(c, right.manifest().arithmetic_for(c));
         const auto widest = std::ranges::max_element(facts, {}, &ElementFacts::allowed);
         reply.out.set(widest - facts.begin(), widest->exact.lower + 3 * widest->allowed);
         return reply;
