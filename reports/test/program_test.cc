@@ -319,16 +319,23 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   EXPECT_EQ(summary["warnings"][0]["kernel"], "maskless");
   EXPECT_EQ(summary["warnings"][0]["cases"], 0);
   EXPECT_GT(summary["drawn"]["run"]["cases"]["mask"]["none"], 0);
-  // One that lists masks and refuses them.
-  const ShellResult refusing = shell(
-      folder,
-      R"(sed -e "s/'masks': \[\]/'masks': ['bool']/" -e 's/maskless/refusing/' -e 's/scale=1.0):/scale=1.0, mask=None):\n)"
-      R"(    if mask is not None or q.shape[2] > 2: raise attest_adapter.Unsupported("not written")/' maskless.py > refusing.py && )" +
-          check + "--cases 200 --out refusing --kernel 'exec:/usr/bin/python3 refusing.py'");
-  EXPECT_EQ(refusing.status, 4) << refusing.output;
-  EXPECT_THAT(refusing.output, Says("inconclusive masked.query-deletion by refusing in f64: hardly tested: judged in ",
-                                    "unsupported: not written; state that limit in the manifest, or take these cases"));
-  EXPECT_THAT(refusing.output, Says("warning: masked.query-deletion says little about refusing in f64: 0 of its "));
+  // One that lists masks and refuses them, and one that refuses four problems of five besides.
+  const auto refusing = [&](const std::string& name, const std::string& what) {
+    return shell(folder, R"(sed -e "s/'masks': \[\]/'masks': ['bool']/" -e 's/maskless/)" + name +
+                             R"(/' -e 's/scale=1.0):/scale=1.0, mask=None):\n)" + "    if " + what +
+                             R"(: raise attest_adapter.Unsupported("not written")/' maskless.py > )" + name +
+                             ".py && " + check + "--cases 200 --out " + name + " --kernel 'exec:/usr/bin/python3 " +
+                             name + ".py'");
+  };
+  const ShellResult masks = refusing("masks", "mask is not None");
+  EXPECT_EQ(masks.status, 0) << masks.output;
+  EXPECT_THAT(masks.output, Says("warning: masked.query-deletion says little about masks in f64: 0 of its "));
+  const ShellResult most = refusing("most", "mask is not None or (q.shape[2] + k.shape[2]) % 5");
+  EXPECT_EQ(most.status, 3) << most.output;
+  EXPECT_THAT(most.output,
+              Says("which no limit explains",
+                   "inconclusive masked.query-deletion by most in f64: hardly tested: judged in none of 200",
+                   "unsupported: not written; state that limit in the manifest, or take these cases"));
   const ShellResult few = shell(folder, check + "--cases 40 --out few --kernel " + kernel);
   EXPECT_THAT(few.output, NeverSays("warning"));
   const ShellResult quiet = shell(folder, check + "--cases 200 --quiet --out quiet --kernel " + kernel);
