@@ -19,6 +19,7 @@ struct Decision {
   double error = 0;  ///< upper end
   double allowed = 0;
   int level = 1;
+  std::string said{};  ///< for the verdict, of one that was not held, where doubles would not tell; empty: they do
 };
 
 /// Collects decisions; the worst one is described in the verdict. Elements are flat indices into out, -1 - row the lse.
@@ -28,6 +29,8 @@ class CaseTally {
   void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
   void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
   void add(std::int64_t element, double found, double exact, const Decision& decision);
+  /// The same where error and allowed are below the doubles.
+  void add(std::int64_t element, double found, double exact, const Decision& decision, double utilisation);
   /// The alarm was asked for.
   void raise_alarms() { alarm_.emplace(); }
   /// An element whose error is at least `lower` and at most `upper`, to a relative 2^-20 of `bound`.

@@ -16,6 +16,7 @@
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
 #include "properties/language/compared.h"
+#include "properties/language/own_precision.h"
 #include "properties/language/multihead_cases.h"
 #include "properties/language/skip_reasons.h"
 
@@ -138,7 +139,8 @@ Verdict any_length(Kernel& kernel, const Case& c) {
   const auto judged = [&](const Case& part) -> Verdict {
     if (keys_of(part) == 0) return without_keys(kernel, part);
     const Reply reply = answer(kernel, part);
-    return with_element(judge_attention(part, reply.out, {}, arithmetic), part, reply.out);
+    return and_at_own_precision(with_element(judge_attention(part, reply.out, {}, arithmetic), part, reply.out),
+                                kernel, part);
   };
   const auto first = [](std::int64_t extent) { return extent > 0 ? Indices{0} : Indices{}; };
   Verdict worst = judged(c);

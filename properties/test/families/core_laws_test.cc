@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "properties/families/core_scores.h"
@@ -162,7 +162,7 @@ Values doubles(const std::vector<double>& values) {
   return Tensor(DType::f64, {1, std::ssize(values)}, values);
 }
 Values interval(double lower, double upper) {
-  return Enclosures({1, 1}, {{Wide(lower), Wide(upper)}}, /*unit=*/0);
+  return Enclosures({1, 1}, {{Wide(lower), Wide(upper)}}, WideRounding{});
 }
 
 TEST(CoreAgreement, IsWithinWhatIsAllowedAndNeverOfANaN) {
