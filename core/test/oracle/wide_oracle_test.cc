@@ -22,7 +22,9 @@ std::unique_ptr<Kernel> opened(const std::string& id) {
 
 /// Numbers of many sizes; some masked, with biases or booleans, in both conventions.
 Case random_case(std::mt19937_64& random) {
-  const auto between = [&](int low, int high) { return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1)); };
+  const auto between = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
   std::normal_distribution<double> normal;
   const int spread = between(0, 3) == 0 ? 40 : 2;
   const auto number = [&] { return std::ldexp(normal(random), between(-spread, spread) / 2); };
@@ -52,7 +54,8 @@ Case random_multihead(std::mt19937_64& random, bool appended) {
   std::normal_distribution<double> normal;
   std::vector<Slot> slots{Slot::q, Slot::k, Slot::v, Slot::w_q, Slot::w_k, Slot::w_v, Slot::b_q, Slot::w_o, Slot::b_o};
   if (appended) slots.insert(slots.end(), {Slot::bias_k, Slot::bias_v});
-  const test::CaseSizes sizes{.batch = 2, .heads = 2, .queries = 2, .keys = 4, .dk = 2, .dv = 3, .c_q = 3, .c_k = 2, .c_v = 4, .d_o = 3};
+  const test::CaseSizes sizes{
+      .batch = 2, .heads = 2, .queries = 2, .keys = 4, .dk = 2, .dv = 3, .c_q = 3, .c_k = 2, .c_v = 4, .d_o = 3};
   Case c = test::case_of(Operation::multihead, sizes, slots, [&](Slot, const Shape& shape) {
     return test::filled(DType::f64, shape, [&] { return normal(random); });
   });
@@ -72,8 +75,8 @@ Enclosures off_in_digit(const Enclosures& right, int digit) {
   return {right.shape(), std::move(wrong), right.rounding()};
 }
 
-constexpr const char* cores[] = {"core:cpp_bin_float_50", "core:cpp_dec_float_100", "core:mpfr", "core:mpfr@300",
-                                 "core:mpfr@2000", "core:mpfi@300", "core:arb@100"};
+constexpr const char* cores[] = {"core:cpp_bin_float_50", "core:cpp_dec_float_100", "core:mpfr",   "core:mpfr@300",
+                                 "core:mpfr@2000",        "core:mpfi@300",          "core:arb@100"};
 
 TEST(WideOracle, HoldsTheCoreOnEveryWideScalar) {
   for (const char* const id : cores) {
@@ -94,8 +97,9 @@ TEST(WideOracle, HoldsTheCoreOnEveryWideScalar) {
     }
     EXPECT_GE(held, 50) << id;
     const bool encloses = std::string_view(id).starts_with("core:mpfi") || std::string_view(id).starts_with("core:arb");
-    if (encloses) EXPECT_EQ(worst, 0) << id;
-    if (std::string_view(id).starts_with("core:mpfr")) EXPECT_GT(worst, 0.02) << id << ": the bound is too loose to tell";
+    EXPECT_TRUE(!encloses || worst == 0) << id << ' ' << worst;
+    EXPECT_TRUE(!std::string_view(id).starts_with("core:mpfr") || worst > 0.02)
+        << id << ": loose enough to hide things";
   }
 }
 
@@ -104,9 +108,10 @@ TEST(WideOracle, ViolatesAMistakeInOneOfTheLastDigits) {
     const char* id;
     int wrong, right;  ///< digits: a mistake in the first is violated, one in the second is a rounding
   };
-  for (const auto& [id, wrong, right] : {Promise{"core:mpfr", 58, 64}, Promise{"core:mpfr@300", 290, 303},
-                                         Promise{"core:mpfr@300", 297, 303}, Promise{"core:mpfr@2000", 1990, 2003},
-                                         Promise{"core:cpp_bin_float_50", 46, 53}, Promise{"core:cpp_dec_float_100", 97, 104}}) {
+  for (const auto& [id, wrong, right] :
+       {Promise{"core:mpfr", 58, 64}, Promise{"core:mpfr@300", 290, 303}, Promise{"core:mpfr@300", 297, 303},
+        Promise{"core:mpfr@2000", 1990, 2003}, Promise{"core:cpp_bin_float_50", 46, 53},
+        Promise{"core:cpp_dec_float_100", 97, 104}}) {
     const auto kernel = opened(id);
     const AskedPrecision asked(kernel->digits());
     std::mt19937_64 random(7);

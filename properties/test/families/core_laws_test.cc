@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "core/scalars/wide.h"
 #include "core/problem/selection.h"
+#include "core/scalars/wide.h"
 #include "core/support/errors.h"
 #include "properties/families/core_scores.h"
 #include "properties/language/arrange.h"
@@ -166,7 +166,7 @@ Values interval(double lower, double upper) {
 }
 
 TEST(CoreAgreement, IsWithinWhatIsAllowedAndNeverOfANaN) {
-  const std::vector<double> allowed{0.25, 0.25};
+  const std::vector<long double> allowed{0.25, 0.25};
   const auto outcome = [&](const Values& a, const Values& b) {
     return agree_in_core(a, b, std::span(allowed).first(static_cast<std::size_t>(a.elements()))).outcome;
   };
