@@ -125,7 +125,7 @@ inline constexpr bool has_any_precision = requires { typename ScalarTraits<T>::C
 /// Decimal digits of a wide scalar.
 template <class T>
 unsigned digits_of() {
-  if constexpr (has_any_precision<T>) return AskedPrecision::digits();
+  if constexpr (has_any_precision<T>) return run_time_digits;
   const long double unit = ScalarTraits<T>::rounding().unit;
   return unit > 0 ? static_cast<unsigned>(std::lround(-std::log10(unit))) : run_time_digits;
 }
