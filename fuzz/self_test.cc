@@ -82,7 +82,7 @@ std::string found_text(const std::vector<std::int64_t>& runs, std::int64_t most)
 
 Target target_of(const PlantedFault& fault) {
   const std::string_view first = fault.caught_by.substr(0, fault.caught_by.find(' '));
-  const bool f32 = fault.dtypes.empty() || std::ranges::find(fault.dtypes, DType::f32) != fault.dtypes.end();
+  const bool f32 = std::ranges::find(fault.dtypes, DType::f32) != fault.dtypes.end();
   return {properties_matching(first).at(0), f32 ? DType::f32 : fault.dtypes.front()};
 }
 

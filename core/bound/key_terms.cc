@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/bound/loops/key_loops.h"
-#include "core/bound/row_bound.h"
+#include "core/bound/key_pass.h"
 #include "core/support/infinity.h"
 #include "core/support/room.h"
 
@@ -131,22 +130,6 @@ Denominator denominator_of(const Profile& p, const RowKeys& row, const KeyTerms&
   out.least = lowest - terms.LD;
   return out;
 }
-namespace {
-
-/// A row on its way through the sources of error, each of which leaves here what the next ones need.
-struct KeyPass {
-  KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w);
-
-  const Profile& p;
-  const RowKeys& row;
-  std::int64_t n;
-  double count;      ///< n
-  double log_count;  ///< ln n + 1
-  KeyArrays keys;
-  KeyConstants c;
-  ScoreRange range;
-  ErrorRange most;
-};
 
 KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
     : p(profile), row(of), n(of.n), count(static_cast<double>(of.n)), log_count(std::log(count) + 1) {
@@ -159,9 +142,7 @@ KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
   c.tau = std::fabs(p.of.scale);
 }
 
-/// a and tm of every key, and the range of the scores with them. Constants act on all keys alike, so only their effect
-/// relative to a common shift counts (P1); any common reference serves, the weighted mean is the best.
-void find_score_errors(KeyPass& x) {
+void find_score_errors(KeyPass& x, const double* centre) {
   const Profile& p = x.p;
   const RowKeys& row = x.row;
   const std::int64_t n = x.n;
@@ -172,7 +153,10 @@ void find_score_errors(KeyPass& x) {
   c.constant = of_score.constant;
   c.th_tau = p.th_tau * (1 + p.th_l2e), c.th_l2e = p.th_l2e, c.shift_error = row.shift_error;
   const double th_tau = c.th_tau;
-  if (th_tau > 0 || p.th_l2e > 0) loops.means(x.keys, n, c.g_mean, c.s_mean);
+  if (centre)
+    c.g_mean = c.s_mean = *centre;
+  else if (th_tau > 0 || p.th_l2e > 0)
+    loops.means(x.keys, n, c.g_mean, c.s_mean);
   loops.score_errors(x.keys, n, c);
   double* const a = x.keys.a;
   double* const tm = x.keys.tm;
@@ -196,8 +180,7 @@ void find_score_errors(KeyPass& x) {
   c.Mabs = std::max(std::fabs(x.range.top), std::fabs(x.range.bottom));
 }
 
-/// E of every key: with the score's errors those of subtracting the maximum, of exp, of rescaling and of merging.
-void find_exponent_errors(KeyPass& x) {
+void set_exponent_constants(KeyPass& x) {
   const Profile& p = x.p;
   const RowKeys& row = x.row;
   const double L1 = x.log_count;
@@ -213,7 +196,14 @@ void find_exponent_errors(KeyPass& x) {
   c.dead = p.least_score < 0x1p-200 ? -1490 : -745, c.u_a = p.u_a;
   c.unit_here = row.unit * (static_cast<double>(p.of.dk) + 4) * (1 + 0x1p-20);
   c.unit = row.unit, c.exp_here = 16 * row.unit;
-  x.most = key_loops().errors(x.keys, x.n, c);
+}
+
+namespace {
+
+/// E of every key: with the score's errors those of subtracting the maximum, of exp, of rescaling and of merging.
+void find_exponent_errors(KeyPass& x) {
+  set_exponent_constants(x);
+  x.most = key_loops().errors(x.keys, x.n, x.c);
 }
 
 /// ph and pp of every key, for errors of any size: always as one exponent (C2).
@@ -280,7 +270,8 @@ void list_by_weight(const KeyPass& x, KeyTerms& out, BoundScratch& w) {
   gather(w.small_key, small, w.small_index, w.small_ph, w.small_pp);
 }
 
-/// What no weight exceeds, of the keys that carry weight and of those that do not.
+}  // namespace
+
 void find_weight_gains(const KeyPass& x, KeyTerms& out) {
   const Profile& p = x.p;
   // D6 with C9: without a maximum a weight is e^s itself, and so large must sums and values let it be.
@@ -301,6 +292,8 @@ void find_weight_gains(const KeyPass& x, KeyTerms& out) {
   out.vanished_gain = std::exp(p.lazy + std::max(folded_once * x.most.vanished_Q, before_storing));
 }
 
+namespace {
+
 /// Underflow is relative to the sum of weights, at least 1/2 when the maximum is taken over the scores that enter exp,
 /// e^{-2 max a}/2 when they were stored in between (C19), e^{max s} when nothing is subtracted (P7).
 double underflow_factor(const KeyPass& x) {
@@ -311,7 +304,8 @@ double underflow_factor(const KeyPass& x) {
   return factor;
 }
 
-/// The errors of the sum of weights; `least_weights` is sum min(u_a, pp_j).
+}  // namespace
+
 void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
   const Profile& p = x.p;
   const double count = x.count, R = p.rescalings, L1 = x.log_count;
@@ -330,6 +324,8 @@ void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
   out.UD = denominator.UD;
   out.denominator = denominator.least;
 }
+
+namespace {
 
 /// How far the logarithm of the sum of weights moves, upwards or downwards, where the exponent of key j moves by up to
 /// lse_E[j].
@@ -370,58 +366,80 @@ double log_sum_error(const KeyPass& x, const double* lse_E) {
   return std::max(up_lse, down_lse);
 }
 
-/// The bound of the log-sum-exp (1.6 with C25): the constants' errors are not common shifts here.
-double lse_bound(const KeyPass& x, const KeyTerms& terms, BoundScratch& w) {
+/// Of a row whose keys are at hand.
+double log_sum_error(const KeyPass& x, BoundScratch& w) {
   const Profile& p = x.p;
-  const RowKeys& row = x.row;
   const KeyArrays& keys = x.keys;
-  const double th_tau = x.c.th_tau, dead = x.c.dead, Mabs = x.c.Mabs, L1 = x.log_count;
   fit(w.lse_E, x.n + 16);
   double* const lse_E = w.lse_E.data();
   for (std::int64_t j = 0; j < x.n; ++j) {
-    const double e =
-        keys.E[j] - keys.tm[j] + th_tau * std::fabs(keys.g[j]) + p.th_l2e * std::fabs(keys.s[j]) + row.shift_error;
+    // The constants' errors are not common shifts here.
+    const double e = keys.E[j] - keys.tm[j] + x.c.th_tau * std::fabs(keys.g[j]) + p.th_l2e * std::fabs(keys.s[j]) +
+                     x.row.shift_error;
     // A key that is gone, a mask with a huge error say, must not hide how well the others are known.
-    lse_E[j] = keys.la[j] + e > dead ? e : 0.0;
+    lse_E[j] = keys.la[j] + e > x.c.dead ? e : 0.0;
   }
-  const double delta = log_sum_error(x, lse_E);
-  const double lse_size = std::fabs(row.lse);
+  return log_sum_error(x, lse_E);
+}
+
+}  // namespace
+
+double lse_bound(const KeyPass& x, const KeyTerms& terms, double delta) {
+  const Profile& p = x.p;
+  const double Mabs = x.c.Mabs, L1 = x.log_count;
+  const double lse_size = std::fabs(x.row.lse);
   const double spread = terms.denominator > 0 ? std::max(-std::log(terms.denominator), terms.UD + terms.LD) : infinity;
   return (1 + 0x1p-20) * (delta + spread + p.eps_log * (L1 + terms.UD) + std::max(1.0, p.c_m) * p.u_e * Mabs +
                           (pw(p.u_lse, 3) + 2 * p.th_l2e) * (lse_size + delta + L1 + Mabs));
 }
+
+namespace {
 
 /// log2(e) where the scores are exponents of 2, by which every number on its way to one may be multiplied.
 double base_factor(const Profile& p) {
   return p.base2 ? log2_e : 1.0;
 }
 
+/// What no number on the way to a score exceeds, with products that add up to `size` and a bias.
+double most_on_the_way(const KeyPass& x, double size, double bias) {
+  const Profile& p = x.p;
+  const double tau = x.c.tau;
+  const double kap = std::max({1.0, tau, p.base2 ? tau * log2_e : 0.0});
+  const double inflate = (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
+  const bool pre = p.of.convention == MaskConvention::pre_scale;
+  return inflate * (kap * size + (pre ? kap / tau : base_factor(p)) * bias);
+}
+
+}  // namespace
+
+bool sizes_stay_in_range(const KeyPass& x) {
+  return most_on_the_way(x, x.range.size, x.range.bias) <= x.p.H_s;
+}
+
+namespace {
+
 /// D1 and D1a: no score overflows on its way, but those of keys that vanish with all that is wrong with them.
 bool scores_stay_in_range(const KeyPass& x) {
   const Profile& p = x.p;
   const RowKeys& row = x.row;
+  if (sizes_stay_in_range(x)) return true;
   const double tau = x.c.tau;
   const double kap = std::max({1.0, tau, p.base2 ? tau * log2_e : 0.0});
-  const double on_bias = base_factor(p);
-  const double inflate = (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
-  const bool pre = p.of.convention == MaskConvention::pre_scale;
-  if (inflate * (kap * x.range.size + (pre ? kap / tau : on_bias) * x.range.bias) <= p.H_s) return true;
-  const auto most_on_the_way = [&](std::int64_t j) {
-    const double bias = row.b ? std::fabs(row.b[j]) : 0;
-    return inflate * (kap * row.size[j] + (pre ? kap / tau : on_bias) * bias);
-  };
   const auto sinks = [&](std::int64_t j) {
     return row.b && row.b[j] < 0 && kap * row.size[j] <= p.H_s / 4 &&
            x.keys.la[j] + x.keys.E[j] < std::log(p.lam_e) - 1;
   };
-  for (std::int64_t j = 0; j < x.n; ++j)
-    if (!(most_on_the_way(j) <= p.H_s) && !sinks(j) && !(row.b && absorbed(p, inflate * kap * row.size[j], row.b[j])))
+  for (std::int64_t j = 0; j < x.n; ++j) {
+    const double bias = row.b ? std::fabs(row.b[j]) : 0;
+    if (!(most_on_the_way(x, row.size[j], bias) <= p.H_s) && !sinks(j) &&
+        !(row.b && absorbed(p, most_on_the_way(x, row.size[j], 0), row.b[j])))
       return false;
+  }
   return true;
 }
 
-/// Weights and their sum: D2 for the keys that carry weight (any other vanishes with all its errors, unless
-/// vanished_gain leaves the range), D5, and D6 of a kernel without a maximum.
+}  // namespace
+
 bool weights_stay_in_range(const KeyPass& x, const KeyTerms& terms) {
   const Profile& p = x.p;
   if (p.c_m > 0 && !(p.u_e * base_factor(p) * x.most.Q <= 0.5)) return false;
@@ -432,7 +450,6 @@ bool weights_stay_in_range(const KeyPass& x, const KeyTerms& terms) {
          (!inverted || x.range.top + std::log(x.count) <= -std::log(p.least_weight));
 }
 
-/// D1b: the scale is a normal number in every format it may be kept in, and what it makes of q does not overflow.
 bool scale_stays_in_range(const KeyPass& x, const double* q) {
   const Profile& p = x.p;
   const double tau = x.c.tau;
@@ -444,11 +461,9 @@ bool scale_stays_in_range(const KeyPass& x, const double* q) {
   return most_q * std::max({1.0, tau, tau_folded}) * (1 + 2 * p.u_qpre) <= p.H_q;
 }
 
-}  // namespace
-
 KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundScratch& w) {
   KeyPass x(p, row, w);
-  find_score_errors(x);
+  find_score_errors(x, nullptr);
   find_exponent_errors(x);
   KeyTerms out;
   out.largest_score = x.c.Mabs;
@@ -463,7 +478,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   list_by_weight(x, out, w);
   find_weight_gains(x, out);
   find_denominator(x, sums.denominators, out);
-  if (row.want_lse) out.lse_allowed = lse_bound(x, out, w);
+  if (row.want_lse) out.lse_allowed = lse_bound(x, out, log_sum_error(x, w));
   // Domain of definition (section 2 with C8-C11).
   out.in_domain =
       x.most.finite && scores_stay_in_range(x) && weights_stay_in_range(x, out) && scale_stays_in_range(x, q);

@@ -107,7 +107,7 @@ struct RowPass {
   BoundScratch& w;
   bool in_singles;
   double n;
-  double plain, chain, local, merges;  ///< of the sums of weights times values: of any, and refined (1.2)
+  Accumulation sums;
   Finish finish;
   double lam_keys;          ///< the most that a weight loses by underflow
   double range;             ///< what multiplies the values at the most, in a sum
@@ -129,14 +129,9 @@ RowPass::RowPass(const Profile& profile, const RowKeys& of, const KeyTerms& of_k
       w(scratch),
       in_singles(spread_values(of, of_keys, of_values, centre, radius != nullptr, scratch)),
       n(static_cast<double>(of.n)),
+      sums(profile, of.n, of_keys.big),
       finish(profile) {
   const double R = p.rescalings;
-  const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, row.n));
-  const double by_norm = p.norm_first ? (p.depth_declared ? p.c_div : p.c_div - 1) : 0.0;  // C17
-  plain = pw(p.u_a, h + 1 + 2 * R + p.extra + by_norm);
-  chain = pw(p.u_a, n + 1 + 2 * R + p.extra);
-  local = (1 + 2 * R + p.extra + (p.norm_first ? p.c_div : 0.0)) * p.u_a;
-  merges = (1 + chain) * static_cast<double>(terms.big) * p.u_a;
   lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
   range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
   inverse = 1 / terms.denominator;
@@ -211,10 +206,12 @@ double bound_scores(const RowPass& x, const Column& column, std::int64_t k, Elem
 
 /// Error of the sum of weights times values, of sizes that add up to `most`, by accumulation alone.
 double accumulation_error(const RowPass& x, const Column& column, std::int64_t k, double most) {
-  const double any = x.plain * most;
+  const Accumulation& sums = x.sums;
+  const double any = sums.plain * most;
   if (!x.p.nearest) return any;
   const double small = x.w.A_small[static_cast<std::size_t>(k)];
-  return std::min(any, (1 + x.chain) * (x.local * most + (1 + x.chain) * (x.merges * most + small + column.small_in)));
+  const double refined = sums.local * most + (1 + sums.chain) * (sums.merges * most + small + column.small_in);
+  return std::min(any, (1 + sums.chain) * refined);
 }
 
 /// B and the hull, with all that they are made of beside the scores.
@@ -265,6 +262,16 @@ void find_excuses(const RowPass& x, const Column& column, std::int64_t k, Elemen
 }
 
 }  // namespace
+
+Accumulation::Accumulation(const Profile& p, std::int64_t n, std::int64_t big) {
+  const double R = p.rescalings;
+  const auto h = static_cast<double>(accumulation_depth(p.declared, p.of.keys, n));
+  const double by_norm = p.norm_first ? (p.depth_declared ? p.c_div : p.c_div - 1) : 0.0;  // C17
+  plain = pw(p.u_a, h + 1 + 2 * R + p.extra + by_norm);
+  chain = pw(p.u_a, static_cast<double>(n) + 1 + 2 * R + p.extra);
+  local = (1 + 2 * R + p.extra + (p.norm_first ? p.c_div : 0.0)) * p.u_a;
+  merges = (1 + chain) * static_cast<double>(big) * p.u_a;
+}
 
 void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
                     const double* o, const double* r, BoundScratch& w, ElementTerms* out) {

@@ -115,6 +115,14 @@ struct Finish {
   double Uf, lam;
 };
 
+/// What the sum of n weights times values, `big` of them above u_a, errs by in relation to the sum of sizes: in any
+/// order
+/// (`plain`), and refined (1.2).
+struct Accumulation {
+  Accumulation(const Profile& p, std::int64_t n, std::int64_t big);
+  double plain, chain, local, merges;
+};
+
 /// B_k of each element. `o` are the values with radius `r` (nullptr: the certificate of the double pass, computed
 /// here). Relative error of `allowed` against the formula: at most 2^-20.
 void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,

@@ -24,13 +24,23 @@ function(attest_sources target)
   target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
 endfunction()
 
+# attest_places(NAME SOURCE_FOLDER PROGRAM): what core/test/places.h answers. Its object alone names this clone's folder, so
+# that ccache has all others for the next clone.
+function(attest_places name source_folder program)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/core/test/places.cc")
+  target_link_libraries(${name} PRIVATE attest_flags)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(
+    ${name} PRIVATE ATTEST_SOURCE_FOLDER="${source_folder}" ATTEST_PROGRAM_FILE="$<TARGET_FILE:${program}>"
+                    ATTEST_TEST_LIBRARY_FOLDER="$<TARGET_FILE_DIR:library_good>")
+endfunction()
+
 # attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one, or
 # as one with ATTEST_WHOLE_BINARIES (a sanitized program starts slowly, and there are thousands of tests).
 function(attest_test name)
   cmake_parse_arguments(arg "" "LABEL" "LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} attest_flags GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE ATTEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} attest_flags attest_places GTest::gtest_main)
   # What runs for seconds need not be optimised for minutes: -O3 here, or -O1 under a sanitizer, was a third of a build.
   target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
   # RapidCheck draws the same cases in every run.
@@ -48,7 +58,7 @@ endfunction()
 
 # attest_tests(LIBRARIES ... FOLDERS ... [PROGRAM target] [EXCEPT ...]): a test of each *_test.cc in the folders that is no
 # target yet, which is how one with more sources or other libraries is declared before. *_long_test.cc has the label long.
-# They know the file of PROGRAM as ATTEST_PROGRAM.
+# PROGRAM is what they run, built before them.
 function(attest_tests)
   cmake_parse_arguments(arg "" "PROGRAM" "LIBRARIES;FOLDERS;EXCEPT" ${ARGN})
   foreach(folder IN LISTS arg_FOLDERS)
@@ -64,7 +74,6 @@ function(attest_tests)
       endif()
       attest_test(${name} "${source}" LIBRARIES ${arg_LIBRARIES} ${label})
       if(arg_PROGRAM)
-        target_compile_definitions(${name} PRIVATE ATTEST_PROGRAM="$<TARGET_FILE:${arg_PROGRAM}>")
         add_dependencies(${name} ${arg_PROGRAM})
       endif()
     endforeach()

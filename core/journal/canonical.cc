@@ -27,6 +27,12 @@ namespace {
         fmt::format("{} and {} were not run --against the same kernel; merge runs that were or runs that were not",
                     source, first_source));
   }
+  if (run.shapes != first.shapes) {
+    throw UsageError(fmt::format(
+        "{} and {} did not draw the same shapes (--no-large, --shapes-only, --shape, --shapes, or a version before "
+        "these); merge runs that did",
+        source, first_source));
+  }
   throw UsageError(
       run.seed != first.seed
           ? fmt::format("{} has the seed {} and {} has {}; merge runs of one seed", source, run.seed, first_source,

@@ -139,6 +139,8 @@ struct RunRecord {
   double alarm = 0;                     ///< failure probability per element of the alarm; 0: none was asked for
   std::string against{};                ///< the kernel that every other was compared with; empty: with what is exact
   bool fuzz = false;                    ///< a fuzz campaign: its cases follow from what came before, not from k alone
+  /// What was asked of the shapes of drawn cases (to_string of Shapes); empty: small cases only.
+  std::string shapes{};
   [[nodiscard]] bool operator==(const RunRecord&) const = default;
 };
 

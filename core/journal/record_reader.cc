@@ -204,6 +204,7 @@ RunRecord run_of(Members& members, bool stamped) {
     record.fuzz = members.text("source") == "fuzz";
     if (!record.fuzz) throw BadLine("\"source\" must be \"fuzz\" where it is stated");
   }
+  if (members.has("shapes")) record.shapes = members.text("shapes");
   if (members.has("case_files")) {
     for (const dom::element file : members.array("case_files")) {
       std::string_view text;

@@ -107,6 +107,7 @@ std::string to_line(const RunRecord& record) {
   if (record.alarm > 0) json.member("alarm", record.alarm);
   if (!record.against.empty()) json.member("against", record.against);
   if (record.fuzz) json.member("source", "fuzz");
+  if (!record.shapes.empty()) json.member("shapes", record.shapes);
   return finish(json);
 }
 

@@ -22,6 +22,32 @@ struct Words<Claim> {
                                                          "ignores-dead-values"};
 };
 
+/// What a problem may have of its own, for "requires" and "excludes".
+enum class Feature {
+  mask,           ///< a mask of either kind
+  additive_mask,  ///< one of numbers
+  bool_mask,
+  causal,  ///< a causal form of either kind
+  top_left,
+  bottom_right,
+  grouped_query,    ///< fewer key-value heads than heads
+  unequal_lengths,  ///< M != N
+  fewer_keys        ///< N < M
+};
+template <>
+struct Words<Feature> {
+  static constexpr std::array<std::string_view, 9> names{"mask",          "additive-mask",   "bool-mask",
+                                                         "causal",        "top-left",        "bottom-right",
+                                                         "grouped-query", "unequal-lengths", "fewer-keys"};
+};
+
+/// Where a kernel's tiles end: their lengths in queries and in keys, and into how many parts keys are split. A hint for
+/// what is worth drawing, no limit.
+struct Tiles {
+  std::vector<std::int64_t> queries, keys, splits;
+  [[nodiscard]] bool operator==(const Tiles&) const = default;
+};
+
 struct Manifest {
   std::string name;
   std::string version;
@@ -49,6 +75,17 @@ struct Manifest {
   bool value_dim_equals_head_dim = false;  ///< "value_dim": "head_dim" | "any"
   bool self_attention_only = false;        ///< multihead: q, k and v are one tensor
   std::int64_t alignment = 0;              ///< bytes; 0: the element's
+  std::vector<std::int64_t> head_dims;    ///< the dk there are, ascending, and dv where value_dims is empty; empty: any
+  std::vector<std::int64_t> value_dims;   ///< the dv there are, ascending; empty: as head_dims says
+  std::vector<std::int64_t> group_sizes;  ///< heads to a key-value head, ascending; empty: any
+  std::int64_t queries_multiple = 1, keys_multiple = 1;  ///< 0 is a multiple
+  std::int64_t min_queries = 0, min_keys = 0;
+  bool same_lengths = false;        ///< M = N
+  bool model_dim_is_heads = false;  ///< multihead: c_q = d_o = heads * dk, "model_dim": "heads*head_dim" | "any"
+  bool zero_strides = true;         ///< of what "strides" offers: a stride of 0 too
+  std::vector<Feature> required;    ///< every problem has them ("requires")
+  std::vector<std::vector<Feature>> excluded;  ///< no problem has all of one of these lists ("excludes")
+  Tiles tiles;
 
   /// It has the entry for it.
   [[nodiscard]] bool has(Operation operation) const {

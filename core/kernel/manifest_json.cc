@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/limits.h"
 #include "core/kernel/manifest.h"
 #include "core/problem/fields.h"
 #include "core/support/errors.h"
@@ -38,7 +40,7 @@ constexpr WholeNumbers multiples{1, 65536};
 constexpr WholeNumbers roundings{1, 64};
 
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
-    merges{"sequential", "pairwise"}, masks{"additive", "bool"};
+    model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -353,28 +355,153 @@ void read_out_dtypes(const JsonObject& object, std::string_view key, Manifest& m
   for (const auto& item : found.items()) add(inputs, item.key(), *named<DType>(item.key()));
 }
 
-void tell_limits(auto& io, auto& m) {
-  const auto most = [&](std::string_view key, auto& value) {
-    io.if_stated(value.has_value(), key, value, largest_limits);
-  };
+void tell_widths(auto& io, auto& m) {
   io("head_dim_multiple", m.head_dim_multiple, multiples);
-  most("max_head_dim", m.max_head_dim);
+  io.if_stated(m.max_head_dim.has_value(), "max_head_dim", m.max_head_dim, largest_limits);
+  io.if_stated(!m.head_dims.empty(), "head_dims", m.head_dims, extents);
   io.word("value_dim", value_dims, m.value_dim_equals_head_dim);
-  most("max_queries", m.max_queries);
-  most("max_keys", m.max_keys);
-  most("max_heads", m.max_heads);
-  io("heads_multiple", m.heads_multiple, multiples);
-  io("self_attention_only", m.self_attention_only);
-  io.if_stated(m.alignment > 0, "alignment", m.alignment, largest_limits);
+  io.if_stated(!m.value_dims.empty(), "value_dims", m.value_dims, extents);
+  io.by(
+      "model_dim", m, [](const auto& of) { return of.model_dim_is_heads ? ordered_json(model_dims[1]) : nullptr; },
+      [](const JsonObject& object, std::string_view key, auto& of) {
+        Reader(object).word(key, model_dims, of.model_dim_is_heads);
+      });
   io.require(!m.max_head_dim || *m.max_head_dim >= m.head_dim_multiple, "max_head_dim",
              fmt::format("no multiple of {} (head_dim_multiple) is so small", m.head_dim_multiple));
+  io.require(m.head_dims.empty() || (m.head_dim_multiple == 1 && !m.max_head_dim), "head_dims",
+             "it lists all there are; leave \"head_dim_multiple\" and \"max_head_dim\" out");
+  io.require(m.value_dims.empty() || !m.value_dim_equals_head_dim, "value_dims",
+             "\"value_dim\" ties dv to dk; state one of the two");
+  io.require(!m.model_dim_is_heads || m.multihead, "model_dim", "only \"operations\" with \"multihead\" have it");
+}
+
+void tell_lengths(auto& io, auto& m) {
+  constexpr WholeNumbers from_none{0, extents.most};
+  io.if_stated(m.max_queries.has_value(), "max_queries", m.max_queries, largest_limits);
+  io.if_stated(m.min_queries > 0, "min_queries", m.min_queries, from_none);
+  io.if_stated(m.queries_multiple > 1, "queries_multiple", m.queries_multiple, multiples);
+  io.if_stated(m.max_keys.has_value(), "max_keys", m.max_keys, largest_limits);
+  io.if_stated(m.min_keys > 0, "min_keys", m.min_keys, from_none);
+  io.if_stated(m.keys_multiple > 1, "keys_multiple", m.keys_multiple, multiples);
+  const auto require = [&](std::string_view max, std::string_view of, const AllowedExtents& allowed) {
+    io.require(allowed.from(1).has_value(), max,
+               fmt::format("no multiple of {} ({}_multiple) from {} (min_{}) on is so small", allowed.multiple, of,
+                           allowed.least, of));
+  };
+  require("max_queries", "queries", allowed_queries(m));
+  require("max_keys", "keys", allowed_keys(m));
+  io.if_stated(m.same_lengths, "same_lengths", m.same_lengths);
+  io.require(!m.same_lengths || allowed_tokens(m).from(1).has_value(), "same_lengths",
+             "no length is within the limits of queries and within those of keys");
+}
+
+void tell_heads(auto& io, auto& m) {
+  io.if_stated(m.max_heads.has_value(), "max_heads", m.max_heads, largest_limits);
+  io("heads_multiple", m.heads_multiple, multiples);
+  io.if_stated(!m.group_sizes.empty(), "group_sizes", m.group_sizes, extents);
   io.require(!m.max_heads || *m.max_heads >= m.heads_multiple, "max_heads",
              fmt::format("no multiple of {} (heads_multiple) is so small", m.heads_multiple));
+  const bool grouped = !m.group_sizes.empty() && m.group_sizes.back() > 1;
+  io.require(!grouped || m.grouped_query, "group_sizes", "\"grouped_query\" is false, and a group has 1 head");
+  const std::int64_t least = m.group_sizes.empty() ? 1 : std::lcm(m.group_sizes.front(), m.heads_multiple);
+  io.require(least <= m.max_heads.value_or(least), "group_sizes",
+             fmt::format("\"max_heads\" is {}, and the smallest group takes {}", m.max_heads.value_or(0), least));
+}
+
+void tell_limits(auto& io, auto& m) {
+  tell_widths(io, m);
+  tell_lengths(io, m);
+  tell_heads(io, m);
+  io("self_attention_only", m.self_attention_only);
+  io.if_stated(m.alignment > 0, "alignment", m.alignment, largest_limits);
+  io.if_stated(!m.zero_strides, "zero_strides", m.zero_strides);
   constexpr std::int64_t page = 4096;
   io.require(m.alignment <= page && (m.alignment & (m.alignment - 1)) == 0, "alignment",
              "it must be a power of two, in bytes, of at most 4096");
   io.require(!m.self_attention_only || m.multihead, "self_attention_only",
              "only \"operations\" with \"multihead\" have it");
+  io.require(m.zero_strides || m.strides, "zero_strides", "\"strides\" is false, and none are sent");
+}
+
+void tell_tiles(auto& io, auto& tiles) {
+  io.if_stated(!tiles.queries.empty(), "queries", tiles.queries, extents);
+  io.if_stated(!tiles.keys.empty(), "keys", tiles.keys, extents);
+  io.if_stated(!tiles.splits.empty(), "splits", tiles.splits, extents);
+}
+
+ordered_json tiles_json(const Manifest& m) {
+  Writer io;
+  tell_tiles(io, m.tiles);
+  return m.tiles == Tiles() ? ordered_json(nullptr) : io.json();
+}
+
+void read_tiles(const JsonObject& object, std::string_view key, Manifest& m) {
+  const JsonObject inner(*object.find(key), object.path(key), keys_told_by([&](auto& io) { tell_tiles(io, m.tiles); }));
+  Reader io(inner);
+  tell_tiles(io, m.tiles);
+}
+
+ordered_json excludes_json(const Manifest& m) {
+  ordered_json lists = ordered_json::array();
+  for (const std::vector<Feature>& together : m.excluded) lists.push_back(json_of(together));
+  return lists.empty() ? ordered_json(nullptr) : lists;
+}
+
+void read_excludes(const JsonObject& object, std::string_view key, Manifest& m) {
+  constexpr std::string_view rule = "it must be an array of lists of two words or more, as [[\"mask\", \"causal\"]]";
+  const json& lists = *object.find(key);
+  if (!lists.is_array()) object.refuse(key, rule);
+  for (const json& list : lists) {
+    if (!list.is_array()) object.refuse(key, rule);
+    const json one = json::object({{std::string(key), list}});
+    const std::vector<std::string_view> known{key};
+    std::vector<Feature> together;
+    const JsonObject inner(one, "", known);
+    Reader io(inner);
+    io(key, together);
+    if (together.size() < 2) object.refuse(key, rule);
+    m.excluded.push_back(std::move(together));
+  }
+}
+
+/// Whether the other keys let a problem have it.
+bool offers(const Manifest& m, Feature feature) {
+  const auto has_form = [&](Causal form) { return std::ranges::count(m.causal, form) > 0; };
+  switch (feature) {
+    case Feature::mask:
+      return m.additive_masks || m.bool_masks;
+    case Feature::additive_mask:
+      return m.additive_masks;
+    case Feature::bool_mask:
+      return m.bool_masks;
+    case Feature::causal:
+      return has_form(Causal::top_left) || has_form(Causal::bottom_right);
+    case Feature::top_left:
+      return has_form(Causal::top_left);
+    case Feature::bottom_right:
+      return has_form(Causal::bottom_right);
+    case Feature::grouped_query:
+      return m.grouped_query && (m.group_sizes.empty() || m.group_sizes.back() > 1);
+    case Feature::unequal_lengths:
+    case Feature::fewer_keys:
+      return !m.same_lengths;
+  }
+  return false;
+}
+
+void tell_features(auto& io, auto& m) {
+  io.if_stated(!m.required.empty(), "requires", m.required);
+  io.by("excludes", m, excludes_json, read_excludes);
+  const auto requires_it = [&](Feature feature) { return std::ranges::count(m.required, feature) > 0; };
+  for (const Feature feature : m.required) {
+    io.require(offers(m, feature), "requires",
+               fmt::format("no other key of the manifest offers \"{}\"", name_of(feature)));
+  }
+  io.require(!(requires_it(Feature::top_left) && requires_it(Feature::bottom_right)) &&
+                 !(requires_it(Feature::additive_mask) && requires_it(Feature::bool_mask)),
+             "requires", "no problem has two causal forms or two masks");
+  for (const std::vector<Feature>& together : m.excluded)
+    io.require(!std::ranges::all_of(together, requires_it), "excludes", "\"requires\" lists all of one list");
 }
 
 void tell_manifest(auto& io, auto& m) {
@@ -405,6 +532,8 @@ void tell_manifest(auto& io, auto& m) {
   io("lse", m.lse);
   io("thread_safe", m.thread_safe);
   io.object("limits", [&](auto& limits) { tell_limits(limits, m); });
+  tell_features(io, m);
+  io.by("tiles", m, tiles_json, read_tiles);
 }
 
 Manifest read_manifest(std::string_view text) {

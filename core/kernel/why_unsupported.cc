@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/kernel/limits.h"
 #include "core/kernel/manifest.h"
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
+#include "core/problem/selection.h"
 
 namespace attest {
 namespace {
@@ -39,17 +41,28 @@ Sizes sizes_of(const Case& c) {
   return {c.heads, c.heads, q[1], k[1], c[Slot::w_q].shape()[1] / c.heads, c[Slot::w_v].shape()[1] / c.heads};
 }
 
-std::string why_sizes(const Manifest& m, const Sizes& s) {
-  const auto beyond = [](std::string_view what, std::int64_t value, std::string_view key,
-                         const std::optional<std::int64_t>& most) {
-    if (!most || value <= *most) return std::string();
-    return fmt::format("has {} {}; the manifest's {} is {}", value, what, key, *most);
+std::string why_length(std::string_view what, std::int64_t extent, const AllowedExtents& allowed) {
+  const auto refused = [&](std::string_view rule, std::int64_t limit) {
+    return fmt::format("has {} {}; the manifest's {}{} is {}", extent, what, rule, what, limit);
   };
-  for (std::string reason :
-       {beyond("queries", s.queries, "max_queries", m.max_queries), beyond("keys", s.keys, "max_keys", m.max_keys),
-        beyond("heads", s.heads, "max_heads", m.max_heads)}) {
-    if (!reason.empty()) return reason;
-  }
+  if (allowed.most && extent > *allowed.most) return refused("max_", *allowed.most);
+  if (extent < allowed.least) return refused("min_", allowed.least);
+  if (extent % allowed.multiple == 0) return {};
+  return fmt::format("has {} {}; the manifest's {}_multiple is {}", extent, what, what, allowed.multiple);
+}
+
+std::string why_width(std::string_view what, std::int64_t width, const AllowedExtents& allowed, std::string_view key) {
+  if (allowed.has(width)) return {};
+  if (!allowed.list.empty())
+    return fmt::format("has {} {}; the manifest's {} are {}", what, width, key, fmt::join(allowed.list, ", "));
+  if (width % allowed.multiple != 0)
+    return fmt::format("has {} {}; the manifest's head_dim_multiple is {}", what, width, allowed.multiple);
+  return fmt::format("has {} {}; the manifest's max_head_dim is {}", what, width, allowed.most.value_or(0));
+}
+
+std::string why_heads(const Manifest& m, const Sizes& s) {
+  if (m.max_heads && s.heads > *m.max_heads)
+    return fmt::format("has {} heads; the manifest's max_heads is {}", s.heads, *m.max_heads);
   if (s.heads % m.heads_multiple != 0) {
     return fmt::format("has {} heads; the manifest's heads_multiple is {}", s.heads, m.heads_multiple);
   }
@@ -57,17 +70,40 @@ std::string why_sizes(const Manifest& m, const Sizes& s) {
     return fmt::format("has {} heads on {} of keys and values; the manifest's grouped_query is false", s.heads,
                        s.kv_heads);
   }
+  return {};
+}
+
+std::string why_sizes(const Manifest& m, const Sizes& s) {
+  for (std::string reason : {why_length("queries", s.queries, allowed_queries(m)),
+                             why_length("keys", s.keys, allowed_keys(m)), why_heads(m, s)}) {
+    if (!reason.empty()) return reason;
+  }
+  if (m.same_lengths && s.queries != s.keys)
+    return fmt::format("has {} queries and {} keys; the manifest's same_lengths is true", s.queries, s.keys);
   if (m.value_dim_equals_head_dim && s.key_dim != s.value_dim) {
     return fmt::format("has dk {} and dv {}; the manifest's value_dim is head_dim", s.key_dim, s.value_dim);
   }
-  for (const auto& [name, value] : {std::pair<std::string_view, std::int64_t>{"dk", s.key_dim}, {"dv", s.value_dim}}) {
-    if (value % m.head_dim_multiple != 0) {
-      return fmt::format("has {} {}; the manifest's head_dim_multiple is {}", name, value, m.head_dim_multiple);
-    }
-    if (m.max_head_dim && value > *m.max_head_dim) {
-      return fmt::format("has {} {}; the manifest's max_head_dim is {}", name, value, *m.max_head_dim);
+  if (std::string reason = why_width("dk", s.key_dim, allowed_head_dims(m), "head_dims"); !reason.empty())
+    return reason;
+  return why_width("dv", s.value_dim, allowed_value_dims(m), m.value_dims.empty() ? "head_dims" : "value_dims");
+}
+
+/// What only one of the operations can miss.
+std::string why_operation(const Manifest& m, const Case& c, const Sizes& s) {
+  if (c.operation == Operation::attention) {
+    if (allows_heads(m, s.heads, s.kv_heads)) return {};
+    return fmt::format("has {} heads to a key-value head; the manifest's group_sizes are {}", s.heads / s.kv_heads,
+                       fmt::join(m.group_sizes, ", "));
+  }
+  if (m.model_dim_is_heads) {
+    const Extents e = extents_of(c);
+    if (e.c_q != e.heads * e.dk || e.d_o != e.c_q) {
+      return fmt::format("has c_q {}, d_o {} and heads*dk {}; the manifest's model_dim is heads*head_dim", e.c_q, e.d_o,
+                         e.heads * e.dk);
     }
   }
+  if (m.self_attention_only && !(c.q() == c.k() && c.q() == c.v()))
+    return "has keys or values other than its queries; the manifest's self_attention_only is true";
   return {};
 }
 
@@ -92,12 +128,16 @@ std::string why_mask(const Manifest& m, const Case& c) {
 
 /// Layouts of tensors that the case has not, and of an lse that is not asked for, are nothing to ask of a kernel.
 std::string why_strides(const Manifest& m, const Case& c) {
-  if (m.strides || !c.provenance.strides) return {};
+  if (!c.provenance.strides || (m.strides && m.zero_strides)) return {};
   Layouts layouts = layouts_of(c);
   for (int i = 0; i < slot_count; ++i)
     if (const auto slot = static_cast<Slot>(i); !c[slot].present()) layouts[slot] = MemoryLayout::row_major;
   layouts.lse = MemoryLayout::row_major;
   if (layouts == Layouts()) return {};
+  if (m.strides) {
+    if (!has(std::vector(layouts.inputs.begin(), layouts.inputs.end()), MemoryLayout::repeated)) return {};
+    return fmt::format("has strides {}; the manifest's zero_strides is false", to_string(layouts));
+  }
   return fmt::format("has strides {}; the manifest's strides is false", to_string(layouts));
 }
 
@@ -132,10 +172,8 @@ std::string why_unsupported(const Manifest& m, const Case& c) {
   if (c.causal != Causal::none && !has(m.causal, c.causal)) {
     return fmt::format("is causal {}; the manifest's causal lists {}", name_of(c.causal), listed(m.causal));
   }
-  if (c.operation == Operation::multihead && m.self_attention_only && !(c.q() == c.k() && c.q() == c.v())) {
-    return "has keys or values other than its queries; the manifest's self_attention_only is true";
-  }
-  return {};
+  if (std::string reason = why_operation(m, c, sizes); !reason.empty()) return reason;
+  return why_features(m, c);
 }
 
 }  // namespace attest

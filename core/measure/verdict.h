@@ -104,6 +104,9 @@ struct Verdict {
   /// The elements of outputs that a violated verdict is about: two that a law found too far apart, or one that is off
   /// by itself; a side that is more than one element (a sum over heads) is not among them.
   std::vector<ComparedElement> compared{};
+  /// Rows of the output that the oracle looked at, and rows that there are: fewer where a sample was asked for. Both 0
+  /// where it was not asked.
+  std::int64_t rows_judged = 0, rows = 0;
   /// Of what the oracle judged: an element of an output was held or violated against the certified exact answer.
   /// Nothing where a law compared outputs with each other, or with less than the exact answer.
   std::optional<Reach> reach{};

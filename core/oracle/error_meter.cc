@@ -30,19 +30,23 @@ void ErrorMeter::note_row(const Head& head, const Row& row) {
   hides_ = hides_ || row.n < head.keys;
 }
 
-void ErrorMeter::add(const RowOracle& oracle, std::int64_t k, double found, const Decision& decision) {
+void ErrorMeter::take_worst(double utilisation, std::int64_t element, const Worst& worst) {
+  if (!(utilisation > worst_utilisation_ || (utilisation == worst_utilisation_ && element < worst_element_))) return;
+  worst_utilisation_ = utilisation;
+  worst_element_ = element;
+  worst_ = worst;
+}
+
+void ErrorMeter::add(std::int64_t element, std::int64_t k, double found, double exact, const Decision& decision) {
   ErrorSample& s = *sample_;
   ++s.elements;
   if (!std::isfinite(decision.error)) {
     s.worst_error = s.worst_ulp = infinity;
     ++s.histogram[0][utilisation_bins - 1];
-    if (s.worst_utilisation < infinity) {
-      s.worst_utilisation = infinity;
-      worst_ = {k, oracle.value(k), decision};
-    }
+    take_worst(infinity, element, {k, exact, decision});
     return;
   }
-  const double exact = oracle.value(k), difference = found - exact, size = std::abs(exact);
+  const double difference = found - exact, size = std::abs(exact);
   const double ratio = decision.error == 0 ? 0 : decision.error / decision.allowed;
   const double utilisation = ratio >= 0 ? ratio : infinity;
   ++s.histogram[difference < 0 ? 1 : 0][utilisation_bin(utilisation)];
@@ -51,8 +55,8 @@ void ErrorMeter::add(const RowOracle& oracle, std::int64_t k, double found, cons
   // 0/0 is no error.
   const double signed_share = difference == 0 ? 0 : difference / decision.allowed;
   const double share = std::clamp(signed_share, -most_in_sums, most_in_sums);
-  s.bias += share;
-  s.squares += share * share;
+  row_bias_ += share;
+  row_squares_ += share * share;
   // The last is the least of them, so that nothing below it changes any.
   if (decision.outcome == Outcome::held && decision.error > s.atol.back()) {
     for (std::size_t i = 0; i < relative_steps.size(); ++i) {
@@ -61,15 +65,14 @@ void ErrorMeter::add(const RowOracle& oracle, std::int64_t k, double found, cons
       s.atol[i] = std::max(s.atol[i], rest);
     }
   }
-  if (utilisation > s.worst_utilisation || s.elements == 1) {
-    s.worst_utilisation = std::max(s.worst_utilisation, utilisation);
-    worst_ = {k, exact, decision};
-  }
+  take_worst(utilisation, element, {k, exact, decision});
 }
 
-void ErrorMeter::end_row(const RowOracle& oracle) {
-  if (worst_.k >= 0) describe(oracle, worst_.k, worst_.exact, worst_.decision);
+void ErrorMeter::end_row(const RowOracle* oracle) {
+  if (worst_.k >= 0 && oracle) describe(*oracle, worst_.k, worst_.exact, worst_.decision);
   worst_.k = -1;
+  sum_bias_.add(row_bias_), sum_squares_.add(row_squares_);
+  row_bias_ = row_squares_ = 0;
 }
 
 void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact, const Decision& decision) {
@@ -94,6 +97,8 @@ void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact,
 
 std::shared_ptr<const ErrorSample> ErrorMeter::take(std::int64_t keys) {
   sample_->keys = keys;
+  sample_->worst_utilisation = std::max(0.0, worst_utilisation_);
+  sample_->bias = sum_bias_.value(), sample_->squares = sum_squares_.value();
   sample_->mask = static_cast<MaskEffect>((bias_ ? 1 : 0) + (hides_ ? 2 : 0));
   return std::move(sample_);
 }

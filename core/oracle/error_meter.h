@@ -10,16 +10,18 @@
 
 namespace attest::detail {
 
-/// Collects the judged elements of out; one per case.
+/// Collects the judged elements of out, in any order of rows; one per case. Of equals the first of the output is the
+/// worst.
 class ErrorMeter {
  public:
   explicit ErrorMeter(DType output) : format_(format_of(output)), sample_(std::make_shared<ErrorSample>()) {}
   /// What the mask does in the row that was just started.
   void note_row(const Head& head, const Row& row);
-  /// An element that was held or violated, of the row that the oracle is at; k is its column.
-  void add(const RowOracle& oracle, std::int64_t k, double found, const Decision& decision);
-  /// After the elements of a row, of which the oracle still is.
-  void end_row(const RowOracle& oracle);
+  /// An element that was held or violated: a flat index into out, and its column k.
+  void add(std::int64_t element, std::int64_t k, double found, double exact, const Decision& decision);
+  /// After the elements of a row, of which the oracle still is; nullptr: it never was, and of a worst element among
+  /// them no more is known than how bad it is.
+  void end_row(const RowOracle* oracle);
   /// What was collected; the meter is done with.
   [[nodiscard]] std::shared_ptr<const ErrorSample> take(std::int64_t keys);
 
@@ -34,8 +36,15 @@ class ErrorMeter {
     double exact = 0;
     Decision decision;
   };
+  void take_worst(double utilisation, std::int64_t element, const Worst& worst);
+
   bool bias_ = false, hides_ = false;
   Worst worst_;
+  double worst_utilisation_ = -1;
+  std::int64_t worst_element_ = 0;
+  // Of the row at hand, and of those before it: sums that are the same in any order of rows.
+  double row_bias_ = 0, row_squares_ = 0;
+  FixedSum sum_bias_, sum_squares_;
   std::shared_ptr<ErrorSample> sample_;
 };
 

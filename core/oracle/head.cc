@@ -14,10 +14,6 @@
 #include "core/support/room.h"
 
 namespace attest::detail {
-namespace {
-
-/// Fewer keys than these are summed faster than they are converted.
-constexpr std::int64_t keys_worth_singles = 64;
 
 void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to) {
   const std::byte* data = tensor.bytes().data();
@@ -56,6 +52,13 @@ void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, 
   }
 }
 
+namespace {
+
+/// Fewer keys than these are summed faster than they are converted.
+constexpr std::int64_t keys_worth_singles = 64;
+/// So many numbers of q are decoded at once; the rows of a larger one, one after another.
+constexpr std::int64_t most_of_q = 1 << 14;
+
 bool all_finite(const double* values, std::int64_t n) {
   // A sum of absolute values times 0 is 0 unless one of them is not finite; scaled so that the sum cannot overflow.
   double sum = 0;
@@ -81,8 +84,12 @@ void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys
   const std::int64_t heads = qs[1], kv_heads = ks[1];
   const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
   generation = next_generation();
-  fit(q, queries * dk);
-  decode_range(c.q(), (b * heads + h) * queries * dk, queries * dk, q.data());
+  q_offset = (b * heads + h) * queries * dk;
+  far_q = queries * dk > most_of_q ? &c.q() : nullptr;
+  if (!far_q) {
+    fit(q, queries * dk);
+    decode_range(c.q(), q_offset, queries * dk, q.data());
+  }
   mask = c.mask().present() ? &c.mask() : nullptr;
   bias = false;
   if (mask) {
@@ -136,9 +143,51 @@ void Head::prepare() {
   std::transform(panels.data(), panels.data() + count * panel_width * dk, single_panels.data(), narrow);
 }
 
-void visible_keys(const Head& head, std::int64_t i, const Profile& p, Row& row) {
-  row.i = i;
-  row.q = head.q.data() + i * head.dk;
+void Head::query(std::int64_t i, double* to) const {
+  if (far_q)
+    decode_range(*far_q, q_offset + i * dk, dk, to);
+  else
+    std::copy_n(q.data() + i * dk, dk, to);
+}
+
+namespace {
+
+/// May X_j be summed in floats? What underflows there, at most dk 2^-148, changes a score's error by a part of its
+/// dk*u that is far below the 2^-30 of exp while tau dk is at most 2^60; and nothing may overflow.
+bool sizes_fit_singles(const Head& head, const double* q) {
+  double q1 = 0;
+  for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(q[e]);
+  return q1 * head.most_k <= 0x1p120 && std::fabs(head.scale) * static_cast<double>(head.dk) <= 0x1p60;
+}
+
+}  // namespace
+
+void take_query(const Head& head, std::span<const std::int64_t> rows, Row& row) {
+  row.i = rows[0];
+  ScoreBlock& block = row.block;
+  const auto known = block.row.begin() + block.rows, found = std::find(block.row.begin(), known, row.i);
+  if (block.generation == head.generation && found != known) {
+    row.slot = found - block.row.begin();
+  } else {
+    row.slot = 0;
+    const std::int64_t most = head.singles ? std::min(rows_at_once, static_cast<std::int64_t>(rows.size())) : 1;
+    fit(block.q, rows_at_once * head.dk);
+    block.generation = head.generation;
+    block.scored = false;
+    for (block.rows = 0; block.rows < most; ++block.rows) {
+      double* const to = block.q.data() + block.rows * head.dk;
+      head.query(rows[static_cast<std::size_t>(block.rows)], to);
+      const bool fits = head.singles && sizes_fit_singles(head, to);
+      if (block.rows == 0) block.singles = fits;
+      if (block.rows > 0 && !(fits && block.singles)) break;
+      block.row[static_cast<std::size_t>(block.rows)] = rows[static_cast<std::size_t>(block.rows)];
+    }
+  }
+  row.q = block.q.data() + row.slot * head.dk;
+}
+
+void visible_keys(const Head& head, const Profile& p, Row& row) {
+  const std::int64_t i = row.i;
   const Sight seen = sight(head.sight_rule, i, head.queries, head.keys);
   if (!head.mask) {
     row.n = seen.last - seen.first;
@@ -168,10 +217,8 @@ void visible_keys(const Head& head, std::int64_t i, const Profile& p, Row& row) 
   row.all_visible = row.n == head.keys;
 }
 
-namespace {
-
-/// May the kernel come to grief over a hidden key? Only kernels that compute its score and add -inf, or multiply its
-/// value by 0, do: an overflowed score or a value that is not finite then gives NaN.
+/// Only kernels that compute its score and add -inf, or multiply its value by 0, do: an overflowed score or a value
+/// that is not finite then gives NaN.
 bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
   const double tau = std::fabs(p.of.scale);
   const double kap = std::max({1.0, tau, p.base2 ? tau * 1.4426950408889634 : 0.0});
@@ -193,42 +240,29 @@ bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
   return true;
 }
 
-/// May X_j be summed in floats? What underflows there, at most dk 2^-148, changes a score's error by a part of its
-/// dk*u that is far below the 2^-30 of exp while tau dk is at most 2^60; and nothing may overflow.
-bool sizes_fit_singles(const Head& head, const double* q) {
-  double q1 = 0;
-  for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(q[e]);
-  return q1 * head.most_k <= 0x1p120 && std::fabs(head.scale) * static_cast<double>(head.dk) <= 0x1p60;
-}
-
-/// Sets row.x and row.size, of keys below `last` at least. In floats four rows are done at once, as the keys are then
-/// read from memory once for all of them, and kept for the rows that follow.
 void scores_of_row(const Head& head, std::int64_t last, Row& row) {
-  constexpr std::int64_t rows_at_once = 4;
   const std::int64_t room = padded(head.keys);
   ScoreBlock& block = row.block;
-  if (block.generation != head.generation || row.i < block.first || row.i >= block.first + block.rows) {
+  if (!block.scored) {
     const InnerLoops& loops = inner_loops();
-    block = {head.generation, row.i, 0, std::move(block.x), std::move(block.size), std::move(block.sizes_of_q)};
-    const std::int64_t most = head.singles ? std::min(rows_at_once, head.queries - row.i) : 0;
-    while (block.rows < most && sizes_fit_singles(head, row.q + block.rows * head.dk)) ++block.rows;
-    fit(block.x, std::max<std::int64_t>(1, block.rows) * room);
-    fit(block.size, std::max<std::int64_t>(1, block.rows) * room);
-    if (block.rows > 0) {
+    fit(block.x, block.rows * room), fit(block.size, block.rows * room);
+    if (block.singles) {
       fit(block.sizes_of_q, block.rows * head.dk);
-      std::transform(row.q, row.q + block.rows * head.dk, block.sizes_of_q.data(),
+      std::transform(block.q.data(), block.q.data() + block.rows * head.dk, block.sizes_of_q.data(),
                      [](double x) { return static_cast<float>(std::fabs(x)); });
-      loops.dots_singles(row.q, block.sizes_of_q.data(), block.rows, head.dk, head.single_panels.data(),
+      loops.dots_singles(block.q.data(), block.sizes_of_q.data(), block.rows, head.dk, head.single_panels.data(),
                          room / panel_width, room, block.x.data(), block.size.data());
     } else {
       loops.dots(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, block.x.data(),
                  block.size.data());
     }
+    block.scored = true;
   }
-  const std::int64_t at = block.rows > 0 ? (row.i - block.first) * room : 0;
-  row.x = block.x.data() + at;
-  row.size = block.size.data() + at;
+  row.x = block.x.data() + row.slot * room;
+  row.size = block.size.data() + row.slot * room;
 }
+
+namespace {
 
 /// What the visible keys of a row are, as loops over them read it.
 struct Visible {
@@ -336,9 +370,10 @@ void take_key_sums(const Head& head, const Visible& seen, std::int64_t room, Row
 
 }  // namespace
 
-Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool ignores_dead_values, bool want_lse,
-                       Row& row) {
-  visible_keys(head, i, p, row);
+Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, const Profile& p, bool ignores_dead_values,
+                       bool want_lse, Row& row) {
+  take_query(head, rows, row);
+  visible_keys(head, p, row);
   // A row that sees no key has a policy in the place of a value, and no more than a value is it owed by a kernel whose
   // hidden scores overflow.
   if (row.n == 0 && (ignores_dead_values || hidden_keys_harmless(head, p, row))) return Excuse::fully_masked;

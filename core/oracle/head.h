@@ -1,7 +1,9 @@
 // One head of an attention case, decoded once, and its rows as the evaluations read them.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/bound/error_bound.h"
@@ -11,6 +13,9 @@
 
 namespace attest::detail {
 
+/// Elements [first, first + count) of a tensor as doubles, exactly.
+void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to);
+
 /// Exact inputs of one head. Reused between heads to spare the heap.
 struct Head {
   std::int64_t queries = 0, keys = 0, dk = 0, dv = 0;
@@ -19,6 +24,8 @@ struct Head {
   MaskConvention convention = MaskConvention::post_scale;
   SightRule sight_rule;
   std::vector<double> q, k, v;                 ///< [queries][dk], [keys][dk], [keys][stride]
+  const Tensor* far_q = nullptr;               ///< where the rows of q are read from when there are too many for `q`
+  std::int64_t q_offset = 0;                   ///< element of row 0 in it
   std::vector<double> panels;                  ///< k as inner_loops.h packs it
   std::vector<double> low, high, abs_sum;      ///< per column of v, over all keys
   std::vector<float> single_v, single_panels;  ///< v and panels as floats, where `singles`
@@ -36,13 +43,21 @@ struct Head {
   void load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys);
   /// Packs k, v (already in place) and derives the rest.
   void prepare();
+  /// Row i of q, into to[0 .. dk).
+  void query(std::int64_t i, double* to) const;
 };
 
-/// q.k_j and X_j of the rows `first` to `first` + `rows` of a head, padded(keys) apart; of one row that is not to be
-/// used again where rows = 0. One thread's.
+/// The most rows whose scores are computed together, as the keys are then read from memory once for all of them.
+inline constexpr std::int64_t rows_at_once = 4;
+
+/// Some rows of a head, with q.k_j and X_j padded(keys) apart once they were asked for. One thread's.
 struct ScoreBlock {
   std::uint64_t generation = 0;  ///< of the head; 0: none
-  std::int64_t first = 0, rows = 0;
+  std::array<std::int64_t, rows_at_once> row{};
+  std::int64_t rows = 0;
+  bool singles = false;  ///< their sizes can be summed in floats
+  bool scored = false;
+  std::vector<double> q;  ///< [rows][dk]
   std::vector<double> x, size;
   std::vector<float> sizes_of_q;  ///< |q| of these rows
 };
@@ -51,7 +66,8 @@ struct ScoreBlock {
 struct Row {
   std::int64_t i = 0;
   const double* q = nullptr;
-  std::int64_t n = 0;  ///< visible keys
+  std::int64_t slot = 0;  ///< where it is in `block`
+  std::int64_t n = 0;     ///< visible keys
   bool all_visible = true;
   std::vector<std::int64_t> index;  ///< of the visible keys, when some are hidden
   ScoreBlock block;
@@ -65,13 +81,23 @@ struct Row {
   RowValues values;
 };
 
-/// The mask of row i: bias per key, -inf where hidden; and which keys are visible. `as` (not nullptr): the format the
-/// kernel converts the mask to, in which what overflows is -inf.
-void visible_keys(const Head& head, std::int64_t i, const Profile& p, Row& row);
+/// Row `rows`[0]: its query, and what is its place in row.block. The others are those that will be asked for next.
+void take_query(const Head& head, std::span<const std::int64_t> rows, Row& row);
 
-/// Scores, weights and output of row i in double, and everything the bound asks of a row. Returns the reason when the
-/// row has none (fully masked, not finite).
-[[nodiscard]] Excuse evaluate_double(const Head& head, std::int64_t i, const Profile& p, bool ignores_dead_values,
-                                     bool want_lse, Row& row);
+/// The mask of the row: bias per key, -inf where hidden; and which keys are visible. `as` (not nullptr): the format the
+/// kernel converts the mask to, in which what overflows is -inf.
+void visible_keys(const Head& head, const Profile& p, Row& row);
+
+/// May the kernel come to grief over a key that the row does not see? Not one that ignores them; any other where a
+/// score overflows or a value is not finite.
+[[nodiscard]] bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row);
+
+/// Sets row.x and row.size, of keys below `last` at least.
+void scores_of_row(const Head& head, std::int64_t last, Row& row);
+
+/// Scores, weights and output of row `rows`[0] in double, and everything the bound asks of a row. Returns the reason
+/// when the row has none (fully masked, not finite). The others are those that will be asked for next.
+[[nodiscard]] Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, const Profile& p,
+                                     bool ignores_dead_values, bool want_lse, Row& row);
 
 }  // namespace attest::detail

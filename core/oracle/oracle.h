@@ -23,6 +23,13 @@ struct JudgedElement {
   Outcome outcome = Outcome::held;
 };
 
+/// Which rows are evaluated together.
+enum class ShortCuts {
+  none,        ///< every row by itself
+  equal_rows,  ///< those that ask the same of the same keys
+  prefixes     ///< those, and causal rows of one query
+};
+
 /// How far the oracle may go.
 struct OracleOptions {
   int first_level = 0;             ///< 0: chosen by what is undecided; 1 double, 2 double-double, 3 balls at the least
@@ -36,8 +43,15 @@ struct OracleOptions {
   double alarm_probability = 0;
   /// Measure the errors of the judged elements (Verdict::errors); judge_attention only.
   bool measure_errors = false;
-  /// Told of every judged element of out, in their order; judge_attention only.
+  /// Not 0: judge no more rows of the output than these, the same share of each head (sampled_rows.h): for cases of
+  /// which hardly a row repeats and that are too large to be judged as a whole. Any row may be judged without the
+  /// others (attention.query-deletion). judge_attention only.
+  std::int64_t rows = 0;
+  /// Told of every judged element of out: row by row as the output has them, but that rows of a head that ask the same
+  /// of the same keys follow the first of them; judge_attention only.
   std::function<void(const JudgedElement&)> element = nullptr;
+  /// For tests, which show what difference it makes.
+  ShortCuts short_cuts = ShortCuts::prefixes;
 };
 
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is
@@ -47,7 +61,12 @@ struct OracleOptions {
 /// vacuous or infinite bound notwithstanding. The case is violated if one element is, else inconclusive if one is, else
 /// held if one was judged (or there is none), else excused. Utilisation, error and element are those of the worst
 /// judged element, of the worst violated one where there is one; `element` is -1 - row when that was the row's lse.
-/// `out` has the case's out_shape(); its dtype is the arithmetic's output.
+///
+/// Rows that ask the same of the same keys are evaluated once. Causal rows of one query are evaluated as prefixes of
+/// one another, with a bound that is proved of them as well and at most about twice as large as their own
+/// (error-bounds.md 5.1): a row that could be the worst of the case, or that it does not decide, is evaluated by
+/// itself. No alarm is raised of them; they are counted as uncovered. `out` has the case's out_shape(); its dtype is
+/// the arithmetic's output.
 [[nodiscard]] Verdict judge_attention(const Problem& c, const Tensor& out, const Tensor& lse,
                                       const Arithmetic& arithmetic, const OracleOptions& options = {});
 

@@ -1,26 +1,59 @@
 #include "core/oracle/row_oracle.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace attest::detail {
 
-Excuse RowOracle::start(const Head& head, std::int64_t i, const Profile& profile, bool ignores_dead_values,
-                        bool want_lse, long max_precision) {
+Excuse RowOracle::start(const Head& head, std::span<const std::int64_t> rows, const Profile& profile,
+                        bool ignores_dead_values, bool want_lse, long max_precision) {
   head_ = &head;
   profile_ = &profile;
   level_ = 1;
   certain_ = true;
+  known_ = {};
+  known_.max_precision = max_precision;
   balls_.precision = 0;
   if (static_cast<std::int64_t>(elements_.size()) < head.dv) elements_.resize(static_cast<std::size_t>(head.dv));
-  const Excuse excuse = evaluate_double(head, i, profile, ignores_dead_values, want_lse, row_);
+  const Excuse excuse = evaluate(rows, ignores_dead_values, want_lse, max_precision);
+  known_.first_level = level_;
+  known_.first_bits = known_.bits;
+  return excuse;
+}
+
+Excuse RowOracle::start(const Head& head, std::int64_t i, const Profile& profile, bool ignores_dead_values,
+                        bool want_lse, long max_precision) {
+  std::array<std::int64_t, rows_at_once> rows{};
+  std::iota(rows.begin(), rows.end(), i);
+  const auto count = static_cast<std::size_t>(std::min(rows_at_once, head.queries - i));
+  return start(head, std::span(rows).first(count), profile, ignores_dead_values, want_lse, max_precision);
+}
+
+Excuse RowOracle::evaluate(std::span<const std::int64_t> rows, bool ignores_dead_values, bool want_lse,
+                           long max_precision) {
+  const Excuse excuse = evaluate_double(*head_, rows, *profile_, ignores_dead_values, want_lse, row_);
   if (excuse != Excuse::none) return excuse;
   bound_known_ = bound_from(row_.o.data());
   if (!terms_.in_domain) return Excuse::overflow;
   if (!bound_known_ && !evaluate_double_double())
     certain_ = evaluate_balls(first_precision(terms_.largest_score), max_precision);
   return certain_ && !terms_.in_domain ? Excuse::overflow : Excuse::none;
+}
+
+void RowOracle::begin_again() {
+  if (known_.first_level == 3) {
+    if (known_.bits != known_.first_bits) evaluate_balls(known_.first_bits, known_.max_precision);
+    return;
+  }
+  level_ = known_.first_level;
+  if (!known_.attached) return;
+  known_.attached = false;
+  row_.keys = known_.keys;
+  row_.values = known_.values;
+  bound_from(level_ == 2 ? pairs_.o.data() : row_.o.data());
 }
 
 bool RowOracle::bound_from(const double* o) {
@@ -34,6 +67,11 @@ bool RowOracle::bound_from(const double* o) {
 }
 
 bool RowOracle::evaluate_double_double() {
+  if (known_.pairs) {
+    if (known_.pairs_are_sure) level_ = 2;
+    return known_.pairs_are_sure;
+  }
+  known_.pairs = true;
   if (!pairs_.evaluate(*head_, row_)) return false;
   const auto columns = static_cast<std::size_t>(head_->dv);
   if (radius_.size() < columns) radius_.resize(columns);
@@ -41,6 +79,7 @@ bool RowOracle::evaluate_double_double() {
     pairs_.attach(row_.keys, row_.values);
     if (!bound_from(pairs_.o.data())) return false;
     for (std::size_t k = 0; k < columns; ++k) radius_[k] = elements_[k].certificate;
+    known_.pairs_are_sure = true;
     level_ = 2;
     return true;
   }
@@ -52,17 +91,23 @@ bool RowOracle::evaluate_double_double() {
     radius_[k] = double_double_unit / row_.keys.unit * elements_[k].certificate +
                  (1 + 0x1p-20) * n * 0x1p-1020 * most_v + (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0);
   }
+  known_.pairs_are_sure = true;
   level_ = 2;
   return true;
 }
 
 bool RowOracle::evaluate_balls(long bits, long max_precision) {
-  do {
-    balls_.evaluate(*head_, row_, std::min(bits, max_precision));
-    bits *= 2;
-  } while (!balls_.settled && balls_.precision < max_precision);
+  if (bits != known_.bits) {
+    known_.bits = bits;
+    do {
+      balls_.evaluate(*head_, row_, std::min(bits, max_precision));
+      bits *= 2;
+    } while (!balls_.settled && balls_.precision < max_precision);
+  }
   level_ = 3;
   if (!balls_.settled) return false;
+  if (!known_.attached) known_.keys = row_.keys, known_.values = row_.values;
+  known_.attached = true;
   balls_.attach(row_.keys, row_.values);
   row_.values.o_low = nullptr;
   terms_ = key_terms(*profile_, row_.keys, row_.q, scratch_);

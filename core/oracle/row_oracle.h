@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/bound/row_alarm.h"
@@ -19,15 +20,21 @@ inline constexpr double doubt_balls = 0x1p-24;
 /// State and memory for one row after another. One per thread.
 class RowOracle {
  public:
-  /// Evaluates row i in double with its bound. Goes on by itself where that cannot certify the bound.
-  /// Returns the excuse of the row as a whole.
+  /// Evaluates row `rows`[0] in double with its bound. Goes on by itself where that cannot certify the bound. The other
+  /// rows are those that will be started next, and cost less if they are. Returns the excuse of the row as a whole.
+  Excuse start(const Head& head, std::span<const std::int64_t> rows, const Profile& profile, bool ignores_dead_values,
+               bool want_lse, long max_precision);
+  /// The same of row i, before those that follow it.
   Excuse start(const Head& head, std::int64_t i, const Profile& profile, bool ignores_dead_values, bool want_lse,
                long max_precision);
+  /// Back to the level at which the row was started, of which everything is as it was then. What the higher levels
+  /// found out is kept until the next start.
+  void begin_again();
   /// Exact values in double-double; the bound as it is where double was sure of it, else again. False where the numbers
   /// leave its range, or it is not sure of the bound either.
   bool evaluate_double_double();
   /// Exact values in balls of at least `bits`, and the bound again from them. False when more than max_precision would
-  /// be needed to be sure of the weights.
+  /// be needed to be sure of the weights. The same for all calls after one start.
   bool evaluate_balls(long bits, long max_precision);
   /// The probabilistic bounds of the row just started, of which the bound is certain; they stay when the level rises.
   void evaluate_alarm(double probability);
@@ -51,6 +58,8 @@ class RowOracle {
   [[nodiscard]] const Row& row() const { return row_; }
   [[nodiscard]] const BoundScratch& scratch() const { return scratch_; }
   [[nodiscard]] const Profile& profile() const { return *profile_; }
+  /// Of every column, in double: what value() says while the level is 1.
+  [[nodiscard]] const double* values() const { return row_.o.data(); }
 
  private:
   /// Evaluates terms and elements from row_.keys; is the bound certified?
@@ -59,9 +68,23 @@ class RowOracle {
   [[nodiscard]] double radius(std::int64_t k) const;
   [[nodiscard]] double lse_radius() const;
 
+  /// The double evaluation of a row that was just taken up, and its bound by whatever level is sure of it.
+  Excuse evaluate(std::span<const std::int64_t> rows, bool ignores_dead_values, bool want_lse, long max_precision);
+
   const Head* head_ = nullptr;
   const Profile* profile_ = nullptr;
   int level_ = 0;
+  /// Where the row was started, and what the levels found out: kept while one row after another is held against it.
+  struct Known {
+    int first_level = 1;
+    long first_bits = 0, max_precision = 0;
+    bool pairs = false, pairs_are_sure = false;  ///< double-double was evaluated; with success
+    long bits = 0;                               ///< the balls are what these were asked for; 0: of nothing
+    bool attached = false;                       ///< keys, values and bound are those of the balls
+    RowKeys keys;                                ///< before that
+    RowValues values;
+  };
+  Known known_;
   bool certain_ = true;
   bool bound_known_ = false;  ///< from the double evaluation, to within doubt_double
   Row row_;

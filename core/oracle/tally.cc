@@ -62,7 +62,16 @@ void CaseTally::add(std::int64_t element, double found, double exact, const Deci
   } else {
     ++held_;
   }
-  if (utilisation > worst->utilisation) *worst = {utilisation, element, found, exact, decision};
+  const bool tied = utilisation == worst->utilisation;
+  if (utilisation > worst->utilisation || (tied && before(element, worst->element)))
+    *worst = {utilisation, element, found, exact, decision};
+}
+
+bool CaseTally::before(std::int64_t first, std::int64_t second) const {
+  const std::int64_t width = std::max<std::int64_t>(1, shape_[shape_.rank() - 1]);
+  const auto row = [&](std::int64_t element) { return element < 0 ? -1 - element : element / width; };
+  if (row(first) != row(second)) return row(first) < row(second);
+  return first >= 0 && (second < 0 || first < second);
 }
 
 void CaseTally::alarm(const ElementAlarm& bound, double lower, double upper) {

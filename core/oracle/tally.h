@@ -1,6 +1,7 @@
 // From the decisions on elements to the verdict on a case.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -22,7 +23,8 @@ struct Decision {
   std::string said{};  ///< for the verdict, of one that was not held, where doubles would not tell; empty: they do
 };
 
-/// Collects decisions; the worst one is described in the verdict. Elements are flat indices into out, -1 - row the lse.
+/// Collects decisions in any order; the worst one is described in the verdict, of equals the first of the output.
+/// Elements are flat indices into out, -1 - row the lse, which follows its row.
 class CaseTally {
  public:
   explicit CaseTally(const Problem& c);
@@ -31,6 +33,13 @@ class CaseTally {
   void add(std::int64_t element, double found, double exact, const Decision& decision);
   /// The same where error and allowed are below the doubles.
   void add(std::int64_t element, double found, double exact, const Decision& decision, double utilisation);
+  /// As many elements were held at that level, none of them by as much as worst_held().
+  void hold(std::int64_t count, int level) { held_ += count, level_ = std::max(level_, level); }
+  /// Largest utilisation that was held; -1: none was.
+  [[nodiscard]] double worst_held() const { return worst_held_.utilisation; }
+  [[nodiscard]] double worst_violated() const { return worst_violated_.utilisation; }
+  /// Elements of which no alarm was evaluated.
+  void uncovered(std::int64_t count) { alarm_->uncovered += count; }
   /// The alarm was asked for.
   void raise_alarms() { alarm_.emplace(); }
   /// An element whose error is at least `lower` and at most `upper`, to a relative 2^-20 of `bound`.
@@ -45,6 +54,8 @@ class CaseTally {
     Decision decision;
   };
   [[nodiscard]] std::string place_of(std::int64_t element) const;
+  /// Does the first stand before the second in the output?
+  [[nodiscard]] bool before(std::int64_t first, std::int64_t second) const;
 
   Shape shape_;
   Reach reach_;

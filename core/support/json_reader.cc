@@ -114,6 +114,22 @@ void JsonObject::read(std::string_view key, WholeNumbers range, std::int64_t& va
   if (read_value) value = *read_value;
 }
 
+void JsonObject::read(std::string_view key, WholeNumbers range, std::vector<std::int64_t>& values) const {
+  const json* found = find(key);
+  if (found == nullptr) return;
+  const auto fits = [&](const json& number) {
+    return number.is_number_unsigned() && number.get<std::uint64_t>() <= static_cast<std::uint64_t>(range.most) &&
+           number.get<std::int64_t>() >= range.least;
+  };
+  if (!found->is_array() || found->empty() || !std::ranges::all_of(*found, fits)) {
+    refuse(key,
+           fmt::format("it must be an array of whole numbers from {} to {}, at least one", range.least, range.most));
+  }
+  values = found->get<std::vector<std::int64_t>>();
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+}
+
 void JsonObject::read_positive(std::string_view key, double most, std::string_view why, double& value) const {
   const json* found = find(key);
   if (found == nullptr) return;

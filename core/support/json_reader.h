@@ -45,6 +45,8 @@ class JsonObject {
   /// A whole number, of those in the range.
   void read(std::string_view key, WholeNumbers range, std::int64_t& value) const;
   void read(std::string_view key, WholeNumbers range, std::optional<std::int64_t>& value) const;
+  /// Whole numbers of the range, at least one; what comes back ascends, each once.
+  void read(std::string_view key, WholeNumbers range, std::vector<std::int64_t>& values) const;
   /// A number greater than 0 and at most `most`, of which `why` says what is more.
   void read_positive(std::string_view key, double most, std::string_view why, double& value) const;
   /// The position of a word among the known ones; nothing when the key is absent.

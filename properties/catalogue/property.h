@@ -13,6 +13,7 @@
 #include "core/problem/case.h"
 #include "properties/catalogue/hypotheses.h"
 #include "properties/catalogue/wants.h"
+#include "properties/generators/production.h"
 
 namespace attest {
 
@@ -91,8 +92,9 @@ struct Property {
 
 /// Case k of a property in a dtype: a function of (run_seed, property, dtype, k) alone. Its provenance holds
 /// "property", "dtype", "seed" (the run's), "k" and "kinds" (what was drawn, "scores:near-ties values:ones mask:none
-/// shape:small").
-[[nodiscard]] Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k);
+/// shape:small"). `shapes` says which cases have production shapes; without it none has.
+[[nodiscard]] Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k,
+                            const Shapes& shapes = small_shapes);
 
 /// Meets a manifest's limits of shape (head dimension, lengths, heads, grouped queries, scale, self-attention only) by
 /// a fixed projection: crops or repeats rows and columns of the case. Extents that were tied (c_q = heads·dk, a scale

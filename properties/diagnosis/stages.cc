@@ -231,6 +231,10 @@ StageFound stage_of(Kernel& kernel, const Case& c) {
   for (const std::int64_t keys : {std::int64_t{64}, std::int64_t{2100}})
     if (fed(kernel, long_sum(row, keys)).wrong())
       return {Stage::sums, fmt::format("equal scores of {} keys come out wrong too", keys)};
+  // Each weight is read by a call of its own.
+  constexpr std::int64_t most_keys = 2048;
+  if (row.keys > most_keys)
+    return undetermined(fmt::format("its row sees {} keys; the weights of {} are read at most", row.keys, most_keys));
   const double largest = format_of(row.dtype).largest;
   if (!std::ranges::all_of(row.scores, [&](double s) { return std::abs(s) <= largest; }))
     return undetermined("its scores leave the range of the dtype");

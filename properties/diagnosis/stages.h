@@ -31,7 +31,7 @@ struct StageFound {
 /// - if all are right by far, the scores are left.
 /// Every judgement is by the proved bound of the fed case itself. A row that is right when it stands alone is wrong
 /// because of masks, other rows or heads, lengths or memory: nothing is determined then, nor where the manifest rules
-/// out what would have to be fed.
+/// out what would have to be fed, nor of the weights of a row that sees more than 2048 keys.
 [[nodiscard]] StageFound stage_of(Kernel& kernel, const Case& c);
 
 }  // namespace attest

@@ -144,7 +144,10 @@ const Property family[] = {
      .operation = Operation::attention,
      .wants = wants_hard_scores,
      .given = [](Draw& draw) -> Case {
-       return draw.attention().sometimes_of_model_size().long_among_the_first().with_later_arguments();
+       return draw.attention(period_of_definition)
+           .sometimes_of_model_size()
+           .long_among_the_first()
+           .with_later_arguments();
      },
      .check = oracle,
      .check_with_alarm = oracle_with_alarm},

@@ -14,6 +14,7 @@
 #include "properties/language/any_number.h"
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -74,7 +75,7 @@ Verdict key_duplication(Kernel& kernel, const Case& c) {
   const bool in_place = argument(c, "in-place", 2) == 1;
   Indices repeated;
   for (std::int64_t e = 0; e < r * N; ++e) repeated.push_back(in_place ? e / r : e % N);
-  return agree({run(kernel, with_keys(c, repeated)), run(kernel, c)}, Match::bound);
+  return agree({run_rows(kernel, with_keys(c, repeated), all_of(queries_of(c))), run(kernel, c)}, Match::bound);
 }
 
 /// Keys k_j and k_j + c with one c, both representable: per column a power of two c near the largest entry, k_j what is

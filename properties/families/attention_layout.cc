@@ -25,7 +25,7 @@ const Property family[] = {
      .floating_point = "bound",
      .hypotheses = grouped,
      .given = [](Draw& draw) -> Case {
-       return draw.attention().where([](Recipe& r) {
+       return draw.attention(period_of_tile_laws).where([](Recipe& r) {
          r.heads = r.heads < 2 ? 2 : r.heads;
          r.kv_heads = r.heads % 2 == 0 && r.seed % 2 == 0 ? r.heads / 2 : 1;
        });

@@ -8,6 +8,7 @@
 #include "properties/language/answer.h"
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // 000: Attention(Q,K,V)^(i) = Attention(Q^(i),K,V).
 Verdict query_deletion(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
-  return agree({run(kernel, c).without_query(i), run(kernel, without_query(c, i))},
+  return agree({run(kernel, c).without_query(i), run_rows(kernel, c, all_but(queries_of(c), i))},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
@@ -63,7 +64,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
      .hypotheses = deleted_rows,
-     .given = [](Draw& draw) -> Case { return draw.attention().unmasked().at_least(2, 0); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).unmasked().at_least(2, 0); },
      .check = query_deletion},
     {.name = "attention.query-locality",
      .statement = "o_i does not depend on q_j, j ≠ i",
@@ -79,7 +80,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bound",
      .hypotheses = rearranged,
-     .given = [](Draw& draw) -> Case { return draw.attention().unmasked(); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).unmasked(); },
      .check = key_value_permutation},
     {.name = "attention.permutation-equivariance",
      .statement = "Attention(R_πQ, R_σK, R_σV) = R_π Attention(Q,K,V)",

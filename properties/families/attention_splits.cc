@@ -19,6 +19,7 @@
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
 #include "properties/language/weights.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -27,10 +28,16 @@ Verdict excused(Excuse why) {
   return {.outcome = Outcome::excused, .reason = std::string(name_of(why))};
 }
 
+/// Keys between two cuts: one, or as many as the manifest lets a block have.
+std::int64_t least_block(const Kernel& kernel, const Case& c) {
+  const std::int64_t least = fewest(kernel, {1, 1}).keys;
+  return keys_of(c) % least == 0 ? least : 1;
+}
+
 /// 0 … N cut into up to three runs of keys, some of them empty.
-std::vector<Indices> key_blocks(const Case& c) {
-  const std::int64_t N = keys_of(c);
-  std::int64_t first = argument(c, "cut", N + 1), second = argument(c, "cut2", N + 1);
+std::vector<Indices> key_blocks(const Case& c, std::int64_t least) {
+  const std::int64_t N = keys_of(c), cuts = N / least + 1;
+  std::int64_t first = least * argument(c, "cut", cuts), second = least * argument(c, "cut2", cuts);
   if (second < first) std::swap(first, second);
   std::vector<Indices> blocks(3);
   for (std::int64_t j = 0; j < N; ++j) blocks[j < first ? 0 : j < second ? 1 : 2].push_back(j);
@@ -119,10 +126,14 @@ Verdict formally_merged(const Result& whole, const std::vector<Block>& blocks, c
 // +: attention over concatenated key blocks is the merge of the blocks' attentions, weighted by e^lse; an empty block
 // has lse = -inf and changes nothing.
 Verdict split_merge(Kernel& kernel, const Case& c) {
+  const std::int64_t least = least_block(kernel, c);
+  if (least > 1 && keys_of(c) == least)
+    return {.outcome = Outcome::skipped,
+            .reason = fmt::format("has {} keys, and the manifest allows no block of fewer", least)};
   const Result whole = run(kernel, c);
   std::vector<Block> blocks;
   std::vector<Numbers> outs;
-  for (const Indices& keys : key_blocks(c)) {
+  for (const Indices& keys : key_blocks(c, least)) {
     Block block;
     if (!keys.empty()) block.out = run_with_lse(kernel, with_keys(c, keys));
     outs.push_back(block.out ? Numbers(*block.out) : Numbers());
@@ -224,7 +235,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bound",
      .hypotheses = in_blocks,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().at_least(0, 2); },
      .check = split_merge},
     {.name = "attention.lse-range",
      .statement = "max_j s_j ≤ lse_i ≤ max_j s_j + ln N",

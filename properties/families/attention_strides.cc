@@ -41,7 +41,7 @@ const Property family[] = {
      .floating_point = "bound (bitwise in the core); guards bitwise",
      .wants = wants_layouts,
      .hypotheses = strided,
-     .given = [](Draw& draw) -> Case { return draw.attention().strided(); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).strided(); },
      .check = any_strides},
 };
 

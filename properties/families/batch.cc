@@ -58,7 +58,9 @@ const Property family[] = {
      .floating_point = "bitwise if batch-invariant",
      .hypotheses = entries,
      .given = [](Draw& draw) -> Case {
-       return draw.attention().where([](Recipe& r) { r.batch = std::max(r.batch, 2 + static_cast<int>(r.seed % 2)); });
+       return draw.attention(period_of_tile_laws).where([](Recipe& r) {
+         r.batch = std::max(r.batch, 2 + static_cast<int>(r.seed % 2));
+       });
      },
      .check = independence},
     {.name = "batch.mask-forms",

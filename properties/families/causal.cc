@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kernel/limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/generators/draw.h"
@@ -119,7 +120,8 @@ Verdict first_row_of_heads(Kernel& kernel, const Case& c) {
   if (c[Slot::w_o].present()) {
     row = projected(row, in_double(c[Slot::w_o]), in_double(c[Slot::b_o]), exact);
   } else if (const Tensor& b_o = c[Slot::b_o]; b_o.present()) {
-    row = mapped(row, [&](std::int64_t e, double old) { return sum_of(old, b_o[e % b_o.elements()]); });
+    const std::int64_t width_of_bias = std::max<std::int64_t>(1, b_o.elements());
+    row = mapped(row, [&](std::int64_t e, double old) { return sum_of(old, b_o[e % width_of_bias]); });
   }
   if (!exact) return {.outcome = Outcome::excused, .reason = "the first row is not exact in double"};
   return agree({Numbers(run(kernel, c).queries({0})), Numbers(row.shape(), row.to_doubles())});
@@ -130,10 +132,29 @@ Verdict column_form_of(Kernel& kernel, const Case& c) {
   return on_core(kernel, c, column_form);
 }
 
+/// How many tokens a prefix may have within the limits: from 1 to M of them, but not M alone where M is more than 1.
+Indices prefix_lengths(const Kernel& kernel, const Case& c) {
+  const Manifest& m = kernel.manifest();
+  const std::int64_t M = queries_of(c), N = keys_of(c);
+  Indices lengths;
+  for (std::int64_t t = 1; t <= M; ++t) {
+    const bool allowed = allowed_queries(m).has(t) && allowed_keys(m).has(std::min(t, N));
+    if (allowed && (t <= N || !m.same_lengths)) lengths.push_back(t);
+  }
+  if (M > 1 && lengths == Indices{M}) lengths.clear();
+  return lengths;
+}
+
 // Top-left, or M = N: the first t rows are what attention over the first t queries and keys gives.
 Verdict prefix(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
-  const std::int64_t t = 1 + argument(c, "t", queries_of(c));
+  const Indices lengths = prefix_lengths(kernel, c);
+  if (lengths.empty()) {
+    return {.outcome = Outcome::skipped,
+            .reason = fmt::format("has {} queries and {} keys; the manifest allows no shorter prefix", queries_of(c),
+                                  keys_of(c))};
+  }
+  const std::int64_t t = lengths[static_cast<std::size_t>(argument(c, "t", std::ssize(lengths)))];
   const Case shorter = with_keys(with_queries(c, all_of(t)), all_of(std::min(t, keys_of(c))));
   return agree_in_domain({run(kernel, c).queries(all_of(t)), run(kernel, shorter)},
                          bits_if(kernel, {Claim::batch_invariant, Claim::padding_invariant}));
@@ -219,7 +240,9 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "as in masked.suppression; with x_j as well, bound unless batch-invariant",
      .hypotheses = no_leaks,
-     .given = [](Draw& draw) -> Case { return draw.attention().at_least(0, 2).where(causal_somehow); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention(period_of_tile_laws).at_least(0, 2).where(causal_somehow);
+     },
      .check = no_leak},
     {.name = "causal.first-row",
      .statement = "top-left (or M = N): o_1 = v_1",
@@ -249,7 +272,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if batch- and padding-invariant",
      .hypotheses = prefixes,
-     .given = [](Draw& draw) -> Case { return draw.attention().where(from_the_start); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).where(from_the_start); },
      .check = prefix},
     {.name = "causal.alignment",
      .statement = "for M ≠ N the alignment (top-left or bottom-right) is the declared one",

@@ -19,6 +19,7 @@
 #include "properties/language/domain.h"
 #include "properties/language/masks.h"
 #include "properties/language/unarranged.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -27,6 +28,19 @@ namespace {
 std::int64_t other_key(const Case& c, std::int64_t s) {
   const std::int64_t N = keys_of(c);
   return (s + 1 + argument(c, "l", N - 1)) % N;
+}
+
+/// A key that is not deleted with s.
+std::int64_t key_left(const Case& c, const Deletion& deletion, std::int64_t s) {
+  const std::int64_t N = keys_of(c), gone = std::ssize(deletion.gone);
+  return (s + gone + argument(c, "l", N - gone)) % N;
+}
+
+/// Row i (every row where i < 0) does not see what is deleted with key s.
+Case with_others_hidden(Case c, std::int64_t i, const Deletion& deletion, std::int64_t s) {
+  for (const std::int64_t j : deletion.gone)
+    if (j != s) c = hide(std::move(c), i, j);
+  return c;
 }
 
 /// The rows of key s of k and v, changed: value(old).
@@ -44,7 +58,7 @@ Case with_key_changed(Case c, std::int64_t s, Value&& value) {
 // 000: MAttn_B(Q,K,V)^(i) = MAttn_{B^(i)}(Q^(i),K,V).
 Verdict query_deletion(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
-  return agree({run(kernel, c).without_query(i), run(kernel, without_query(c, i))},
+  return agree({run(kernel, c).without_query(i), run_rows(kernel, c, all_but(queries_of(c), i))},
                bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
 }
 
@@ -56,7 +70,9 @@ Verdict suppression(Kernel& kernel, const Case& c) {
   const double poisons[] = {0, 0, 0, std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
   const double poison = poisons[argument(c, "poison", 6)];
   const bool finite = poison == 0;
-  const Case hidden_key = hide_and_spare(c, finite ? i : -1, s, other_key(c, s));
+  const Deletion deletion = deletion_of(kernel, c, s);
+  const Case others = with_others_hidden(c, finite ? i : -1, deletion, s);
+  const Case hidden_key = hide_and_spare(others, finite ? i : -1, s, key_left(c, deletion, s));
   const double most = format_of(c.dtype()).largest;
   const bool replaced = argument(c, "replaced", 2) == 1;
   Case changed = with_key_changed(hidden_key, s, [&](Slot slot, double old) {
@@ -67,8 +83,9 @@ Verdict suppression(Kernel& kernel, const Case& c) {
   const Match match =
       finite ? match_of_dead_values(kernel) : bits_if(kernel, {Claim::deterministic, Claim::ignores_dead_values});
   const Result o = run(kernel, hidden_key).queries({i});
-  return worse_of({agree_in_domain({run(kernel, changed).queries({i}), o}, match),
-                   agree({o, run(kernel, without_key(hidden_key, s)).queries({i})}, Match::bound)});
+  Verdict independent = agree_in_domain({run(kernel, changed).queries({i}), o}, match);
+  if (!deletion.is_allowed) return independent;
+  return worse_of({std::move(independent), agree({o, run_without(kernel, hidden_key, deletion, {i})}, Match::bound)});
 }
 
 struct Score {
@@ -181,8 +198,12 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
 // 000: column s of B is -inf => MAttn_B(Q,K,V) = MAttn_{B^[s]}(Q, K^(s), V^(s)).
 Verdict key_value_deletion(Kernel& kernel, const Case& c) {
   const std::int64_t s = argument(c, "s", keys_of(c));
-  const Case hidden_column = hide_and_spare(c, -1, s, other_key(c, s));
-  return agree({run(kernel, hidden_column), run(kernel, without_key(hidden_column, s))}, Match::bound);
+  const Deletion deletion = deletion_of(kernel, c, s);
+  const Case others = with_others_hidden(c, -1, deletion, s);
+  const Case hidden_column = hide_and_spare(others, -1, s, key_left(c, deletion, s));
+  const Indices rows = rows_beside(kernel, c, std::ssize(deletion.rest));
+  return agree({run(kernel, hidden_column).queries(rows), run_without(kernel, hidden_column, deletion, rows)},
+               Match::bound);
 }
 
 // Keys appended at the end and hidden from every row change nothing: with a mask on both sides, so that the same code
@@ -191,14 +212,16 @@ Verdict tail_padding(Kernel& kernel, const Case& c) {
   const std::int64_t N = keys_of(c);
   if (N == 0) return {.outcome = Outcome::excused, .reason = "N = 0: every row is fully masked on both sides"};
   const std::int64_t counts[] = {1, 2, 7, 16, 33, 64};
-  const std::int64_t more = counts[argument(c, "more", 6)];
+  const std::int64_t wanted = N + counts[argument(c, "more", 6)];
+  const std::int64_t total = keys_within(kernel).from(wanted).value_or(wanted);
   const Case short_one = with_some_mask(c);
-  Case padded = with_keys(short_one, cycled(N, N + more));
+  Case padded = with_keys(short_one, cycled(N, total));
   const std::int64_t dv = c.v().shape()[3];
   padded[Slot::v] =
-      mapped(padded.v(), [&](std::int64_t e, double old) { return e / dv % (N + more) < N ? old : any_number(-old); });
-  for (std::int64_t j = N; j < N + more; ++j) padded = hide(std::move(padded), -1, j);
-  return agree_in_domain({run(kernel, padded), run(kernel, short_one)}, bits_if(kernel, {Claim::padding_invariant}));
+      mapped(padded.v(), [&](std::int64_t e, double old) { return e / dv % total < N ? old : any_number(-old); });
+  for (std::int64_t j = N; j < total; ++j) padded = hide(std::move(padded), -1, j);
+  return agree_in_domain({run_rows(kernel, padded, all_of(queries_of(c))), run(kernel, short_one)},
+                         bits_if(kernel, {Claim::padding_invariant}));
 }
 
 // Keys appended at the end and seen.
@@ -234,7 +257,7 @@ const Property family[] = {
      .floating_point = "bitwise if batch-invariant",
      .wants = wants_hidden_keys,
      .hypotheses = deleted_rows,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 0); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().at_least(2, 0); },
      .check = query_deletion},
     {.name = "masked.suppression",
      .statement = "b_is = −∞ ⇒ o_i is independent of k_s and v_s, and equals the closed formula over l ≠ s",
@@ -245,7 +268,7 @@ const Property family[] = {
          "ignores-dead-values, equal values (+0 equals −0) if only deterministic, else bound; for NaN/Inf "
          "in k_s, v_s only if it claims ignores-dead-values (reported in any case)",
      .hypotheses = suppressed,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(0, 2); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().at_least(0, 2); },
      .check = suppression},
     {.name = "masked.suppression-limit",
      .statement = "b_is → −∞ through finite values: o_i converges to that formula o'; with Δ = s_is − max_{l≠s} s_il "
@@ -270,7 +293,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if padding-invariant, else bound",
      .hypotheses = padded,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked(); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked(); },
      .check = tail_padding},
 };
 

@@ -16,6 +16,7 @@
 #include "properties/language/masks.h"
 #include "properties/language/multihead_cases.h"
 #include "properties/language/refute.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -53,7 +54,9 @@ Verdict conventions_agree(Kernel& kernel, const Case& c) {
 
 // Refuted: they agree for every finite B. One row, two keys, B = (t, 0); first Q = K = 0, then small whole numbers.
 Verdict conventions_differ(Kernel& kernel, const Case& c) {
-  const Case small = with_batch(with_keys(with_queries(without_mask(c), {0}), {0, 1}), {0});
+  const Lengths few = fewest(kernel, {.queries = 1, .keys = 2});
+  const Case row = with_queries(without_mask(c), cycled(1, few.queries));
+  const Case small = with_batch(with_keys(row, cycled(2, few.keys)), {0});
   return refuted(/*budget=*/24, [&](int n) {
     const double entries[] = {1, -1, 2, -2, 4, -4};
     const double t = entries[n % 6];
@@ -63,10 +66,12 @@ Verdict conventions_differ(Kernel& kernel, const Case& c) {
     for (const Slot slot : {Slot::q, Slot::k}) tried[slot] = mapped(tried[slot], whole);
     const std::int64_t dv = c.v().shape()[3];
     tried[Slot::v] = mapped(tried.v(), [&](std::int64_t e, double) { return e / dv % 2 == 0 ? 1.0 : 0.0; });
-    tried[Slot::mask] = Tensor(c.dtype(), {1, 1, 1, 2}, std::vector<double>{t, 0.0});
+    tried[Slot::mask] = mapped(Tensor(c.dtype(), {1, 1, few.queries, few.keys}),
+                               [&](std::int64_t e, double) { return e % few.keys % 2 == 0 ? t : 0.0; });
     return Attempt{run(kernel, with_convention(tried, MaskConvention::pre_scale)),
                    run(kernel, with_convention(tried, MaskConvention::post_scale)),
-                   fmt::format("one query and two keys, dk = {}, Q and K {}, V = (1, 0), B = ({}, 0)", c.q().shape()[3],
+                   fmt::format("one query and two keys{}, dk = {}, Q and K {}, V = (1, 0), B = ({}, 0)",
+                               few.keys > 2 || few.queries > 1 ? ", repeated" : "", c.q().shape()[3],
                                n < 6 ? "zero" : "whole numbers", t)};
   });
 }
@@ -74,16 +79,18 @@ Verdict conventions_differ(Kernel& kernel, const Case& c) {
 // The same of many heads: Q = K = 0 by W_q = W_k = 0, and every head passes on the first entry of v's tokens, 1 for the
 // first of two and 0 for the second.
 Verdict conventions_differ_in_heads(Kernel& kernel, const Case& c) {
-  const Indices rows = is_self_attention(c) ? Indices{0, 1} : Indices{0};
-  const Case zeros = first_entry_of_values(with_batch(with_keys(with_queries(without_mask(c), rows), {0, 1}), {0}));
+  const std::int64_t least = is_self_attention(c) ? 2 : 1, columns = extents_of(c).c_v;
+  const Lengths few = fewest(kernel, {.queries = least, .keys = 2});
+  const Case rows = with_queries(without_mask(c), cycled(least, few.queries));
+  const Case zeros = first_entry_of_values(with_batch(with_keys(rows, cycled(2, few.keys)), {0}));
   return refuted(/*budget=*/6, [&](int n) {
     const double entries[] = {1, -1, 2, -2, 4, -4};
     const double t = entries[n];
     Case tried = zeros;
-    tried[Slot::v] = with_row(zeros.v(), 0, [&](std::int64_t e, double) { return e == 0 ? 1.0 : 0.0; });
+    tried[Slot::v] = mapped(zeros.v(), [&](std::int64_t e, double) { return e % (2 * columns) == 0 ? 1.0 : 0.0; });
     if (is_self_attention(c)) tried[Slot::q] = tried[Slot::k] = tried.v();
-    tried[Slot::mask] = mapped(Tensor(c.dtype(), {1, 1, static_cast<std::int64_t>(rows.size()), 2}),
-                               [&](std::int64_t e, double) { return e % 2 == 0 ? t : 0.0; });
+    tried[Slot::mask] = mapped(Tensor(c.dtype(), {1, 1, few.queries, few.keys}),
+                               [&](std::int64_t e, double) { return e % few.keys % 2 == 0 ? t : 0.0; });
     return Attempt{run(kernel, with_convention(tried, MaskConvention::pre_scale)),
                    run(kernel, with_convention(tried, MaskConvention::post_scale)),
                    fmt::format("{} heads, two keys, dk = {}, W_q = W_k = 0, V = (1, 0), each row of B = ({}, 0)",

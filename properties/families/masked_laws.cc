@@ -17,6 +17,7 @@
 #include "properties/language/masks.h"
 #include "properties/language/multihead_cases.h"
 #include "properties/language/refute.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -24,7 +25,10 @@ namespace {
 // Refuted: MAttn_B(R_pi Q, K, V) = R_pi MAttn_B(Q, K, V) for every B. Two rows and keys, the first row kept from the
 // second key (or held back by t); first Q = K = 0, then small whole numbers. V = (0, 1).
 Verdict breaks_equivariance(Kernel& kernel, const Case& c) {
-  const Case small = with_batch(with_keys(with_queries(c, {0, 1}), {0, 1}), {0});
+  const Lengths few = fewest(kernel, {.queries = 2, .keys = 2});
+  const Case small = with_batch(with_keys(with_queries(c, cycled(2, few.queries)), cycled(2, few.keys)), {0});
+  Indices turned;  // each pair of rows exchanged
+  for (std::int64_t i = 0; i < few.queries; ++i) turned.push_back(i % 2 == 0 ? i + 1 : i - 1);
   const bool boolean = c.mask().dtype() == DType::boolean;
   return refuted(/*budget=*/24, [&](int n) {
     const double entries[] = {-2, -4, -1, 2, 4, -8};
@@ -35,12 +39,14 @@ Verdict breaks_equivariance(Kernel& kernel, const Case& c) {
     for (const Slot slot : {Slot::q, Slot::k}) tried[slot] = mapped(tried[slot], whole);
     const std::int64_t dv = c.v().shape()[3];
     tried[Slot::v] = mapped(tried.v(), [&](std::int64_t e, double) { return e / dv % 2 == 0 ? 0.0 : 1.0; });
-    tried[Slot::mask] = Tensor(c.mask().dtype(), {1, 1, 2, 2},
-                               boolean ? std::vector<double>{1, 0, 1, 1} : std::vector<double>{0, t, 0, 0});
+    tried[Slot::mask] = mapped(Tensor(c.mask().dtype(), {1, 1, few.queries, few.keys}), [&](std::int64_t e, double) {
+      const bool held_back = e / few.keys % 2 == 0 && e % few.keys % 2 == 1;
+      return boolean ? (held_back ? 0.0 : 1.0) : (held_back ? t : 0.0);
+    });
     Case exchanged = tried;
-    exchanged[Slot::q] = with_queries(tried, {1, 0}).q();
+    exchanged[Slot::q] = with_queries(tried, turned).q();
     return Attempt{
-        run(kernel, exchanged), run(kernel, tried).queries({1, 0}),
+        run(kernel, exchanged), run(kernel, tried).queries(turned),
         fmt::format("two queries exchanged, Q and K {}, V = (0, 1), B = {}", n < 6 ? "zero" : "whole numbers",
                     boolean ? "((visible, hidden), (visible, visible))" : fmt::format("((0, {}), (0, 0))", t))};
   });
@@ -264,7 +270,7 @@ const Property family[] = {
      .floating_point =
          "inside the domain: `nan`, `zero`: bitwise; `uniform`: bound to the mean of V; `error`: rejected",
      .hypotheses = hiding,
-     .given = [](Draw& draw) -> Case { return draw.attention().masked().where(some_by_form); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).masked().where(some_by_form); },
      .check = fully_masked_row},
     {.name = "masked.multihead-fully-masked-row",
      .statement = "all of row i masked in every head: the policy for the heads' outputs, then W_o and b_o (`nan`: NaN, "

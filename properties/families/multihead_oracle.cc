@@ -113,7 +113,9 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::multihead,
      .wants = wants_masks,
-     .given = [](Draw& draw) -> Case { return draw.multihead().where(with_every_convention).with_later_arguments(); },
+     .given = [](Draw& draw) -> Case {
+       return draw.multihead(4 * period_of_definition).where(with_every_convention).with_later_arguments();
+     },
      .check = judged_multihead},
     {.name = "multihead.returned-weights",
      .statement =

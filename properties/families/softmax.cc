@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "core/kernel/limits.h"
 #include "core/scalars/wide.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
@@ -19,6 +21,7 @@
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
 #include "properties/language/weights.h"
+#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {
@@ -34,8 +37,23 @@ Case with_columns(const Case& c, const Indices& columns) {
   return select(c, s);
 }
 
+/// Where the manifest does not allow as many keys as columns, all of them stand there several times, which divides
+/// every weight by as much and adds it up again.
 Result softmax_of(Kernel& kernel, Case c) {
-  return run(kernel, with_identity_keys(std::move(c)));
+  const Manifest& m = kernel.manifest();
+  const std::int64_t n = columns_of(c), M = queries_of(c);
+  const std::int64_t heads = heads_of(c), kv_heads = c.k().shape()[1];
+  Case asked = with_identity_keys(std::move(c));
+  if (!allows_heads(m, heads, heads)) {
+    Selection groups = everything(asked);
+    groups.kv_heads = all_of(kv_heads);
+    asked = select(asked, groups);
+  }
+  const std::int64_t least = m.same_lengths ? std::max(n, M) : n;
+  const AllowedExtents several{.multiple = std::lcm(n, m.keys_multiple), .least = m.min_keys, .most = m.max_keys};
+  const std::int64_t keys = several.from(least).value_or(n);
+  if (keys != n) asked = with_keys(asked, cycled(n, keys));
+  return run_rows(kernel, asked, all_of(M));
 }
 
 /// Columns of an exact matrix of `value`, in the shape of `like`.
@@ -146,11 +164,14 @@ Verdict row_permutation(Kernel& kernel, const Case& c) {
 // 002: softmax down the columns of Aᵀ, one column x after another, is softmax(A)ᵀ. A kernel knows rows only, so that
 // each column is a problem of its own, with one query; transposing moves no number of it. The core has both softmaxes.
 Verdict columnwise_is_transpose(Kernel& kernel, const Case& c) {
-  const Shape q = c.q().shape();
-  Case columns = c;
-  columns[Slot::q] = c.q().reshaped({q[0] * q[1] * q[2], 1, 1, q[3]});
+  // Each is filled up to as many queries as the manifest asks for: of many such problems four rows a head will do.
+  const bool filled_up = fewest(kernel, {1, 1}).queries > 1;
+  const Case some = filled_up ? with_queries(c, all_of(std::min<std::int64_t>(queries_of(c), 4))) : c;
+  const Shape q = some.q().shape();
+  Case columns = some;
+  columns[Slot::q] = some.q().reshaped({q[0] * q[1] * q[2], 1, 1, q[3]});
   if (columns.q().elements() == 0) return {};
-  const Verdict rows = agree({softmax_of(kernel, columns).reshaped(q), softmax_of(kernel, c)},
+  const Verdict rows = agree({softmax_of(kernel, columns).reshaped(q), softmax_of(kernel, some)},
                              bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
   const CoreFunctions* const core = core_functions(kernel.id());
   return core == nullptr ? rows : worse_of({rows, columnwise_softmax(*core, c)});

@@ -9,5 +9,14 @@ namespace attest {
 
 [[nodiscard]] std::vector<PlantedFault> faults_of_masks();
 [[nodiscard]] std::vector<PlantedFault> faults_of_numbers();
+/// Those of kernels of tiles (planted_tiles.h).
+[[nodiscard]] std::vector<PlantedFault> faults_of_tiles();
+[[nodiscard]] std::vector<PlantedFault> faults_of_tiled_shapes();
+
+/// The same, all of that kind.
+[[nodiscard]] inline std::vector<PlantedFault> of_kind(FaultKind kind, std::vector<PlantedFault> faults) {
+  for (PlantedFault& fault : faults) fault.kind = kind;
+  return faults;
+}
 
 }  // namespace attest

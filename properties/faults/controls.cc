@@ -42,7 +42,25 @@ std::span<const ControlKernel> controls() {
                     .make = {.block = 16, .prescaled_q = true}},
       ControlKernel{.name = "bf16-weights",
                     .summary = "weights rounded to bf16 whatever the dtype, and summed so",
-                    .make = {.block = 16, .narrow_denominator = true, .bf16_weights = true}}};
+                    .make = {.block = 16, .narrow_denominator = true, .bf16_weights = true}},
+      ControlKernel{.name = "tiles-of-16",
+                    .summary = "16 queries by 16 keys, tiles that the mask hides are skipped",
+                    .make = {.block = 16, .query_tile = 16, .skips_hidden = true}},
+      ControlKernel{.name = "tiles-of-64",
+                    .summary = "64 queries by 64 keys, weights rounded to the dtype",
+                    .make = {.block = 64, .narrow_weights = true, .query_tile = 64}},
+      ControlKernel{.name = "tiles-of-128",
+                    .summary = "128 queries by 128 keys, weights rounded to the dtype, one reciprocal a row",
+                    .make = {.block = 128, .reciprocal = true, .narrow_weights = true, .query_tile = 128}},
+      ControlKernel{.name = "lazy-tiles",
+                    .summary = "128 queries by 64 keys, the reference follows the maximum when it is 8 behind",
+                    .make = {.block = 64, .lazy_nats = 8, .query_tile = 128}},
+      ControlKernel{.name = "tiles-in-parts",
+                    .summary = "tiles of 64; up to 16 queries take four tiles of keys at a time, merged as parts",
+                    .make = {.block = 64, .narrow_weights = true, .query_tile = 64, .split_tiles = 4}},
+      ControlKernel{.name = "small-tiles-in-parts",
+                    .summary = "tiles of 16; up to 16 queries take four tiles of keys at a time, merged as parts",
+                    .make = {.block = 16, .query_tile = 16, .split_tiles = 4, .skips_hidden = true}}};
   return all;
 }
 

@@ -3,15 +3,39 @@
 // something.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/support/words.h"
 #include "properties/faults/make.h"
 
 namespace attest {
+
+/// What of a kernel the mistake is in, or what a case must have to show it.
+enum class FaultKind {
+  masks,            ///< what a row sees and reads
+  numbers,          ///< what a row computes
+  second_key_tile,  ///< more keys than a tile takes
+  partial_tile,     ///< a last tile that is not full, behind a full one
+  causal_tiles,     ///< a causal form over more than one tile
+  mask_tiles,       ///< a mask over more than one tile
+  head_dim,         ///< a head or value dimension above 64
+  heads,            ///< more than 8 heads, or three to a group
+  batch,            ///< more than four batch entries, or several and more than one tile
+  long_rows,        ///< more than 512, 2048, 4096 or 65,536 keys
+  index,            ///< offsets beyond 16 or 32 bits, and strides at a head dimension of 128
+  split             ///< few queries, keys in parts
+};
+template <>
+struct Words<FaultKind> {
+  static constexpr std::array<std::string_view, 12> names{
+      "masks",    "numbers", "second key tile", "partial tile", "causal tiles", "mask tiles",
+      "head dim", "heads",   "batch",           "long rows",    "index",        "split"};
+};
 
 /// A correct kernel with one mistake.
 struct PlantedFault {
@@ -21,9 +45,10 @@ struct PlantedFault {
   std::string_view stands_for;   ///< the bugs, repository#number, "; " between them; "" for the gross ones
   std::string_view caught_by;    ///< properties expected to catch it, a space between them; "" where `unseen` says why
   Make make;                     ///< how it computes otherwise
-  std::vector<DType> dtypes{};   ///< empty: f64, f32, f16 and bf16
+  std::vector<DType> dtypes{};   ///< never empty in planted_faults(): an entry without any has its make's
   bool lse = true;               ///< it offers the log-sum-exp
   std::string_view unseen = {};  ///< why outputs cannot show it; "" for all others
+  FaultKind kind = {};           ///< set where the lists are joined
 
   [[nodiscard]] Slip slip() const { return Slip::named(name); }
 };

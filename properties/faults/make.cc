@@ -22,7 +22,7 @@ Arithmetic arithmetic_of(const Make& make, DType dtype) {
   }
   a.base2 = make.folded_exp2;
   a.folded_exp2 = make.folded_exp2;
-  a.split_merge = make.splits > 1;
+  a.split_merge = make.splits > 1 || make.split_tiles > 0;
   a.normalise_first = make.normalise_first;
   a.block = make.block;
   a.bias_in_sum = false;

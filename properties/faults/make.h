@@ -28,10 +28,16 @@ struct Make {
   bool narrow_scores = false;       ///< written to memory in the dtype, after scale and mask
   bool prescaled_q = false;         ///< q times scale, rounded to the dtype, before the product
   bool bf16_weights = false;        ///< rounded to bf16 whatever the dtype
+
+  /// Not 0: a kernel of tiles (planted_tiles.h), this many queries by `block` keys, in f32, f16 and bf16. Of the above
+  /// it knows narrow_weights, reciprocal and lazy_nats.
+  std::int64_t query_tile = 0;
+  std::int64_t split_tiles = 0;  ///< tiles of keys to a part where there are at most 16 queries; 0: one part
+  bool skips_hidden = false;     ///< tiles of keys that the mask hides from every row of a tile are not read
 };
 
 /// The one mistake that is made, by the name of its fault; none is a correct kernel. Asked of every key: a name that
-/// stands in the code is hashed as it is compiled. What the names do is planted_row.cc's and planted_problem.cc's.
+/// stands in the code is hashed as it is compiled. What the names do is the planted_*.cc's.
 class Slip {
  public:
   constexpr Slip() = default;
@@ -53,8 +59,9 @@ class Slip {
 /// What the make may honestly declare for a dtype.
 [[nodiscard]] Arithmetic arithmetic_of(const Make& make, DType dtype);
 
-/// Runs the make with the slip on a problem in f64, f32, f16 or bf16, whatever the strides; ATTEST_UNSUPPORTED for
-/// another dtype. `call` counts the calls before, for the one slip that differs from call to call.
+/// Runs the make with the slip on a problem in f64 (no kernel of tiles), f32, f16 or bf16, whatever the strides;
+/// ATTEST_UNSUPPORTED for another dtype. `call` counts the calls before, for the one slip that differs from call to
+/// call.
 [[nodiscard]] int run_planted(const Make& make, Slip slip, const attest_problem& problem, attest_result& result,
                               std::int64_t call, std::string& message);
 

@@ -8,6 +8,7 @@
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
 #include "properties/faults/planted_row.h"
+#include "properties/faults/planted_tiles.h"
 
 namespace attest {
 namespace {
@@ -322,7 +323,16 @@ class PlantedProblem {
 
 int run_planted(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
                 std::string& message) {
-  switch (static_cast<DType>(problem.q.dtype)) {
+  const auto dtype = static_cast<DType>(problem.q.dtype);
+  if (make.query_tile > 0) {
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
+      message = "runs in f32, f16 and bf16";
+      return ATTEST_UNSUPPORTED;
+    }
+    PlantedTiles(make, slip, problem, result).run();
+    return ATTEST_OK;
+  }
+  switch (dtype) {
     case DType::f64:
       PlantedProblem<double>(make, slip, problem, result, call).run();
       return ATTEST_OK;

@@ -9,18 +9,24 @@
 namespace attest {
 namespace {
 
-constexpr DType all_dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+/// What a make runs in.
+std::vector<DType> dtypes_of(const Make& make) {
+  if (make.query_tile > 0) return {DType::f32, DType::f16, DType::bf16};
+  return {DType::f64, DType::f32, DType::f16, DType::bf16};
+}
 
 Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const std::vector<DType>& dtypes, bool lse) {
   Manifest manifest;
   manifest.name = std::string(name);
   manifest.version = "1";
   manifest.dtypes = dtypes;
-  if (dtypes.empty()) manifest.dtypes.assign(std::begin(all_dtypes), std::end(all_dtypes));
   for (const DType dtype : manifest.dtypes) manifest.arithmetic.emplace(dtype, arithmetic_of(make, dtype));
-  manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};
-  // Where parts begin depends on N, and padding moves them; the one whose mistake this is claims otherwise.
-  if (make.splits == 1 || slip == Slip("splits-by-length")) manifest.claims.push_back(Claim::padding_invariant);
+  manifest.claims = {Claim::deterministic, Claim::ignores_dead_values};
+  // Where parts begin depends on N, and padding moves them; whether there are any may depend on M. Those whose mistake
+  // this is claim otherwise.
+  const bool splits = make.splits > 1 || make.split_tiles > 0;
+  if (!splits || slip == Slip("splits-by-length")) manifest.claims.push_back(Claim::padding_invariant);
+  if (make.split_tiles == 0 || slip == Slip("parts-by-queries")) manifest.claims.push_back(Claim::batch_invariant);
   manifest.fully_masked_row = FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
@@ -47,8 +53,12 @@ std::string id_of(const PlantedFault& fault) {
 
 std::span<const PlantedFault> planted_faults() {
   static const std::vector<PlantedFault> all = [] {
-    std::vector<PlantedFault> joined = faults_of_masks();
-    std::ranges::move(faults_of_numbers(), std::back_inserter(joined));
+    std::vector<PlantedFault> joined = of_kind(FaultKind::masks, faults_of_masks());
+    std::ranges::move(of_kind(FaultKind::numbers, faults_of_numbers()), std::back_inserter(joined));
+    std::ranges::move(faults_of_tiles(), std::back_inserter(joined));
+    std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
+    for (PlantedFault& fault : joined)
+      if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;
   }();
   return all;
@@ -68,8 +78,9 @@ std::vector<KernelEntry> control_kernels() {
   for (const ControlKernel& control : controls()) {
     const std::string id = "control:" + std::string(control.name);
     entries.push_back({id, std::string(control.summary), [&control, id] {
-                         return kernel_of(id, manifest_of(control.name, control.make, Slip(), {}, true), control.make,
-                                          Slip());
+                         return kernel_of(
+                             id, manifest_of(control.name, control.make, Slip(), dtypes_of(control.make), true),
+                             control.make, Slip());
                        }});
   }
   return entries;

@@ -19,16 +19,38 @@ std::int32_t clamped(std::int32_t extent, std::int64_t least, std::int64_t most)
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(extent, least, most));
 }
 
-/// Halves the largest of some extents until their product is small enough.
+/// Halves the largest of some extents until their product is at most `most`.
 template <class... Extent>
-void limit_product(Extent&... extents) {
+void limit_product(std::int64_t most, Extent&... extents) {
   std::int32_t* all[] = {&extents...};
   for (;;) {
     std::int64_t product = 1;
     for (const std::int32_t* extent : all) product *= *extent;
-    if (product <= most_elements) return;
+    if (product <= most) return;
     std::int32_t* largest = *std::max_element(std::begin(all), std::end(all), [](auto* a, auto* b) { return *a < *b; });
     *largest /= 2;
+  }
+}
+
+/// One mask for all heads where each of its own would be too many, and none where that is too many as well.
+void limit_mask(Recipe& r) {
+  const auto elements = [&] {
+    return (r.mask_per_batch ? r.batch : 1LL) * (r.mask_per_head ? r.heads : 1) * r.queries * r.keys;
+  };
+  if (elements() > most_masked_of_large) r.mask_per_batch = r.mask_per_head = false;
+  if (elements() > most_masked_of_large) r.mask = MaskKind::none;
+}
+
+/// Row i of q of each head becomes row i mod `distinct`.
+void repeat_queries(std::int64_t distinct, Tensor& q) {
+  const Shape& shape = q.shape();
+  const std::int64_t rows = shape[2];
+  const std::size_t row = static_cast<std::size_t>(shape[3]) * size_of(q.dtype());
+  const std::span<std::byte> bytes = q.bytes();
+  for (std::int64_t head = 0; head < shape[0] * shape[1]; ++head) {
+    std::byte* const first = bytes.data() + static_cast<std::size_t>(head * rows) * row;
+    for (std::int64_t i = distinct; i < rows; ++i)
+      std::copy_n(first + static_cast<std::size_t>(i % distinct) * row, row, first + static_cast<std::size_t>(i) * row);
   }
 }
 
@@ -44,13 +66,17 @@ void make_valid(Recipe& r) {
   for (std::int32_t* extent : {&r.batch, &r.heads, &r.dk, &r.dv, &r.c_q, &r.c_k, &r.c_v, &r.d_o}) {
     *extent = clamped(*extent, 1, 512);
   }
-  r.queries = clamped(r.queries, 0, most_tokens);
-  r.keys = clamped(r.keys, 0, most_tokens);
-  limit_product(r.batch, r.heads, r.queries, r.keys);
-  limit_product(r.batch, r.heads, r.queries, r.dk);
-  limit_product(r.batch, r.heads, r.queries, r.dv);
-  limit_product(r.batch, r.heads, r.keys, r.dk);
-  limit_product(r.batch, r.heads, r.keys, r.dv);
+  const std::int64_t tokens = r.large ? most_tokens_of_large : most_tokens;
+  const std::int64_t elements = r.large ? most_elements_of_large : most_elements;
+  r.queries = clamped(r.queries, 0, tokens);
+  r.keys = clamped(r.keys, 0, tokens);
+  if (!r.large) limit_product(elements, r.batch, r.heads, r.queries, r.keys);
+  limit_product(elements, r.batch, r.heads, r.queries, r.dk);
+  limit_product(elements, r.batch, r.heads, r.queries, r.dv);
+  limit_product(elements, r.batch, r.heads, r.keys, r.dk);
+  limit_product(elements, r.batch, r.heads, r.keys, r.dv);
+  if (r.large) limit_mask(r);
+  r.distinct_queries = clamped(r.distinct_queries, 0, tokens);
   r.kv_heads = clamped(r.kv_heads, 1, r.heads);
   while (r.heads % r.kv_heads != 0) --r.kv_heads;
   if (r.operation == Operation::multihead && r.self_attention) {
@@ -129,6 +155,7 @@ Case decode(Recipe recipe) {
     thread_local std::vector<double> q, k;
     fill_scores(recipe, c, q, k);
     fill_values(recipe, c, q, k);
+    if (recipe.distinct_queries > 0) repeat_queries(recipe.distinct_queries, c[Slot::q]);
   } else {
     fill_multihead(recipe, c);
   }

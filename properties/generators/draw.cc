@@ -7,13 +7,17 @@
 
 namespace attest {
 
-DrawnAttention Draw::attention() {
-  const Recipe recipe = attention_recipes(dtype_)(random_.split()).value();
+DrawnAttention Draw::attention(std::int64_t period) {
+  Recipe recipe = attention_recipes(dtype_)(random_.split()).value();
+  if (const auto number = production_number(shapes_, k_, period))
+    make_production(recipe, shapes_, *number, /*is_law=*/period != period_of_definition);
   return {recipe, random_.split(), k_};
 }
 
-DrawnMultihead Draw::multihead() {
-  return DrawnMultihead(multihead_recipes(dtype_)(random_.split()).value());
+DrawnMultihead Draw::multihead(std::int64_t period) {
+  Recipe recipe = multihead_recipes(dtype_)(random_.split()).value();
+  if (production_number(shapes_, k_, period)) make_multihead_production(recipe);
+  return DrawnMultihead(recipe);
 }
 
 DrawnAttention& DrawnAttention::near_the_edge() {
@@ -23,7 +27,7 @@ DrawnAttention& DrawnAttention::near_the_edge() {
 
 DrawnAttention& DrawnAttention::sometimes_of_model_size() {
   rc::Random random = random_.split();
-  if (random.next() % 16 != 0) return *this;
+  if (recipe_.large || random.next() % 16 != 0) return *this;
   Recipe& r = recipe_;
   r.scores = ScoreKind::gaussian, r.values = ValueKind::gaussian, r.scale = ScaleKind::inverse_root;
   r.override_count = 0;

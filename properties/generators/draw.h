@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/problem/case.h"
+#include "properties/generators/production.h"
 #include "properties/generators/recipe.h"
 
 namespace attest {
@@ -87,18 +88,23 @@ class DrawnMultihead {
 /// Everything drawn from one Draw is a function of (dtype, seed, k) and the order of the calls.
 class Draw {
  public:
-  /// `k`: which case of its property it is; -1 where it is none of a sequence.
-  Draw(DType dtype, std::uint64_t seed, std::int64_t k = -1) : dtype_(dtype), random_(seed), k_(k) {}
+  /// `k`: which case of its property it is; -1 where it is none of a sequence. The shapes outlive what is drawn.
+  Draw(DType dtype, std::uint64_t seed, std::int64_t k, const Shapes& shapes)
+      : dtype_(dtype), random_(seed), k_(k), shapes_(shapes) {}
+  /// Small cases only.
+  Draw(DType dtype, std::uint64_t seed, std::int64_t k = -1) : Draw(dtype, seed, k, small_shapes) {}
   [[nodiscard]] DType dtype() const { return dtype_; }
-  /// softmax(QKᵀ·scale + mask) V of any shape and kind.
-  [[nodiscard]] DrawnAttention attention();
+  /// softmax(QKᵀ·scale + mask) V of any shape and kind; one case of each `period` in a row has a production shape, in a
+  /// run that draws these.
+  [[nodiscard]] DrawnAttention attention(std::int64_t period = period_of_laws);
   /// Multi-head attention with projections, general c_q, c_k, c_v, dk, dv, d_o.
-  [[nodiscard]] DrawnMultihead multihead();
+  [[nodiscard]] DrawnMultihead multihead(std::int64_t period = period_of_laws);
 
  private:
   DType dtype_;
   rc::Random random_;
   std::int64_t k_;
+  const Shapes& shapes_;
 };
 
 }  // namespace attest

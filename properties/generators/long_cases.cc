@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "properties/generators/draw.h"
+#include "properties/generators/marked_keys.h"
 #include "properties/generators/stream.h"
 
 namespace attest {
@@ -54,29 +55,11 @@ constexpr LongCase long_cases[] = {
 /// before them, in cases that cost nothing.
 constexpr std::int64_t first_long = 16;
 
-constexpr std::int64_t fewest_marked = 300;
-
-/// Four keys whose values are so large that what becomes of them shows within any bound, though they weigh no more than
-/// others: the last one, one of the second 256, one behind the first 600, and one anywhere. Each in a column of its
-/// own, so that no two cancel.
-void mark_keys(Recipe& r, Stream& stream) {
-  constexpr std::int64_t tile = 256, many = 600;
-  const std::int64_t last = r.keys - 1;
-  const std::int64_t marked[] = {last, stream.between(tile, std::min(2 * tile - 1, last)),
-                                 stream.between(std::min(many, last), last), stream.below(r.keys)};
-  for (const std::int64_t key : marked) {
-    const std::int64_t entry = stream.below(r.batch), head = stream.below(r.kv_heads), column = r.override_count;
-    const std::int64_t element = ((entry * r.kv_heads + head) * r.keys + key) * r.dv + column;
-    r.overrides[static_cast<std::size_t>(r.override_count++)] = {
-        .slot = Slot::v, .index = static_cast<std::uint32_t>(element), .value = stream.either(r.keys / 4.0)};
-  }
-}
-
 }  // namespace
 
 DrawnAttention& DrawnAttention::long_among_the_first() {
   const std::int64_t which = k_ - first_long;
-  if (which < 0 || which >= std::ssize(long_cases)) return *this;
+  if (recipe_.large || which < 0 || which >= std::ssize(long_cases)) return *this;
   const LongCase& one = long_cases[which];
   Recipe r;
   r.dtype = recipe_.dtype, r.seed = recipe_.seed;
@@ -87,7 +70,7 @@ DrawnAttention& DrawnAttention::long_among_the_first() {
   r.mask = one.mask, r.boolean_mask = one.boolean_mask, r.causal = one.causal;
   Stream stream(r.seed ^ 0x1096ca5e);
   // The others are ordinary, and stay so.
-  if (r.keys >= fewest_marked) mark_keys(r, stream);
+  if (r.keys >= 300) mark_keys(r, stream);
   recipe_ = r;
   return *this;
 }

@@ -6,8 +6,9 @@
 namespace attest {
 std::string_view shape_name(std::int64_t queries, std::int64_t keys, std::int64_t dk, std::int64_t dv) {
   if (queries == 0 || keys == 0) return "empty";
-  const std::int64_t largest = std::max({queries, keys, dk, dv});
-  return largest <= 8 ? "small" : largest <= 256 ? "large" : "long";
+  const std::int64_t longest = std::max(queries, keys);
+  if (longest <= 8) return std::max(dk, dv) <= 8 ? "small" : "wide";
+  return longest <= 256 ? "large" : "long";
 }
 
 std::vector<std::string> all_kinds(Operation operation) {
@@ -24,7 +25,7 @@ std::vector<std::string> all_kinds(Operation operation) {
   add("mask:", Words<MaskKind>::names);
   add("causal:", Words<Causal>::names);
   add("scale:", Words<ScaleKind>::names);
-  add("shape:", std::array<std::string_view, 4>{"empty", "small", "large", "long"});
+  add("shape:", std::array<std::string_view, 5>{"empty", "small", "wide", "large", "long"});
   for_each_scalar(operation, [&](const auto& field) {
     if (!field.is_original) words.push_back(std::string(field.name) + ":given");
   });

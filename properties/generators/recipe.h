@@ -36,6 +36,8 @@ enum class ScoreKind : std::uint8_t {
   zero_queries,     ///< q = 0: uniform weights
   huge,             ///< scores from 1e4 up to the edge of the domain of definition, and rarely beyond
   bit_classes,      ///< zeros, subnormals, powers of two +-1 ulp, large numbers, mixed
+  rising,  ///< from key to key higher or lower by as much, 4 to 512 from the first to the last, and a little noise
+  dominant_tile,  ///< the keys of one tile of 16 to 128 lie 3 to 12 above the others
   count
 };
 
@@ -93,10 +95,11 @@ enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, 
 
 template <>
 struct Words<ScoreKind> {
-  static constexpr std::array<std::string_view, 18> names{
-      "gaussian-0.1",    "gaussian",        "gaussian-10",     "heavy",        "integers", "powers-of-two",
-      "exact-ties",      "near-ties",       "duplicate-keys",  "dominant",     "offset",   "spread",
-      "below-sentinels", "underflow-edges", "ill-conditioned", "zero-queries", "huge",     "bit-classes"};
+  static constexpr std::array<std::string_view, 20> names{
+      "gaussian-0.1",  "gaussian",   "gaussian-10",     "heavy",           "integers",
+      "powers-of-two", "exact-ties", "near-ties",       "duplicate-keys",  "dominant",
+      "offset",        "spread",     "below-sentinels", "underflow-edges", "ill-conditioned",
+      "zero-queries",  "huge",       "bit-classes",     "rising",          "dominant-tile"};
 };
 template <>
 struct Words<ValueKind> {
@@ -121,7 +124,8 @@ struct Words<ScaleKind> {
   static constexpr std::array<std::string_view, 4> names{"inverse-root", "one", "power-of-two", "uniform"};
 };
 
-/// "empty" without queries or keys; else by the largest extent "small" (at most 8), "large" (at most 256) or "long".
+/// "empty" without queries or keys; by the longer of M and N "large" (9 to 256) or "long"; else "small", or "wide" with
+/// more than 8 columns.
 [[nodiscard]] std::string_view shape_name(std::int64_t queries, std::int64_t keys, std::int64_t dk, std::int64_t dv);
 
 /// Every word that "kinds" of a drawn case of an operation may hold, group by group: "scores:gaussian-0.1", …
@@ -162,11 +166,21 @@ struct Recipe {
   std::uint64_t seed = 0;  ///< of every number in the tensors
   std::int32_t override_count = 0;
   std::array<Override, 4> overrides{};
+  /// Of the limits below those of large cases hold.
+  bool large = false;
+  /// Not 0: so many rows of q of each head are drawn, and the others repeat them in turn.
+  std::int32_t distinct_queries = 0;
 };
 
+/// Distinct rows of q of a head where few stand for all. A prime, so that no two rows that lie a multiple of a tile
+/// apart, or a power of two, are the same.
+inline constexpr std::int32_t distinct_queries = 17;
+
 /// The largest M or N, and the largest number of elements of one tensor, of a decoded case.
-inline constexpr std::int64_t most_tokens = 16384;
-inline constexpr std::int64_t most_elements = std::int64_t{1} << 22;
+inline constexpr std::int64_t most_tokens = 16384, most_tokens_of_large = std::int64_t{1} << 20;
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 22, most_elements_of_large = std::int64_t{1} << 30;
+/// The largest number of elements of a large case's mask; it has none where they would be more.
+inline constexpr std::int64_t most_masked_of_large = std::int64_t{1} << 24;
 
 /// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.
 /// Every number is finite and representable in the dtype. Metadata: "kinds", "strides" where a layout is not row-major,

@@ -33,10 +33,14 @@ int exponent_limit(const Block& block) {
 
 /// Gives key j the score target[j] for every row: q and k point along one vector of +-2^a, q scaled so that neither
 /// side needs numbers much larger than the other. Half of the time some columns are left to small noise of their own.
-void prescribe(Block& block, Stream& stream, std::span<const double> target) {
+/// Where rows are `told_apart` at least half of the columns are, and the noise is larger: a row in another's place
+/// shows.
+void prescribe(Block& block, Stream& stream, std::span<const double> target, bool told_apart) {
   double largest = 1.0;
   for (const double t : target) largest = std::max(largest, std::abs(t));
-  const std::int64_t aimed = stream.one_in(2) ? block.dk : stream.between(1, block.dk);
+  const std::int64_t most = told_apart ? std::max<std::int64_t>(1, block.dk / 2) : block.dk;
+  const std::int64_t aimed = stream.one_in(2) ? most : stream.between(1, most);
+  const double noise = told_apart ? 0.5 : 0.125;
   const double per_column = largest / (block.scale * static_cast<double>(aimed));
   const double power = std::ldexp(1.0, std::ilogb(per_column) / 2);
   for (std::int64_t c = 0; c < block.dk; ++c) {
@@ -48,7 +52,7 @@ void prescribe(Block& block, Stream& stream, std::span<const double> target) {
     const double share = sign / (block.scale * static_cast<double>(aimed) * power);
     for (std::int64_t j = 0; j < block.keys; ++j) {
       block.key(j)[static_cast<std::size_t>(c)] =
-          aims ? share * target[static_cast<std::size_t>(j)] : 0.125 * stream.gaussian();
+          aims ? share * target[static_cast<std::size_t>(j)] : noise * stream.gaussian();
     }
   }
 }
@@ -81,9 +85,9 @@ double sentinel(Stream& stream, const Format& format) {
 }
 
 /// The scores a kind asks for, one per key.
-void targets(ScoreKind kind, Block& block, Stream& stream, DType dtype, std::span<double> target) {
+void targets(const Recipe& recipe, Block& block, Stream& stream, std::span<double> target) {
   for (double& t : target) t = stream.gaussian();
-  switch (kind) {
+  switch (recipe.scores) {
     case ScoreKind::dominant:
       target[static_cast<std::size_t>(some_key(stream, block.keys))] +=
           std::array{8.0, 20.0, 50.0, 100.0, 200.0}[static_cast<std::size_t>(stream.below(5))];
@@ -104,7 +108,7 @@ void targets(ScoreKind kind, Block& block, Stream& stream, DType dtype, std::spa
       return;
     }
     case ScoreKind::underflow_edges: {
-      const double edge = underflow_edge(stream, dtype);
+      const double edge = underflow_edge(stream, recipe.dtype);
       for (double& t : target) t = -edge + stream.uniform(-1, 1);
       target[static_cast<std::size_t>(some_key(stream, block.keys))] = 0.0;
       return;
@@ -114,6 +118,23 @@ void targets(ScoreKind kind, Block& block, Stream& stream, DType dtype, std::spa
       const int exponent = static_cast<int>(stream.one_in(8) ? stream.between(std::min(22, edge), edge)
                                                              : stream.between(13, std::max(13, std::min(21, edge))));
       for (double& t : target) t = std::ldexp(stream.uniform(-1, 1), exponent);
+      return;
+    }
+    case ScoreKind::rising: {
+      const double significand = 1.0 + stream.unit();
+      const double rise = std::ldexp(significand, static_cast<int>(stream.between(2, 8)));
+      // In all heads alike, so that a mistake at either end shows in all of them or in none.
+      const double step = (recipe.seed % 2 == 0 ? rise : -rise) / static_cast<double>(block.keys);
+      for (std::size_t j = 0; j < target.size(); ++j)
+        target[j] = 0.25 * target[j] + step * (static_cast<double>(j) - 0.5 * static_cast<double>(block.keys));
+      return;
+    }
+    case ScoreKind::dominant_tile: {
+      const std::int64_t tile = std::int64_t{16} << stream.below(4);
+      const std::int64_t first = stream.below((block.keys + tile - 1) / tile) * tile;
+      const double above = stream.uniform(3, 12);
+      for (std::int64_t j = first; j < std::min(first + tile, block.keys); ++j)
+        target[static_cast<std::size_t>(j)] += above;
       return;
     }
     default:
@@ -172,11 +193,14 @@ void fill_block(const Recipe& recipe, Block block, Stream& stream) {
     case ScoreKind::spread:
     case ScoreKind::below_sentinels:
     case ScoreKind::underflow_edges:
+    case ScoreKind::rising:
+    case ScoreKind::dominant_tile:
     case ScoreKind::huge: {
       thread_local std::vector<double> target;
       target.resize(static_cast<std::size_t>(block.keys));
-      targets(recipe.scores, block, stream, recipe.dtype, target);
-      return prescribe(block, stream, target);
+      targets(recipe, block, stream, target);
+      const bool of_tiles = recipe.scores == ScoreKind::rising || recipe.scores == ScoreKind::dominant_tile;
+      return prescribe(block, stream, target, of_tiles);
     }
     case ScoreKind::ill_conditioned:
       return ill_conditioned(block, stream);

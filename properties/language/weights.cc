@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/kernel/limits.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 
@@ -23,6 +24,8 @@ Tensor identity_columns(DType dtype, const Shape& shape, std::int64_t first) {
 /// identity of thousands of keys would take more memory than the kernel.
 std::int64_t block_width(const Manifest& m, std::int64_t dk, std::int64_t keys) {
   if (m.value_dim_equals_head_dim) return dk;
+  const AllowedExtents widths = allowed_value_dims(m);
+  if (!widths.list.empty()) return widths.nearest(std::min<std::int64_t>(keys, 512));
   const std::int64_t multiple = m.head_dim_multiple;
   const std::int64_t most =
       std::max<std::int64_t>(1, std::min<std::int64_t>(512, m.max_head_dim.value_or(512)) / multiple);

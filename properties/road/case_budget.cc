@@ -44,4 +44,18 @@ std::string why_over_budget(Operation operation, const Extents& drawn, const Ext
   return {};
 }
 
+double cost_of(const Case& c) {
+  const Cost cost = cost_of(c.operation, extents_of(c));
+  return cost.products + 4 * cost.numbers + 0x1p15;
+}
+
+std::string why_too_dear_for_wide(const Case& c) {
+  constexpr double most = 0x1p19;
+  const double products = cost_of(c.operation, extents_of(c)).products;
+  if (products <= most) return {};
+  return fmt::format(
+      "takes {:.0f} multiplications; a kernel on a scalar wider than every dtype is asked for {:.0f} at most", products,
+      most);
+}
+
 }  // namespace attest

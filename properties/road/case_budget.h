@@ -25,4 +25,12 @@ inline constexpr std::string_view out_of_memory = "was not judged: memory ran ou
 /// more than those. Of extents that cost no more than what was drawn nothing is said.
 [[nodiscard]] std::string why_over_budget(Operation operation, const Extents& drawn, const Extents& asked);
 
+/// What a call of a case and its judgement cost, counted in multiplications and never by a clock: those that the
+/// definition asks for, 4 for each number, and 2^15 whatever its size.
+[[nodiscard]] double cost_of(const Case& c);
+
+/// Empty, or why a case is not asked of a kernel on a scalar wider than every dtype, which takes a hundred times as
+/// long.
+[[nodiscard]] std::string why_too_dear_for_wide(const Case& c);
+
 }  // namespace attest

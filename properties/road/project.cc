@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/problem/selection.h"
@@ -6,52 +7,11 @@
 #include "properties/generators/recipe.h"
 #include "properties/language/multihead_cases.h"
 #include "properties/road/case_budget.h"
+#include "properties/road/fit_extents.h"
+#include "properties/road/fit_form.h"
 
 namespace attest {
 namespace {
-
-/// The nearest extent that a manifest allows: at most `most`, a multiple of `multiple`, rounded up where that fits.
-std::int64_t allowed(std::int64_t extent, std::int64_t multiple, const std::optional<std::int64_t>& most) {
-  const std::int64_t result = (extent + multiple - 1) / multiple * multiple;
-  return most && result > *most ? std::max(multiple, *most / multiple * multiple) : result;
-}
-
-/// The extents that the manifest allows in the place of `e`; widths of a model are seen to by keep_widths.
-Extents limited(const Manifest& m, const Extents& e, bool multihead) {
-  Extents limited = e;
-  limited.heads = allowed(e.heads, m.heads_multiple, m.max_heads);
-  // A key-value head of its own for every head where groups are not known, or their number has changed.
-  if (!multihead && (!m.grouped_query || limited.heads != e.heads)) limited.kv_heads = limited.heads;
-  limited.dk = allowed(e.dk, m.head_dim_multiple, m.max_head_dim);
-  const bool one_width = m.value_dim_equals_head_dim || e.dv == e.dk;
-  limited.dv = one_width ? limited.dk : allowed(e.dv, m.head_dim_multiple, m.max_head_dim);
-  limited.queries = allowed(e.queries, 1, m.max_queries);
-  limited.keys = allowed(e.keys, 1, m.max_keys);
-  if (multihead && m.self_attention_only) limited.queries = limited.keys = std::min(limited.queries, limited.keys);
-  return limited;
-}
-
-/// The widths of a model as keep_widths ties them.
-Extents with_widths(const Extents& from, Extents to) {
-  for (std::int64_t* const width : {&to.c_q, &to.c_k, &to.c_v, &to.d_o})
-    if (*width == from.heads * from.dk) *width = to.heads * to.dk;
-  return to;
-}
-
-Selection selected(const Case& c, const Extents& from, const Extents& to) {
-  Selection s = everything(c);
-  s.heads = cycled(from.heads, to.heads);
-  if (to.kv_heads != from.kv_heads) {
-    s.kv_heads.clear();
-    for (const std::int64_t head : s.heads) s.kv_heads.push_back(head / (from.heads / from.kv_heads));
-  }
-  s.dk = cycled(from.dk, to.dk);
-  s.dv = cycled(from.dv, to.dv);
-  s.queries = all_of(to.queries);
-  s.keys = all_of(to.keys);
-  keep_widths(c, s);
-  return s;
-}
 
 /// k and v become q. Rows of w_k, w_v and columns of the mask are brought to q's extents, the tokens repeated in turn
 /// or cropped. Without keys there can be no queries either.
@@ -67,26 +27,65 @@ Case as_self_attention(const Case& c) {
   return square;
 }
 
+/// Whether the theorem that the case was drawn for speaks of it; of none there is nothing to miss.
+bool meets_hypotheses(const Case& c) {
+  if (!c.provenance.property) return true;
+  const auto& all = catalogue();
+  const auto found = std::ranges::find(all, *c.provenance.property, &Property::name);
+  return found == all.end() || (*found)->misses(c).empty();
+}
+
+/// The case with extents within the limits; marked and as it was where they would make it too large.
+Case resized(const Case& c, const Manifest& m, bool at_edges) {
+  const Extents from = extents_of(c), to = fitting_extents(c, m, at_edges);
+  if (from == to) return c;
+  if (std::string why = why_over_budget(c.operation, from, to); !why.empty()) {
+    Case marked = c;
+    marked.provenance.over_budget = std::move(why);
+    return marked;
+  }
+  return with_extents(c, to);
+}
+
 }  // namespace
 
 Case project(Case c, const Manifest& m) {
-  const bool multihead = c.operation == Operation::multihead;
+  const bool fits = why_unsupported(m, c).empty(), has_tiles = m.tiles != Tiles();
+  if (fits && !has_tiles) return c;
   const Extents drawn = extents_of(c);
-  if (multihead && m.self_attention_only && !is_self_attention(c)) c = as_self_attention(c);
-  const Extents from = extents_of(c), to = limited(m, from, multihead);
-  if (from != to) {
-    if (std::string why = why_over_budget(c.operation, from, with_widths(from, to)); !why.empty()) {
-      c.provenance.over_budget = std::move(why);
+  const bool speaks_of_drawn = meets_hypotheses(c), multihead = c.operation == Operation::multihead;
+  const Case square = multihead && m.self_attention_only && !is_self_attention(c) ? as_self_attention(c) : c;
+  std::optional<Case> fitted;  // the first within the limits, of which the theorem does not speak
+  for (const bool at_edges : {true, false}) {
+    if (at_edges && !has_tiles) continue;
+    const Case sized = resized(square, m, at_edges);
+    if (sized.provenance.over_budget) {
+      if (at_edges) continue;
+      c.provenance.over_budget = sized.provenance.over_budget;
       return c;
     }
-    c = select(c, selected(c, from, to));
+    std::optional<Case> found;
+    const bool taken = try_forms(sized, m, [&](Case candidate) {
+      fit_rest(candidate, m);
+      if (!why_unsupported(m, candidate).empty()) return false;
+      const Extents e = extents_of(candidate);
+      if (drawn != e) {
+        drop_kinds(candidate, "shape:");
+        add_kind(candidate, "shape:", shape_name(e.queries, e.keys, e.dk, e.dv));
+      }
+      found = std::move(candidate);
+      if (speaks_of_drawn && meets_hypotheses(*found)) return true;
+      if (!fitted) fitted = found;
+      return !speaks_of_drawn;
+    });
+    if (taken) return std::move(*found);
   }
-  if (drawn != to) {
-    drop_kinds(c, "shape:");
-    add_kind(c, "shape:", shape_name(to.queries, to.keys, to.dk, to.dv));
-  }
-  if (!m.any_scale && !is_inverse_root(c.scale, to.dk)) c.scale = inverse_root(to.dk);
-  return c;
+  if (fitted && !speaks_of_drawn) return std::move(*fitted);
+  // No case within the limits is one of the theorem. What is left is skipped by the name of the limit that is in the
+  // way: one of form where the extents can be met, else one of extents.
+  Case sized = resized(square, m, /*at_edges=*/false);
+  fit_rest(sized, m);
+  return meets_hypotheses(sized) ? sized : c;
 }
 
 }  // namespace attest

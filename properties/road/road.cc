@@ -18,6 +18,12 @@ Road road_with_alarm(double probability) {
   return road;
 }
 
+Road with_shapes(Road road, Shapes shapes) {
+  road.generate = [shapes = std::move(shapes)](const Property& property, DType dtype, std::uint64_t seed,
+                                               std::int64_t k) { return generate(property, dtype, seed, k, shapes); };
+  return road;
+}
+
 Road without_projection(Road road) {
   road.project = [](Case c, const Manifest&) { return c; };
   return road;
@@ -35,6 +41,9 @@ Walked walk(const Road& road, const Property& property, WatchedKernel& kernel, c
     walked.problem = road.project(draw(), kernel.manifest());
   } catch (const std::bad_alloc&) {
     return skip(std::string(out_of_memory));
+  }
+  if (kernel.is_wide()) {
+    if (std::string why = why_too_dear_for_wide(walked.problem); !why.empty()) return skip(std::move(why));
   }
   (void)kernel.take_sent();
   (void)kernel.take_answered();

@@ -20,7 +20,10 @@ struct Target {
 /// What is done with a case on its way: by the properties' library in the program, by fakes in tests, by the comparison
 /// of two kernels (against.h). Called from several threads.
 struct Road {
-  std::function<Case(const Property&, DType, std::uint64_t seed, std::int64_t k)> generate = attest::generate;
+  std::function<Case(const Property&, DType, std::uint64_t seed, std::int64_t k)> generate =
+      [](const Property& property, DType dtype, std::uint64_t seed, std::int64_t k) {
+        return attest::generate(property, dtype, seed, k, default_shapes);
+      };
   std::function<Case(Case, const Manifest&)> project = attest::project;
   std::function<Verdict(const Property&, Kernel&, const Case&)> check =
       [](const Property& property, Kernel& kernel, const Case& c) { return check_case(property, kernel, c); };
@@ -28,6 +31,8 @@ struct Road {
 };
 /// The properties' road with the alarm (error_alarm.h) of that failure probability per element.
 [[nodiscard]] Road road_with_alarm(double probability);
+/// The road with the shapes that a run asks for.
+[[nodiscard]] Road with_shapes(Road road, Shapes shapes);
 /// A road for cases that are judged as they are: what a manifest rules out is skipped, not cropped.
 [[nodiscard]] Road without_projection(Road road);
 

@@ -38,8 +38,8 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType
   return hash.finished();
 }
 
-Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k) {
-  Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k);
+Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k, const Shapes& shapes) {
+  Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k, shapes);
   Case c = property.given(draw);
   c.provenance.property = property.name;
   c.provenance.dtype = name_of(dtype);

@@ -5,6 +5,7 @@
 
 #include "core/problem/selection.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/case_budget.h"
 #include "properties/road/shrink_budget.h"
 #include "properties/road/simpler_cases.h"
 #include "properties/road/simplify.h"
@@ -28,7 +29,7 @@ class Shrinker {
   Case shrunk() {
     aim();
     if (is_without_answer(violation_) || violation_ == Violation::not_finite) leap();
-    for (bool changed = true; changed && budget_ > 0;) {
+    for (bool changed = true; changed && budget_ > 0 && effort_ > 0;) {
       changed = reduce_extents();
       changed |= simplify_form();
       changed |= simplify_numbers();
@@ -38,8 +39,9 @@ class Shrinker {
 
  private:
   bool take(Case candidate) {
-    if (budget_ <= 0) return false;
+    if (budget_ <= 0 || effort_ <= 0) return false;
     --budget_;
+    effort_ -= cost_of(candidate);
     const Verdict verdict = check_case(property_, kernel_, candidate);
     if (verdict.outcome != Outcome::violated || verdict.violation != violation_) return false;
     if (!(verdict.utilisation >= least_utilisation_) || (infinite_ && !std::isinf(verdict.utilisation))) return false;
@@ -74,8 +76,10 @@ class Shrinker {
   /// A kernel that gives no answer, or NaN, mostly does so in any case: the smallest one at once, or the smallest of
   /// its form.
   void leap() {
-    // The smallest that the manifest allows.
-    Case smallest = project(select(current_, first_of_all(current_)), kernel_.manifest()), plain = smallest;
+    // The smallest that the manifest allows, wherever tiles end.
+    Manifest limits = kernel_.manifest();
+    limits.tiles = {};
+    Case smallest = project(select(current_, first_of_all(current_)), limits), plain = smallest;
     make_plain(plain);
     if (!take(std::move(plain))) take(std::move(smallest));
   }
@@ -199,6 +203,8 @@ class Shrinker {
   Case current_;
   std::int64_t element_;
   int budget_;
+  /// So many cases of a production shape are not checked: of some ten seconds in all, as cost_of counts.
+  double effort_ = 0x1p28;
   Violation violation_;
   double least_utilisation_;
   bool infinite_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "core/support/folder.h"
 #include "core/support/names.h"
@@ -28,15 +29,17 @@ std::vector<std::string> planted_names() {
 struct AuditOptions {
   std::vector<std::string> kernels;  ///< globs; empty: all
   AuditPlan plan;
+  std::optional<std::int64_t> cases;
   fs::path out;  ///< empty: the next free attest-audit-NNN
   bool overwrite = false, quiet = false;
 
   void declare(OptionList& list) {
     list.option("--kernel", kernels, any_text("GLOB", [] { return Completions{.words = planted_names()}; }),
                 "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)");
-    list.option("--cases", plan.cases, whole_number<std::int64_t>(1),
+    list.option("--cases", cases, whole_number<std::int64_t>(1),
                 "cases per fault over all properties and dtypes; a control gets five times as many judged ones "
-                "(default: 20000)");
+                "(default: 20000, and the 1000 cases of each property of a default check for what is not caught by "
+                "then)");
     declare_seed(list, plan.seed);
     declare_jobs(list, plan.jobs);
     declare_out(list, out);
@@ -89,6 +92,8 @@ fs::path folder_of(const AuditOptions& options) {
 int run_audit(AuditOptions& options) {
   AuditPlan& plan = options.plan;
   choose(options, plan);
+  if (options.cases) plan.cases = *options.cases;
+  plan.check_cases = options.cases ? 0 : default_check;
   plan.control_cases = plan.cases > (std::int64_t{1} << 50) ? plan.cases : 5 * plan.cases;
   const fs::path folder = folder_of(options);
   handle_signals();

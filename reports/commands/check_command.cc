@@ -59,6 +59,7 @@ struct CheckOptions : RunOptions {
   std::filesystem::path known;     ///< file of the violations that are expected; empty: none are
   std::filesystem::path baseline;  ///< the run to compare with; empty: none
   bool alarm = false;
+  ShapeOptions shapes;
 
   void declare(OptionList& list) {
     list.option(
@@ -82,6 +83,7 @@ struct CheckOptions : RunOptions {
                 "count what the oracle could not decide as held: exit 0 instead of 4");
     list.several("--case", case_files, any_text("FILE", files),
                  "judge these captured cases (.safetensors) instead of generated ones");
+    shapes.declare(list);
     declare_known(list, known);
     list.option("--baseline", baseline, baseline_name(),
                 "compare with an earlier run, its tolerances.json or its folder, and fail, exit 1, where something "
@@ -105,6 +107,9 @@ struct CheckOptions : RunOptions {
               "--baseline and --shard exclude each other: a part covers less than the whole; attest merge the parts, "
               "then attest compare");
     refuse_alarm_against(alarm, against);
+    shapes.refuse();
+    refuse_if(!case_files.empty() && shapes.any(),
+              "--case judges the files given; options of shapes are for generated cases");
   }
 };
 
@@ -187,10 +192,12 @@ int check_kernels(CheckOptions& options, Arguments line) {
       options.known.empty() ? std::vector<KnownFinding>() : read_known_findings(options.known);
   const std::optional<Figures> baseline = read_baseline(options);
   std::vector<CapturedCase> captured = captured_cases(options.case_files);
+  const Shapes shapes = options.shapes.read();
   RunRecord run{.seed = options.plan.seed,
                 .case_files = {},
                 .alarm = options.alarm ? alarm_probability : 0.0,
-                .against = options.against};
+                .against = options.against,
+                .shapes = captured.empty() ? to_string(shapes) : ""};
   for (const CapturedCase& one : captured) run.case_files.push_back(one.file);
   const RunFolder folder = options.place.open();
   const Journal earlier = earlier_journal(folder, options.place.salvage, run, options.place.shard);
@@ -217,7 +224,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   begin_journal(writer, folder, earlier, run, begin, open);
   for (const Asked& one : asked_for(options, open)) writer.append(record_of(one));
 
-  const Road road = open.other ? road_against(open.other) : road_with_alarm(run.alarm);
+  const Road road = with_shapes(open.other ? road_against(open.other) : road_with_alarm(run.alarm), shapes);
   Progress progress(folder, options.time, options.quiet);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);

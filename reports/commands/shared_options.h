@@ -12,6 +12,7 @@
 #include "reports/command_line/option_values.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/run_folder.h"
+#include "reports/run/shape_options.h"
 
 namespace attest {
 
@@ -82,6 +83,36 @@ inline void declare_seed(OptionList& list, std::uint64_t& seed) {
   list.option("--seed", seed, whole_number<std::uint64_t>(0),
               "run seed; case k of a property in a dtype follows from it alone (default: 1)");
 }
+
+/// Which shapes a run draws.
+struct ShapeOptions {
+  bool no_large = false, only = false;
+  std::vector<std::string> given;
+  std::filesystem::path file;
+
+  void declare(OptionList& list) {
+    list.several("--shape", given, any_text("B,H,KV,M,N,DK[,DV]"),
+                 "draw cases of this shape in the place of production shapes: batch, heads, key-value heads, queries, "
+                 "keys, columns of keys and of values; repeatable");
+    list.option("--shapes", file, file_name(), "the same for the shapes of a file, one a line; # begins a comment");
+    list.flag("--shapes-only", only, "draw production shapes, or those given, in every case, and no small ones");
+    list.flag("--no-large", no_large,
+              "draw no production shapes: those that models have and edges of tiles, about a third of a run's cost");
+  }
+  [[nodiscard]] bool any() const { return no_large || only || !given.empty() || !file.empty(); }
+  void refuse() const {
+    refuse_if(no_large && (only || !given.empty() || !file.empty()),
+              "--no-large draws no production shapes; --shape, --shapes and --shapes-only ask for them; give one");
+  }
+  /// Throws UsageError for what is no shape and for a file that cannot be read.
+  [[nodiscard]] Shapes read() const {
+    Shapes shapes{.large = no_large ? LargeCases::none : only ? LargeCases::all : LargeCases::some, .given = {}};
+    for (const std::string& text : given) shapes.given.push_back(shape_of("--shape", text));
+    if (!file.empty())
+      for (const Extents& e : shapes_in(file)) shapes.given.push_back(e);
+    return shapes;
+  }
+};
 
 /// The limits of kernels' processes.
 struct KernelProcess {

@@ -86,8 +86,16 @@ Table rule_table(const AuditResult& result, const Totals& t) {
   return table;
 }
 
+Table kind_table(const AuditResult& result) {
+  Table table{"", columns_of(fmt::format("kind of fault|#faults|#caught|#by {} cases of a property", short_check))};
+  for (const KindScore& score : result.by_kind())
+    table.rows.push_back({{name_of(score.kind), score.faults, score.caught, score.by_short_check}});
+  return table;
+}
+
 Table fault_table(const AuditResult& result) {
-  Table table{"", columns_of("fault|class|what is wrong|stands for|cases needed|first|properties|rules of others")};
+  Table table{"",
+              columns_of("fault|kind|class|what is wrong|stands for|cases needed|first|properties|rules of others")};
   for (std::size_t n = 0; n < result.of_faults.size(); ++n) {
     const AuditedKernel& kernel = result.of_faults[n];
     const PlantedFault& fault = *result.faults[n];
@@ -97,7 +105,7 @@ Table fault_table(const AuditResult& result) {
         rules.push_back(fmt::format("{} ({})", other_rules()[rule].name, *kernel.told_apart[rule]));
     const bool caught = !kernel.caught.empty();
     const Piece never = fault.unseen.empty() ? strong("not caught") : fmt::format("cannot be: {}", fault.unseen);
-    table.rows.push_back({{fault.name, fault.classes, fault.wrong, fault.stands_for,
+    table.rows.push_back({{fault.name, name_of(fault.kind), fault.classes, fault.wrong, fault.stands_for,
                            caught ? Piece(std::to_string(*kernel.needed())) : never, caught ? quickest(kernel) : "",
                            kernel.caught.size(), joined(rules)}});
   }
@@ -173,27 +181,31 @@ void add_names(JsonWriter& json, std::string_view key, const std::vector<std::st
 
 std::string audit_summary(const AuditResult& result, const AuditPlan& plan) {
   const Totals t = totals_of(result);
-  std::string text =
-      fmt::format("{} of {} planted faults caught within {} cases each", t.caught, t.catchable, plan.cases);
+  std::string text = fmt::format("{} of {} planted faults caught within {}", t.caught, t.catchable,
+                                 audit_cases(plan.cases, plan.check_cases));
   if (t.slowest != nullptr) text += fmt::format("; the last, {}, by case {}", t.slowest->name, *t.slowest->needed());
   text += fmt::format("\nnot caught: {}\nflagged though outputs cannot show it: {}\noutputs cannot show: {}\n",
                       joined(t.missed), joined(t.unseen_but_flagged), joined(t.unseen));
   text += fmt::format("caught by one property only: {}\n", pairs_text(t.only_one));
   text += fmt::format("properties that catch nothing ({} of {}): {}\n\n", t.vacuous.size(), result.properties.size(),
                       joined(t.vacuous));
+  if (!result.of_faults.empty()) text += terminal_text(kind_table(result)) + '\n';
   return text + terminal_text(rule_table(result, t));
 }
 
 std::string audit_markdown(const AuditResult& result, const AuditPlan& plan) {
   const Totals t = totals_of(result);
-  Blocks blocks{Heading{1, fmt::format("Audit, seed {}, {} cases a fault, {} judged cases a control", plan.seed,
-                                       plan.cases, plan.control_cases)}};
+  Blocks blocks{Heading{1, fmt::format("Audit, seed {}, a fault within {}, {} judged cases a control", plan.seed,
+                                       audit_cases(plan.cases, plan.check_cases), plan.control_cases)}};
   if (result.interrupted) blocks.emplace_back(Paragraph{"The audit was interrupted: what was finished is below."});
   const Blocks body{
       Listing{{"not caught: " + joined(t.missed),
                "flagged though outputs cannot show it: " + joined(t.unseen_but_flagged),
                "caught by one property only: " + pairs_text(t.only_one),
                "properties that catch nothing: " + joined(t.vacuous)}},
+      Heading{2, "Kinds of faults"},
+      Paragraph{"What is caught at all, and what a check of a few cases of each property catches."},
+      kind_table(result),
       Heading{2, "Beside the rules of others"},
       Paragraph{"The rules judge every call that the properties make in f32, f16 and bf16. One catches a fault when it "
                 "rejects a call in which it accepts the same kernel without the mistake; a control that it rejects is "
@@ -217,8 +229,18 @@ std::string audit_json(const AuditResult& result, const AuditPlan& plan) {
   JsonWriter json;
   json.begin_object().member("schema", "attest-audit/1").member("passed", result.passed());
   json.member("interrupted", result.interrupted).member("seed", plan.seed).member("cases_per_fault", plan.cases);
+  json.member("check_cases", plan.check_cases);
   json.member("catchable", t.catchable).member("caught", t.caught);
   json.member("control_cases_judged", t.control_judged).member("control_cases_flagged", t.control_flagged);
+  json.key("kinds").begin_array();
+  for (const KindScore& score : result.by_kind())
+    json.begin_object()
+        .member("kind", name_of(score.kind))
+        .member("faults", score.faults)
+        .member("caught", score.caught)
+        .member("caught_by_short_check", score.by_short_check)
+        .end_object();
+  json.end_array().member("cases_of_short_check", short_check);
   add_names(json, "not_caught", t.missed);
   add_names(json, "flagged_though_unseen", t.unseen_but_flagged);
   add_names(json, "vacuous_properties", t.vacuous);
@@ -236,6 +258,7 @@ std::string audit_json(const AuditResult& result, const AuditPlan& plan) {
   for (std::size_t n = 0; n < result.of_faults.size(); ++n) {
     const PlantedFault& fault = *result.faults[n];
     json.begin_object().member("kernel", result.of_faults[n].name).member("classes", fault.classes);
+    json.member("kind", name_of(fault.kind));
     json.member("wrong", fault.wrong).member("stands_for", fault.stands_for).member("unseen", fault.unseen);
     add_kernel(json, result.of_faults[n], /*is_fault=*/true);
     json.end_object();

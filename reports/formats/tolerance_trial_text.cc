@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/support/json_writer.h"
+#include "properties/generators/production.h"
 #include "reports/page/print.h"
 #include "reports/results/tolerance_trial.h"
 #include "reports/run/text.h"
@@ -36,9 +37,9 @@ const std::pair<const std::pair<std::string, std::string>, Refusals>* worst_clas
 }
 
 std::string rerun_of(const KernelTrial& trial, std::uint64_t seed) {
-  return trial.worst_k < 0
-             ? std::string()
-             : rerun_line(trial.kernel, std::string(name_of(trial.dtype)), "attention.oracle", seed, trial.worst_k);
+  return trial.worst_k < 0 ? std::string()
+                           : rerun_line(trial.kernel, std::string(name_of(trial.dtype)), "attention.oracle", seed,
+                                        to_string(default_shapes), trial.worst_k);
 }
 
 std::string kernel_text(const KernelTrial& trial, std::uint64_t seed) {

@@ -1,5 +1,7 @@
 #include "reports/results/audit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <utility>
@@ -13,9 +15,9 @@ namespace {
 /// One kernel under audit: its properties and dtypes in turn, the rules of others on each of its calls.
 class Audited {
  public:
-  Audited(const AuditPlan& plan, std::unique_ptr<Kernel> kernel, std::unique_ptr<Kernel> twin,
+  Audited(const AuditPlan& plan, std::unique_ptr<Kernel> kernel, std::unique_ptr<Kernel> twin, std::int64_t check_cases,
           const std::function<bool()>& stop)
-      : plan_(plan), kernel_(std::move(kernel)), twin_(std::move(twin)), stop_(stop) {
+      : plan_(plan), kernel_(std::move(kernel)), twin_(std::move(twin)), check_cases_(check_cases), stop_(stop) {
     result_.name = kernel_->id();
     for (const Property* property : catalogue()) {
       if (!kernel_->manifest().has(property->operation)) continue;
@@ -35,7 +37,7 @@ class Audited {
     try {
       for (std::int64_t k = 0;; ++k) {
         for (const Target& target : targets_) {
-          if (twin_ ? result_.cases >= plan_.cases : result_.judged >= plan_.control_cases) return std::move(result_);
+          if (is_done(k)) return std::move(result_);
           one_case(target, k, watched);
         }
       }
@@ -45,6 +47,11 @@ class Audited {
   }
 
  private:
+  /// Before case k of a property in a dtype.
+  [[nodiscard]] bool is_done(std::int64_t k) const {
+    if (!twin_) return result_.judged >= plan_.control_cases;
+    return result_.cases >= plan_.cases && (!result_.caught.empty() || k >= check_cases_);
+  }
   [[nodiscard]] bool is_caught(const Property& property) const {
     return twin_ != nullptr && result_.caught.contains(std::string(property.name));
   }
@@ -82,6 +89,7 @@ class Audited {
 
   const AuditPlan& plan_;
   std::unique_ptr<Kernel> kernel_, twin_;  ///< no twin: a control
+  std::int64_t check_cases_;  ///< of each property in each dtype, where nothing has caught the fault before
   const std::function<bool()>& stop_;
   std::vector<Target> targets_;
   Road road_;
@@ -96,10 +104,34 @@ std::unique_ptr<Kernel> kernel_of(const ControlKernel& control) {
 
 }  // namespace
 
+std::string audit_cases(std::int64_t cases, std::int64_t check_cases) {
+  const std::string each = fmt::format("{} cases each", cases);
+  return check_cases == 0 ? each : each + fmt::format(", or the first {} of each property", check_cases);
+}
+
 std::optional<std::int64_t> AuditedKernel::needed() const {
   std::optional<std::int64_t> fewest;
   for (const auto& [property, first] : caught) fewest = std::min(first.spent, fewest.value_or(first.spent));
   return fewest;
+}
+
+bool AuditedKernel::caught_by_check(std::int64_t cases_of_each) const {
+  return std::ranges::any_of(caught, [&](const auto& entry) { return entry.second.k < cases_of_each; });
+}
+
+std::vector<KindScore> AuditResult::by_kind() const {
+  std::vector<KindScore> scores;
+  for (std::size_t kind = 0; kind < Words<FaultKind>::names.size(); ++kind) {
+    KindScore score{.kind = static_cast<FaultKind>(kind)};
+    for (std::size_t n = 0; n < of_faults.size(); ++n) {
+      if (faults[n]->kind != score.kind || !faults[n]->unseen.empty()) continue;
+      ++score.faults;
+      score.caught += of_faults[n].caught.empty() ? 0 : 1;
+      score.by_short_check += of_faults[n].caught_by_check(short_check) ? 1 : 0;
+    }
+    if (score.faults > 0) scores.push_back(score);
+  }
+  return scores;
 }
 
 bool AuditResult::passed() const {
@@ -119,7 +151,10 @@ AuditResult audit(const AuditPlan& plan, const std::function<bool()>& stop,
     const bool is_control = n < plan.controls.size();
     const PlantedFault* fault = is_control ? nullptr : plan.faults[n - plan.controls.size()];
     auto kernel = is_control ? kernel_of(*plan.controls[n]) : with_fault(*fault);
-    done[n] = Audited(plan, std::move(kernel), is_control ? nullptr : without_fault(*fault), stop).run();
+    auto twin = is_control ? nullptr : without_fault(*fault);
+    // What outputs cannot show needs no more cases.
+    const std::int64_t check_cases = is_control || !fault->unseen.empty() ? 0 : plan.check_cases;
+    done[n] = Audited(plan, std::move(kernel), std::move(twin), check_cases, stop).run();
     const std::lock_guard lock(mutex);
     if (done[n]) finished(*done[n]);
   });

@@ -20,7 +20,8 @@ namespace attest {
 struct AuditPlan {
   std::vector<const PlantedFault*> faults;
   std::vector<const ControlKernel*> controls;
-  std::int64_t cases = 20'000;           ///< per fault, over all properties and dtypes
+  std::int64_t cases = 20'000;   ///< per fault, over all properties and dtypes
+  std::int64_t check_cases = 0;  ///< of each property in each dtype, for a fault that nothing has caught by then
   std::int64_t control_cases = 100'000;  ///< judged cases per control
   std::uint64_t seed = 1;
   int jobs = 1;
@@ -32,6 +33,9 @@ struct FirstCatch {
   std::int64_t spent;  ///< cases of all properties up to and with it
   DType dtype;
 };
+
+/// "20000 cases each, or the first 1000 of each property": how many cases a fault has until it counts as missed.
+[[nodiscard]] std::string audit_cases(std::int64_t cases, std::int64_t check_cases);
 
 /// One kernel on its cases. Cases of all properties and dtypes in turn, so `spent` means the same for all.
 struct AuditedKernel {
@@ -46,6 +50,19 @@ struct AuditedKernel {
   std::array<std::optional<std::int64_t>, other_rule_count> told_apart{};
   /// The fewest cases until a property flags it.
   [[nodiscard]] std::optional<std::int64_t> needed() const;
+  /// Whether a check of as many cases of each property in each dtype flags it, with the audit's seed.
+  [[nodiscard]] bool caught_by_check(std::int64_t cases_of_each) const;
+};
+
+/// What a check by default and one in a test suite, as the README has it, draw of each property in each dtype.
+inline constexpr std::int64_t default_check = 1000, short_check = 200;
+
+/// How the faults of a kind fared; without those that outputs cannot show.
+struct KindScore {
+  FaultKind kind;
+  std::int64_t faults = 0;
+  std::int64_t caught = 0;
+  std::int64_t by_short_check = 0;  ///< of those, by short_check
 };
 
 struct AuditResult {
@@ -55,6 +72,8 @@ struct AuditResult {
   bool interrupted = false;
   /// Every catchable fault is caught, and neither a control nor a fault that outputs cannot show is flagged.
   [[nodiscard]] bool passed() const;
+  /// Of kinds that have a fault, in their order.
+  [[nodiscard]] std::vector<KindScore> by_kind() const;
 };
 
 /// Runs it. The same for any number of jobs. `stop` ends it between two cases; `finished` hears of each kernel, one

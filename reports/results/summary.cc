@@ -182,6 +182,7 @@ std::vector<std::pair<std::string, std::int64_t>> commonest(const std::map<Reaso
 Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
   Summary summary;
   summary.seed = journal.run ? journal.run->seed : 1;
+  if (journal.run) summary.shapes = journal.run->shapes;
   summary.alarm = journal.run ? journal.run->alarm : 0;
   if (journal.run) summary.against = journal.run->against;
   summary.interrupted = journal.interrupted();

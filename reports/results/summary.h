@@ -61,6 +61,7 @@ struct Summary {
   std::vector<KernelRecord> not_started;
   std::vector<KernelNote> notes;  ///< sorted, each once
   std::uint64_t seed = 1;
+  std::string shapes;          ///< of drawn cases (RunRecord::shapes)
   double alarm = 0;            ///< failure probability per element of the alarm; 0: none was asked for
   std::string against;         ///< the kernel that all were compared with; empty: with what is exact
   std::vector<Scarce> scarce;  ///< never changes a verdict

@@ -12,6 +12,7 @@
 #include "reports/results/fault_margins.h"
 #include "reports/results/figures.h"
 #include "reports/run/run_folder.h"
+#include "reports/run/shape_options.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
 
@@ -159,14 +160,15 @@ std::string rerun_line(const ToleranceRow& row, const Summary& summary, std::int
                        shell_quoted(row.case_files[static_cast<std::size_t>(k)]));
   }
   if (row.values == "not drawn") return {};
-  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, k);
+  return rerun_line(row.kernel, row.dtype, row.property, summary.seed, summary.shapes, k);
 }
 
 std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
-                       std::uint64_t seed, std::int64_t k) {
+                       std::uint64_t seed, std::string_view shapes, std::int64_t k) {
   // One shard of k + 1 that takes k alone of the cases up to it.
-  return fmt::format("{} check --kernel {} --dtype {} --property {} --seed {} --cases {} --shard {}/{}", command_name(),
-                     shell_quoted(kernel), shell_quoted(dtype), shell_quoted(property), seed, k + 1, k, k + 1);
+  return fmt::format("{} check --kernel {} --dtype {} --property {} --seed {} --cases {} --shard {}/{}{}",
+                     command_name(), shell_quoted(kernel), shell_quoted(dtype), shell_quoted(property), seed, k + 1, k,
+                     k + 1, shape_options(shapes));
 }
 
 std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary& summary, const Journal& journal) {

@@ -68,9 +68,9 @@ struct ToleranceRow {
 /// The line that runs case k of the row again, its worst_k or error_k, and no other; empty for cases that were neither
 /// drawn by a check nor given to it as files, and for k < 0.
 [[nodiscard]] std::string rerun_line(const ToleranceRow& row, const Summary& summary, std::int64_t k);
-/// The line that runs case k of a property again, and no other.
+/// The line that runs case k of a property again, and no other, of a run that drew the `shapes` (RunRecord::shapes).
 [[nodiscard]] std::string rerun_line(const std::string& kernel, const std::string& dtype, const std::string& property,
-                                     std::uint64_t seed, std::int64_t k);
+                                     std::uint64_t seed, std::string_view shapes, std::int64_t k);
 
 inline constexpr std::string_view tolerances_schema = "attest-tolerances/1";
 /// The rows as JSON, with what a later run is held against (figures.h), and as CSV with a heading line. Each row says

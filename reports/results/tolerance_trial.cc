@@ -105,7 +105,7 @@ FaultTrial trial_of(const TrialPlan& plan, const PlantedFault& fault, DType dtyp
 }
 
 bool has_dtype(const PlantedFault& fault, DType dtype) {
-  return fault.dtypes.empty() || std::ranges::find(fault.dtypes, dtype) != fault.dtypes.end();
+  return std::ranges::find(fault.dtypes, dtype) != fault.dtypes.end();
 }
 
 }  // namespace

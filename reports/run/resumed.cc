@@ -11,6 +11,7 @@
 #include "core/support/names.h"
 #include "reports/run/journal_rules.h"
 #include "reports/run/run_folder.h"
+#include "reports/run/shape_options.h"
 #include "reports/run/text.h"
 
 namespace attest {
@@ -79,6 +80,11 @@ Journal earlier_journal(const RunFolder& folder, bool salvage, const RunRecord& 
   if (before.seed != run.seed)
     refuse(fmt::format("was run with --seed {}; resume it with the same, not {}", before.seed, run.seed));
   if (before.case_files != run.case_files) refuse("was run on other cases; resume it with the same --case files");
+  if (before.shapes != run.shapes)
+    refuse(fmt::format("draws other shapes; resume it {}",
+                       shape_options(before.shapes).empty()
+                           ? "without --no-large, --shapes-only, --shape and --shapes"
+                           : "with" + shape_options(before.shapes) + " and no other option of shapes"));
   if (before.alarm != run.alarm)
     refuse(fmt::format("was run {} --alarm; resume it the same way", before.alarm > 0 ? "with" : "without"));
   if (before.against != run.against)

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/support/errors.h"
 #include "core/support/folder.h"
+#include "reports/results/audit.h"
 #include "reports/run/run_folder.h"
 #include "reports/sections/json_counts.h"
 
@@ -21,10 +23,17 @@ AuditScore parse_audit_score(std::string_view text, std::string_view source) {
     score.control_cases_flagged = count_of(json.at("control_cases_flagged"));
     score.control_cases_judged = count_of(json.at("control_cases_judged"));
     score.cases_per_fault = count_of(json.at("cases_per_fault"));
+    if (json.contains("check_cases")) score.check_cases = count_of(json.at("check_cases"));
     if (!json.at("seed").is_number_unsigned()) throw nlohmann::json::type_error::create(302, "not a seed", &json);
     json.at("seed").get_to(score.seed);
     json.at("interrupted").get_to(score.interrupted);
     json.at("not_caught").get_to(score.not_caught);
+    if (json.contains("kinds")) {
+      score.cases_of_short_check = count_of(json.at("cases_of_short_check"));
+      for (const nlohmann::json& kind : json.at("kinds"))
+        score.kinds.push_back({kind.at("kind"), count_of(kind.at("faults")), count_of(kind.at("caught")),
+                               count_of(kind.at("caught_by_short_check"))});
+    }
   } catch (const nlohmann::json::exception&) {
     throw UsageError(fmt::format("{}: is not what attest audit writes; run it again", source));
   }
@@ -47,13 +56,21 @@ Blocks audit_page(const AuditScore& score) {
   const Text missed = score.not_caught.empty()
                           ? Text()
                           : Text{", all but ", theirs(fmt::format("{}", fmt::join(score.not_caught, ", ")))};
-  return {Paragraph{{"The suite's own score: ", strong(fmt::format("{} of {}", score.caught, score.catchable)),
-                     fmt::format(" planted faults caught within {} cases each", score.cases_per_fault), missed, "; ",
-                     strong(fmt::format("{} of {}", score.control_cases_flagged, score.control_cases_judged)),
-                     fmt::format(" cases of kernels that are right flagged (seed {}){}.", score.seed,
-                                 score.interrupted ? "; the audit was interrupted" : "")},
-                    "",
-                    "audit"}};
+  Blocks blocks{
+      Paragraph{{"The suite's own score: ", strong(fmt::format("{} of {}", score.caught, score.catchable)),
+                 fmt::format(" planted faults caught within {}", audit_cases(score.cases_per_fault, score.check_cases)),
+                 missed, "; ", strong(fmt::format("{} of {}", score.control_cases_flagged, score.control_cases_judged)),
+                 fmt::format(" cases of kernels that are right flagged (seed {}){}.", score.seed,
+                             score.interrupted ? "; the audit was interrupted" : "")},
+                "",
+                "audit"}};
+  if (score.kinds.empty()) return blocks;
+  Table table{"", columns_of(fmt::format("kind of fault|#faults|#caught|#by {} cases of a property",
+                                         score.cases_of_short_check))};
+  for (const AuditScore::Kind& kind : score.kinds)
+    table.rows.push_back({{Text{theirs(kind.name)}, kind.faults, kind.caught, kind.by_short_check}});
+  blocks.emplace_back(std::move(table));
+  return blocks;
 }
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -17,7 +18,7 @@ class Launcher : public testing::Test {
   void SetUp() override {
     for (const char* part : {"core/adapters/python", "properties", "fuzz", "reports", "build/release/bin", "tools"})
       fs::create_directories(folder_ / part);
-    fs::copy_file(ATTEST_SOURCE_DIR "/attest", folder_ / "attest");
+    fs::copy_file(source_folder() + "/attest", folder_ / "attest");
     for (const char* file : {"CMakeLists.txt", "CMakePresets.json", "core/case.cc", "core/mask.cc"})
       std::ofstream(folder_ / file) << "\n";
     tool("cmake", "");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "core/test/places.h"
 #include "core/value/safetensors.h"
 #include "reports/test/shell.h"
 
@@ -51,8 +52,8 @@ inline bool has_numpy(const fake::Folder& folder) {
 /// Writes NAME.py: the project's adapter serves what `code` defines as attention, with `more` in its manifest.
 inline void write_python(const fake::Folder& folder, const std::string& name, const std::string& code,
                          const std::string& more) {
-  std::ofstream(folder / (name + ".py")) << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                                            "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
+  std::ofstream(folder / (name + ".py")) << "import sys\nsys.path.insert(0, '" + source_folder() +
+                                                "/core/adapters/python')\nimport attest_adapter\nimport numpy\n"
                                          << code << "attest_adapter.serve(attention, {'name': '" << name
                                          << "', 'masks': [], 'fully_masked_row': 'nan', " << more << "})\n";
 }
@@ -64,7 +65,7 @@ inline std::string python_kernel(const fake::Folder& folder, const std::string& 
                "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * " +
                    factor +
                    ")\n"
-                   "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+                   "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True, initial=-numpy.inf))\n"
                    "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n",
                "'dtypes': ['f64']");
   return has_numpy(folder) ? "'exec:/usr/bin/python3 " + name + ".py'" : "";

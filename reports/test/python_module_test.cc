@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -11,19 +12,20 @@ namespace {
 
 /// A test in Python: attention with the scale times `factor`, and what is done with it.
 void write_test(const fake::Folder& folder, const std::string& factor, const std::string& rest) {
-  std::ofstream(folder / "test_mine.py") << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                                            "/core/adapters/python')\n"
-                                            "import attest\nimport numpy\nnumpy.seterr(all='ignore')\n"
-                                            "def made(factor):\n"
-                                            "    def mine(q, k, v, scale=1.0):\n"
-                                            "        scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * factor)\n"
-                                            "        largest = scores.max(axis=-1, keepdims=True, initial=-numpy.inf)\n"
-                                            "        weights = numpy.exp(scores - largest)\n"
-                                            "        return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
-                                            "    return mine\n"
-                                            "mine = made("
-                                         << factor << ")\nnan = {'fully_masked_row': 'nan'}\n"
-                                         << rest;
+  std::ofstream(folder / "test_mine.py")
+      << "import sys\nsys.path.insert(0, '" + source_folder() +
+             "/core/adapters/python')\n"
+             "import attest\nimport numpy\nnumpy.seterr(all='ignore')\n"
+             "def made(factor):\n"
+             "    def mine(q, k, v, scale=1.0):\n"
+             "        scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale * factor)\n"
+             "        largest = scores.max(axis=-1, keepdims=True, initial=-numpy.inf)\n"
+             "        weights = numpy.exp(scores - largest)\n"
+             "        return weights @ v / weights.sum(axis=-1, keepdims=True)\n"
+             "    return mine\n"
+             "mine = made("
+      << factor << ")\nnan = {'fully_masked_row': 'nan'}\n"
+      << rest;
 }
 
 class PythonModule : public testing::Test {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "core/test/says.h"
 #include "reports/test/fakes.h"
 
@@ -31,7 +32,7 @@ struct ShellResult {
 /// Runs a shell line in `folder` with $attest as the program.
 inline ShellResult shell(const fake::Folder& folder, const std::string& line) {
   const std::string command =
-      "cd '" + folder.path().string() + "' && attest='" ATTEST_PROGRAM "' && { " + line + "\n} 2>&1";
+      "cd '" + folder.path().string() + "' && attest='" + program_file() + "' && { " + line + "\n} 2>&1";
   ShellResult result;
   FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return result;

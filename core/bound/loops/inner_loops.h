@@ -16,6 +16,39 @@ inline constexpr std::int64_t padded(std::int64_t n) {
   return (n + padding - 1) / padding * padding;
 }
 
+/// Sums over the first keys of a query, per column (error-bounds.md 5.1); w, e and the centre c are that section's.
+struct PrefixColumns {
+  double* value;       ///< sum w v
+  double* error;       ///< sum w e |v - c|
+  double* apart;       ///< sum w |v - c|
+  double* size;        ///< sum w |v|
+  double* small;       ///< sum w |v| of the keys that do not count as ones of some weight
+  double* plain;       ///< sum |v|
+  const double* most;  ///< max |v| over all keys
+  double* centre;      ///< c
+};
+
+/// What multiplies these sums in the bound; the names are those of error-bounds.md 5.1.
+struct PrefixConstants {
+  double inverse = 0;                           ///< 1 / sum w
+  double common = 0;                            ///< C
+  double G = 0, H = 0, reach = 0;               ///< 1/Z- with what weights grow by; sum of ph
+  double ratio_here = 0, unit = 0, least = 0;   ///< of the certificate: of S, of A, of max |v|
+  double underflow_here = 0;                    ///< likewise, where max |v| is not 0
+  double plain = 0, refined = 0, of_small = 0;  ///< accumulation: of A; of A and of the small keys
+  bool nearest = true;                          ///< the refined sums hold
+  double u_p = 0, LN = 0, of_denominator = 0, inverse_denominator = 0;
+  double Uf = 0, lam = 0;  ///< Finish
+  double lam_weight = 0, lam_p = 0, big = 0, lost = 0, per_lost = 0;
+};
+
+/// What the columns of a prefix come to.
+struct PrefixFound {
+  bool usable = true;    ///< certificates are sharp, and no bound is vacuous
+  bool centred = true;   ///< no bound is more than half as large again as with the best centre
+  double most_size = 0;  ///< largest |o| + B
+};
+
 struct InnerLoops {
   /// One panel from rows of k ([here <= panel_width][dk]): panel[c][l] = k[l][c], 0 for l >= here; sums[l] = |k_l|_1.
   /// Raises `most` to the largest |k|. Returns whether all are finite.
@@ -26,8 +59,8 @@ struct InnerLoops {
   void (*dots)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* x, double* size);
   /// x[j] alone.
   void (*plain_dots)(const double* q, std::int64_t dk, const double* panels, std::int64_t count, double* x);
-  /// w[j] = exp(s[j] - m) for j < n, with s[j] <= m, to a relative error of 2^-50; 0 below exp(-708). Returns the sum.
-  /// s and w may be the same array.
+  /// w[j] = exp(s[j] - m) for j < n, with s[j] <= m + 33, to a relative error of 2^-50; 0 below exp(-708). Returns the
+  /// sum. s and w may be the same array.
   double (*weights)(const double* s, std::int64_t n, double m, double* w);
   /// o[k] = sum_j w[j] v[row(j)][k], k < padded stride; row(j) = index ? index[j] : j. Stride is a multiple of 4.
   void (*combine)(const double* w, const std::int64_t* index, std::int64_t n, const double* v, std::int64_t stride,
@@ -35,6 +68,11 @@ struct InnerLoops {
   /// spread[k] += sum_j ph[j] |v[row(j)][k] - o[k]|, size[k] += sum_j pp[j] |v[row(j)][k]|.
   void (*spread)(const double* ph, const double* pp, const std::int64_t* index, std::int64_t n, const double* v,
                  std::int64_t stride, const double* o, double* spread, double* size);
+
+  /// Is |found[k] - value[k]| (1 + 2^-50) + radius[k] <= share allowed[k] for every k < n? Of what is not a number it
+  /// is not. The largest left side over allowed[k] comes back in `worst`, to a relative 2^-50.
+  bool (*compare)(const double* found, const double* value, const double* radius, const double* allowed, double share,
+                  std::int64_t n, double* worst);
 
   // The same sums over inputs that floats hold exactly, in floats: sizes, spreads and sizes of columns come out at
   // least as large as they are and at most a relative 2^-18 larger, but for an absolute n 2^-148 where terms underflow;
@@ -48,6 +86,17 @@ struct InnerLoops {
   /// As spread; stride is a multiple of 8. Where spread and size are 0 before.
   void (*spread_singles)(const float* ph, const float* pp, const std::int64_t* index, std::int64_t n, const float* v,
                          std::int64_t stride, const float* o, double* spread, double* size);
+
+  /// Adds the keys [from, to) to the sums; stride is a multiple of 8. `we` and `ws` are w e, and w of the small keys
+  /// (nullptr: there are none).
+  void (*prefix_add)(const double* w, const double* we, const double* ws, std::int64_t from, std::int64_t to,
+                     const float* v, std::int64_t stride, const PrefixColumns& sums);
+  /// Sets error and apart anew, over the keys [0, n).
+  void (*prefix_recentre)(const double* w, const double* we, std::int64_t n, const float* v, std::int64_t stride,
+                          const PrefixColumns& sums);
+  /// The value, its certificate and the bound of every column.
+  PrefixFound (*prefix_columns)(const PrefixColumns& sums, std::int64_t columns, const PrefixConstants& c,
+                                double* value, double* certificate, double* allowed);
 
   // Double-double: a number is the unevaluated sum high + low, |low| <= ulp(high). u = 2^-53. What overflows on the way
   // comes out as Inf or NaN; products below 2^-969 cost an absolute error of 2^-1070 each.

@@ -11,6 +11,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/bound/row_bound.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -183,7 +184,7 @@ std::vector<detail::ElementTerms> Reference::bounds() const {
 }
 
 TEST(BoundReference, TwoImplementationsOfOneTextAgree) {
-  std::ifstream file(ATTEST_SOURCE_DIR "/core/test/golden/bound_reference.json");
+  std::ifstream file(source_folder() + "/core/test/golden/bound_reference.json");
   const json rows = json::parse(file).at("rows");
   ASSERT_GE(rows.size(), 60U);
   int elements = 0, loose = 0;

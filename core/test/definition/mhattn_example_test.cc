@@ -12,6 +12,7 @@
 #include "core/definition/matrices.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/kernel_under_test.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -20,7 +21,7 @@ using nlohmann::json;
 using Sizes = std::vector<std::int64_t>;
 
 const json& example() {
-  static const json file = json::parse(std::ifstream(ATTEST_SOURCE_DIR "/core/test/golden/mhattn_example.json"));
+  static const json file = json::parse(std::ifstream(source_folder() + "/core/test/golden/mhattn_example.json"));
   return file;
 }
 

@@ -12,6 +12,7 @@
 #include "core/definition/matrices.h"
 #include "core/definition/position.h"
 #include "core/test/definition/other_forms.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 const json& notebook() {
-  static const json file = json::parse(std::ifstream(ATTEST_SOURCE_DIR "/core/test/golden/notebook.json"));
+  static const json file = json::parse(std::ifstream(source_folder() + "/core/test/golden/notebook.json"));
   return file;
 }
 

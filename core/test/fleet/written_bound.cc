@@ -24,17 +24,45 @@ Real total(const Reals& exponents, bool in_doubles) {
   return in_doubles ? static_cast<Real>(sum) : exact;
 }
 
-}  // namespace
+/// The row's quantities by the names of error-bounds.md, each function's from those before it.
+struct Row {
+  const Case& c;
+  const Profile& p;
+  Without left_out;
 
-double written_bound(const Case& c, const Profile& p, Without left_out, const std::vector<bool>& exact_scores) {
-  const auto without = [&](Without w) { return left_out == w; };
-  const auto n = static_cast<std::size_t>(c.k().shape()[2]);
+  std::size_t n = static_cast<std::size_t>(c.k().shape()[2]);
+  Real count = static_cast<Real>(n), L1 = std::log(count) + 1;
+  Real tau = without(Without::size_of_scale) ? c.scale : std::fabs(c.scale);
+  bool pre_scale = c.mask_convention == MaskConvention::pre_scale;
+  Real th_l2e = p.th_l2e, th_tau = p.th_tau, T = p.lazy, R = p.rescalings, u_a = p.u_a;
+
+  // Of `exact_values`.
+  Reals v{zeros()}, t{zeros()}, s{zeros()}, g{zeros()}, X{zeros()}, b{zeros()}, k1{zeros()}, la{zeros()},
+      alpha{zeros()};
+  Real q1 = 0, o = 0, g_mean = 0, s_mean = 0;
+  // Of `scores`.
+  Reals a{zeros()}, tm{zeros()}, ap{zeros()};
+  Real most_a = 0;
+  // Of `exponents`.
+  Reals E{zeros()}, lowest{zeros()};
+  Real Mabs = 0, lower = -HUGE_VALL;
+  // Of `weights`.
+  Reals pp{zeros()};
+  Real S = 0, A = 0, lam_e = 0, lost = 0, denominators = 0;
+
+  void exact_values();
+  void scores(const std::vector<bool>& exact);
+  void exponents();
+  void weights();
+  [[nodiscard]] Real bound() const;
+
+  [[nodiscard]] Reals zeros() const { return Reals(n); }
+  [[nodiscard]] bool without(Without w) const { return left_out == w; }
+};
+
+void Row::exact_values() {
   const auto dk = static_cast<std::size_t>(c.k().shape()[3]);
-  const Real tau = without(Without::size_of_scale) ? c.scale : std::fabs(c.scale);
-  const bool pre_scale = c.mask_convention == MaskConvention::pre_scale;
-  const Real count = static_cast<Real>(n), n_s = static_cast<Real>(p.n_s);
-  Reals v(n), t(n), s(n), g(n), X(n), b(n), k1(n), la(n), alpha(n);
-  Real q1 = 0, top = -HUGE_VALL;
+  Real top = -HUGE_VALL;
   for (std::size_t e = 0; e < dk; ++e) q1 += std::fabs(c.q()[static_cast<std::int64_t>(e)]);
   for (std::size_t j = 0; j < n; ++j) {
     Real x = 0;
@@ -54,19 +82,17 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
   Reals shifted = s;
   for (Real& e : shifted) e -= top;
   const Real log_sum = std::log(total(shifted, false));
-  Real o = 0, g_mean = 0, s_mean = 0;
   for (std::size_t j = 0; j < n; ++j) {
     la[j] = shifted[j] - log_sum;
     alpha[j] = std::exp(la[j]);
     o += alpha[j] * v[j], g_mean += alpha[j] * g[j], s_mean += alpha[j] * s[j];
   }
+}
 
-  // Scores.
-  const Real gs = joined(power(p.u_s, n_s), p.u_qpre), thS = p.th_scale, thB = p.th_bias;
-  const Real th_l2e = p.th_l2e, th_tau = p.th_tau;
+void Row::scores(const std::vector<bool>& exact) {
+  const Real n_s = static_cast<Real>(p.n_s), gs = joined(power(p.u_s, n_s), p.u_qpre), thS = p.th_scale,
+             thB = p.th_bias;
   const bool prescaled = p.prescaled && !without(Without::prescaled_underflow);
-  Reals a(n), tm(n), ap(n);
-  Real most_a = 0;
   for (std::size_t j = 0; j < n; ++j) {
     // C30: a bias behind the scale enters the sum as b/tau.
     const bool divided = p.bias_in_sum && !prescaled && !pre_scale;
@@ -89,25 +115,25 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
                           (divided ? of_b : static_cast<Real>(p.u_bc)) * std::fabs(b[j]) + p.lam_bc) +
              thB * (std::fabs(s[j]) + th_tau * std::fabs(t[j])) + p.lam_bias;
     }
-    if (!exact_scores.empty() && exact_scores[j])
+    if (!exact.empty() && exact[j])
       a[j] = 0;
-    else if (!exact_scores.empty())
+    else if (!exact.empty())
       a[j] -= (1 + thB) * (1 + th_tau) * (1 + thS) * e1;
     tm[j] = th_tau * (1 + th_l2e) * std::fabs(g[j] - g_mean) + th_l2e * std::fabs(s[j] - s_mean);
     ap[j] = a[j] * (1 + th_l2e) + th_tau * (1 + th_l2e) * std::fabs(g[j]) + th_l2e * std::fabs(s[j]);
     most_a = std::max(most_a, a[j]);
   }
+}
 
-  // Exponents.
-  Real M = -HUGE_VALL, upper = -HUGE_VALL, lower = -HUGE_VALL;
+void Row::exponents() {
+  Real M = -HUGE_VALL, upper = -HUGE_VALL;
   for (std::size_t j = 0; j < n; ++j) {
     M = std::max(M, s[j] + a[j] + tm[j]);
     upper = std::max(upper, s[j] + ap[j]), lower = std::max(lower, s[j] - ap[j]);
   }
-  const Real T = p.lazy, R = p.rescalings, thE = power(p.u_e, p.c_e);
-  const Real Mabs = std::max(std::fabs(upper), std::fabs(lower)), L1 = std::log(count) + 1;
+  const Real thE = power(p.u_e, p.c_e);
+  Mabs = std::max(std::fabs(upper), std::fabs(lower));
   const Real eps = p.eps_exp * (1 + R + (p.lse_merge ? 2 : 0)) / (1 - static_cast<Real>(p.eps_exp));
-  Reals E(n), lowest(n);
   for (std::size_t j = 0; j < n; ++j) {
     Real D = M - (s[j] - a[j] - tm[j]) + 2 * T;
     if (p.fixed_shift) D = std::max(D, std::fabs(s[j]) + ap[j]);
@@ -122,13 +148,13 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
           p.u_lse * (1 + static_cast<Real>(p.u_lse)) * (Q + L1) + p.eps_log * L1 * (1 + p.u_lse) + p.u_lse * (D + L1);
     lowest[j] = la[j] - E[j];
   }
+}
 
-  // Weights.
+void Row::weights() {
   const bool doubles = without(Without::logarithms);
-  const Real Z = total(lowest, doubles), u_a = p.u_a;
-  const Real lam_e = p.lam_e * (2 + R * (without(Without::lazy_underflow) ? 1 : std::exp(T + p.c_m / 2)));
-  Real S = 0, A = 0, most_d = 0, most_v = 0, lost = 0, denominators = 0;
-  Reals pp(n);
+  const Real Z = total(lowest, doubles);
+  lam_e = p.lam_e * (2 + R * (without(Without::lazy_underflow) ? 1 : std::exp(T + p.c_m / 2)));
+  Real most_d = 0, most_v = 0;
   for (std::size_t j = 0; j < n; ++j) {
     // Term by term: the difference itself may be less than the last bit of either.
     Real d = 0;
@@ -155,8 +181,9 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
   }
   S = S < most_d || (doubles && std::isnan(S)) ? S : most_d;
   A = std::min(A, most_v);
+}
 
-  // Sums.
+Real Row::bound() const {
   const Real h = static_cast<Real>(accumulation_depth(p.declared, p.of.keys, static_cast<std::int64_t>(n)));
   const bool short_of_one = !p.depth_declared || without(Without::normalised_depth);
   const Real cN = h + 1 + 2 * R + p.extra + (p.norm_first ? p.c_div - (short_of_one ? 1 : 0) : 0);
@@ -183,8 +210,18 @@ double written_bound(const Case& c, const Profile& p, Without left_out, const st
   const Real LN = factor * (lost + (2 * count + 2 * R) * p.lam_a) + (without(Without::flushed_inputs) ? 0 : p.lam_in);
   const Real N = p.u_p * A + (1 + p.u_p) * sums, Uf = joined(power(u_a, p.c_div), p.u_o);
   const Real pre = S + (N + LN + (std::fabs(o) + S) * (UD + LD)) / (least - LD);
-  return static_cast<double>((1 + 0x1p-30L) *
-                             ((1 + Uf) * pre + Uf * std::fabs(o) + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o)));
+  return (1 + 0x1p-30L) * ((1 + Uf) * pre + Uf * std::fabs(o) + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o));
+}
+
+}  // namespace
+
+double written_bound(const Case& c, const Profile& p, Without left_out, const std::vector<bool>& exact_scores) {
+  Row row{c, p, left_out};
+  row.exact_values();
+  row.scores(exact_scores);
+  row.exponents();
+  row.weights();
+  return static_cast<double>(row.bound());
 }
 
 }  // namespace attest::fleet

@@ -11,6 +11,7 @@
 
 #include "core/isolation/adapters.h"
 #include "core/test/isolation/adapter_checks.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -24,7 +25,7 @@ bool imports(const std::string& module) {
 }
 
 std::unique_ptr<Kernel> adapted(const std::string& mode) {
-  return open_kernel("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/isolation/adapter_kernels.py' " + mode);
+  return open_kernel("exec:/usr/bin/python3 '" + source_folder() + "/core/test/isolation/adapter_kernels.py' " + mode);
 }
 
 class Adapter : public testing::Test {
@@ -37,7 +38,7 @@ class Adapter : public testing::Test {
 
 TEST_F(Adapter, ServesTheExample) {
   const auto kernel =
-      open_kernel("exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/python/numpy_example.py'");
+      open_kernel("exec:/usr/bin/python3 '" + source_folder() + "/core/adapters/python/numpy_example.py'");
   EXPECT_EQ(kernel->manifest().name, "numpy example");
   for (const DType dtype : {DType::f64, DType::f32}) {
     const Case c = attention_case(dtype, {2, 3, 4, 5, 6, 7});
@@ -226,7 +227,7 @@ class PyTorch : public testing::Test {
 };
 
 TEST_F(PyTorch, DoesWhatTheManifestsRestOn) {
-  EXPECT_EQ(std::system("/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/pytorch/probe.py' >&2"), 0);
+  EXPECT_EQ(std::system(("/usr/bin/python3 '" + source_folder() + "/core/adapters/pytorch/probe.py' >&2").c_str()), 0);
 }
 
 TEST_F(PyTorch, HasThreeKernels) {

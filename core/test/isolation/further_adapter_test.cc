@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/test/isolation/adapter_checks.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using testing::AllOf;
 using namespace testing_process;
 
-const std::string python = "exec:/usr/bin/python3 '" ATTEST_SOURCE_DIR;
+const std::string python = "exec:/usr/bin/python3 '" + source_folder();
 
 /// Whether the module is installed, without importing it.
 bool has_module(const std::string& module) {
@@ -33,8 +34,10 @@ void expect_masked_attention(Kernel& kernel, Case c, const std::vector<DType>& k
 const std::string backends = python + "/core/adapters/pytorch/sdpa_backends.py' ";
 
 TEST(SdpaBackends, RefuseWithAReason) {
-  EXPECT_EQ(std::system("/usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/test/isolation/stand_ins/sdpa_reasons.py' >&2"),
-            0);
+  EXPECT_EQ(
+      std::system(
+          ("/usr/bin/python3 '" + source_folder() + "/core/test/isolation/stand_ins/sdpa_reasons.py' >&2").c_str()),
+      0);
   EXPECT_THAT(load_error(backends + "flesh"), Says("flesh"));
   EXPECT_THAT(load_error(backends + "flash --device tpu"), Says("tpu"));
 }
@@ -83,7 +86,7 @@ class Jax : public testing::Test {
   }
 };
 
-const std::string jax_kernel = " /usr/bin/python3 '" ATTEST_SOURCE_DIR "/core/adapters/jax/jax_kernel.py'";
+const std::string jax_kernel = " /usr/bin/python3 '" + source_folder() + "/core/adapters/jax/jax_kernel.py'";
 
 TEST_F(Jax, SaysThatItIsMissingOrComputesAttention) {
   if (!has_module("jax")) {
@@ -97,7 +100,8 @@ TEST_F(Jax, SaysThatItIsMissingOrComputesAttention) {
 }
 
 TEST_F(Jax, IsCalledAsDocumented) {
-  const auto kernel = open_kernel("exec:PYTHONPATH='" ATTEST_SOURCE_DIR "/core/test/isolation/stand_ins'" + jax_kernel);
+  const auto kernel =
+      open_kernel("exec:PYTHONPATH='" + source_folder() + "/core/test/isolation/stand_ins'" + jax_kernel);
   for (const DType dtype : {DType::f32, DType::f16}) {
     Case c = attention_case(dtype, {2, 3, 4, 5, 6, 6});
     c.scale = 0.25;

@@ -20,6 +20,7 @@
 #include "core/problem/edge.h"
 #include "core/test/isolation/kernel_problem.h"
 #include "core/test/isolation/opening.h"
+#include "core/test/places.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -502,7 +503,7 @@ TEST(Isolation, SaysWhatFileIsNoLibraryAndHowToMendIt) {
   EXPECT_THAT(error_of_bytes(old), Says("is built for 32-bit x86, and this program runs on x86-64"));
   EXPECT_THAT(error_of_bytes(patched(5, {2})), Says("is built for "));
 #endif
-  EXPECT_THAT(load_error(ATTEST_TEST_LIBRARIES), Says("is a folder; name the shared library in it"));
+  EXPECT_THAT(load_error(test_library_folder()), Says("is a folder; name the shared library in it"));
   EXPECT_THAT(load_error("/dev/null"), Says("is no regular file"));
   EXPECT_THAT(load_error("./absent.so"), Says("there is no such file; build the library first"));
   if (::geteuid() != 0) {

@@ -12,6 +12,7 @@
 
 #include "core/isolation/adapters.h"
 #include "core/test/isolation/adapter_checks.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using namespace testing_process;
 
 std::unique_ptr<Kernel> adapted(const std::string& mode) {
-  return open_kernel("exec:node '" ATTEST_SOURCE_DIR "/core/test/isolation/adapter_kernels.js' " + mode);
+  return open_kernel("exec:node '" + source_folder() + "/core/test/isolation/adapter_kernels.js' " + mode);
 }
 
 class NodeAdapter : public testing::Test {
@@ -31,7 +32,7 @@ class NodeAdapter : public testing::Test {
 };
 
 TEST_F(NodeAdapter, ServesTheExample) {
-  const auto kernel = open_kernel("exec:node '" ATTEST_SOURCE_DIR "/core/adapters/node/plain_example.js'");
+  const auto kernel = open_kernel("exec:node '" + source_folder() + "/core/adapters/node/plain_example.js'");
   EXPECT_EQ(kernel->manifest().name, "plain JavaScript");
   const Case c = attention_case(DType::f32, {2, 3, 4, 5, 6, 7});
   expect_attention(*kernel, c);
@@ -139,7 +140,7 @@ class OnnxRuntime : public NodeAdapter {
   void SetUp() override {
     NodeAdapter::SetUp();
     static const bool installed =
-        succeeds("node -e 'require(\"" ATTEST_SOURCE_DIR "/core/adapters/onnxruntime/operator\")'");
+        succeeds("node -e 'require(\"" + source_folder() + "/core/adapters/onnxruntime/operator\")'");
     if (!IsSkipped() && !installed) GTEST_SKIP() << "onnxruntime-node is not installed in core/adapters/onnxruntime";
   }
 };
@@ -158,7 +159,7 @@ TEST_F(NodeAdapter, SaysHowOnnxruntimeIsInstalled) {
 }
 
 TEST_F(OnnxRuntime, DoesWhatTheManifestsRestOn) {
-  EXPECT_EQ(std::system("node '" ATTEST_SOURCE_DIR "/core/adapters/onnxruntime/probe.js' >&2"), 0);
+  EXPECT_EQ(std::system(("node '" + source_folder() + "/core/adapters/onnxruntime/probe.js' >&2").c_str()), 0);
 }
 
 TEST_F(OnnxRuntime, HasFiveKernels) {

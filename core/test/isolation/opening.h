@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/test/places.h"
 #include "core/test/refusal.h"
 #include "core/test/replies.h"
 
@@ -69,11 +70,9 @@ inline bool ends(pid_t process) {
   return false;
 }
 
-#ifdef ATTEST_TEST_LIBRARIES
 /// A variant of library_kernel.c.
 inline std::string library(const std::string& name) {
-  return ATTEST_TEST_LIBRARIES "/library_" + name + ".so";
+  return test_library_folder() + "/library_" + name + ".so";
 }
-#endif
 
 }  // namespace attest::testing_process

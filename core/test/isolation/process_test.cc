@@ -20,6 +20,7 @@
 #include "core/kernel/kernel_under_test.h"
 #include "core/test/isolation/kernel_problem.h"
 #include "core/test/isolation/opening.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -31,7 +32,7 @@ using namespace testing_process;
 /// -I -S: the programs use the standard library only, and most of a test's time is Python's start.
 std::string command(const std::string& mode) {
   static const std::string python = ::access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
-  return "exec:exec " + python + " -I -S '" ATTEST_SOURCE_DIR "/core/test/isolation/misbehave.py' " + mode;
+  return "exec:exec " + python + " -I -S '" + source_folder() + "/core/test/isolation/misbehave.py' " + mode;
 }
 
 /// Short only where a test waits for the limit to pass: a loaded machine must not turn a good program into a late one.

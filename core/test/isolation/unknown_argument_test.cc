@@ -14,6 +14,7 @@
 #include "core/isolation/child.h"
 #include "core/isolation/frames.h"
 #include "core/test/isolation/adapter_checks.h"
+#include "core/test/places.h"
 #include "core/value/safetensors.h"
 
 namespace attest {
@@ -129,9 +130,8 @@ void expect_to_refuse_a_format(Program& program) {
 
 TEST(UnknownArgument, IsRefusedByThePythonAdapter) {
   if (!succeeds("/usr/bin/python3 -c 'import numpy'")) GTEST_SKIP() << "numpy cannot be imported";
-  const std::string run =
-      "PYTHONPATH='" ATTEST_SOURCE_DIR "/core/adapters/python' exec /usr/bin/python3 '" ATTEST_SOURCE_DIR
-      "/core/test/isolation/adapter_kernels.py' ";
+  const std::string run = "PYTHONPATH='" + source_folder() + "/core/adapters/python' exec /usr/bin/python3 '" +
+                          source_folder() + "/core/test/isolation/adapter_kernels.py' ";
   Program attention(run + "softmax-product"), multihead(run + "multihead");
   expect_to_refuse_the_unknown(attention, multihead, "Python");
   expect_to_refuse_a_format(attention);
@@ -145,7 +145,7 @@ TEST(UnknownArgument, IsRefusedByThePythonAdapter) {
 
 TEST(UnknownArgument, IsRefusedByTheJavaScriptAdapter) {
   if (!succeeds("node -e ''")) GTEST_SKIP() << "there is no Node.js";
-  const std::string run = "exec node '" ATTEST_SOURCE_DIR "/core/test/isolation/adapter_kernels.js' ";
+  const std::string run = "exec node '" + source_folder() + "/core/test/isolation/adapter_kernels.js' ";
   Program attention(run + "echo"), multihead(run + "multihead");
   expect_to_refuse_the_unknown(attention, multihead, "JavaScript");
   expect_to_refuse_a_format(attention);

@@ -15,6 +15,7 @@
 #include "core/kernel/manifest_json.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
+#include "core/test/places.h"
 
 namespace attest {
 namespace {
@@ -23,7 +24,7 @@ using nlohmann::json;
 
 /// The cells of a table's rows, by the words that its heading begins with. The first cell may name several keys.
 std::vector<std::vector<std::string>> table_headed(const std::string& heading) {
-  std::istringstream document(read_file(ATTEST_SOURCE_DIR "/core/kernel-interface.md"));
+  std::istringstream document(read_file(source_folder() + "/core/kernel-interface.md"));
   std::vector<std::vector<std::string>> rows;
   bool inside = false;
   for (std::string line; std::getline(document, line);) {

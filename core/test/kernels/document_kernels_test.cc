@@ -9,6 +9,7 @@
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernels/documents/module.h"
 #include "core/test/cases.h"
+#include "core/test/places.h"
 #include "core/test/replies.h"
 
 namespace attest {
@@ -97,7 +98,7 @@ Tensor stored(const json& rows, bool transpose, bool batched = false) {
 }
 
 TEST(DocumentKernels, TheLastModulePrintsWhatTheNotebookPrints) {
-  const json file = json::parse(std::ifstream(ATTEST_SOURCE_DIR "/core/test/golden/notebook.json"));
+  const json file = json::parse(std::ifstream(source_folder() + "/core/test/golden/notebook.json"));
   const json& module = file.at("modules").at("MultiHeadAttention");
   Case c;
   c.operation = Operation::multihead;

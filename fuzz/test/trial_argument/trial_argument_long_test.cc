@@ -15,6 +15,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
+#include "core/test/places.h"
 #include "fuzz/input.h"
 #include "fuzz/mutate.h"
 #include "properties/attest/check_property.h"
@@ -264,10 +265,10 @@ class TrialAdapter : public testing::Test {
   }
   std::unique_ptr<Kernel> python(const std::string& arguments, const std::string& parameter) {
     return served("trial.py",
-                  "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                  "/core/adapters/python')\n"
-                  "import attest_adapter, numpy\n"
-                  "def attention(q, k, v, mask=None, scale=1.0" +
+                  "import sys\nsys.path.insert(0, '" + source_folder() +
+                      "/core/adapters/python')\n"
+                      "import attest_adapter, numpy\n"
+                      "def attention(q, k, v, mask=None, scale=1.0" +
                       parameter + R"py():
     s = (q @ k.swapaxes(-1, -2)) * scale
     if mask is not None:
@@ -321,7 +322,7 @@ TEST_F(TrialAdapter, AnswersUnsupportedWhereTheManifestDoesNotListIt) {
 TEST_F(TrialAdapter, InJavaScriptDoesTheSame) {
   if (std::system("node --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no node";
   const auto text = [](const std::string& arguments) {
-    return "const { serve } = require('" ATTEST_SOURCE_DIR
+    return "const { serve } = require('" + source_folder() +
            "/core/adapters/node/attest_adapter.js');\n"
            "function attention({ q, v, hiddenBelow }) {\n"
            "  const out = new Float64Array(q.shape[0] * q.shape[1] * q.shape[2] * v.shape[3]);\n"

@@ -2,6 +2,8 @@
 // Catalogue.masked.suppression/core_mpfi_f64, so that `ctest -R masked` and JUnit output see each.
 #include <attest/gtest.h>
 
+#include "core/test/sanitizers.h"
+
 namespace attest {
 namespace {
 
@@ -31,17 +33,8 @@ std::unique_ptr<Kernel> registered_kernel(const std::string& id) {
   throw std::invalid_argument(id);
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ATTEST_SANITIZED
-#endif
-#endif
 // Sanitizers look for mistakes of memory, for which a few cases of everything serve as well as many.
-#ifdef ATTEST_SANITIZED
-constexpr std::int64_t cases_a_cell = 3;
-#else
-constexpr std::int64_t cases_a_cell = 100;
-#endif
+constexpr std::int64_t cases_a_cell = under_address_sanitizer ? 3 : 100;
 
 class CellTest : public testing::Test {
  public:

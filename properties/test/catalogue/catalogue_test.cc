@@ -9,6 +9,7 @@
 
 #include "core/journal/journal.h"
 #include "core/support/fnv1a.h"
+#include "core/test/places.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/test/inspect.h"
@@ -95,7 +96,7 @@ std::string mismatch(const Property& property, const std::map<std::string, Row>&
 }
 
 std::map<std::string, Row> the_rows() {
-  std::ifstream file(ATTEST_SOURCE_DIR "/properties/theorems.md");
+  std::ifstream file(source_folder() + "/properties/theorems.md");
   return rows_of(file);
 }
 

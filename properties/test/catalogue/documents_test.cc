@@ -14,6 +14,7 @@
 
 #include "core/problem/selection.h"
 #include "core/test/names.h"
+#include "core/test/places.h"
 #include "properties/catalogue/property.h"
 
 namespace attest {
@@ -32,16 +33,16 @@ const std::map<std::string, Names, std::less<>> broken{
     // h must divide the dk of one head; a mask beside add_bias_kv raises; at N = 1 the mask is added to both keys (slip
     // 7).
     {"document:000.mhattn",
-     words_of(
-         "attention.multihead-conditional-probability attention.multihead-expectation "
-         "attention.multihead-single-query batch.multihead-independence batch.multihead-mask-forms "
-         "masked.multihead-conventions-agree masked.multihead-conventions-differ multihead.any-length "
-         "multihead.bias-kv multihead.concat-is-sum multihead.finite multihead.fused-projection "
-         "multihead.head-permutation multihead.key-value-deletion multihead.masked-query-deletion multihead.oracle "
-         "multihead.packed-qkv multihead.partial-mask-leaks multihead.permutation-equivariance "
-         "multihead.query-deletion multihead.self-input-deletion multihead.self-permutation-equivariance "
-         "multihead.self-suppression multihead.suppression multihead.torch-case multihead.v1-is-fused "
-         "reduction.mh-is-mmh-zero-mask reduction.mh-self reduction.mmh-self")},
+     words_of("attention.multihead-conditional-probability attention.multihead-expectation "
+              "attention.multihead-single-query batch.multihead-independence batch.multihead-mask-forms "
+              "causal.multihead-no-leak masked.multihead-conventions-agree masked.multihead-conventions-differ "
+              "masked.multihead-fully-masked-row multihead.any-length multihead.bias-kv multihead.concat-is-sum "
+              "multihead.finite multihead.fused-projection multihead.head-permutation "
+              "multihead.key-value-deletion multihead.masked-query-deletion multihead.oracle multihead.packed-qkv "
+              "multihead.partial-mask-leaks multihead.permutation-equivariance multihead.query-deletion "
+              "multihead.self-input-deletion multihead.self-permutation-equivariance multihead.self-suppression "
+              "multihead.suppression multihead.torch-case multihead.v1-is-fused reduction.mh-is-mmh-zero-mask "
+              "reduction.mh-self reduction.mmh-self")},
     // As truth values the mask hides nothing and adds 1 where it is to hide (slip 13): that breaks suppression and
     // deletion of keys in every form, the fully masked row and renormalisation, and the causal row, which a module
     // without a causal form is given as a mask. The rest breaks as in the module with numbers: h must divide dk.
@@ -60,26 +61,28 @@ const std::map<std::string, Names, std::less<>> broken{
     // The external mask of one batch entry reaches the heads of all; a batch of another size than the heads raises
     // (slip 2).
     {"document:001.self-attention",
-     words_of(
-         "batch.multihead-independence batch.multihead-mask-forms causal.multihead-no-leak "
-         "masked.multihead-boolean-is-additive masked.multihead-fully-masked-row multihead.concat-is-sum "
-         "multihead.finite multihead.fused-projection multihead.key-value-deletion multihead.masked-query-deletion "
-         "multihead.oracle multihead.packed-qkv multihead.returned-weights multihead.self-input-deletion "
-         "multihead.self-suppression multihead.suppression multihead.torch-case multihead.v1-is-fused "
-         "position.shift-along-a-line reduction.masked-self reduction.mmh-self self.input-deletion self.is-attention "
-         "self.suppression weights.key-bias-irrelevant weights.key-value-deletion weights.masked-query-deletion "
-         "weights.reparametrisation weights.suppression weights.value-bias-passes")},
+     words_of("batch.multihead-independence batch.multihead-mask-forms causal.multihead-no-leak "
+              "causal.multihead-prefix masked.multihead-boolean-is-additive masked.multihead-fully-masked-row "
+              "multihead.concat-is-sum multihead.finite multihead.fused-projection multihead.head-permutation "
+              "multihead.key-value-deletion multihead.masked-query-deletion multihead.oracle multihead.packed-qkv "
+              "multihead.returned-weights multihead.self-input-deletion multihead.self-suppression "
+              "multihead.suppression multihead.torch-case multihead.v1-is-fused position.shift-along-a-line "
+              "reduction.masked-self reduction.masked-weights-is-mmh-h1 reduction.mmh-self self.input-deletion "
+              "self.is-attention self.suppression weights.key-bias-irrelevant weights.key-value-deletion "
+              "weights.masked-query-deletion weights.reparametrisation weights.row-form weights.suppression "
+              "weights.value-bias-passes")},
     // As truth values it hides nothing (slip 2).
     {"document:001.self-attention-boolean",
-     words_of(
-         "batch.multihead-independence batch.multihead-mask-forms causal.multihead-no-leak "
-         "masked.multihead-boolean-is-additive masked.multihead-fully-masked-row multihead.concat-is-sum "
-         "multihead.finite multihead.fused-projection multihead.key-value-deletion multihead.masked-query-deletion "
-         "multihead.oracle multihead.packed-qkv multihead.returned-weights multihead.self-input-deletion "
-         "multihead.self-suppression multihead.suppression multihead.torch-case multihead.v1-is-fused "
-         "position.shift-along-a-line reduction.masked-self reduction.mmh-self self.input-deletion self.is-attention "
-         "self.mask-breaks-equivariance self.suppression weights.key-bias-irrelevant weights.key-value-deletion "
-         "weights.masked-query-deletion weights.reparametrisation weights.suppression weights.value-bias-passes")},
+     words_of("batch.multihead-independence batch.multihead-mask-forms causal.multihead-no-leak "
+              "causal.multihead-prefix masked.multihead-boolean-is-additive masked.multihead-fully-masked-row "
+              "multihead.concat-is-sum multihead.finite multihead.fused-projection multihead.head-permutation "
+              "multihead.key-value-deletion multihead.masked-query-deletion multihead.oracle multihead.packed-qkv "
+              "multihead.returned-weights multihead.self-input-deletion multihead.self-suppression "
+              "multihead.suppression multihead.torch-case multihead.v1-is-fused position.shift-along-a-line "
+              "reduction.masked-self reduction.masked-weights-is-mmh-h1 reduction.mmh-self self.input-deletion "
+              "self.is-attention self.mask-breaks-equivariance self.suppression weights.key-bias-irrelevant "
+              "weights.key-value-deletion weights.masked-query-deletion weights.reparametrisation "
+              "weights.row-form weights.suppression weights.value-bias-passes")},
     // Built for one token it hides nothing of longer input (slip 12): the rows that ask for a causal form, and no
     // others.
     {"document:001.self-attention-of-one-token",
@@ -87,52 +90,55 @@ const std::map<std::string, Names, std::less<>> broken{
               "multihead.returned-weights multihead.torch-case")},
     // Positions that the definition does not have, in a table of d_out columns added to d_in of them (slip 9).
     {"document:003.positions",
-     words_of(
-         "attention.multihead-conditional-probability attention.multihead-single-query batch.multihead-independence "
-         "multihead.any-length multihead.finite multihead.fused-projection multihead.oracle multihead.packed-qkv "
-         "multihead.permutation-equivariance multihead.query-deletion multihead.self-permutation-equivariance "
-         "position.breaks-equivariance position.moves-with-positions position.shift-along-a-line "
-         "position.shift-invariance reduction.masked-self reduction.masked-weights-is-mmh-h1 "
-         "reduction.mh-is-mmh-zero-mask reduction.mh-self reduction.self reduction.weights-is-masked-zero-mask "
-         "self.fixed-weights self.is-attention self.permutation-equivariance self.shared-projection "
-         "self.unscaled-vs-scaled weights.key-bias-irrelevant weights.masked-query-deletion "
-         "weights.permutation-equivariance weights.permutation-equivariance-with-bias weights.query-deletion "
-         "weights.query-locality weights.reparametrisation weights.row-form weights.value-bias-passes")},
+     words_of("attention.multihead-conditional-probability attention.multihead-expectation "
+              "attention.multihead-single-query batch.multihead-independence masked.multihead-renormalisation "
+              "multihead.any-length multihead.finite multihead.fused-projection multihead.masked-query-deletion "
+              "multihead.oracle multihead.packed-qkv multihead.permutation-equivariance multihead.query-deletion "
+              "multihead.self-permutation-equivariance position.breaks-equivariance position.moves-with-positions "
+              "position.shift-along-a-line position.shift-invariance reduction.masked-self "
+              "reduction.masked-weights-is-mmh-h1 reduction.mh-is-mmh-zero-mask reduction.mh-self reduction.self "
+              "reduction.weights-is-masked-zero-mask self.fixed-weights self.is-attention "
+              "self.permutation-equivariance self.shared-projection self.unscaled-vs-scaled "
+              "weights.key-bias-irrelevant weights.masked-query-deletion weights.permutation-equivariance "
+              "weights.permutation-equivariance-with-bias weights.query-deletion weights.query-locality "
+              "weights.reparametrisation weights.row-form weights.value-bias-passes")},
     // The position table of d_out columns is added to X of d_in (slip 9).
     {"document:003.causal",
-     words_of("causal.multihead-first-row causal.multihead-prefix multihead.finite multihead.fused-projection "
-              "multihead.oracle multihead.packed-qkv position.shift-along-a-line reduction.masked-weights-is-mmh-h1 "
+     words_of("attention.multihead-conditional-probability attention.multihead-expectation "
+              "batch.multihead-independence causal.multihead-first-row causal.multihead-no-leak "
+              "causal.multihead-prefix multihead.finite multihead.fused-projection multihead.oracle "
+              "multihead.packed-qkv position.shift-along-a-line reduction.masked-weights-is-mmh-h1 "
               "weights.key-bias-irrelevant weights.reparametrisation weights.row-form weights.value-bias-passes")},
     // W_o sized by d_in, and the position table of d_out columns (slip 9).
     {"document:003.multihead-v1",
-     words_of(
-         "batch.multihead-independence causal.multihead-first-row causal.multihead-no-leak causal.multihead-prefix "
-         "multihead.concat-is-sum multihead.finite multihead.fused-projection multihead.head-permutation "
-         "multihead.oracle multihead.packed-qkv multihead.torch-case multihead.v1-is-fused "
-         "position.shift-along-a-line reduction.masked-weights-is-mmh-h1 weights.key-bias-irrelevant "
-         "weights.reparametrisation weights.row-form weights.value-bias-passes")},
+     words_of("attention.multihead-conditional-probability attention.multihead-expectation "
+              "batch.multihead-independence causal.multihead-first-row causal.multihead-no-leak "
+              "causal.multihead-prefix multihead.concat-is-sum multihead.finite multihead.fused-projection "
+              "multihead.head-permutation multihead.oracle multihead.packed-qkv multihead.torch-case "
+              "multihead.v1-is-fused position.shift-along-a-line reduction.masked-weights-is-mmh-h1 "
+              "weights.key-bias-irrelevant weights.reparametrisation weights.row-form weights.value-bias-passes")},
     // The wrong transpose mixes tokens, and spreads the NaN of a fully masked one (slip 1).
     {"document:003.multihead",
-     words_of(
-         "attention.multihead-conditional-probability batch.multihead-independence batch.multihead-mask-forms "
-         "causal.multihead-first-row causal.multihead-no-leak causal.multihead-prefix "
-         "masked.multihead-boolean-is-additive masked.multihead-conventions-agree masked.multihead-fully-masked-row "
-         "multihead.any-length multihead.finite multihead.fused-projection multihead.head-permutation "
-         "multihead.oracle multihead.partial-mask-leaks multihead.permutation-equivariance "
-         "multihead.self-input-deletion multihead.self-permutation-equivariance multihead.self-suppression "
-         "multihead.torch-case multihead.v1-is-fused position.moves-with-positions position.shift-along-a-line "
-         "reduction.masked-weights-is-mmh-h1 self.input-deletion self.permutation-equivariance self.suppression "
-         "weights.key-bias-irrelevant weights.permutation-equivariance weights.permutation-equivariance-with-bias "
-         "weights.reparametrisation weights.value-bias-passes")},
+     words_of("attention.multihead-conditional-probability batch.multihead-independence "
+              "batch.multihead-mask-forms causal.multihead-first-row causal.multihead-no-leak "
+              "causal.multihead-prefix masked.multihead-boolean-is-additive masked.multihead-conventions-agree "
+              "masked.multihead-fully-masked-row multihead.any-length multihead.concat-is-sum multihead.finite "
+              "multihead.fused-projection multihead.head-permutation multihead.oracle "
+              "multihead.partial-mask-leaks multihead.permutation-equivariance multihead.self-input-deletion "
+              "multihead.self-permutation-equivariance multihead.self-suppression multihead.torch-case "
+              "multihead.v1-is-fused position.moves-with-positions position.shift-along-a-line "
+              "reduction.masked-weights-is-mmh-h1 self.input-deletion self.permutation-equivariance "
+              "self.suppression weights.key-bias-irrelevant weights.permutation-equivariance "
+              "weights.permutation-equivariance-with-bias weights.reparametrisation weights.value-bias-passes")},
     // Built for one token it hides nothing of longer input (slip 12). It still mixes tokens (slip 1), which breaks the
     // causal rows as well; what a NaN spreads through is not here, for no key is ever hidden.
     {"document:003.multihead-of-one-token",
-     words_of(
-         "causal.multihead-first-row causal.multihead-no-leak causal.multihead-prefix multihead.any-length "
-         "multihead.fused-projection multihead.head-permutation multihead.oracle multihead.permutation-equivariance "
-         "multihead.self-permutation-equivariance multihead.torch-case multihead.v1-is-fused "
-         "position.moves-with-positions position.shift-along-a-line self.permutation-equivariance "
-         "weights.permutation-equivariance weights.permutation-equivariance-with-bias weights.value-bias-passes")}};
+     words_of("attention.multihead-conditional-probability causal.multihead-first-row causal.multihead-no-leak "
+              "causal.multihead-prefix multihead.any-length multihead.fused-projection multihead.head-permutation "
+              "multihead.oracle multihead.permutation-equivariance multihead.self-permutation-equivariance "
+              "multihead.torch-case multihead.v1-is-fused position.moves-with-positions "
+              "position.shift-along-a-line self.permutation-equivariance weights.permutation-equivariance "
+              "weights.permutation-equivariance-with-bias weights.value-bias-passes")}};
 
 constexpr std::int64_t cases = 200;
 
@@ -193,7 +199,7 @@ const std::set<std::pair<int, std::string>> named_otherwise{{2, "softmax.shift-i
 
 /// The slips of theorems.md, by number.
 std::map<int, std::string> slips() {
-  std::ifstream file(ATTEST_SOURCE_DIR "/properties/theorems.md");
+  std::ifstream file(source_folder() + "/properties/theorems.md");
   std::map<int, std::string> texts;
   bool within = false;
   int number = 0;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/test/names.h"
+#include "core/test/places.h"
 #include "properties/test/catalogue/mutant.h"
 #include "properties/test/catalogue/mutants.h"
 #include "properties/test/catalogue/statements.h"
@@ -18,7 +19,7 @@ namespace {
 
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> all =
-      read_mutants(ATTEST_SOURCE_DIR "/properties/test/catalogue/statement_mutants.txt");
+      read_mutants(source_folder() + "/properties/test/catalogue/statement_mutants.txt");
   return all;
 }
 

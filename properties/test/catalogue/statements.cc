@@ -11,6 +11,7 @@
 
 #include "core/problem/selection.h"
 #include "core/support/names.h"
+#include "core/test/places.h"
 #include "properties/language/arguments.h"
 #include "properties/test/catalogue/wrong_kernels.h"
 
@@ -237,7 +238,7 @@ std::string described(const Property& p) {
 const std::map<std::string, std::string>& recorded() {
   static const std::map<std::string, std::string> all = [] {
     std::map<std::string, std::string> rows;
-    std::ifstream in(ATTEST_SOURCE_DIR "/properties/test/catalogue/statements.txt");
+    std::ifstream in(source_folder() + "/properties/test/catalogue/statements.txt");
     std::string text, name;
     while (std::getline(in, text)) {
       if (text.empty() || text.starts_with('#')) continue;

@@ -129,10 +129,10 @@ TEST(Draw, SaysInTheMetadataWhatItDrew) {
 }
 
 /// How often each word of "kinds" occurs.
-std::map<std::string, int> words(const Property& property, int cases) {
+std::map<std::string, int> words(const Property& property, int cases, const Shapes& shapes = small_shapes) {
   std::map<std::string, int> count;
   for (std::int64_t k = 0; k < cases; ++k) {
-    std::istringstream kinds(generate(property, DType::f32, 1, k).provenance.kinds.value());
+    std::istringstream kinds(generate(property, DType::f32, 1, k, shapes).provenance.kinds.value());
     for (std::string word; kinds >> word;) ++count[word];
   }
   return count;
@@ -149,13 +149,21 @@ void expect_every(const std::map<std::string, int>& count, const std::string& pr
 
 TEST(Draw, ReachesEveryKindAndMostlySmallShapes) {
   constexpr int cases = 20'000;
-  const auto count = words(whole_mix, cases);
+  auto count = words(whole_mix, cases);
+  // Two kinds are of tiles, which small cases have none of.
+  const auto of_production = words(whole_mix, 2000, {.large = LargeCases::all, .given = {}});
+  for (const std::string kind : {"scores:rising", "scores:dominant-tile"}) {
+    EXPECT_EQ(count[kind], 0);
+    EXPECT_GE(of_production.at(kind), 100);
+    count[kind] = cases;
+  }
   expect_every<ScoreKind>(count, "scores:", cases / 200);
   expect_every<ValueKind>(count, "values:", cases / 200);
   expect_every<MaskKind>(count, "mask:", cases / 200);
   expect_every<ScaleKind>(count, "scale:", cases / 50);
   EXPECT_GE(count.at("shape:small"), cases * 9 / 10);
-  EXPECT_GE(count.at("shape:large"), cases / 20);
+  EXPECT_GE(count.at("shape:large"), cases / 40);
+  EXPECT_GE(count.at("shape:wide"), cases / 100);
   EXPECT_GE(count.at("shape:long"), 1);
   EXPECT_GE(count.at("shape:empty"), cases / 500);
   expect_every<MatrixKind>(words(general_multihead, 4000), "matrices:", 40);

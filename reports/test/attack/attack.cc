@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/test/places.h"
 #include "reports/test/run/left_running.h"
 
 namespace attest::attack {
@@ -97,7 +98,8 @@ Attacked attacked(const fake::Folder& folder, const std::string& line, double se
   const LeftRunning left;
   {
     std::ofstream script(folder / "line.sh");
-    script << "cd '" << folder.path().string() << "'\nexport " << left.variable() << "\nattest='" ATTEST_PROGRAM "'\n"
+    script << "cd '" << folder.path().string() << "'\nexport " << left.variable()
+           << "\nattest='" + program_file() + "'\n"
            << line << '\n';
   }
   // Its output into a file: a process that is left running would hold a pipe open.

@@ -12,6 +12,7 @@
 
 #include "core/kernel/manifest.h"
 #include "core/problem/case.h"
+#include "core/test/places.h"
 #include "reports/results/figures.h"
 #include "reports/results/known.h"
 #include "reports/test/attack/foreign_folder.h"
@@ -52,8 +53,8 @@ TEST(ATTEST_ATTACK_SUITE, AKilledCheckOfALibraryLeavesNothingRunning) {
   Dice dice("library");
   say("check of a library",
       kill_checks(part_of(120),
-                  "$attest check --kernel " ATTEST_TEST_LIBRARIES
-                  "/library_good.so --dtype f64 --property attention.oracle --cases 500 --jobs 2 --quiet",
+                  "$attest check --kernel " + test_library_folder() +
+                      "/library_good.so --dtype f64 --property attention.oracle --cases 500 --jobs 2 --quiet",
                   dice.engine()));
 }
 
@@ -170,7 +171,7 @@ TEST(ATTEST_ATTACK_SUITE, NoChangedJournalHasOtherFigures) {
 
 TEST(ATTEST_ATTACK_SUITE, ChangedFilesAreRefusedInOneLineOrValid) {
   Dice dice("files");
-  const fs::path corpus = ATTEST_SOURCE_DIR "/fuzz/corpus";
+  const fs::path corpus = source_folder() + "/fuzz/corpus";
   const std::vector<std::pair<const char*, std::function<void(const std::string&)>>> readers{
       {"case_file_fuzzer", [](const std::string& bytes) { validate(decode_case(bytes, "changed")); }},
       {"manifest_fuzzer", [](const std::string& bytes) { (void)parse_manifest(bytes, "changed"); }},
@@ -201,8 +202,8 @@ TEST(ATTEST_ATTACK_SUITE, NoLibraryEndsTheRunOrOutlivesIt) {
     const HostileLibrary library = hostile_library(dice);
     SCOPED_TRACE(library.does);
     std::ofstream(folder / "hostile.c") << library.source;
-    const ShellResult compiled = shell(
-        folder, "cc -w -shared -fPIC -O1 -I " ATTEST_SOURCE_DIR "/core/include hostile.c -o hostile.so -lm -lpthread");
+    const ShellResult compiled = shell(folder, "cc -w -shared -fPIC -O1 -I " + source_folder() +
+                                                   "/core/include hostile.c -o hostile.so -lm -lpthread");
     ASSERT_EQ(compiled.status, 0) << compiled.output;
     const Attacked run = attacked(folder,
                                   "$attest check --kernel ./hostile.so --kernel builtin:flash --dtype f32 --property "

@@ -7,6 +7,7 @@
 
 #include "core/journal/journal.h"
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "fuzz/libfuzzer.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
@@ -106,7 +107,7 @@ TEST(FuzzProgram, JoinsShardsIntoAFolderThatCanBeReplayedAndResumed) {
   const std::string fuzz = "$attest fuzz --kernel fault:sum-not-rescaled --dtype f32 --jobs 1 --quiet ";
   for (const char* const shard : {"0/3", "1/3", "2/3"}) {
     const std::string out = fmt::format("part-{}", shard[0]);
-    expect_status(folder, fuzz + "--runs 3000 --shard " + shard + " --out " + out, 1);
+    expect_status(folder, fmt::format("{}--runs 3000 --shard {} --out {}", fuzz, shard, out), 1);
   }
   const ShellResult merged = shell(folder, "$attest merge part-2 part-0 part-1 -o whole/");
   ASSERT_EQ(merged.status, 0) << merged.output;
@@ -224,7 +225,7 @@ TEST(FuzzProgram, KeepsTheMisbehaviourOfALibrary) {
     const Folder folder;
     const std::string result =
         output_of(folder,
-                  std::string("$attest fuzz --kernel " ATTEST_TEST_LIBRARIES "/library_") + wrong.library +
+                  std::string("$attest fuzz --kernel " + test_library_folder() + "/library_") + wrong.library +
                       ".so --dtype f64 --runs 6 --jobs 1 --out run " + wrong.options,
                   1);
     const Journal journal = read_journal(folder / "run");

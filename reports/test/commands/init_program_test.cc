@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -13,8 +14,8 @@ ShellResult begin(const fake::Folder& folder, const std::string& options) {
   return shell(folder,
                joined({"$attest init mine ", options,
                        " && sed -i 's/--cases [0-9][0-9]*/--cases 20/' mine/attest.sh && mkdir -p mine/attest/core && "
-                       "ln -s \"$attest\" mine/attest/attest && ln -s '" ATTEST_SOURCE_DIR
-                       "/core/include' mine/attest/core/include"}));
+                       "ln -s \"$attest\" mine/attest/attest && ln -s '" +
+                           source_folder() + "/core/include' mine/attest/core/include"}));
 }
 
 /// The script as CI runs it, where python3 is Debian's, which has NumPy.
@@ -72,7 +73,7 @@ TEST(Init, NamesTheProgramThatWroteIt) {
   const fake::Folder folder;
   ASSERT_EQ(begin(folder, "").status, 0);
   // The program of the tests lies in a build folder of the clone.
-  EXPECT_THAT(read_file(folder / "mine/attest.sh"), Says("ATTEST=" ATTEST_SOURCE_DIR "\n"));
+  EXPECT_THAT(read_file(folder / "mine/attest.sh"), Says("ATTEST=" + source_folder() + "\n"));
   EXPECT_THAT(check(folder, "--seed 1 --seed 2").output, Says("--seed is given 2 times"));
 }
 

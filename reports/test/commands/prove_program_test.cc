@@ -6,6 +6,7 @@
 
 #include "core/journal/journal.h"
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -29,7 +30,7 @@ TEST(ProveProgram, SaysWhatStandsBehindEachRow) {
 TEST(ProveProgram, LeavesCertificatesThatAnIndependentCheckerAccepts) {
   const Folder folder;
   if (shell(folder, "/usr/bin/python3 -c ''").status != 0) GTEST_SKIP() << "there is no Python";
-  const std::string checker = "/usr/bin/python3 '" ATTEST_SOURCE_DIR "/properties/test/proofs/check_certificate.py' ";
+  const std::string checker = "/usr/bin/python3 '" + source_folder() + "/properties/test/proofs/check_certificate.py' ";
   expect_status(folder, "$attest prove --property 'masked.*' --certificate proofs");
   const std::string accepted = output_of(folder, checker + "proofs/*.txt");
   EXPECT_EQ(lines_in(accepted), 14) << accepted;

@@ -12,6 +12,7 @@
 #include "core/problem/case.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "reports/page/print.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/run_folder.h"
@@ -166,10 +167,17 @@ TEST(Verdicts, HaveTheSuitesOwnScoreWhereItWasMeasured) {
   const std::string html = html_of(verdicts_page({{}, {}, folder.path().string(), {}}));
   EXPECT_THAT(html, HasSubstr("<b>85 of 86</b> planted faults caught within 500 cases each, all but "
                               "fault:&lt;/td&gt;&lt;script&gt;; <b>3 of 1200</b> cases"));
-  const std::string score = audit_text;
+  EXPECT_THAT(html, testing::Not(HasSubstr("kind of fault"))) << "an earlier version's";
+  const std::string score = std::string(audit_text).insert(1, R"("check_cases":1000,"cases_of_short_check":200,"kinds":[
+    {"kind":"split<","faults":9,"caught":8,"caught_by_short_check":7}],)");
+  const std::string of_kinds = html_of(audit_page(parse_audit_score(score, "it")));
+  EXPECT_THAT(of_kinds, HasSubstr("within 500 cases each, or the first 1000 of each property"));
+  EXPECT_THAT(of_kinds, HasSubstr("by 200 cases of a property"));
+  EXPECT_THAT(of_kinds, HasSubstr("split&lt;"));
   for (const std::string& text : {std::string("{}"), std::string("["), std::string(R"({"schema":"attest-audit/2"})"),
                                   std::string(score).replace(score.find(":85"), 3, ":1e300"),
-                                  std::string(score).replace(score.find(":85"), 3, ":-85")}) {
+                                  std::string(score).replace(score.find(":85"), 3, ":-85"),
+                                  std::string(score).replace(score.find(":9,"), 3, ":-9,")}) {
     try {
       (void)parse_audit_score(text, "it");
       ADD_FAILURE() << "accepted: " << text;
@@ -419,7 +427,7 @@ TEST(NotCovered, NamesWhatWasNotAskedNotStartedAndNotJudged) {
 TEST(NotCovered, IsNoArgumentOfCases) {
   using testing::Contains;
   const std::vector<std::string_view> missing = no_run_covers({});
-  const std::string readme = read_file(ATTEST_SOURCE_DIR "/README.md");
+  const std::string readme = read_file(source_folder() + "/README.md");
   const std::size_t line = readme.find("Not covered: ");
   ASSERT_NE(line, std::string::npos);
   const std::string said = readme.substr(line, readme.find('.', line) - line);

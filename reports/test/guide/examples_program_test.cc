@@ -1,13 +1,14 @@
 // The recipes of reports/examples, as they are handed out.
 #include <gtest/gtest.h>
 
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
 namespace attest {
 namespace {
 
-const std::string examples = ATTEST_SOURCE_DIR "/reports/examples/";
+const std::string examples = source_folder() + "/reports/examples/";
 const std::string chosen =
     "--kernel fault:scale-ignored --kernel builtin:flash --dtype f32 --property attention.oracle --property "
     "attention.linear-in-values --cases 200 ";

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "core/support/files.h"
+#include "core/test/places.h"
 #include "reports/commands/commands.h"
 
 namespace attest {
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path top = ATTEST_SOURCE_DIR;
+const fs::path top = source_folder();
 /// The documents of the project at large, and every page of the guide.
 std::vector<std::string> documents() {
   std::vector<std::string> all{

@@ -20,8 +20,10 @@ TEST(AuditProgram, AuditsWhatIsNamedAndStoresIt) {
   EXPECT_TRUE(audit["passed"]);
   EXPECT_EQ(audit["caught"], 4);
   EXPECT_EQ(audit["faults"].size(), 4U);
+  EXPECT_EQ(audit["faults"][0]["kind"], "masks");
+  EXPECT_EQ(audit["kinds"][0]["caught_by_short_check"], 4);
   EXPECT_EQ(audit["controls"][0]["judged"], 1500);
-  EXPECT_THAT(read_file(folder / "a/audit.md"), Says("| masked-row-is-nan | A |"));
+  EXPECT_THAT(read_file(folder / "a/audit.md"), Says("| masked-row-is-nan | masks | A |", "| masks | 4 | 4 | 4 |"));
   const std::string again = output_of(folder, "$attest audit --kernel control:exp2 --cases 1 --out a", 2);
   EXPECT_EQ(again, "attest: a: holds an audit already; replace it by --overwrite or choose another --out\n");
 }

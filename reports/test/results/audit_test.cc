@@ -97,6 +97,38 @@ TEST(Audit, FailsForAFaultThatIsMissedAndForAFalseAlarm) {
   EXPECT_FALSE(result.passed()) << "a correct kernel is flagged";
 }
 
+TEST(Audit, GivesWhatIsMissedTheCasesOfACheckAndNoOther) {
+  AuditPlan plan;
+  // One case of some properties; the first hundred of all but what is caught show both.
+  plan.faults = {fault("all-zeros"), fault("index-wraps"), fault("constant-shift")};
+  plan.cases = 40;
+  EXPECT_TRUE(run(plan).of_faults[1].caught.empty());
+  plan.check_cases = 300;
+  const AuditResult result = run(plan);
+  EXPECT_TRUE(result.passed());
+  EXPECT_EQ(result.of_faults[0].cases, plan.cases) << "is caught by then";
+  EXPECT_GT(result.of_faults[1].cases, plan.cases);
+  EXPECT_EQ(result.of_faults[1].cases, result.of_faults[1].needed()) << "is done when it is caught";
+  EXPECT_EQ(result.of_faults[2].cases, plan.cases) << "outputs cannot show it";
+}
+
+TEST(Audit, CountsByKindWhatAShortCheckCatches) {
+  AuditResult result;
+  result.faults = {fault("all-zeros"), fault("lse-base-two"), fault("constant-shift"), fault("padded-keys-count")};
+  result.of_faults.resize(4);
+  result.of_faults[0].caught.emplace("attention.oracle", FirstCatch{short_check - 1, 5000, DType::f32});
+  result.of_faults[1].caught.emplace("attention.oracle", FirstCatch{short_check, 5001, DType::f32});
+  const std::vector<KindScore> kinds = result.by_kind();
+  ASSERT_EQ(kinds.size(), 2U) << "outputs cannot show constant-shift";
+  EXPECT_EQ(kinds[0].kind, FaultKind::numbers);
+  EXPECT_EQ(kinds[0].faults, 2);
+  EXPECT_EQ(kinds[0].caught, 2);
+  EXPECT_EQ(kinds[0].by_short_check, 1);
+  EXPECT_EQ(kinds[1].kind, FaultKind::partial_tile);
+  EXPECT_EQ(kinds[1].faults, 1);
+  EXPECT_EQ(kinds[1].caught, 0);
+}
+
 TEST(Audit, LeavesWhatIsDoneWhenStopped) {
   std::atomic<int> finished = 0;
   const AuditPlan plan = small_plan();

@@ -8,6 +8,7 @@
 #include "core/journal/journal.h"
 #include "core/support/files.h"
 #include "core/test/isolation/opening.h"
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -65,7 +66,7 @@ TEST(ChangedKernelProgram, MayBeAScriptOrAttestItself) {
   ASSERT_EQ(shell(folder, "$attest" + check + "--cases 40").status, 0);
   expect_status(folder, "$attest" + check + "--cases 45 --resume");
   // Another build: the note that tells it is all that differs.
-  std::string program = read_file(ATTEST_PROGRAM);
+  std::string program = read_file(program_file());
   const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
   const std::size_t at = program.find(note);
   ASSERT_NE(at, std::string::npos);

@@ -9,6 +9,7 @@
 
 #include "core/journal/journal.h"
 #include "core/test/isolation/opening.h"
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -115,7 +116,7 @@ TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {
 
 /// A Python kernel of core/test/isolation.
 std::string program(const std::string& mode) {
-  return "'exec:python3 -I -S " ATTEST_SOURCE_DIR "/core/test/isolation/misbehave.py " + mode + "; true'";
+  return "'exec:python3 -I -S " + source_folder() + "/core/test/isolation/misbehave.py " + mode + "; true'";
 }
 
 // Both kernels are in a call that never ends, with a grandchild in a session of its own; the program is a child of a

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/journal/journal.h"
+#include "core/test/places.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -17,14 +18,14 @@ using testing::StartsWith;
 
 /// A kernel in Python, of the body of a function; each of its processes writes a line to `starts`.
 void write_kernel(const Folder& folder, const std::string& body) {
-  std::ofstream(folder / "mine.py") << "import sys\nsys.path.insert(0, '" ATTEST_SOURCE_DIR
-                                       "/core/adapters/python')\n"
-                                       "import attest_adapter, numpy, time\nnumpy.seterr(all='ignore')\n"
-                                       "open('starts', 'a').write('once\\n')\n"
-                                       "def softmax(x):\n"
-                                       "    x = numpy.exp(x - x.max(axis=-1, keepdims=True, initial=-numpy.inf))\n"
-                                       "    return x / x.sum(axis=-1, keepdims=True)\n"
-                                       "def mine(q, k, v):\n    root = q.dtype.type(q.shape[-1] ** -0.5)\n    "
+  std::ofstream(folder / "mine.py") << "import sys\nsys.path.insert(0, '" + source_folder() +
+                                           "/core/adapters/python')\n"
+                                           "import attest_adapter, numpy, time\nnumpy.seterr(all='ignore')\n"
+                                           "open('starts', 'a').write('once\\n')\n"
+                                           "def softmax(x):\n"
+                                           "    x = numpy.exp(x - x.max(axis=-1, keepdims=True, initial=-numpy.inf))\n"
+                                           "    return x / x.sum(axis=-1, keepdims=True)\n"
+                                           "def mine(q, k, v):\n    root = q.dtype.type(q.shape[-1] ** -0.5)\n    "
                                     << body << "\nattest_adapter.serve(mine)\n";
 }
 
@@ -144,13 +145,13 @@ TEST_F(PreflightProgram, IsSaidByTheOtherCommands) {
 
 // A library is given the memory of out: of another order of axes nothing but the numbers tells.
 TEST_F(PreflightProgram, ReadsAnotherOrderOffALibrarysNumbers) {
-  const std::string build = "sed -i 's/FROM/TO/' mine.c && cc -O1 -shared -fPIC -I " ATTEST_SOURCE_DIR
+  const std::string build = "sed -i 's/FROM/TO/' mine.c && cc -O1 -shared -fPIC -I " + source_folder() +
                             "/core/include -o libmine.so mine.c -lm && $attest check --kernel ./libmine.so --property "
                             "attention.oracle --cases 20 --out run --overwrite";
   const auto built = [&](const std::string& from, const std::string& to) {
     std::string line = build;
     line.replace(line.find("FROM"), 4, from).replace(line.find("TO/"), 2, to);
-    return run("cp " ATTEST_SOURCE_DIR "/reports/starter/mine.c . && " + line);
+    return run("cp " + source_folder() + "/reports/starter/mine.c . && " + line);
   };
   const ShellResult right = built("nothing", "nothing");
   EXPECT_EQ(right.status, 0) << right.output;

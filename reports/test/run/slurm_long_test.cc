@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/journal/journal.h"
+#include "core/test/places.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -33,9 +34,9 @@ ended "$id"
 cp campaign/shard-1/run.jsonl killed.jsonl
 ended "$(submit --array=1)"
 )sh",
-                                                       ATTEST_SOURCE_DIR, chosen);
-  const ShellResult result = shell(folder, "export ATTEST_PROGRAM=\"$attest\"; '" ATTEST_SOURCE_DIR
-                                           "/reports/test/run/slurm_cluster.sh' \"$PWD/cluster\" bash campaign.sh");
+                                                       source_folder(), chosen);
+  const ShellResult result = shell(folder, "export ATTEST_PROGRAM=\"$attest\"; '" + source_folder() +
+                                               "/reports/test/run/slurm_cluster.sh' \"$PWD/cluster\" bash campaign.sh");
   if (result.status == 77) GTEST_SKIP() << result.output;
   ASSERT_EQ(result.status, 0) << result.output;
   const Journal killed = read_journal(folder / "killed.jsonl");

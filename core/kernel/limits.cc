@@ -1,0 +1,115 @@
+#include "core/kernel/limits.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "core/problem/selection.h"
+
+namespace attest {
+namespace {
+
+std::optional<std::int64_t> least_of(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
+std::string listed(const std::vector<Feature>& features, std::string_view between) {
+  std::vector<std::string_view> words;
+  words.reserve(features.size());
+  for (const Feature feature : features) words.push_back(name_of(feature));
+  return fmt::format("{}", fmt::join(words, between));
+}
+
+}  // namespace
+
+bool AllowedExtents::has(std::int64_t extent) const {
+  return from(extent) == extent;
+}
+
+std::optional<std::int64_t> AllowedExtents::from(std::int64_t extent) const {
+  if (!list.empty()) {
+    const auto found = std::ranges::lower_bound(list, extent);
+    return found == list.end() ? std::nullopt : std::optional(*found);
+  }
+  const std::int64_t up = (std::max(extent, least) + multiple - 1) / multiple * multiple;
+  return most && up > *most ? std::nullopt : std::optional(up);
+}
+
+std::int64_t AllowedExtents::nearest(std::int64_t extent) const {
+  if (const auto up = from(extent)) return *up;
+  if (!list.empty()) return list.back();
+  const std::int64_t largest = *most / multiple * multiple;
+  return largest >= std::max(least, std::int64_t{1}) ? largest : extent;
+}
+
+AllowedExtents allowed_queries(const Manifest& m) {
+  return {.multiple = m.queries_multiple, .least = m.min_queries, .most = m.max_queries};
+}
+
+AllowedExtents allowed_keys(const Manifest& m) {
+  return {.multiple = m.keys_multiple, .least = m.min_keys, .most = m.max_keys};
+}
+
+AllowedExtents allowed_tokens(const Manifest& m) {
+  return {.multiple = std::lcm(m.queries_multiple, m.keys_multiple),
+          .least = std::max(m.min_queries, m.min_keys),
+          .most = least_of(m.max_queries, m.max_keys)};
+}
+
+AllowedExtents allowed_head_dims(const Manifest& m) {
+  return {.list = m.head_dims, .multiple = m.head_dim_multiple, .least = 1, .most = m.max_head_dim};
+}
+
+AllowedExtents allowed_value_dims(const Manifest& m) {
+  if (m.value_dims.empty()) return allowed_head_dims(m);
+  return {.list = m.value_dims};
+}
+
+bool allows_heads(const Manifest& m, std::int64_t heads, std::int64_t kv_heads) {
+  if (heads % m.heads_multiple != 0 || heads > m.max_heads.value_or(heads) || heads % kv_heads != 0) return false;
+  if (kv_heads != heads && !m.grouped_query) return false;
+  return m.group_sizes.empty() || std::ranges::binary_search(m.group_sizes, heads / kv_heads);
+}
+
+bool has(const Case& c, Feature feature) {
+  const auto lengths = [&] { return extents_of(c); };
+  switch (feature) {
+    case Feature::mask:
+      return c.mask().present();
+    case Feature::additive_mask:
+      return c.mask().present() && c.mask().dtype() != DType::boolean;
+    case Feature::bool_mask:
+      return c.mask().present() && c.mask().dtype() == DType::boolean;
+    case Feature::causal:
+      return c.causal != Causal::none;
+    case Feature::top_left:
+      return c.causal == Causal::top_left;
+    case Feature::bottom_right:
+      return c.causal == Causal::bottom_right;
+    case Feature::grouped_query:
+      return c.operation == Operation::attention && c.q().shape()[1] != c.k().shape()[1];
+    case Feature::unequal_lengths:
+      return lengths().queries != lengths().keys;
+    case Feature::fewer_keys:
+      return lengths().keys < lengths().queries;
+  }
+  return false;
+}
+
+std::string why_features(const Manifest& m, const Case& c) {
+  const auto of_case = [&](Feature feature) { return has(c, feature); };
+  const auto lacking = std::ranges::find_if_not(m.required, of_case);
+  if (lacking != m.required.end())
+    return fmt::format("is without {}; the manifest's requires lists it", name_of(*lacking));
+  for (const std::vector<Feature>& together : m.excluded) {
+    if (std::ranges::all_of(together, of_case))
+      return fmt::format("has {}; the manifest's excludes lists that", listed(together, " with "));
+  }
+  return {};
+}
+
+}  // namespace attest

@@ -1,0 +1,130 @@
+// What is asked of the oracle about attention cases beside verdicts.
+#include <cmath>
+
+#include "core/bound/error_alarm.h"
+#include "core/oracle/oracle.h"
+#include "core/oracle/workspace.h"
+#include "core/support/infinity.h"
+
+namespace attest {
+namespace {
+
+using detail::Head;
+using detail::RowOracle;
+using detail::workspace;
+
+/// Calls row(its excuse) with each row evaluated, in the order of the output.
+template <class Visit>
+void for_each_row(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse,
+                  long precision, Visit&& row) {
+  detail::Workspace& w = workspace();
+  const std::int64_t batch = c.q().shape()[0], heads = c.q().shape()[1], queries = c.q().shape()[2];
+  const std::int64_t group = heads / c.k().shape()[1];
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      w.head.load(c, b, h, h % group != 0);
+      const Profile profile = profile_for(c, w.head, arithmetic);
+      for (std::int64_t i = 0; i < queries; ++i) {
+        row(w.oracle.start(w.head, i, profile, ignores_dead_values, want_lse, precision));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+  AttentionBounds bounds;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision, [&](Excuse excuse) {
+    RowBound row;
+    row.excuse = excuse == Excuse::none && !oracle.certain() ? Excuse::infinite : excuse;
+    row.level = oracle.level();
+    const bool known = row.excuse == Excuse::none;
+    row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
+    row.lse_certificate = known ? oracle.lse_certificate() : infinity;
+    row.lse_allowed = known ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
+    row.most_E = known ? oracle.terms().most_E : infinity;
+    bounds.rows.push_back(row);
+    for (std::int64_t k = 0; k < dv; ++k) {
+      ElementBound e;
+      e.value = known ? oracle.value(k) : std::nan("");
+      e.certificate = known ? oracle.certificate(k) : infinity;
+      e.allowed = known ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+      if (known) e.hull = oracle.element(k).hull * (1 + oracle.doubt());
+      e.excuse = known ? oracle.element(k).excuse : row.excuse;
+      e.finite_required = known && oracle.element(k).finite_required;
+      bounds.elements.push_back(e);
+    }
+  });
+  return bounds;
+}
+
+std::vector<ElementAlarm> alarm_bounds(const Problem& c, const Arithmetic& arithmetic, double probability,
+                                       bool ignores_dead_values) {
+  std::vector<ElementAlarm> alarms;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  for_each_row(c, arithmetic, ignores_dead_values, false, options.max_ball_precision, [&](Excuse excuse) {
+    const bool known = excuse == Excuse::none && oracle.certain();
+    if (known) oracle.evaluate_alarm(probability);
+    for (std::int64_t k = 0; k < dv; ++k)
+      alarms.push_back(known ? oracle.alarm(k) : ElementAlarm{infinity, infinity, false});
+  });
+  return alarms;
+}
+
+std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic) {
+  std::vector<ElementFacts> facts;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  const Head& head = workspace().head;
+  for_each_row(c, arithmetic, /*ignores_dead_values=*/true, false, options.max_ball_precision, [&](Excuse excuse) {
+    const bool defined = excuse == Excuse::none || excuse == Excuse::overflow;
+    const bool bounded = excuse == Excuse::none && oracle.certain();
+    std::vector<ElementFacts> row(static_cast<std::size_t>(dv));
+    for (std::int64_t k = 0; k < dv; ++k) {
+      ElementFacts& f = row[static_cast<std::size_t>(k)];
+      f.exact = {std::nan(""), std::nan("")};
+      f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+      f.required =
+          excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
+    }
+    if (defined) {
+      detail::BallRow balls;
+      const double size = excuse == Excuse::none ? oracle.terms().largest_score : 0x1p1023;
+      long bits = detail::first_precision(size);
+      for (bool narrow = false; !narrow && bits <= 2 * options.max_ball_precision; bits *= 2) {
+        balls.evaluate(head, oracle.row(), std::min(bits, options.max_ball_precision));
+        narrow = true;
+        for (std::int64_t k = 0; k < dv; ++k) {
+          Enclosure& e = row[static_cast<std::size_t>(k)].exact;
+          e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
+          narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
+        }
+      }
+    }
+    facts.insert(facts.end(), row.begin(), row.end());
+  });
+  return facts;
+}
+
+std::vector<bool> finite_required(const Problem& c, const Arithmetic& arithmetic) {
+  std::vector<bool> required;
+  const std::int64_t dv = c.v().shape()[3];
+  const OracleOptions options;
+  RowOracle& oracle = workspace().oracle;
+  for_each_row(c, arithmetic, false, false, options.max_ball_precision, [&](Excuse excuse) {
+    bool all = excuse == Excuse::none;
+    for (std::int64_t k = 0; k < dv && all; ++k)
+      all = oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
+    required.push_back(all);
+  });
+  return required;
+}
+
+}  // namespace attest

@@ -1,0 +1,20 @@
+#include "core/oracle/workspace.h"
+
+namespace attest::detail {
+
+Workspace& workspace() {
+  free_flint_caches_at_thread_end();
+  thread_local Workspace w;
+  return w;
+}
+
+Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithmetic) {
+  return profile_of(arithmetic, {.keys = head.keys,
+                                 .dk = head.dk,
+                                 .scale = head.scale,
+                                 .bias = head.bias,
+                                 .convention = head.convention,
+                                 .mask = c.mask().present() ? c.mask().dtype() : c.dtype()});
+}
+
+}  // namespace attest::detail

@@ -1,0 +1,296 @@
+#include "properties/generators/production.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "properties/generators/marked_keys.h"
+
+namespace attest {
+namespace {
+
+/// A model's attention, as its paper or its published configuration has it.
+struct Model {
+  std::string_view name;
+  std::int32_t heads, kv_heads, dk, dv;
+  std::int32_t queries, keys;  ///< of a whole prompt, or of cross attention
+  bool causal;
+};
+
+constexpr Model models[] = {
+    {"GPT-2 (Radford et al. 2019)", 12, 12, 64, 64, 1024, 1024, true},
+    {"BERT base (Devlin et al. 2019)", 12, 12, 64, 64, 512, 512, false},
+    {"ViT-B/16 (Dosovitskiy et al. 2021): 196 patches and a class token", 12, 12, 64, 64, 197, 197, false},
+    {"ViT-H/14 (Dosovitskiy et al. 2021)", 16, 16, 80, 80, 257, 257, false},
+    {"CLIP's text model (Radford et al. 2021)", 8, 8, 64, 64, 77, 77, true},
+    {"Whisper large (Radford et al. 2022): encoder", 20, 20, 64, 64, 1500, 1500, false},
+    {"Whisper large: the decoder's cross attention", 20, 20, 64, 64, 448, 1500, false},
+    {"Stable Diffusion 1.5 (Rombach et al. 2022): 64x64 latents", 8, 8, 40, 40, 4096, 4096, false},
+    {"Stable Diffusion 1.5: 8x8 latents on 77 words", 8, 8, 160, 160, 64, 77, false},
+    {"GPT-NeoX-20B (Black et al. 2022)", 64, 64, 96, 96, 2048, 2048, true},
+    {"Falcon 7B (Almazrouei et al. 2023): one head of keys", 71, 1, 64, 64, 2048, 2048, true},
+    {"Llama 3 8B (Grattafiori et al. 2024)", 32, 8, 128, 128, 8192, 8192, true},
+    {"Llama 3 70B (Grattafiori et al. 2024)", 64, 8, 128, 128, 8192, 8192, true},
+    {"Qwen2.5 0.5B (Qwen Team 2024): seven heads a group", 14, 2, 64, 64, 32768, 32768, true},
+    {"Qwen2.5 7B (Qwen Team 2024): seven heads a group", 28, 4, 128, 128, 32768, 32768, true},
+    {"Gemma 2B (Gemma Team 2024)", 8, 1, 256, 256, 8192, 8192, true},
+    {"Gemma 2 9B (Gemma Team 2024)", 16, 8, 256, 256, 8192, 8192, true},
+    {"Phi-3 mini (Abdin et al. 2024)", 32, 32, 96, 96, 4096, 4096, true},
+    {"DeepSeek-V2 (DeepSeek-AI 2024): 128 columns and 64 with positions against 128", 128, 128, 192, 128, 4096, 4096,
+     true}};
+
+/// Multiplications of the problem, in double, as whole numbers would overflow.
+double products_of(const Recipe& r) {
+  const auto d = [](std::int32_t extent) { return static_cast<double>(std::max(extent, 1)); };
+  return d(r.batch) * d(r.heads) * d(r.queries) * d(r.keys) * (d(r.dk) + d(r.dv));
+}
+
+template <class Value, std::size_t n>
+Value one_of(Stream& stream, const std::array<Value, n>& values) {
+  return values[static_cast<std::size_t>(stream.below(static_cast<std::int64_t>(n)))];
+}
+
+std::int32_t between(Stream& stream, std::int64_t low, std::int64_t high) {
+  return static_cast<std::int32_t>(stream.between(low, high));
+}
+
+/// A length at the end of one to four tiles, one beyond or short of it, or in the midst of the tile that follows.
+std::int32_t edge(Stream& stream, std::int32_t most) {
+  std::int32_t tile = one_of(stream, std::array{16, 32, 64, 64, 128, 128, 256});
+  while (tile > 16 && tile >= most) tile /= 2;
+  const std::int32_t tiles = between(stream, 1, std::clamp(most / tile, 1, 4));
+  const std::int32_t beyond = stream.one_in(4) ? between(stream, 2, tile - 2) : between(stream, -1, 1);
+  return tile * tiles + beyond;
+}
+
+/// `groups` key-value heads, each with `group` heads.
+void set_heads(Recipe& r, std::int32_t groups, std::int32_t group) {
+  r.kv_heads = groups;
+  r.heads = groups * group;
+}
+
+void set_widths(Recipe& r, std::int32_t dk, std::int32_t dv) {
+  r.dk = dk;
+  r.dv = dv;
+}
+
+/// Brings a recipe to at most so many multiplications: fewer batch entries and key-value heads first, then fewer
+/// columns, then fewer heads to a group, and shorter lengths at last, the longer first. `keep_widths`: the columns
+/// stay.
+void fit(Recipe& r, double most_products, bool keep_widths) {
+  const auto over = [&] { return products_of(r) > most_products; };
+  while (over() && r.batch > 2) r.batch = (r.batch + 1) / 2;
+  while (over() && r.kv_heads > 2) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
+  while (over() && !keep_widths && std::max(r.dk, r.dv) > 16) set_widths(r, (r.dk + 1) / 2, (r.dv + 1) / 2);
+  if (over()) r.batch = 1;
+  while (over() && r.kv_heads > 1) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
+  while (over() && r.heads > 1) r.heads = (r.heads + 1) / 2;
+  while (over() && std::max(r.queries, r.keys) > 1) {
+    std::int32_t& longer = r.queries > r.keys ? r.queries : r.keys;
+    longer = std::max(1, longer - std::max(1, longer / 8));
+  }
+}
+
+constexpr std::int32_t longest_edge = 400;
+
+// The classes of shapes. Each draws from its own ranges, and `fit` cuts what is dear. `turn` counts the cases of a
+// class, for what each run is to have and few of them are enough.
+
+void both_lengths_at_edges(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
+  r.queries = edge(stream, longest_edge);
+  r.keys = edge(stream, longest_edge);
+  if (stream.one_in(3)) r.batch = 2;
+  set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
+  const std::int32_t width = one_of(stream, std::array{16, 32, 64, 64});
+  set_widths(r, width, width);
+}
+
+void prompt(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
+  r.queries = r.keys = edge(stream, longest_edge);
+  if (stream.one_in(3)) r.batch = 2;
+  set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
+  const std::int32_t width = one_of(stream, std::array{32, 64, 128});
+  set_widths(r, width, width);
+  if (!stream.one_in(3)) r.causal = Causal::top_left;
+}
+
+/// One query, or a few that were guessed, on a long cache.
+void decoding(Recipe& r, Stream& stream, std::int64_t turn) {
+  r.queries = one_of(stream, std::array{1, 1, 1, 1, 2, 4, 5, 8});
+  r.keys = (1 << between(stream, 9, 13)) + (stream.one_in(3) ? between(stream, 1, 500) : between(stream, -1, 1));
+  const std::int32_t width = one_of(stream, std::array{16, 64, 128});
+  set_widths(r, width, width);
+  set_heads(r, between(stream, 1, 4), one_of(stream, std::array{1, 1, 3, 4, 7, 8}));
+  if (stream.one_in(2)) r.causal = Causal::bottom_right;
+  if (turn % 4 != 1) return;
+  // Beyond what 16 bits count.
+  r.queries = 1;
+  r.keys = (1 << 16) + between(stream, -1, 2048);
+  set_heads(r, 1, 1);
+  set_widths(r, 8, 4);
+}
+
+/// A part of a prompt on all that came before it.
+void chunk(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
+  r.queries = edge(stream, 160);
+  r.keys = r.queries + edge(stream, 512);
+  set_heads(r, between(stream, 1, 2), between(stream, 1, 4));
+  const std::int32_t width = one_of(stream, std::array{32, 64, 128});
+  set_widths(r, width, width);
+  if (!stream.one_in(4)) r.causal = Causal::bottom_right;
+}
+
+/// The widths of heads that libraries have kernels for, and those of models whose values are narrower than their keys.
+void widths(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
+  r.dk = one_of(stream, std::array{40, 64, 72, 80, 96, 112, 120, 128, 192, 256});
+  r.dv = r.dk;
+  if (r.dk == 192 && stream.one_in(2)) r.dv = 128;
+  if (stream.one_in(6)) r.dv = one_of(stream, std::array{32, 64, 96, 128});
+  r.queries = edge(stream, 80);
+  r.keys = edge(stream, 140);
+  set_heads(r, 1, between(stream, 1, 2));
+}
+
+/// As many heads as models have, three and seven to a group among them, and several batch entries.
+void many_heads(Recipe& r, Stream& stream, std::int64_t turn) {
+  set_heads(r, between(stream, 1, 8), one_of(stream, std::array{1, 2, 3, 3, 4, 7, 8, 12}));
+  r.batch = one_of(stream, std::array{1, 1, 2, 4, 5, 8});
+  r.queries = edge(stream, 33);
+  r.keys = edge(stream, 66);
+  set_widths(r, 8 * between(stream, 1, 2), 8);
+  if (turn % 8 != 3) return;
+  // More heads in all than 16 bits count.
+  r.batch = 256;
+  set_heads(r, 257, 1);
+  r.queries = 1;
+  r.keys = 2;
+  set_widths(r, 2, 2);
+}
+
+/// More queries than keys, by a tile and more, as in cross attention.
+void more_queries(Recipe& r, Stream& stream, std::int64_t turn) {
+  r.keys = edge(stream, 140);
+  r.queries = r.keys + edge(stream, 200);
+  set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
+  set_widths(r, 32, 32);
+  if (stream.one_in(2)) r.causal = stream.one_in(4) ? Causal::bottom_right : Causal::top_left;
+  if (turn % 4 != 2) return;
+  // A head of q, and of the output, with more numbers than 16 bits count.
+  set_widths(r, 64, 64);
+  r.keys = edge(stream, 40);
+  r.queries = (1 << 10) + between(stream, -1, 200);
+  set_heads(r, 1, 1);
+}
+
+/// A model's attention to a whole prompt, to a chunk of it, to one token or to a few, on two key-value heads at most.
+void of_a_model(Recipe& r, Stream& stream) {
+  const Model& model = models[stream.below(std::ssize(models))];
+  set_heads(r, std::min(model.kv_heads, 2), model.heads / model.kv_heads);
+  set_widths(r, model.dk, model.dv);
+  r.queries = model.queries;
+  r.keys = model.keys;
+  r.causal = model.causal ? Causal::top_left : Causal::none;
+  const std::int64_t phase = stream.below(model.causal ? 4 : 1);
+  if (phase == 0) return;
+  r.causal = Causal::bottom_right;
+  r.queries = phase == 1 ? 1 : phase == 2 ? between(stream, 4, 8) : one_of(stream, std::array{64, 128, 512});
+  r.keys = std::min(model.keys, std::int32_t{1} << between(stream, 10, 15));
+}
+
+constexpr std::array classes{both_lengths_at_edges, prompt, decoding, chunk, widths, many_heads, more_queries};
+
+/// What a tile does shows where scores change along the keys, where none outweighs the others, and where one tile does.
+constexpr std::array score_kinds{ScoreKind::gaussian,       ScoreKind::gaussian,      ScoreKind::gaussian,
+                                 ScoreKind::gaussian,       ScoreKind::rising,        ScoreKind::rising,
+                                 ScoreKind::rising,         ScoreKind::dominant_tile, ScoreKind::dominant_tile,
+                                 ScoreKind::gaussian_tenth, ScoreKind::gaussian_ten,  ScoreKind::zero_queries,
+                                 ScoreKind::spread,         ScoreKind::dominant,      ScoreKind::duplicate_keys};
+constexpr std::array value_kinds{ValueKind::gaussian, ValueKind::gaussian,   ValueKind::gaussian,
+                                 ValueKind::gaussian, ValueKind::gaussian,   ValueKind::integers,
+                                 ValueKind::one_hot,  ValueKind::ones,       ValueKind::half_ones,
+                                 ValueKind::heavy,    ValueKind::cancelling, ValueKind::huge_offset};
+constexpr std::array mask_kinds{MaskKind::random,     MaskKind::first_block, MaskKind::middle_block,
+                                MaskKind::last_block, MaskKind::padding,     MaskKind::padding,
+                                MaskKind::causal,     MaskKind::bias,        MaskKind::alibi};
+
+void draw_kinds(Recipe& r, Stream& stream) {
+  // A merge of parts of the keys shows where the parts differ.
+  r.scores = r.queries <= 8 && stream.one_in(2) ? ScoreKind::rising : one_of(stream, score_kinds);
+  r.values = one_of(stream, value_kinds);
+  r.scale = ScaleKind::inverse_root;
+  r.override_count = 0;
+  const bool masked = stream.one_in(r.causal == Causal::none ? 2 : 5);
+  r.mask = masked ? one_of(stream, mask_kinds) : MaskKind::none;
+  r.boolean_mask = stream.one_in(2);
+  r.mask_per_batch = stream.one_in(2);
+  r.mask_per_head = stream.one_in(4);
+  r.convention = MaskConvention::post_scale;
+}
+
+/// The multiplications that a case of a class may ask for: a law runs it several times. A model's, by its number.
+constexpr double products_of_law = 0x1p20, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
+constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
+
+}  // namespace
+
+std::string to_string(const Shapes& shapes) {
+  if (shapes.large == LargeCases::none) return {};
+  std::string text(name_of(shapes.large));
+  for (const Extents& e : shapes.given)
+    text += fmt::format(" {},{},{},{},{},{},{}", e.batch, e.heads, e.kv_heads, e.queries, e.keys, e.dk, e.dv);
+  return text;
+}
+
+std::optional<std::int64_t> production_number(const Shapes& shapes, std::int64_t k, std::int64_t period) {
+  if (shapes.large == LargeCases::none || k < 0) return std::nullopt;
+  if (shapes.large == LargeCases::all) return k;
+  const std::int64_t number = k / period;
+  const bool is_one = k % period == Stream(static_cast<std::uint64_t>(number)).below(period);
+  return is_one ? std::optional(number) : std::nullopt;
+}
+
+void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool is_law) {
+  Stream stream(r.seed ^ 0x70726f64U);
+  r.large = true;
+  r.causal = Causal::none;
+  if (!shapes.given.empty()) {
+    const Extents& e = shapes.given[static_cast<std::size_t>(number) % shapes.given.size()];
+    const auto small = [](std::int64_t extent) { return static_cast<std::int32_t>(extent); };
+    r.batch = small(e.batch), r.heads = small(e.heads), r.kv_heads = small(e.kv_heads);
+    r.queries = small(e.queries), r.keys = small(e.keys), r.dk = small(e.dk), r.dv = small(e.dv);
+    r.causal = static_cast<Causal>(stream.below(3));
+  } else {
+    constexpr std::int64_t kinds = std::ssize(classes) + 1;
+    const auto which = static_cast<std::size_t>(number % kinds);
+    const std::int64_t turn = number / kinds;
+    r.batch = 1;
+    if (which < classes.size()) {
+      classes[which](r, stream, turn);
+      fit(r, is_law ? products_of_law : products_of_definition, classes[which] == widths);
+    } else {
+      of_a_model(r, stream);
+      const double most = products_of_models[static_cast<std::size_t>(turn) % products_of_models.size()];
+      fit(r, is_law ? products_of_law : most, /*keep_widths=*/true);
+    }
+  }
+  draw_kinds(r, stream);
+  // A few distinct queries stand for all: each row of the answer is still compared with what is exact for it.
+  if (stream.one_in(2) || products_of(r) > products_of_definition) r.distinct_queries = distinct_queries;
+  if (r.dv >= 4 && r.keys >= fewest_marked && stream.one_in(2)) mark_keys(r, stream);
+}
+
+void make_multihead_production(Recipe& r) {
+  Stream stream(r.seed ^ 0x70726f64U);
+  r.large = true;
+  r.batch = one_of(stream, std::array{1, 1, 2, 4});
+  set_heads(r, one_of(stream, std::array{1, 2, 5, 8, 9, 12}), 1);
+  r.queries = edge(stream, 66);
+  r.keys = edge(stream, 66);
+  const std::int32_t width = one_of(stream, std::array{4, 8, 16});
+  set_widths(r, width, width);
+  r.c_q = r.c_k = r.c_v = r.d_o = 8;
+  fit(r, products_of_multihead, /*keep_widths=*/false);
+}
+
+}  // namespace attest

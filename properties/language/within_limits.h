@@ -1,0 +1,42 @@
+// Arrangements within a manifest's limits of length. A law that deletes a row or a key, or looks at a few of them, asks
+// for lengths that a kernel may refuse: there rows are filled up by repeated ones, which query deletion lets nobody
+// see, and keys come and go by as many as the limits ask for. Where there is no limit nothing is different.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/kernel/limits.h"
+#include "core/problem/case.h"
+#include "properties/language/result.h"
+
+namespace attest {
+
+/// run (result.h) on these rows of a case without a causal form, filled up by the same rows in turn to the least number
+/// that the manifest allows beside the case's keys: of what comes back only the rows asked for are left.
+[[nodiscard]] Result run_rows(Kernel& kernel, const Case& c, const Indices& rows);
+
+/// How many keys a problem may have; where M = N is asked for, how many of both.
+[[nodiscard]] AllowedExtents keys_within(const Kernel& kernel);
+
+/// Keys that are deleted at once.
+struct Deletion {
+  Indices gone, rest;
+  /// What the manifest lets go. Else it lets the case have no fewer keys, and `gone` is the key alone.
+  bool is_allowed;
+};
+/// Key s and those behind it, the first ones following the last, as few as the manifest lets go; one stays.
+[[nodiscard]] Deletion deletion_of(const Kernel& kernel, const Case& c, std::int64_t s);
+/// The rows of the case without those keys, which no row of it sees.
+[[nodiscard]] Result run_without(Kernel& kernel, const Case& c, const Deletion& deletion, const Indices& rows);
+/// The rows of the case that may stand beside so many keys: all of them, or where M = N is asked for the first ones.
+[[nodiscard]] Indices rows_beside(const Kernel& kernel, const Case& c, std::int64_t keys);
+
+/// The fewest queries and keys of a problem, of at least 1 each, whole multiples of these.
+struct Lengths {
+  std::int64_t queries, keys;
+};
+[[nodiscard]] Lengths fewest(const Kernel& kernel, Lengths multiples);
+
+}  // namespace attest

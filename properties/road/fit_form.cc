@@ -1,0 +1,128 @@
+#include "properties/road/fit_form.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/problem/memory.h"
+#include "core/problem/selection.h"
+#include "properties/generators/recipe.h"
+#include "properties/language/arguments.h"
+#include "properties/language/arrange.h"
+#include "properties/language/masks.h"
+
+namespace attest {
+namespace {
+
+enum class MaskForm { as_it_is, other_kind, none, all_visible };
+
+Case without_the_mask(Case c) {
+  c[Slot::mask] = Tensor();
+  drop_kinds(c, "mask:");
+  drop_kinds(c, "mask-strides:");
+  add_kind(c, "mask:", name_of(MaskKind::none));
+  if (c.provenance.strides) {
+    Layouts layouts = layouts_of(c);
+    layouts[Slot::mask] = MemoryLayout::row_major;
+    set_layouts(c, layouts);
+  }
+  return c;
+}
+
+/// The same as a boolean mask, or as one of 0 and -inf; nothing where that cannot be.
+std::optional<Case> with_other_kind(const Case& c) {
+  const bool boolean = c.mask().dtype() == DType::boolean;
+  if (boolean && c.dtype() == DType::f8_e4m3) return std::nullopt;  // which has no infinity
+  if (boolean) return with_additive_mask(c);
+  if (!only_hides(c)) return std::nullopt;
+  Case other = c;
+  other[Slot::mask] = mapped(Tensor(DType::boolean, c.mask().shape()),
+                             [&](std::int64_t e, double) { return c.mask()[e] == 0 ? 1.0 : 0.0; });
+  return other;
+}
+
+/// Of a case without a mask.
+Case with_all_visible(Case c, bool boolean) {
+  const Shape shape{1, 1, queries_of(c), keys_of(c)};
+  c[Slot::mask] = boolean ? mapped(Tensor(DType::boolean, shape), [](std::int64_t, double) { return 1.0; })
+                          : Tensor(c.dtype(), shape);
+  return c;
+}
+
+std::optional<Case> with_mask_form(const Case& c, MaskForm form, const Manifest& m) {
+  const bool there = c.mask().present();
+  switch (form) {
+    case MaskForm::as_it_is:
+      return c;
+    case MaskForm::other_kind:
+      return there ? with_other_kind(c) : std::nullopt;
+    case MaskForm::none:
+      return there ? std::optional(without_the_mask(c)) : std::nullopt;
+    case MaskForm::all_visible:
+      return there ? std::nullopt : std::optional(with_all_visible(c, !m.additive_masks));
+  }
+  return std::nullopt;
+}
+
+/// As it is, the others that the manifest lists, in an order of the case's own, and none.
+std::vector<Causal> causal_forms(const Case& c, const Manifest& m) {
+  std::vector<Causal> forms{c.causal};
+  std::vector<Causal> others = m.causal;
+  if (others.size() > 1) {
+    const std::int64_t first = argument(c, "causal-form", std::ssize(others));
+    std::ranges::rotate(others, others.begin() + first);
+  }
+  others.push_back(Causal::none);
+  for (const Causal form : others)
+    if (form != c.causal) forms.push_back(form);
+  return forms;
+}
+
+}  // namespace
+
+bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>& take) {
+  for (const MaskForm mask : {MaskForm::as_it_is, MaskForm::other_kind, MaskForm::none, MaskForm::all_visible}) {
+    const std::optional<Case> masked = with_mask_form(c, mask, m);
+    if (!masked) continue;
+    for (const Causal causal : causal_forms(c, m)) {
+      Case formed = *masked;
+      if (causal != c.causal) {
+        formed.causal = causal;
+        drop_kinds(formed, "causal:");
+        add_kind(formed, "causal:", name_of(causal));
+      }
+      if (take(std::move(formed))) return true;
+    }
+  }
+  return false;
+}
+
+void fit_rest(Case& c, const Manifest& m) {
+  const std::int64_t dk = extents_of(c).dk;
+  if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);
+  const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
+  if (additive && !m.mask_conventions.empty() && std::ranges::count(m.mask_conventions, c.mask_convention) == 0)
+    c.mask_convention = m.mask_conventions.front();
+  if (!c.provenance.strides || (m.strides && m.zero_strides)) return;
+  Layouts layouts = layouts_of(c);
+  const auto fit = [&](MemoryLayout& layout, std::string_view tensor) {
+    if (layout == MemoryLayout::row_major || (m.strides && layout != MemoryLayout::repeated)) return;
+    layout = m.strides ? MemoryLayout::padded_rows : MemoryLayout::row_major;
+    const std::string group = std::string(tensor) + "-strides:";
+    drop_kinds(c, group);
+    if (m.strides) add_kind(c, group, name_of(layout));
+  };
+  for (int i = 0; i < slot_count; ++i) {
+    const auto slot = static_cast<Slot>(i);
+    fit(layouts[slot], name_of(slot));
+  }
+  fit(layouts.out, "out");
+  fit(layouts.lse, "lse");
+  set_layouts(c, layouts);
+}
+
+}  // namespace attest

@@ -1,0 +1,22 @@
+// Mask, causal form and strides that a manifest takes in the place of those of a case: the second part of a projection
+// (project.cc).
+#pragma once
+
+#include <functional>
+
+#include "core/kernel/manifest.h"
+#include "core/problem/case.h"
+
+namespace attest {
+
+/// Tries the forms that a case may be given, the nearest first: its causal form as it is, another that the manifest
+/// lists, or none; its mask as it is, the other kind that says the same (a boolean mask of 0 and -inf), none, or one
+/// that hides nothing where there was none. Kinds say what became of it. Ends as soon as `take` says so, and is true
+/// then.
+bool try_forms(const Case& c, const Manifest& manifest, const std::function<bool(Case)>& take);
+
+/// What a kernel does not take and no property's theorem depends on: the scale, where it is 1/sqrt(dk) only; strides,
+/// without which or with a gap in the place of a stride of 0; the convention of an additive mask.
+void fit_rest(Case& c, const Manifest& manifest);
+
+}  // namespace attest

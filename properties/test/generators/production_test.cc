@@ -1,0 +1,230 @@
+// Production shapes: which cases have them, that they reach what models and tiles need, that they cost what is said,
+// and that their numbers show the mistakes that tiles make.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "core/bound/error_bound.h"
+#include "core/problem/selection.h"
+#include "properties/catalogue/property.h"
+#include "properties/road/case_budget.h"
+
+namespace attest {
+namespace {
+
+const Property& oracle() {
+  return property_named("attention.oracle");
+}
+
+/// The production cases among the first `cases` of attention.oracle, as extents.
+std::vector<Extents> drawn(std::int64_t cases, std::uint64_t seed) {
+  std::vector<Extents> found;
+  for (std::int64_t k = 0; k < cases; ++k) {
+    if (production_number(default_shapes, k, period_of_definition))
+      found.push_back(extents_of(generate(oracle(), DType::bf16, seed, k, default_shapes)));
+  }
+  return found;
+}
+
+TEST(Production, OneOfEachPeriodInARowHasIt) {
+  for (const std::int64_t period : {period_of_definition, period_of_tile_laws, period_of_laws}) {
+    std::set<std::int64_t> places;
+    for (std::int64_t number = 0; number < 64; ++number) {
+      int found = 0;
+      for (std::int64_t k = number * period; k < (number + 1) * period; ++k) {
+        const auto is = production_number(default_shapes, k, period);
+        if (!is) continue;
+        EXPECT_EQ(*is, number);
+        ++found;
+        places.insert(k % period);
+      }
+      EXPECT_EQ(found, 1);
+    }
+    EXPECT_GE(places.size(), 6U) << "every shard has its part";
+  }
+  EXPECT_FALSE(production_number(small_shapes, 0, period_of_definition));
+  EXPECT_EQ(production_number({.large = LargeCases::all, .given = {}}, 5, period_of_laws), 5);
+}
+
+TEST(Production, LeavesTheOtherCasesAsTheyAre) {
+  for (std::int64_t k = 0; k < 64; ++k) {
+    if (production_number(default_shapes, k, period_of_definition)) continue;
+    EXPECT_EQ(generate(oracle(), DType::f32, 1, k, default_shapes), generate(oracle(), DType::f32, 1, k));
+  }
+}
+
+TEST(Production, FollowsFromTheSeedAlone) {
+  for (std::int64_t k = 0; k < 48; ++k)
+    EXPECT_EQ(generate(oracle(), DType::f16, 7, k, default_shapes),
+              generate(oracle(), DType::f16, 7, k, default_shapes));
+}
+
+/// What a shape must have to be of a kind that kernels go wrong in.
+struct Kind {
+  std::string_view what;
+  std::function<bool(const Extents&)> is;
+};
+
+const Kind kinds[] = {
+    {"512 to 1000 keys", [](const Extents& e) { return e.keys >= 512 && e.keys <= 1000; }},
+    {"512 keys and more, with more than 4 columns", [](const Extents& e) { return e.keys >= 512 && e.dk > 4; }},
+    {"both lengths multiples of 64, of two tiles",
+     [](const Extents& e) { return e.queries % 64 == 0 && e.keys % 64 == 0 && e.queries > 64 && e.keys > 64; }},
+    {"two tiles of 128 and a partial one of both",
+     [](const Extents& e) { return e.queries > 128 && e.keys > 128 && e.queries % 128 != 0 && e.keys % 128 != 0; }},
+    {"more than 8 heads", [](const Extents& e) { return e.heads > 8; }},
+    {"three heads to a group and two groups",
+     [](const Extents& e) { return e.kv_heads >= 2 && e.heads == 3 * e.kv_heads; }},
+    {"four batch entries", [](const Extents& e) { return e.batch >= 4; }},
+    {"more queries than keys by a tile of 64",
+     [](const Extents& e) { return e.queries - e.keys >= 64 && e.keys >= 64; }},
+    {"as many queries as keys, more than 64", [](const Extents& e) { return e.queries == e.keys && e.keys >= 65; }},
+    {"values narrower than keys", [](const Extents& e) { return e.dk > 64 && e.dv < e.dk; }},
+    {"80 columns", [](const Extents& e) { return e.dk == 80; }},
+    {"96 columns", [](const Extents& e) { return e.dk == 96; }},
+    {"112 columns", [](const Extents& e) { return e.dk == 112; }},
+    {"160 columns", [](const Extents& e) { return e.dk == 160; }},
+    {"192 columns", [](const Extents& e) { return e.dk == 192; }},
+    {"256 columns", [](const Extents& e) { return e.dk == 256; }},
+    {"one query on 4096 keys and more", [](const Extents& e) { return e.queries == 1 && e.keys >= 4096; }},
+    {"a chunk on a longer cache", [](const Extents& e) { return e.queries >= 32 && e.keys - e.queries >= 128; }}};
+
+TEST(Production, ReachesWhatModelsAndTilesNeedInEverySeed) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const std::vector<Extents> shapes = drawn(2000, seed);
+    for (const Kind& kind : kinds) EXPECT_TRUE(std::ranges::any_of(shapes, kind.is)) << kind.what << ", seed " << seed;
+  }
+}
+
+TEST(Production, ReachesMoreThanSixteenBitsCount) {
+  const std::vector<Extents> shapes = drawn(500, 1);
+  EXPECT_TRUE(std::ranges::any_of(shapes, [](const Extents& e) { return e.keys > 65536; }));
+  EXPECT_TRUE(std::ranges::any_of(shapes, [](const Extents& e) { return e.batch * e.heads > 65536; }));
+}
+
+TEST(Production, CostsAboutAThirdOfARun) {
+  double small = 0, large = 0;
+  for (const Property* property : catalogue()) {
+    if (property->operation != Operation::attention) continue;
+    for (std::int64_t k = 0; k < period_of_laws; ++k) {
+      const Case c = generate(*property, DType::f32, 1, k, default_shapes);
+      const bool is_small = c == generate(*property, DType::f32, 1, k);
+      (is_small ? small : large) += cost_of(c);
+    }
+  }
+  EXPECT_GE(large / (large + small), 0.2);
+  EXPECT_LE(large / (large + small), 0.5);
+}
+
+TEST(Production, RepeatedQueriesAreNoTileApart) {
+  Recipe r;
+  r.large = true;
+  r.queries = 300, r.keys = 3, r.dk = 4, r.heads = 2;
+  r.distinct_queries = distinct_queries;
+  const Case c = decode(r);
+  std::set<std::vector<double>> rows;
+  const auto row = [&](std::int64_t i) {
+    std::vector<double> values;
+    values.reserve(4);
+    for (std::int64_t e = 0; e < 4; ++e) values.push_back(c.q()[i * 4 + e]);
+    return values;
+  };
+  for (std::int64_t i = 0; i < 600; ++i) rows.insert(row(i));
+  EXPECT_EQ(rows.size(), 2U * distinct_queries);
+  for (std::int64_t i = 0; i < 300; ++i) {
+    for (const std::int64_t apart : {1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256}) {
+      if (i + apart >= 300) break;
+      EXPECT_NE(row(i), row(i + apart)) << i << " and " << apart;
+    }
+  }
+}
+
+TEST(Production, GivenShapesAreDrawnInTurn) {
+  const Shapes shapes{.large = LargeCases::all,
+                      .given = {{.batch = 1, .heads = 4, .kv_heads = 2, .queries = 70, .keys = 130, .dk = 16, .dv = 8},
+                                {.batch = 2, .heads = 1, .kv_heads = 1, .queries = 1, .keys = 9, .dk = 2, .dv = 2}}};
+  for (std::int64_t k = 0; k < 6; ++k)
+    EXPECT_EQ(extents_of(generate(oracle(), DType::f32, 1, k, shapes)), shapes.given[static_cast<std::size_t>(k % 2)]);
+  EXPECT_EQ(to_string(shapes), "all 1,4,2,70,130,16,8 2,1,1,1,9,2,2");
+  EXPECT_EQ(to_string(small_shapes), "");
+  EXPECT_EQ(to_string(default_shapes), "some");
+}
+
+/// Of rows, the share in which some element of `wrong` lies beyond 4 times what is allowed of `right`.
+double seen(const AttentionBounds& right, const AttentionBounds& wrong) {
+  const std::size_t rows = right.rows.size(), columns = right.elements.size() / rows;
+  std::size_t concerned = 0, seen = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    bool judged = false, shows = false;
+    for (std::size_t e = r * columns; e < (r + 1) * columns; ++e) {
+      const ElementBound& is = right.elements[e];
+      if (is.excuse != Excuse::none) continue;
+      judged = true;
+      shows = shows || !(std::abs(wrong.elements[e].value - is.value) <= 4 * is.allowed);
+    }
+    concerned += judged;
+    seen += judged && shows;
+  }
+  return concerned == 0 ? 0 : static_cast<double>(seen) / static_cast<double>(concerned);
+}
+
+/// Two tiles of 64 queries and three of keys, each with a partial last one, and three heads to each of two groups.
+Case tiled(DType dtype, ScoreKind scores, std::uint64_t seed) {
+  Recipe r;
+  r.dtype = dtype, r.seed = seed, r.large = true;
+  r.heads = 6, r.kv_heads = 2, r.queries = 100, r.keys = 150, r.dk = 32, r.dv = 16, r.batch = 2;
+  r.scores = scores, r.values = ValueKind::gaussian;
+  r.distinct_queries = distinct_queries;
+  return decode(r);
+}
+
+/// A mistake as the problem that it computes in the place of the case's own.
+struct Mistake {
+  std::string_view what;
+  std::function<void(Selection&)> make;
+};
+
+Indices rotated(std::int64_t n, std::int64_t by) {
+  Indices all = all_of(n);
+  std::ranges::rotate(all, all.begin() + by);
+  return all;
+}
+
+const Mistake mistakes[] = {{"the last key is left out", [](Selection& s) { s.keys.pop_back(); }},
+                            {"the first key counts twice", [](Selection& s) { s.keys.push_back(0); }},
+                            {"the second tile of keys is left out",
+                             [](Selection& s) { s.keys.erase(s.keys.begin() + 64, s.keys.begin() + 128); }},
+                            {"the last tile of keys is read twice",
+                             [](Selection& s) { s.keys.insert(s.keys.end(), s.keys.begin() + 128, s.keys.end()); }},
+                            {"rows are one off", [](Selection& s) { s.queries = rotated(100, 1); }},
+                            {"rows are a tile off", [](Selection& s) { s.queries = rotated(100, 64); }},
+                            {"batch entries are exchanged", [](Selection& s) { s.batch = {1, 0}; }},
+                            {"heads are one off", [](Selection& s) { s.heads = {1, 2, 0, 4, 5, 3}; }},
+                            {"groups are exchanged", [](Selection& s) { s.kv_heads = {1, 0}; }}};
+
+TEST(Production, ItsNumbersShowEveryMistakeInOneOfTheirKinds) {
+  constexpr ScoreKind of_tiles[] = {ScoreKind::rising, ScoreKind::dominant_tile, ScoreKind::gaussian,
+                                    ScoreKind::gaussian_ten, ScoreKind::gaussian_tenth};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Arithmetic arithmetic = universal_arithmetic(dtype, dtype);
+    std::map<std::string_view, double> best;
+    for (const ScoreKind scores : of_tiles) {
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        const Case c = tiled(dtype, scores, seed);
+        const AttentionBounds right = attention_bounds(c, arithmetic);
+        for (const Mistake& mistake : mistakes) {
+          Selection s = everything(c);
+          mistake.make(s);
+          double& share = best[mistake.what];
+          share = std::max(share, seen(right, attention_bounds(select(c, s), arithmetic)));
+        }
+      }
+    }
+    for (const auto& [what, share] : best) EXPECT_GE(share, 0.95) << what << " in " << name_of(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace attest

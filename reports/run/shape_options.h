@@ -1,0 +1,24 @@
+// The options that say which shapes a run draws, as words of a command line.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "properties/generators/production.h"
+
+namespace attest {
+
+/// The options that draw the shapes of a journal (RunRecord::shapes) again, each behind a space; empty where none is
+/// needed.
+[[nodiscard]] std::string shape_options(std::string_view recorded);
+
+/// "B,H,KV,M,N,DK" or "B,H,KV,M,N,DK,DV", where DV is DK without it. Throws UsageError, with `option` and the text, for
+/// anything else, for heads that are no multiple of key-value heads, and for tensors beyond 2^30 elements.
+[[nodiscard]] Extents shape_of(std::string_view option, std::string_view text);
+/// A shape a line; what follows a # is a comment. Throws UsageError for a file that cannot be read, for a line that is
+/// no shape, with its number, and for a file without any.
+[[nodiscard]] std::vector<Extents> shapes_in(const std::filesystem::path& file);
+
+}  // namespace attest
