@@ -12,7 +12,7 @@ namespace {
 const detail::CoreTable& own_functions() {
   static const detail::CoreTable table = [] {
     detail::CoreTable all{};
-    detail::for_each_scalar(all, []<class T>(CoreFunctions& f) { f.scalar = ScalarTraits<T>::name; });
+    detail::for_each_scalar(all, []<class T>(CoreFunctions& f) { f = detail::named_functions<T>(); });
     detail::set_matrix_functions(all);
     detail::set_attention_functions(all);
     detail::set_score_functions(all);

@@ -46,6 +46,8 @@ template <class T>
 template <class T>
 struct NumberTraits {
   static constexpr std::string_view summary = "the definition on a number class, rounded once";
+  /// Of what is cut off from a product, the factors may tell which part (cpp_dec_float).
+  static constexpr bool commutes = std::numeric_limits<T>::round_style == std::round_to_nearest;
   [[nodiscard]] static T from_double(double value) { return T(value); }
   [[nodiscard]] static double to_double(const T& x) { return static_cast<double>(x); }
   [[nodiscard]] static float to_float(const T& x) { return static_cast<float>(x); }

@@ -30,8 +30,7 @@ namespace attest {
 template <class T>
 std::string add_scalar() {
   static const CoreFunctions functions = [] {
-    CoreFunctions f{};
-    f.scalar = ScalarTraits<T>::name;
+    CoreFunctions f = detail::named_functions<T>();
     detail::set_matrix_functions<T>(f);
     detail::set_attention_functions<T>(f);
     detail::set_score_functions<T>(f);
