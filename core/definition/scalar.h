@@ -27,7 +27,14 @@ namespace attest {
 ///
 /// One with a row in core/scalars/every_scalar.h, which makes it a kernel, says more:
 /// - `summary`: what `attest list` says of the kernel.
-/// - `dtype`: the number format that T is. Without it T is wider than double, in inputs and outputs of f64 and f32.
+/// - `dtype`: the number format that T is. Without it T is wider than double, in inputs and outputs of f64 and f32, and
+///   says more again:
+/// - `enclosure(x)`: the number as a WideInterval (core/scalars/wide.h), exactly or between two close numbers; of an
+///   interval the interval.
+/// - `rounding()`: how its operations round, a WideRounding (core/scalars/precision.h), at this thread's precision.
+/// - `is_loose(x)`, of intervals: whether an enclosure is too wide for its midpoint to be the answer.
+/// - `Call`, if its precision is chosen as it runs: sets AskedPrecision's. `commutes`: false if a b may not be b a.
+/// NumberTraits (core/scalars/number.h) says all but the name for a class that has std::numeric_limits.
 ///
 /// A row's reference point and the scale reach the core as values of T, so that a symbolic scalar can name them.
 template <class T>

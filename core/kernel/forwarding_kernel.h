@@ -25,7 +25,7 @@ class ForwardingKernel : public Kernel {
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     return inner_->run(c, output, want_lse);
   }
-  [[nodiscard]] bool is_wide() const override { return inner_->is_wide(); }
+  [[nodiscard]] unsigned digits() const override { return inner_->digits(); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return inner_->clone(); }
   [[nodiscard]] std::string load_finding() const override { return inner_->load_finding(); }
   [[nodiscard]] std::vector<std::string> notes() const override { return inner_->notes(); }

@@ -84,8 +84,10 @@ class Kernel {
   /// for what the kernel does; a process that died or was killed has been started again when the next call needs it.
   [[nodiscard]] virtual Reply run(const Case& c, std::optional<DType> output, bool want_lse) = 0;
   [[nodiscard]] Reply run(const Case& c) { return run(c, c.dtype(), false); }
-  /// Whether the kernel computes on a scalar wider than every dtype, at which every case takes its time.
-  [[nodiscard]] virtual bool is_wide() const { return false; }
+  /// Decimal digits of the kernel's own numbers where it computes on a scalar wider than every dtype; else 0.
+  [[nodiscard]] virtual unsigned digits() const { return 0; }
+  /// Whether it does, at which every case takes its time.
+  [[nodiscard]] bool is_wide() const { return digits() > 0; }
   [[nodiscard]] virtual std::unique_ptr<Kernel> clone() const = 0;
   /// What the kernel did wrong before it was ever called, in one line; empty: nothing. It stands in no Reply, as it is
   /// about no case, and violates the contract all the same.
@@ -117,6 +119,12 @@ struct KernelEntry {
   std::string id;
   std::string summary;  ///< one line for `attest list`
   std::function<std::unique_ptr<Kernel>()> make;
+  // Of the core on a scalar.
+  int bits = 0;             ///< of a dtype's significand; 0: wider
+  unsigned digits = 0;      ///< decimal digits of a wider one
+  bool any_digits = false;  ///< more of them, or fewer, can be asked for
+  /// On a wider one: the same under another id and, where there can be any, with so many digits.
+  std::function<std::unique_ptr<Kernel>(const std::string& id, unsigned digits)> make_as{};
 };
 [[nodiscard]] std::vector<KernelEntry> builtin_kernels();  ///< core/kernels
 [[nodiscard]] std::vector<KernelEntry> core_kernels();     ///< the generic core per scalar, core/kernels/core_kernel.cc

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "core/kernel/formal.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 
 namespace attest {
 namespace {
@@ -44,8 +44,8 @@ std::vector<Number> chosen(const SharedNumbers<Number>& from, std::span<const st
 
 }  // namespace
 
-Enclosures::Enclosures(const Shape& shape, std::vector<WideInterval> numbers, double unit)
-    : SharedNumbers(shape, std::move(numbers)), unit_(unit) {}
+Enclosures::Enclosures(const Shape& shape, std::vector<WideInterval> numbers, const WideRounding& rounding)
+    : SharedNumbers(shape, std::move(numbers)), rounding_(rounding) {}
 
 const Tensor& Values::no_tensor() const {
   if (is<Expressions>()) throw NotTreated("looks at rounded numbers, and a proof has none");
@@ -77,7 +77,7 @@ WideInterval Values::enclosure(std::int64_t e) const {
 }
 
 Values Values::gather(const Shape& shape, std::span<const std::int64_t> elements) const {
-  if (const auto* wide = as<Enclosures>()) return Enclosures(shape, chosen(*wide, elements), wide->unit());
+  if (const auto* wide = as<Enclosures>()) return Enclosures(shape, chosen(*wide, elements), wide->rounding());
   if (const auto* formulas = as<Expressions>()) return Expressions(shape, chosen(*formulas, elements));
   if (!present()) return {};
   Tensor part(tensor().dtype(), shape);

@@ -9,11 +9,12 @@
 #include <variant>
 #include <vector>
 
+#include "core/scalars/precision.h"
 #include "core/value/tensor.h"
 
 namespace attest {
 
-struct WideInterval;  // wide.h
+struct WideInterval;  // core/scalars/wide.h
 class Expression;     // core/proof/expression.h
 
 /// Row-major numbers of a kind that no tensor holds. Copies share them, and nobody changes them.
@@ -34,12 +35,12 @@ class SharedNumbers {
 /// Numbers of a scalar wider than every dtype.
 class Enclosures : public SharedNumbers<WideInterval> {
  public:
-  Enclosures(const Shape& shape, std::vector<WideInterval> numbers, double unit);
-  /// Unit roundoff of the scalar's operations; 0: intervals, which enclose the exact value.
-  [[nodiscard]] double unit() const { return unit_; }
+  Enclosures(const Shape& shape, std::vector<WideInterval> numbers, const WideRounding& rounding);
+  [[nodiscard]] const WideRounding& rounding() const { return rounding_; }
+  [[nodiscard]] long double unit() const { return rounding_.unit; }
 
  private:
-  double unit_;
+  WideRounding rounding_;
 };
 
 /// Formulas of a proof.

@@ -4,6 +4,7 @@
 
 #include "core/kernels/core_numbers.h"
 #include "core/kernels/documents/module.h"
+#include "core/kernels/precise_name.h"
 
 namespace attest {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 const detail::CoreTable& own_functions() {
   static const detail::CoreTable table = [] {
     detail::CoreTable all{};
-    detail::for_each_scalar(all, []<class T>(CoreFunctions& f) { f.scalar = ScalarTraits<T>::name; });
+    detail::for_each_scalar(all, []<class T>(CoreFunctions& f) { f = detail::named_functions<T>(); });
     detail::set_matrix_functions(all);
     detail::set_attention_functions(all);
     detail::set_score_functions(all);
@@ -32,10 +33,16 @@ std::vector<const CoreFunctions*>& added_functions() {
 const CoreFunctions* core_functions(std::string_view kernel_id) {
   constexpr std::string_view family = "core:";
   if (!kernel_id.starts_with(family)) return nullptr;
-  const std::string_view scalar = kernel_id.substr(family.size());
-  for (const CoreFunctions& functions : own_functions())
-    if (scalar == functions.scalar) return &functions;
-  for (const CoreFunctions* functions : added_functions())
+  const PreciseName asked = precise_name(kernel_id.substr(family.size()));
+  std::vector<const CoreFunctions*> all = added_functions();
+  for (const CoreFunctions& functions : own_functions()) all.push_back(&functions);
+  std::string scalar(asked.name);
+  if (asked.digits) {
+    std::vector<std::string> known;
+    for (const CoreFunctions* functions : all) known.emplace_back(functions->scalar);
+    scalar = meant_name(asked, known).value_or(scalar);
+  }
+  for (const CoreFunctions* functions : all)
     if (scalar == functions->scalar) return functions;
   return nullptr;
 }

@@ -16,6 +16,7 @@ namespace attest {
 /// = 0, positions).
 struct CoreFunctions {
   std::string_view scalar;  ///< "float", as in "core:float"
+  bool commutes = true;     ///< a product is the same number with its factors exchanged
 
   Values (*softmax_rows)(const Tensor& a);
   Values (*softmax_columns)(const Tensor& a);  ///< 002's: down each column
@@ -69,7 +70,8 @@ struct CoreFunctions {
   Values (*multihead_v1)(const Case& c, const std::vector<Tensor>& positions);
 };
 
-/// By a kernel's id, "core:float"; null for any kernel that is not the core on one of its scalars.
+/// By a kernel's id, "core:float" or "core:mpfr@300"; null for any kernel that is not the core on one of its scalars. A
+/// precision that is chosen as it runs is this thread's AskedPrecision, which check_case makes the kernel's.
 [[nodiscard]] const CoreFunctions* core_functions(std::string_view kernel_id);
 /// The weights that a kernel returns beside its output, [batch, heads, M, N] of a multihead case: of the core its
 /// multihead_weights, of 001's module its second answer. Null for every other kernel: the contract has no place for

@@ -21,6 +21,15 @@ void for_each_scalar(CoreTable& table, Set set) {
   CoreScalars::for_each([&, row = table.begin()]<class T>() mutable { set.template operator()<T>(*row++); });
 }
 
+/// What a scalar says of itself.
+template <class T>
+CoreFunctions named_functions() {
+  CoreFunctions f{};
+  f.scalar = ScalarTraits<T>::name;
+  if constexpr (requires { ScalarTraits<T>::commutes; }) f.commutes = ScalarTraits<T>::commutes;
+  return f;
+}
+
 /// Softmax and products of matrices, and 003's ladder on one.
 void set_matrix_functions(CoreTable& table);
 /// Of an attention case.

@@ -2,8 +2,6 @@
 // name share.
 #pragma once
 
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -12,34 +10,17 @@
 #include "core/definition/attention.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/formal.h"
-#include "core/kernel/wide.h"
 #include "core/scalars/every_scalar.h"
-#include "core/support/flint_caches.h"
+#include "core/scalars/wide.h"
 
 namespace attest {
-
-/// Decimal digits of core:mpfr, core:mpfi and core:arb: about 200 bits. The products of doubles are exact from 32
-/// digits on.
-inline constexpr unsigned run_time_digits = 61;
 
 /// Sets the precision of scalars that have one at run time, for the time of a call.
 template <class T>
 struct CallPrecision {};
-template <>
-struct CallPrecision<Mpfr> {
-  PrecisionScope<Mpfr> numbers{run_time_digits};
-};
-template <>
-struct CallPrecision<Interval> {
-  PrecisionScope<Mpfr> middles{run_time_digits};
-  PrecisionScope<Interval> intervals{run_time_digits};
-};
-
-template <>
-struct CallPrecision<Arb> {
-  CallPrecision() { detail::free_flint_caches_at_thread_end(); }
-  PrecisionScope<Arb> balls{run_time_digits};
-};
+template <class T>
+  requires requires { typename ScalarTraits<T>::Call; }
+struct CallPrecision<T> : ScalarTraits<T>::Call {};
 
 inline DType dtype_of(const attest_tensor& t) {
   return static_cast<DType>(t.dtype);
@@ -66,27 +47,13 @@ class LooseEnclosure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws LooseEnclosure where an interval is wider than 2^-55 of its largest number: huge scores, whose exponentials
-/// run-time precision cannot hold. One without endpoints is NaN and passes; so does every number of another scalar.
+/// Throws LooseEnclosure where an interval is too wide for its midpoint to be an answer: huge scores, whose
+/// exponentials run-time precision cannot hold. Every number of another scalar passes.
 template <class T>
 void refuse_loose([[maybe_unused]] const T& x) {
-  if constexpr (std::is_same_v<T, Interval>) {
-    mpfr_srcptr left = &x.backend().data()->left, right = &x.backend().data()->right;
-    if (mpfr_nan_p(left) != 0 || mpfr_nan_p(right) != 0 || mpfr_equal_p(left, right) != 0) return;
-    Mpfr width, largest;
-    mpfi_diam_abs(width.backend().data(), x.backend().data());
-    mpfi_mag(largest.backend().data(), x.backend().data());
-    if (!isfinite(width) || width > ldexp(largest, -55))
+  if constexpr (requires { ScalarTraits<T>::is_loose(x); }) {
+    if (ScalarTraits<T>::is_loose(x))
       throw LooseEnclosure("the enclosure of an output is too loose to be rounded to one number");
-  } else if constexpr (std::is_same_v<T, Arb>) {
-    if (x.is_undefined() || mag_is_zero(arb_radref(x.ball())) != 0) return;
-    // 2^-56 of the midpoint: the radius is half of the width.
-    arf_t allowed;
-    arf_init(allowed);
-    arf_mul_2exp_si(allowed, arb_midref(x.ball()), -56);
-    const bool loose = arf_cmpabs_mag(allowed, arb_radref(x.ball())) < 0;
-    arf_clear(allowed);
-    if (loose) throw LooseEnclosure("the enclosure of an output is too loose to be rounded to one number");
   }
 }
 
@@ -198,70 +165,9 @@ std::vector<Matrix<T>> multihead_outputs(const attest_multihead_problem& p) {
                        masks_of<T>(p.mask, p.mask_convention, p.causal));
 }
 
-/// A number of a wide scalar as an interval, exact.
-inline WideInterval wide_interval(const Mpfr& x) {
-  Wide value;
-  mpfr_set(value.backend().data(), x.backend().data(), MPFR_RNDN);
-  return {value, value};
-}
-inline WideInterval wide_interval(const Interval& x) {
-  WideInterval ends;
-  mpfi_get_left(ends.lower.backend().data(), x.backend().data());
-  mpfi_get_right(ends.upper.backend().data(), x.backend().data());
-  return ends;
-}
-/// Of more digits and exponents than Wide's: rounded outward. FLINT writes exponents that are out of MPFR's range,
-/// where MPFR's own functions may do anything.
-inline WideInterval wide_interval(const Arb& x) {
-  WideInterval ends{std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
-  if (x.is_undefined()) return ends;
-  arb_get_interval_mpfr(ends.lower.backend().data(), ends.upper.backend().data(), x.ball());
-  mpfr_check_range(ends.lower.backend().data(), 0, MPFR_RNDD);
-  mpfr_check_range(ends.upper.backend().data(), 0, MPFR_RNDU);
-  return ends;
-}
-/// Of any other binary floating-point number, such as cpp_bin_float's.
-template <class T>
-WideInterval wide_interval(const T& x) {
-  static_assert(std::numeric_limits<T>::radix == 2, "an overload says what lies in a number of this scalar");
-  using std::frexp, std::isfinite, std::isnan;
-  if (isnan(x)) {
-    const Wide nan = std::numeric_limits<double>::quiet_NaN();
-    return {nan, nan};
-  }
-  if (!isfinite(x)) {
-    const Wide infinite = static_cast<double>(x);
-    return {infinite, infinite};
-  }
-  // The significand in pieces that a double holds: x itself may lie below every double.
-  int exponent = 0;
-  T rest = frexp(x, &exponent);
-  Wide value = 0;
-  while (rest != 0) {
-    const auto piece = static_cast<double>(rest);
-    value += piece;
-    rest -= piece;
-  }
-  value = ldexp(value, exponent);
-  return {value, value};
-}
-
 /// Wider than every dtype.
 template <class T>
 inline constexpr bool is_wide_scalar = !requires { ScalarTraits<T>::dtype; };
-
-/// Unit roundoff of the operations of a scalar; 0 for intervals and expressions.
-template <class T>
-double unit_of() {
-  if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Arb> || std::is_same_v<T, Expression>) {
-    return 0;
-  } else if constexpr (std::is_same_v<T, Mpfr>) {
-    // Boost's run-time precision is in digits, and MPFR's in bits at least as many as they need.
-    return std::ldexp(1.0, -static_cast<int>(mpfr_get_prec(Mpfr(0).backend().data())));
-  } else {
-    return static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
-  }
-}
 
 /// The matrices one after another, as one array of that shape, in the scalar's own numbers.
 template <class T>
@@ -277,8 +183,8 @@ Values numbers_of(const std::vector<Matrix<T>>& pages, const Shape& shape) {
     return Expressions(shape, std::move(formulas));
   } else if constexpr (is_wide_scalar<T>) {
     std::vector<WideInterval> wide;
-    for_each([&](const T& x) { wide.push_back(wide_interval(x)); });
-    return Enclosures(shape, std::move(wide), unit_of<T>());
+    for_each([&](const T& x) { wide.push_back(ScalarTraits<T>::enclosure(x)); });
+    return Enclosures(shape, std::move(wide), ScalarTraits<T>::rounding());
   } else {
     Tensor tensor(ScalarTraits<T>::dtype, shape);
     for_each([&, e = std::int64_t{0}](const T& x) mutable { tensor.set(e++, ScalarTraits<T>::to_double(x)); });

@@ -1,5 +1,6 @@
 // From what the user wrote after --kernel to kernels that can be called (kernel-interface.md, section 0).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +12,10 @@
 #include "core/isolation/adapters.h"
 #include "core/isolation/library.h"
 #include "core/isolation/worker.h"
+#include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernels/kernel_families.h"
+#include "core/kernels/precise_name.h"
 #include "core/support/names.h"
 
 namespace attest {
@@ -95,6 +98,51 @@ std::vector<std::unique_ptr<Kernel>> open_scripts(const AdapterFamily& family, c
   throw KernelLoadError(fmt::format("{}; {}", reasons, family.remedy));
 }
 
+/// "core:mpfr, core:mpfi and core:arb".
+std::string of_any_precision(const std::vector<KernelEntry>& known) {
+  std::vector<std::string_view> ids;
+  for (const KernelEntry& entry : known)
+    if (entry.any_digits) ids.push_back(entry.id);
+  return fmt::format("{}", fmt::join(ids, ", "));
+}
+
+/// On a wider scalar of fixed digits: says so, because more were given than were asked for.
+class NextWidth final : public ForwardingKernel {
+ public:
+  using ForwardingKernel::ForwardingKernel;
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<NextWidth>(inner().clone()); }
+  [[nodiscard]] std::vector<std::string> notes() const override {
+    return {fmt::format("computes with {} decimal digits, the next width there is", digits())};
+  }
+};
+
+/// What "NAME@PRECISION" names. Throws UsageError where that name has no such precision, or is none.
+std::unique_ptr<Kernel> precise_kernel(std::string_view spec, const std::vector<KernelEntry>& known) {
+  const PreciseName asked = precise_name(spec);
+  std::vector<std::string> ids;
+  for (const KernelEntry& entry : known) ids.push_back(entry.id);
+  const std::optional<std::string> meant = meant_name(asked, ids);
+  if (!meant) {
+    if (const std::vector<unsigned> widths = widths_of(asked.name, ids); !widths.empty())
+      throw UsageError(fmt::format("--kernel is {}: {} has up to {} digits; with any precision there are {}",
+                                   in_quotes(spec), asked.name, std::ranges::max(widths), of_any_precision(known)));
+    throw UsageError(
+        fmt::format("--kernel is {}, which is no kernel{}", in_quotes(spec), suggestion(asked.name, ids, 0)));
+  }
+  const KernelEntry& entry = *std::ranges::find(known, *meant, &KernelEntry::id);
+  if (entry.any_digits) return entry.make_as(std::string(spec), *asked.digits);
+  if (entry.id != asked.name) {
+    std::unique_ptr<Kernel> kernel = entry.make_as(std::string(spec), entry.digits);
+    if (entry.digits == *asked.digits) return kernel;
+    return std::make_unique<NextWidth>(std::move(kernel));
+  }
+  const std::string fixed = entry.bits > 0     ? fmt::format("has {} bits", entry.bits)
+                            : entry.digits > 0 ? fmt::format("has {} decimal digits", entry.digits)
+                                               : "has no precision to choose";
+  throw UsageError(fmt::format("--kernel is {}: {} {}; with any precision there are {}", in_quotes(spec), asked.name,
+                               fixed, of_any_precision(known)));
+}
+
 void refuse_in_process(std::string_view spec, const KernelOptions& options) {
   if (!options.in_process) return;
   throw UsageError(fmt::format(
@@ -131,6 +179,11 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   }
 
   auto known = entries();
+  const bool is_path = spec.find('/') != std::string_view::npos || spec.ends_with(".so");
+  if (!is_path && spec.find('@') != std::string_view::npos) {
+    kernels.push_back(precise_kernel(spec, known));
+    return kernels;
+  }
   std::erase_if(known, [&](const KernelEntry& entry) { return !glob_match(spec, entry.id); });
   std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (const auto& entry : known) kernels.push_back(entry.make());
@@ -145,7 +198,6 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   }
   if (!kernels.empty()) return kernels;
 
-  const bool is_path = spec.find('/') != std::string_view::npos || spec.ends_with(".so");
   if (!is_path) {
     const std::string nearest = suggestion(spec, known_kernels());
     throw UsageError(fmt::format("--kernel is {}, which is no kernel{}", in_quotes(spec),

@@ -58,7 +58,10 @@ void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at
   if (o.size() != dv) o = Balls(dv);
   if (lse.size() != 1) lse = Balls(1);
 
-  Balls score(n), weight(n);
+  if (score.size() != n) {
+    score = Balls(n);
+    weight = Balls(n);
+  }
   Ball term, x, tau, bias, reference, sum, log_sum;
   arb_set_d(tau, problem.scale);
   for (std::int64_t j = 0; j < n; ++j) {
@@ -74,7 +77,10 @@ void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at
     s[static_cast<std::size_t>(j)] = middle(term);
     arb_set(score[j], term);
     // Any reference serves; the largest midpoint keeps the weights in range.
-    if (j == 0 || arf_cmp(arb_midref(term), arb_midref(reference)) > 0) arb_set(reference, term);
+    if (j == 0 || arf_cmp(arb_midref(term), arb_midref(reference)) > 0) {
+      arb_set(reference, term);
+      largest = j;
+    }
   }
   arb_get_mid_arb(reference, reference);
   for (std::int64_t j = 0; j < n; ++j) {

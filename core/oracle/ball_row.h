@@ -69,8 +69,10 @@ struct BallProblem {
 
 /// Everything a row's bound and verdict need, from balls. Arrays as in RowKeys.
 struct BallRow {
-  Balls o;    ///< dv exact values
-  Balls lse;  ///< one ball
+  Balls o;                   ///< dv exact values
+  Balls lse;                 ///< one ball
+  Balls score, weight;       ///< per key: above a reference, which is one of the largest scores; alpha
+  std::int64_t largest = 0;  ///< that key
   long precision = 0;
   bool settled = false;  ///< weights are known to 2^-30; else more bits are needed
   std::vector<double> s, t, la, alpha, value, radius, apart;

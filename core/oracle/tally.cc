@@ -46,9 +46,12 @@ void CaseTally::not_finite(std::int64_t element, double found, double exact, dou
 }
 
 void CaseTally::add(std::int64_t element, double found, double exact, const Decision& decision) {
+  add(element, found, exact, decision,
+      std::isfinite(decision.error) ? utilisation_of(decision.error, decision.allowed) : infinity);
+}
+
+void CaseTally::add(std::int64_t element, double found, double exact, const Decision& decision, double utilisation) {
   level_ = std::max(level_, decision.level);
-  const double utilisation =
-      std::isfinite(decision.error) ? utilisation_of(decision.error, decision.allowed) : infinity;
   Worst* worst = &worst_held_;
   if (decision.outcome == Outcome::violated) {
     ++violated_;
@@ -117,18 +120,24 @@ Verdict CaseTally::verdict() const {
                   : std::isfinite(worst.found) ? Violation::bound
                                                : Violation::not_finite;
     describe(worst);
-    v.reason =
-        fmt::format("{} = {:.17g}; accepted is [{:.17g}, {:.17g}] (exact {:.17g}, bound {:.6g}, utilisation {:.6g}){}",
-                    place_of(worst.element), printed(worst.found), worst.exact - worst.decision.allowed,
-                    worst.exact + worst.decision.allowed, worst.exact, worst.decision.allowed, worst.utilisation,
-                    violated_ > 1 ? fmt::format("; {} more elements are violated", violated_ - 1) : "");
+    v.reason = fmt::format(
+        "{} = {}{}", place_of(worst.element),
+        worst.decision.said.empty()
+            ? fmt::format("{:.17g}; accepted is [{:.17g}, {:.17g}] (exact {:.17g}, bound {:.6g}, utilisation {:.6g})",
+                          printed(worst.found), worst.exact - worst.decision.allowed,
+                          worst.exact + worst.decision.allowed, worst.exact, worst.decision.allowed, worst.utilisation)
+            : worst.decision.said,
+        violated_ > 1 ? fmt::format("; {} more elements are violated", violated_ - 1) : "");
   } else if (inconclusive_ > 0) {
     const Worst& worst = worst_inconclusive_;
     v.outcome = Outcome::inconclusive;
     describe(worst);
     v.reason =
-        fmt::format("{} = {:.17g} is within rounding of the bound {:.17g} at the highest precision (exact {:.17g})",
-                    place_of(worst.element), printed(worst.found), worst.decision.allowed, worst.exact);
+        !worst.decision.said.empty()
+            ? fmt::format("{} = {}", place_of(worst.element), worst.decision.said)
+            : fmt::format(
+                  "{} = {:.17g} is within rounding of the bound {:.17g} at the highest precision (exact {:.17g})",
+                  place_of(worst.element), printed(worst.found), worst.decision.allowed, worst.exact);
   } else if (held_ > 0) {
     describe(worst_held_);
   } else {

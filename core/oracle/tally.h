@@ -20,6 +20,7 @@ struct Decision {
   double error = 0;  ///< upper end
   double allowed = 0;
   int level = 1;
+  std::string said{};  ///< for the verdict, of one that was not held, where doubles would not tell; empty: they do
 };
 
 /// Collects decisions in any order; the worst one is described in the verdict, of equals the first of the output.
@@ -30,6 +31,8 @@ class CaseTally {
   void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
   void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
   void add(std::int64_t element, double found, double exact, const Decision& decision);
+  /// The same where error and allowed are below the doubles.
+  void add(std::int64_t element, double found, double exact, const Decision& decision, double utilisation);
   /// As many elements were held at that level, none of them by as much as worst_held().
   void hold(std::int64_t count, int level) { held_ += count, level_ = std::max(level_, level); }
   /// Largest utilisation that was held; -1: none was.

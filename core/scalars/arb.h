@@ -9,6 +9,7 @@
 #include "core/definition/scalar.h"
 #include "core/scalars/arb_header.h"
 #include "core/scalars/mpfr.h"
+#include "core/support/flint_caches.h"
 
 namespace attest {
 
@@ -132,7 +133,12 @@ class Arb {
 template <>
 struct ScalarTraits<Arb> {
   static constexpr std::string_view name = "arb";
-  static constexpr std::string_view summary = "the definition in Arb balls, their midpoints rounded once";
+  static constexpr std::string_view summary =
+      "the definition in Arb balls of 61 digits, or @DIGITS, their midpoints rounded once";
+  struct Call {
+    Call() { detail::free_flint_caches_at_thread_end(); }
+    PrecisionScope<Arb> balls{AskedPrecision::digits()};
+  };
   [[nodiscard]] static Arb from_double(double value) { return Arb(value); }
   /// Of the midpoint.
   [[nodiscard]] static double to_double(const Arb& x) { return arf_get_d(arb_midref(x.ball()), ARF_RND_NEAR); }
@@ -150,6 +156,30 @@ struct ScalarTraits<Arb> {
     Arb point = *largest;
     mag_zero(arb_radref(point.ball()));
     return point;
+  }
+
+  /// Of more digits and exponents than those of MPFR: rounded outward. FLINT writes exponents that are out of MPFR's
+  /// range, where MPFR's own functions may do anything.
+  [[nodiscard]] static WideInterval enclosure(const Arb& x) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    WideInterval ends{Wide(nan, Wide::bits()), Wide(nan, Wide::bits())};
+    if (x.is_undefined()) return ends;
+    arb_get_interval_mpfr(ends.lower.data(), ends.upper.data(), x.ball());
+    mpfr_check_range(ends.lower.data(), 0, MPFR_RNDD);
+    mpfr_check_range(ends.upper.data(), 0, MPFR_RNDU);
+    return ends;
+  }
+  [[nodiscard]] static WideRounding rounding() { return {.unit = 0}; }
+  /// Wider than 2^-55 of its midpoint, which then says nothing.
+  [[nodiscard]] static bool is_loose(const Arb& x) {
+    if (x.is_undefined() || mag_is_zero(arb_radref(x.ball())) != 0) return false;
+    // 2^-56 of the midpoint: the radius is half of the width.
+    arf_t allowed;
+    arf_init(allowed);
+    arf_mul_2exp_si(allowed, arb_midref(x.ball()), -56);
+    const bool loose = arf_cmpabs_mag(allowed, arb_radref(x.ball())) < 0;
+    arf_clear(allowed);
+    return loose;
   }
 
   /// The midpoint, exactly.

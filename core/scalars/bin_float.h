@@ -5,7 +5,7 @@
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/eigen.hpp>
 
-#include "core/definition/scalar.h"
+#include "core/scalars/number.h"
 
 namespace attest {
 
@@ -14,19 +14,19 @@ using BinFloat50 =
 using BinFloat100 = boost::multiprecision::number<boost::multiprecision::cpp_bin_float_100::backend_type,
                                                   boost::multiprecision::et_off>;
 
+/// Boost's exp reduces x with its own ln 2 (2|x| + 1 units), sums at most bits/4 terms of e^r - 1 and squares at most
+/// bits/4 times, each with an addition and a product whose errors reach the result once or a little more; e^r - 1 is at
+/// most half of the result (cpp_bin_float/transcendental.hpp of Boost 1.74 to 1.81). So bits/2 + 6 units.
 template <class T>
-struct BinFloatTraits {
-  [[nodiscard]] static T from_double(double value) { return T(value); }
-  [[nodiscard]] static double to_double(const T& x) { return x.template convert_to<double>(); }
-  [[nodiscard]] static float to_float(const T& x) { return x.template convert_to<float>(); }
-  [[nodiscard]] static T minus_infinity() { return -std::numeric_limits<T>::infinity(); }
+struct BinFloatTraits : NumberTraits<T> {
   [[nodiscard]] static bool is_minus_infinity(const T& x) {
     return x.backend().exponent() == T::backend_type::exponent_infinity && x.backend().sign();
   }
-  [[nodiscard]] static T undefined() { return std::numeric_limits<T>::quiet_NaN(); }
-  [[nodiscard]] static T exp(const T& x) { return T(boost::multiprecision::exp(x)); }
-  [[nodiscard]] static T log(const T& x) { return T(boost::multiprecision::log(x)); }
-  [[nodiscard]] static T reference_point(std::span<const T> row) { return largest_of(row); }
+  [[nodiscard]] static WideRounding rounding() {
+    WideRounding rounding = NumberTraits<T>::rounding();
+    rounding.exp_units = std::numeric_limits<T>::digits / 2.0 + 6;
+    return rounding;
+  }
 };
 
 template <>

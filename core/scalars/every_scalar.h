@@ -6,6 +6,7 @@
 
 #include "core/scalars/arb.h"
 #include "core/scalars/bin_float.h"
+#include "core/scalars/dec_float.h"
 #include "core/scalars/half.h"
 #include "core/scalars/mpfi.h"
 #include "core/scalars/mpfr.h"
@@ -27,6 +28,7 @@ struct Scalars {
   }
 };
 
-using EveryScalar = Scalars<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, Mpfr, Interval, Arb>;
+using EveryScalar = Scalars<float, double, Eigen::half, Eigen::bfloat16, BinFloat50, BinFloat100, DecFloat<100>,
+                            DecFloat<300>, Mpfr, Interval, Arb>;
 
 }  // namespace attest

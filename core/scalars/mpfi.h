@@ -18,7 +18,12 @@ using Interval =
 template <>
 struct ScalarTraits<Interval> {
   static constexpr std::string_view name = "mpfi";
-  static constexpr std::string_view summary = "the definition in MPFI intervals, their midpoints rounded once";
+  static constexpr std::string_view summary =
+      "the definition in MPFI intervals of 61 digits, or @DIGITS, their midpoints rounded once";
+  struct Call {
+    PrecisionScope<Mpfr> middles{AskedPrecision::digits()};
+    PrecisionScope<Interval> intervals{AskedPrecision::digits()};
+  };
   [[nodiscard]] static Interval from_double(double value) { return Interval(value); }
   [[nodiscard]] static double to_double(const Interval& x) { return mpfr_get_d(middle(x).backend().data(), MPFR_RNDN); }
   [[nodiscard]] static float to_float(const Interval& x) { return mpfr_get_flt(middle(x).backend().data(), MPFR_RNDN); }
@@ -41,6 +46,20 @@ struct ScalarTraits<Interval> {
     Interval point = row[0];
     mpfi_set_fr(point.backend().data(), largest.backend().data());
     return point;
+  }
+
+  [[nodiscard]] static WideInterval enclosure(const Interval& x) {
+    return {Wide(&x.backend().data()->left), Wide(&x.backend().data()->right)};
+  }
+  [[nodiscard]] static WideRounding rounding() { return {.unit = 0}; }
+  /// Wider than 2^-55 of its largest number: its midpoint says nothing. One without endpoints is NaN, and is not.
+  [[nodiscard]] static bool is_loose(const Interval& x) {
+    mpfr_srcptr left = &x.backend().data()->left, right = &x.backend().data()->right;
+    if (mpfr_nan_p(left) != 0 || mpfr_nan_p(right) != 0 || mpfr_equal_p(left, right) != 0) return false;
+    Mpfr width, largest;
+    mpfi_diam_abs(width.backend().data(), x.backend().data());
+    mpfi_mag(largest.backend().data(), x.backend().data());
+    return !isfinite(width) || width > ldexp(largest, -55);
   }
 
   /// The midpoint, rounded to the interval's precision.

@@ -72,6 +72,28 @@ inline void check_cell(const CatalogueCell& cell) {
   return cells;
 }
 
+/// The same of every kernel that --kernel would find under this name: "builtin:flash", or what add_scalar made
+/// (scalar.h). One that cannot be opened is one cell that fails.
+[[nodiscard]] inline std::vector<CatalogueCell> catalogue_cells_of(const std::string& kernel, std::int64_t cases = 20) {
+  std::vector<CatalogueCell> cells;
+  try {
+    for (const std::unique_ptr<Kernel>& opened : open_kernels(kernel, {})) {
+      const std::shared_ptr<Kernel> shared = opened->clone();
+      for (const std::string& property : property_names()) {
+        for (const DType dtype : opened->manifest().dtypes) {
+          cells.push_back({.property = property,
+                           .dtype = dtype,
+                           .make = [shared] { return shared->clone(); },
+                           .cases = cases});
+        }
+      }
+    }
+  } catch (const std::exception& error) {
+    return {{.property = "kernel", .make = nullptr, .error = error.what()}};
+  }
+  return cells;
+}
+
 /// "masked_query_deletion_f32", as GoogleTest wants the names of parameters.
 [[nodiscard]] inline std::string name_of_cell(const testing::TestParamInfo<CatalogueCell>& cell) {
   std::string name = cell.param.property + "_" + std::string(name_of(cell.param.dtype));
@@ -92,4 +114,13 @@ inline void check_cell(const CatalogueCell& cell) {
     attest::check_cell(GetParam());                                                                   \
   }                                                                                                   \
   INSTANTIATE_TEST_SUITE_P(Catalogue, suite, testing::ValuesIn(attest::catalogue_cells(__VA_ARGS__)), \
+                           attest::name_of_cell);
+/// The same of a kernel by its name: ATTEST_CATALOGUE_OF(SUITE, "core:mpfr@100") or …(SUITE, name, cases), a name as
+/// --kernel takes it that stands for one kernel.
+#define ATTEST_CATALOGUE_OF(suite, ...)                                                                  \
+  class suite : public testing::TestWithParam<attest::CatalogueCell> {};                                 \
+  TEST_P(suite, holds) {                                                                                 \
+    attest::check_cell(GetParam());                                                                      \
+  }                                                                                                      \
+  INSTANTIATE_TEST_SUITE_P(Catalogue, suite, testing::ValuesIn(attest::catalogue_cells_of(__VA_ARGS__)), \
                            attest::name_of_cell);

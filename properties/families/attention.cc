@@ -10,6 +10,7 @@
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
 #include "properties/language/compared.h"
+#include "properties/language/own_precision.h"
 
 namespace attest {
 namespace {
@@ -35,7 +36,7 @@ Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
                                         {.alarm_probability = probability, .measure_errors = output == c.dtype()}),
                         c, reply.out);
   };
-  Verdict worst = judged(c.dtype());
+  Verdict worst = and_at_own_precision(judged(c.dtype()), kernel, c);
   const auto wider = manifest.out_dtypes.find(c.dtype());
   if (wider == manifest.out_dtypes.end()) return worst;
   for (const DType output : wider->second) {
@@ -79,10 +80,21 @@ Verdict finite(Kernel& kernel, const Case& c) {
   return {.outcome = Outcome::excused, .reason = "no row lies inside the domain of definition"};
 }
 
+/// Digits that rounding to a dtype hides, of a kernel on a wide scalar.
+Verdict repeatable_at_own_precision(Kernel& kernel, const Case& c) {
+  if (!kernel.is_wide()) return {};
+  const auto own = [&] { return answer(kernel, c, std::nullopt, /*want_lse=*/false).out; };
+  const Values first = own(), second = own();
+  if (attest::same_bits(first, second)) return {};
+  return violated(Violation::bits, "not-repeatable: beyond the digits of the dtype the output is another the second "
+                                   "time; the kernel claims to be deterministic");
+}
+
 /// The same call twice gives the same bits where the kernel claims it; else both lie within the bound.
 Verdict repeatable(Kernel& kernel, const Case& c) {
   const Reply first = answer(kernel, c), second = answer(kernel, c);
   if (kernel.manifest().claims_to(Claim::deterministic)) {
+    if (Verdict own = repeatable_at_own_precision(kernel, c); own.outcome == Outcome::violated) return own;
     if (first.out == second.out) return {};
     std::int64_t element = 0;
     while (element + 1 < first.out.elements() && same_bits(first.out, second.out, element)) ++element;

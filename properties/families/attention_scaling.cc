@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/support/infinity.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -69,6 +69,12 @@ bool same_products(const Profile& p, const Case& c, int a) {
          q.most * factor <= most && k.most * factor <= most && q.most * k.most <= most;
 }
 
+/// Whether a power of two times a number is a number: not in a scalar of another base.
+bool scales_exactly(const Result& result) {
+  const auto* const wide = result.run().out().as<Enclosures>();
+  return wide == nullptr || wide->rounding().exact_inputs;
+}
+
 // +: Q -> QG, K -> KG^-T changes nothing: G = ±2^a I, or a permutation of the columns with such a factor each.
 Verdict query_key_exchange(Kernel& kernel, const Case& c) {
   const std::int64_t dk = c.q().shape()[3];
@@ -97,7 +103,8 @@ Verdict query_key_exchange(Kernel& kernel, const Case& c) {
   const bool same =
       one_factor && (std::fabs(g[0]) == 1 || same_products(profile_of_case(kernel, c), c, std::ilogb(g[0])));
   const Match match = same ? bits_if(kernel, {Claim::deterministic}) : Match::bound;
-  return agree({run(kernel, other), run(kernel, c)}, match, /*about_bits=*/same);
+  const Result left = run(kernel, other), right = run(kernel, c);
+  return agree({left, right}, scales_exactly(left) ? match : Match::bound, /*about_bits=*/same);
 }
 
 /// Largest difference between two scores of a row that a kernel may form, over all rows; against 0 too where it takes
@@ -152,7 +159,7 @@ bool may_have_lost_bits(const Result& result, std::int64_t e, double normal) {
   if (wide == nullptr) return std::fabs(result.run().out()[result.origin(e)]) < normal;
   const WideInterval& x = (*wide)[result.origin(e)];
   const auto lost = [](const Wide& end) {
-    return mpfr_regular_p(end.backend().data()) != 0 && mpfr_get_exp(end.backend().data()) < mpfr_get_emin() + 64;
+    return mpfr_regular_p(end.data()) != 0 && mpfr_get_exp(end.data()) < mpfr_get_emin() + 64;
   };
   return lost(x.lower) || lost(x.upper);
 }
@@ -187,7 +194,7 @@ Verdict value_scaling(Kernel& kernel, const Case& c) {
   const Result left = run(kernel, scaled), right = run(kernel, c);
   const bool claims = kernel.manifest().claims_to(Claim::deterministic);
   const bool same =
-      factor == -1 || left.run().out().is<Enclosures>() || same_sums(profile_of_case(kernel, c), c, std::fabs(factor));
+      factor == -1 || (left.run().out().is<Enclosures>() ? scales_exactly(left) : same_sums(profile_of_case(kernel, c), c, std::fabs(factor)));
   const double normal = format_of(c.dtype()).min_normal;
   std::int64_t agreed = 0, compared = 0;
   bool all = true;

@@ -91,9 +91,10 @@ Merged merge(const std::vector<Block>& blocks, const std::vector<Numbers>& outs,
     if (out.excuse(e) != Excuse::none && out.excuse(e) != Excuse::vacuous) return {.excuse = out.excuse(e)};
     if (!std::isfinite(out.value(e)) || !(out.allowed(e) < infinity)) return {.excuse = Excuse::infinite};
     // Divided by the sum first: the sum of the products may lie beyond the range, their mean does not.
-    const double weight = std::exp(lse - most) / sum, size = std::fabs(out.value(e)) + out.allowed(e);
+    const auto allowed = static_cast<double>(out.allowed(e));
+    const double weight = std::exp(lse - most) / sum, size = std::fabs(out.value(e)) + allowed;
     merged.value += weight * out.value(e);
-    bounds += std::max(weight, smallest) * out.allowed(e) + smallest;
+    bounds += std::max(weight, smallest) * allowed + smallest;
     if (weight < std::numeric_limits<double>::min()) {
       bounds += (std::expm1(2 * off) * weight + 2 * smallest) * size;
     } else {

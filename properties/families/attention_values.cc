@@ -115,8 +115,8 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
         return violated(Violation::not_finite, fmt::format("weight {} is {}; a finite value is required", upto.size(),
                                                            printed(weights.value(e))));
       upto.push_back(total += std::max(weights.value(e), 0.0));
-      allowed.push_back(weights.allowed(e));
-      error += weights.allowed(e);
+      allowed.push_back(static_cast<double>(weights.allowed(e)));
+      error += allowed.back();
     }
   }
   if (!(error < 0.25)) return {.outcome = Outcome::excused, .reason = std::string(name_of(Excuse::vacuous))};

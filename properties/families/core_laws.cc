@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <vector>
 
 #include "core/definition/mask.h"
+#include "core/oracle/wide_oracle.h"
 #include "core/problem/sight.h"
 #include "properties/language/answer.h"
+#include "properties/language/core_agreement.h"
 #include "properties/language/skip_reasons.h"
 
 namespace attest {
@@ -29,6 +32,16 @@ const Verdict no_keys{.outcome = Outcome::excused, .reason = "N = 0, which the c
 Verdict same(const Values& left, const Values& right) {
   if (same_bits(left, right)) return {};
   return violated(Violation::bits, "the column form and the row form differ in bits");
+}
+
+/// The two forms of attention multiply the same numbers in the other order. Where that may make another number, both
+/// are within the bound of the one exact answer.
+Verdict same_attention(const CoreFunctions& core, const Case& c, const Values& columns, const Values& rows) {
+  const auto* const own = rows.as<Enclosures>();
+  if (core.commutes || own == nullptr) return same(columns, rows);
+  std::vector<long double> allowed;
+  for (const WideBound& bound : wide_bounds(c, own->rounding())) allowed.push_back(2 * bound.allowed);
+  return agree_in_core(columns, rows, allowed);
 }
 
 }  // namespace
@@ -68,14 +81,14 @@ Verdict column_form(const CoreFunctions& core, const Case& c) {
       allowed.set(i * n + j, i <= j ? 1.0 : 0.0);
     }
   }
-  return same(core.attention_columns(c, allowed), core.attention(c));
+  return same_attention(core, c, core.attention_columns(c, allowed), core.attention(c));
 }
 
 Verdict columns_are_transpose(const CoreFunctions& core, const Case& c) {
   if (keys_of(c) == 0) return no_keys;
   const Tensor& mask = c.mask();
   const Tensor allowed = mask.present() ? transposed(mask.reshaped({mask.shape()[2], mask.shape()[3]})) : Tensor();
-  return same(core.attention_columns(c, allowed), core.attention(c));
+  return same_attention(core, c, core.attention_columns(c, allowed), core.attention(c));
 }
 
 Verdict columnwise_softmax(const CoreFunctions& core, const Case& c) {

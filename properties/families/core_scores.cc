@@ -24,7 +24,7 @@ Tensor head_columns(const Tensor& w, std::int64_t h, std::int64_t heads) {
 
 /// Error of scores computed as (XW_q)(XW_k)^T and as X(W_q W_k^T)X^T, per batch entry and head.
 struct ScoreErrors {
-  std::vector<double> product, bilinear;
+  std::vector<long double> product, bilinear;
 };
 ScoreErrors score_errors(const Case& c, const CoreRounding& rounding) {
   ScoreErrors errors;
@@ -67,8 +67,8 @@ Verdict scores_symmetric(const CoreFunctions& core, const Case& c) {
     const Case asymmetric = with_tokens(candidate, x);
     const Values scores = core.scores(asymmetric), other_way = transposed(scores);
     const std::int64_t N = keys_of(c);
-    std::vector<double> allowed = score_errors(asymmetric, rounding_of(scores)).product;
-    const std::vector<double> one_way = allowed;
+    std::vector<long double> allowed = score_errors(asymmetric, rounding_of(scores)).product;
+    const std::vector<long double> one_way = allowed;
     for (std::size_t e = 0; e < allowed.size(); ++e) {
       const auto cell = static_cast<std::int64_t>(e), i = cell / N % N, j = cell % N;
       allowed[e] += one_way[static_cast<std::size_t>(cell - i * N - j + j * N + i)];

@@ -172,7 +172,7 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
   for (const double target : {first, -250.0}) {
     const double b_is = std::max((target - std::min(ahead, most)) / unit, -most);
     const Case c_b = with_mask_entry(hidden_key, i, s, b_is);
-    std::vector<double> within;
+    std::vector<long double> within;
     for (std::int64_t b = 0; b < batch; ++b) {
       for (std::int64_t h = 0; h < heads; ++h) {
         // An upper bound of e^D/(1 + e^D), also where e^D underflows.
@@ -182,7 +182,7 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
         for (std::int64_t x = 0; x < dv; ++x) {
           const std::int64_t e = (b * heads + h) * dv + x;
           const double v_s = c.v()[((b * c.v().shape()[1] + h / group) * N + s) * dv + x], o = limit.value(e);
-          const double apart = std::fabs(v_s - o) + limit.allowed(e) + 0x1p-50 * (std::fabs(v_s) + std::fabs(o));
+          const double apart = std::fabs(v_s - o) + static_cast<double>(limit.allowed(e)) + 0x1p-50 * (std::fabs(v_s) + std::fabs(o));
           within.push_back(weight * apart * (1 + 0x1p-40) + std::numeric_limits<double>::denorm_min());
         }
       }

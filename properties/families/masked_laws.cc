@@ -104,9 +104,10 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
     // The mean of V is attention with equal scores: its exact value, and what that may cost.
     if (keys_of(masked) == 0) return {};
     const Result mean = run(kernel, with_equal_scores(masked)).queries({i});
-    std::vector<double> exact, allowed;
+    std::vector<double> exact;
+    std::vector<long double> allowed;
     for (std::int64_t e = 0; e < mean.elements(); ++e) {
-      const ElementBound bound = mean.run().bound(mean.origin(e));
+      const AllowedError bound = mean.run().bound(mean.origin(e));
       exact.push_back(bound.value);
       const bool judged = bound.excuse == Excuse::none || bound.excuse == Excuse::vacuous;
       allowed.push_back(judged ? bound.allowed + bound.certificate : infinity);

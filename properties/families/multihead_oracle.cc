@@ -17,15 +17,18 @@
 #include "properties/language/answer.h"
 #include "properties/language/compared.h"
 #include "properties/language/multihead_cases.h"
+#include "properties/language/own_precision.h"
 
 namespace attest {
 
 Verdict judged_multihead(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
   const Reply reply = answer(kernel, c);
-  return with_element(judge_multihead(c, reply.out, manifest.arithmetic_for(c),
-                                      {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)}),
-                      c, reply.out);
+  return and_at_own_precision(
+      with_element(judge_multihead(c, reply.out, manifest.arithmetic_for(c),
+                                   {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)}),
+                   c, reply.out),
+      kernel, c);
 }
 
 namespace {

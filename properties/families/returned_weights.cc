@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/kernels/core_functions.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -37,7 +37,8 @@ Case asking_for_weights(const Case& c) {
 /// Answers that one case with the weights, so that they are judged as an output is.
 class Returned final : public Kernel {
  public:
-  Returned(const Kernel& kernel, Values weights) : id_(kernel.id()), weights_(std::move(weights)) {
+  Returned(const Kernel& kernel, Values weights)
+      : id_(kernel.id()), digits_(kernel.digits()), weights_(std::move(weights)) {
     // Of what the kernel cannot do nothing is asked here.
     manifest_.name = id_;
     manifest_.multihead = true;
@@ -50,6 +51,7 @@ class Returned final : public Kernel {
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  [[nodiscard]] unsigned digits() const override { return digits_; }
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool) override {
     Indices origins = all_of(c.out_shape().elements());
     for (std::int64_t& e : origins) e = origin(e);
@@ -69,13 +71,21 @@ class Returned final : public Kernel {
 
  private:
   std::string id_;
+  unsigned digits_;
   Manifest manifest_;
   Values weights_;
 };
 
-double number(const Run& run, std::int64_t e) {
-  const auto* const wide = run.out().as<Enclosures>();
-  return wide == nullptr ? run.out()[e] : middle_of((*wide)[e]);
+/// Of an enclosure its middle.
+Wide number(const Run& run, std::int64_t e) {
+  const WideInterval found = run.out().enclosure(e);
+  return ldexp(found.lower + found.upper, -1);
+}
+
+/// How far the exact weight may be from that.
+long double allowed_to(const Run& run, std::int64_t e) {
+  const WideInterval found = run.out().enclosure(e);
+  return run.bound(e).allowed + static_cast<long double>(ldexp(found.upper - found.lower, -1)) * (1 + 0x1p-60L);
 }
 
 /// Certainly: NaN is not (whether it may stand there is the oracle's to say), nor an interval that reaches to 0.
@@ -105,7 +115,7 @@ Verdict zero_where_hidden(const Case& c, const Run& weights) {
           if (!is_not_zero(weights, at)) continue;
           return violated(Violation::bound, fmt::format("the weight of key {}, which is hidden from row {} of head {} "
                                                         "in batch entry {}, is {}",
-                                                        j, i, h, b, number(weights, at)));
+                                                        j, i, h, b, static_cast<double>(number(weights, at))));
         }
       }
     }
@@ -115,7 +125,8 @@ Verdict zero_where_hidden(const Case& c, const Run& weights) {
 
 /// The output that the weights give, and how far the exact one may be from it, as each weight may be from its own.
 struct ByWeights {
-  std::vector<double> output, apart;
+  std::vector<Wide> output;
+  std::vector<long double> apart;
 };
 ByWeights output_of(const Case& c, const Run& weights) {
   const std::int64_t M = queries_of(c), N = keys_of(c), heads = c.heads, c_v = c.v().shape()[2],
@@ -126,7 +137,7 @@ ByWeights output_of(const Case& c, const Run& weights) {
   };
   ByWeights by;
   for (std::int64_t b = 0; b < batch_of(c); ++b) {
-    std::vector<Wide> values(static_cast<std::size_t>(N * width), Wide(0));
+    std::vector<Wide> values(static_cast<std::size_t>(N * width), Wide());
     for (std::int64_t e = 0; e < N * width; ++e) {
       Wide& value = values[static_cast<std::size_t>(e)];
       if (c[Slot::b_v].present()) value = c[Slot::b_v][e % width];
@@ -135,23 +146,27 @@ ByWeights output_of(const Case& c, const Run& weights) {
     }
     for (std::int64_t i = 0; i < M; ++i) {
       for (std::int64_t o = 0; o < d_o; ++o) {
-        Wide sum = c[Slot::b_o].present() ? c[Slot::b_o][o] : 0.0, apart = 0;
+        Wide sum = c[Slot::b_o].present() ? c[Slot::b_o][o] : 0.0;
+        long double apart = 0, sizes = 0;
         for (std::int64_t h = 0; h < heads; ++h) {
           for (std::int64_t j = 0; j < N; ++j) {
             if (hidden(c, b, h, i, j)) continue;
             const std::int64_t at = (b * M + i) * heads * N + h * N + j;
-            Wide passed = 0, size = 0;
+            Wide passed, size;
             for (std::int64_t d = 0; d < dv; ++d) {
               const Wide term = values[static_cast<std::size_t>(j * width + h * dv + d)] * through_w_o(h * dv + d, o);
               passed += term, size += abs(term);
             }
-            sum += Wide(number(weights, at)) * passed;
-            // A weight of a wide scalar was rounded to double.
-            apart += size * (weights.bound(at).allowed + 0x1p-53 * std::fabs(number(weights, at)));
+            sum += number(weights, at) * passed;
+            const auto most = static_cast<long double>(size);
+            apart += most * allowed_to(weights, at);
+            sizes += most * static_cast<long double>(abs(number(weights, at)));
           }
         }
-        by.output.push_back(static_cast<double>(sum));
-        by.apart.push_back(static_cast<double>(apart) * (1 + 0x1p-50) + 0x1p-53 * std::fabs(by.output.back()));
+        // The sums are those of Wide, N heads dv of them.
+        apart = apart * (1 + 0x1p-50L) + std::ldexp(sizes, 64 - static_cast<int>(Wide::bits()));
+        by.output.push_back(std::move(sum));
+        by.apart.push_back(apart);
       }
     }
   }
@@ -177,10 +192,11 @@ Verdict returned_weights_law(Kernel& kernel, const Case& c) {
   verdict = worse_of({std::move(verdict), zero_where_hidden(c, weights.run())});
   const ByWeights by = output_of(c, weights.run());
   Indices bounded;
-  std::vector<double> output, apart;
+  std::vector<Wide> output;
+  std::vector<long double> apart;
   for (std::int64_t e = 0; e < out.elements(); ++e) {
     const auto at = static_cast<std::size_t>(e);
-    if (!std::isfinite(by.output[at]) || !std::isfinite(by.apart[at])) continue;
+    if (!isfinite(by.output[at]) || !std::isfinite(by.apart[at])) continue;
     bounded.push_back(e);
     output.push_back(by.output[at]), apart.push_back(by.apart[at]);
   }

@@ -106,7 +106,7 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
     return violated(Violation::bits, "the score matrix XX^T is not symmetric");
   const CoreRounding rounding = rounding_of(scores);
   const Sized x(c.q(), 0);
-  std::vector<double> allowed;
+  std::vector<long double> allowed;
   allow(allowed, times(times(x, x.transposed(), rounding), 1.0, rounding));
   // |x x' - X X'| of entries below 1 that rounding moves by at most u each: three products, 2u + u^2 each.
   const double unit = c.dtype() == DType::f64 ? 0 : format_of(c.dtype()).unit;
@@ -130,7 +130,7 @@ Verdict shared_projection(Kernel& kernel, const Case& c) {
   if (!same_bits(scores, transposed(scores)))
     return violated(Violation::bits, "the scores of X with itself are not symmetric");
   const Tensor x = page_of(c.q(), 0), projected = page_of(with_tokens_projected(c).q(), 0);
-  const std::vector<double> equal(static_cast<std::size_t>(projected.elements()), 0.0);
+  const std::vector<long double> equal(static_cast<std::size_t>(projected.elements()), 0);
   const Values plain = core->parameter_free(projected);
   const Values identity = core->shared_projection(projected, identity_tensor(c.dtype(), projected.shape()[1]));
   // Exact projections: XU, and XU times I, are the same numbers in every order.

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "core/kernel/limits.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
@@ -105,7 +105,7 @@ Verdict nonnegative(Kernel& kernel, const Case& c) {
       excused = true;
       continue;
     }
-    const ElementBound bound = alpha.run().bound(at);
+    const AllowedError bound = alpha.run().bound(at);
     if (std::isnan(found) && (bound.excuse == Excuse::overflow || bound.excuse == Excuse::not_finite)) {
       excused = true;
       continue;

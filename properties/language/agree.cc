@@ -27,17 +27,18 @@ class Comparison {
  public:
   void excuse(Excuse why) { ++excused_[static_cast<std::size_t>(why)]; }
   template <class Describe>
-  void add(std::int64_t element, double error, double allowed, bool vague, Describe&& describe) {
+  void add(std::int64_t element, long double error, long double allowed, bool vague, Describe&& describe) {
     // NaN and Inf stand for an infinite error, which no tolerance takes.
     const bool exceeds = !(error <= allowed * sure) || std::isinf(error);
     if (!exceeds && vague) return excuse(Excuse::vacuous);
     ++judged_;
-    const double utilisation = error == 0 ? 0 : error / allowed >= 0 ? error / allowed : infinity;
+    const long double ratio = error == 0 ? 0 : error / allowed;
+    const double utilisation = ratio >= 0 ? static_cast<double>(ratio) : infinity;
     if (exceeds) ++violations_;
     if (element_ >= 0 && (exceeds == violated_ ? !(utilisation > utilisation_) : violated_)) return;
     violated_ = exceeds;
     utilisation_ = utilisation;
-    error_ = error, allowed_ = allowed, element_ = element;
+    error_ = static_cast<double>(error), allowed_ = static_cast<double>(allowed), element_ = element;
     if (exceeds) reason_ = describe();
   }
   [[nodiscard]] Verdict verdict() const {
@@ -68,12 +69,12 @@ class Comparison {
   std::string reason_;
 };
 
-/// How far two intervals are apart, and 2^-400 of their size for what Wide itself rounds.
-double gap(const WideInterval& a, const WideInterval& b) {
-  const Wide apart = std::max(Wide(a.lower - b.upper), Wide(b.lower - a.upper));
+/// How far two intervals are apart, without 2^132 units of the last bit that Wide keeps: what it rounds itself.
+long double gap(const WideInterval& a, const WideInterval& b) {
+  const Wide apart = std::max(a.lower - b.upper, b.lower - a.upper);
   const Wide size = abs(a.lower) + abs(a.upper) + abs(b.lower) + abs(b.upper);
-  const Wide rest = apart - ldexp(size, -400);
-  return rest > 0 ? static_cast<double>(rest) : 0.0;
+  const Wide rest = apart - ldexp(size, 132 - Wide::bits());
+  return rest > 0 ? static_cast<long double>(rest) : 0;
 }
 
 bool is_finite(const WideInterval& x) {
@@ -147,10 +148,11 @@ Verdict formally_within(const Numbers& numbers, const Numbers& low, const Number
 }
 
 /// Judges one pair whose finiteness has been seen to.
-void compare(Comparison& comparison, const Numbers& left, const Numbers& right, std::int64_t e, double apart = 0) {
+void compare(Comparison& comparison, const Numbers& left, const Numbers& right, std::int64_t e, long double apart = 0) {
   const Excuse a = left.excuse(e), b = right.excuse(e);
   if (!judged(a) || !judged(b)) return comparison.excuse(judged(a) ? b : a);
-  const double x = left.value(e), y = right.value(e), allowed = left.allowed(e) + right.allowed(e);
+  const double x = left.value(e), y = right.value(e);
+  const long double allowed = left.allowed(e) + right.allowed(e);
   const bool wide = left.own().present() || right.own().present();
   const bool finite = is_finite(left, e) && is_finite(right, e);
   if (says_nothing(left, e) || says_nothing(right, e)) return comparison.excuse(Excuse::infinite);
@@ -158,8 +160,10 @@ void compare(Comparison& comparison, const Numbers& left, const Numbers& right, 
   // Whatever the two are, they would be within it.
   if (finite && std::isinf(apart + allowed)) return comparison.excuse(Excuse::infinite);
   // Rounding of this difference: a relative 2^-53 of it; with the subtraction of `apart` as much again.
-  const double differ = wide ? gap(left.enclosure(e), right.enclosure(e)) : std::fabs(x - y) * (1 - 0x1p-52);
-  const double error = !finite ? infinity : apart > 0 ? std::max(0.0, differ * (1 - 0x1p-52) - apart) : differ;
+  const long double differ = wide ? gap(left.enclosure(e), right.enclosure(e)) : std::fabs(x - y) * (1 - 0x1p-52);
+  const long double error = !finite     ? infinity
+                            : apart > 0 ? std::max<long double>(0, differ * (1 - 0x1p-52) - apart)
+                                        : differ;
   comparison.add(e, error, allowed, a == Excuse::vacuous || b == Excuse::vacuous, [&] {
     if (!finite)
       return fmt::format("element {}: {} on one side and {} on the other; both must be finite", e, printed(x),
@@ -236,7 +240,7 @@ Verdict agree(NumberSides sides) {
   return agree_to_within(sides, {});
 }
 
-Verdict agree_to_within(NumberSides sides, std::span<const double> apart) {
+Verdict agree_to_within(NumberSides sides, std::span<const long double> apart) {
   const auto& [left, right] = sides;
   if (left.elements() != right.elements()) {
     return violated(Violation::shape, fmt::format("one side has shape {}, the other {}", left.shape().to_string(),
@@ -245,7 +249,7 @@ Verdict agree_to_within(NumberSides sides, std::span<const double> apart) {
   if (is_formal(left) || is_formal(right)) return identical_formulas(left, right);
   Comparison comparison;
   for (std::int64_t e = 0; e < left.elements(); ++e) {
-    compare(comparison, left, right, e, apart.empty() ? 0.0 : apart[static_cast<std::size_t>(e)]);
+    compare(comparison, left, right, e, apart.empty() ? 0 : apart[static_cast<std::size_t>(e)]);
   }
   Verdict v = comparison.verdict();
   note_sides(v, {left, right});
@@ -301,11 +305,11 @@ Verdict within(const Numbers& numbers, const Numbers& low, const Numbers& high) 
       continue;
     }
     const double least = low.value(e), most = high.value(e);
-    double error = infinity, allowed = numbers.allowed(e);
+    long double error = infinity, allowed = numbers.allowed(e);
     if (finite) {
       if (const auto* wide = numbers.own().as<Enclosures>()) {
-        const Wide below = Wide(least) - (*wide)[e].upper, above = (*wide)[e].lower - Wide(most);
-        error = std::max(0.0, static_cast<double>(std::max(below, above)));
+        const Wide below = least - (*wide)[e].upper, above = (*wide)[e].lower - most;
+        error = std::max<long double>(0, static_cast<long double>(std::max(below, above)));
       } else {
         error = std::max({least - x, x - most, 0.0});
       }

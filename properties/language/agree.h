@@ -43,7 +43,7 @@ struct NumberSides {
 [[nodiscard]] Verdict agree(NumberSides sides);
 /// The same of two that may lie apart[e] apart in exact arithmetic: error and utilisation are of what their difference
 /// has beyond that. Where the law is an inequality that a right kernel attains, they would say nothing else.
-[[nodiscard]] Verdict agree_to_within(NumberSides sides, std::span<const double> apart);
+[[nodiscard]] Verdict agree_to_within(NumberSides sides, std::span<const long double> apart);
 
 /// The log-sum-exps of two runs on cases of the same shape: bits with Match::bits (any NaN equals any NaN), else to
 /// within what both are allowed, in rows that have a bound. Held where one of them has none.

@@ -7,7 +7,7 @@
 
 namespace attest {
 
-Verdict with_element(Verdict verdict, const Case& c, const Tensor& out) {
+Verdict with_element(Verdict verdict, const Case& c, const Values& out) {
   if (verdict.outcome == Outcome::violated && verdict.element >= 0)
     verdict.compared = {{std::make_shared<const Case>(c), verdict.element, out[verdict.element]}};
   return verdict;

@@ -13,7 +13,7 @@ namespace attest {
 [[nodiscard]] std::vector<ComparedRecord> compared_elements(const Verdict& verdict, const Manifest& manifest);
 
 /// The verdict on `out`, the kernel's answer to `c`, with the element that it calls wrong as the one compared.
-[[nodiscard]] Verdict with_element(Verdict verdict, const Case& c, const Tensor& out);
+[[nodiscard]] Verdict with_element(Verdict verdict, const Case& c, const Values& out);
 
 /// Multiplications of a case that is computed again for people to read.
 inline constexpr std::int64_t most_computed_again = 20'000;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/bound/error_bound.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/support/errors.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
@@ -36,7 +36,7 @@ Verdict same_in_core(const Kernel& kernel, CoreFunction left, const Case& l, Cor
   return violated(Violation::bits, "not bitwise equal: the core's two functions disagree on the same problem");
 }
 
-Verdict agree_in_core(const Values& left, const Values& right, std::span<const double> allowed) {
+Verdict agree_in_core(const Values& left, const Values& right, std::span<const long double> allowed) {
   Verdict worst;
   bool judged = left.elements() == 0;
   if (left.shape() != right.shape()) {
@@ -48,16 +48,16 @@ Verdict agree_in_core(const Values& left, const Values& right, std::span<const d
     return violated(Violation::bound, "the core's two functions are different formulas on the same problem");
   }
   for (std::int64_t e = 0; e < left.elements(); ++e) {
-    const double most = allowed[static_cast<std::size_t>(e)];
+    const long double most = allowed[static_cast<std::size_t>(e)];
     if (std::isinf(most)) continue;
     judged = true;
     const WideInterval a = left.enclosure(e), b = right.enclosure(e);
-    const double apart = static_cast<double>(std::max(Wide(a.lower - b.upper), Wide(b.lower - a.upper)));
+    const auto apart = static_cast<long double>(std::max(a.lower - b.upper, b.lower - a.upper));
     const bool finite = !std::isnan(apart) && !is_nan(a) && !is_nan(b);
-    const double error = finite ? std::max(apart, 0.0) : infinity;
+    const long double error = finite ? std::max<long double>(apart, 0) : infinity;
     Verdict v;
-    v.element = e, v.error = error, v.allowed = most;
-    v.utilisation = error == 0 ? 0 : error / most;
+    v.element = e, v.error = static_cast<double>(error), v.allowed = static_cast<double>(most);
+    v.utilisation = error == 0 ? 0 : static_cast<double>(error / most);
     if (!(error <= most)) {
       v.outcome = Outcome::violated;
       v.violation = finite ? Violation::bound : Violation::not_finite;
@@ -72,11 +72,11 @@ Verdict agree_in_core(const Values& left, const Values& right, std::span<const d
 }
 
 Verdict equal_in_core(const Values& left, const Values& right) {
-  return agree_in_core(left, right, std::vector<double>(static_cast<std::size_t>(left.elements()), 0.0));
+  return agree_in_core(left, right, std::vector<long double>(static_cast<std::size_t>(left.elements()), 0));
 }
 
 Sized::Sized(std::int64_t r, std::int64_t c)
-    : rows(r), columns(c), size(static_cast<std::size_t>(r * c), 0.0), error(size) {}
+    : rows(r), columns(c), size(static_cast<std::size_t>(r * c), 0.0), error(size.size(), 0) {}
 
 Sized::Sized(const Tensor& exact, std::int64_t page)
     : Sized(exact.shape()[exact.shape().rank() - 2], exact.shape()[exact.shape().rank() - 1]) {
@@ -99,13 +99,19 @@ CoreRounding rounding_of(const Values& numbers) {
   const auto* const tensor = numbers.as<Tensor>();
   if (tensor == nullptr) {
     const auto* const wide = numbers.as<Enclosures>();
-    return {.unit = wide != nullptr ? wide->unit() : 0, .underflow = 0, .largest = infinity};
+    if (wide == nullptr) return {.largest = infinity};
+    return {.unit = wide->unit(), .largest = infinity, .conversions = wide->rounding().exact_inputs ? 0.0 : 2.0};
   }
   const Format& format = format_of(tensor->dtype());
   return {.unit = format.unit, .underflow = format.min_subnormal, .largest = format.largest};
 }
 
 namespace {
+
+/// (1 + u)^count - 1, the roundings of the factors to the scalar among them.
+long double chain_of(const CoreRounding& rounding, double count) {
+  return std::expm1((count + rounding.conversions) * std::log1p(rounding.unit));
+}
 
 /// What may overflow has no bound, and nothing that is made of it, however small it becomes.
 void note_overflow(Sized& page, std::size_t e, const CoreRounding& rounding) {
@@ -117,11 +123,11 @@ void note_overflow(Sized& page, std::size_t e, const CoreRounding& rounding) {
 
 Sized times(const Sized& a, const Sized& b, const CoreRounding& rounding) {
   Sized c(a.rows, b.columns);
-  const double chain = pw(rounding.unit, static_cast<double>(a.columns));
+  const long double chain = chain_of(rounding, static_cast<double>(a.columns));
   for (std::int64_t i = 0; i < c.rows; ++i) {
     for (std::int64_t j = 0; j < c.columns; ++j) {
       const auto at = static_cast<std::size_t>(i * c.columns + j);
-      double computed = 0;
+      long double computed = 0;
       for (std::int64_t l = 0; l < a.columns; ++l) {
         const auto p = static_cast<std::size_t>(i * a.columns + l), q = static_cast<std::size_t>(l * b.columns + j);
         c.size[at] += a.size[p] * b.size[q];
@@ -138,7 +144,7 @@ Sized times(const Sized& a, const Sized& b, const CoreRounding& rounding) {
 
 Sized times(const Sized& a, double scale, const CoreRounding& rounding) {
   Sized c = a;
-  const double chain = pw(rounding.unit, 2);
+  const long double chain = chain_of(rounding, 2);
   for (std::size_t e = 0; e < c.size.size(); ++e) {
     c.error[e] =
         (scale * (a.error[e] + chain * (a.size[e] + a.error[e])) + rounding.underflow * (1 + a.size[e] + a.error[e])) *
@@ -150,7 +156,7 @@ Sized times(const Sized& a, double scale, const CoreRounding& rounding) {
   return c;
 }
 
-void allow(std::vector<double>& allowed, const Sized& page) {
+void allow(std::vector<long double>& allowed, const Sized& page) {
   allowed.insert(allowed.end(), page.error.begin(), page.error.end());
 }
 

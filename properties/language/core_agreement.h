@@ -21,7 +21,8 @@ using CoreFunction = Values (*CoreFunctions::*)(const Case&);
                                    const Case& r);
 
 /// |left - right| <= allowed[e], +0 being -0; intervals must overlap to within it. An infinite `allowed` excuses.
-[[nodiscard]] Verdict agree_in_core(const Values& left, const Values& right, std::span<const double> allowed);
+[[nodiscard]] Verdict agree_in_core(const Values& left, const Values& right,
+                                    std::span<const long double> allowed);
 
 /// agree_in_core with nothing allowed: on intervals violated where two of them are apart.
 [[nodiscard]] Verdict equal_in_core(const Values& left, const Values& right);
@@ -35,7 +36,8 @@ template <CoreFunction left, CoreFunction right>
 /// A matrix of numbers on a scalar, known by their sizes: |exact| <= size, |computed - exact| <= error.
 struct Sized {
   std::int64_t rows = 0, columns = 0;
-  std::vector<double> size, error;
+  std::vector<double> size;
+  std::vector<long double> error;
 
   /// Exactly known: the page `page` of the last two axes of a tensor.
   explicit Sized(const Tensor& exact, std::int64_t page = 0);
@@ -44,7 +46,9 @@ struct Sized {
 };
 /// How a scalar rounds: unit roundoff, and what an operation loses to underflow at most.
 struct CoreRounding {
-  double unit = 0, underflow = 0, largest = 0;
+  long double unit = 0, underflow = 0;
+  double largest = 0;
+  double conversions = 0;  ///< roundings of a double to the scalar
 };
 [[nodiscard]] CoreRounding rounding_of(const Values& numbers);
 /// The product in any order of summation: n roundings a term (error-bounds.md 1.1). Infinite errors where the scalar
@@ -53,6 +57,6 @@ struct CoreRounding {
 /// scale times each, scale itself rounded.
 [[nodiscard]] Sized times(const Sized& a, double scale, const CoreRounding& rounding);
 /// Adds the errors of a page to `allowed`.
-void allow(std::vector<double>& allowed, const Sized& page);
+void allow(std::vector<long double>& allowed, const Sized& page);
 
 }  // namespace attest

@@ -4,7 +4,7 @@ namespace attest {
 namespace {
 
 bool in_domain(const Result& result, std::int64_t e) {
-  const ElementBound bound = result.run().bound(result.origin(e));
+  const AllowedError bound = result.run().bound(result.origin(e));
   return bound.finite_required && bound.excuse != Excuse::fully_masked && bound.excuse != Excuse::not_finite &&
          bound.excuse != Excuse::overflow;
 }

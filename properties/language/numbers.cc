@@ -15,7 +15,7 @@ constexpr double unit = 0x1.0001p-53, underflow = 0x1p-1074;
 
 /// 0 times an interval that reaches to infinity: it may be anything.
 WideInterval anything() {
-  return {Wide(-infinity), Wide(infinity)};
+  return {-infinity, infinity};
 }
 
 WideInterval scaled_interval(const WideInterval& x, double c) {
@@ -39,8 +39,8 @@ WideInterval operator*(const WideInterval& x, const WideInterval& y) {
 }
 
 /// What an error of one factor makes of a product. 0 times what has no bound has none either.
-double error_of_product(double size, double error) {
-  return error == 0 ? 0.0 : size * error;
+long double error_of_product(long double size, long double error) {
+  return error == 0 ? 0 : size * error;
 }
 
 /// The worse of two reasons not to judge.
@@ -58,7 +58,7 @@ Numbers Numbers::in_hull(const Result& result) {
   return {result, &Run::hull};
 }
 
-Numbers::Numbers(const Result& result, ElementBound (Run::*bound_of)(std::int64_t) const) : shape_(result.shape()) {
+Numbers::Numbers(const Result& result, AllowedError (Run::*bound_of)(std::int64_t) const) : shape_(result.shape()) {
   const Run& run = result.run();
   if (!run.out().is<Tensor>()) own_ = run.out().gather(shape_, result.origins());
   const auto* const wide = own_.as<Enclosures>();
@@ -66,7 +66,7 @@ Numbers::Numbers(const Result& result, ElementBound (Run::*bound_of)(std::int64_
   if (!formal) of_ = std::make_shared<const Result>(result);
   for (std::int64_t e = 0; e < result.elements(); ++e) {
     const std::int64_t at = result.origin(e);
-    const ElementBound bound = (run.*bound_of)(at);
+    const AllowedError bound = (run.*bound_of)(at);
     const double value = formal ? 0 : wide != nullptr ? middle_of((*wide)[e]) : run.out()[at];
     numbers_.push_back({value, bound.allowed, bound.excuse, bound.finite_required});
   }
@@ -74,6 +74,15 @@ Numbers::Numbers(const Result& result, ElementBound (Run::*bound_of)(std::int64_
 
 Numbers::Numbers(const Shape& shape, std::span<const double> exact) : shape_(shape) {
   for (const double value : exact) numbers_.push_back({.value = value});
+}
+
+Numbers::Numbers(const Shape& shape, std::span<const Wide> exact) : shape_(shape) {
+  std::vector<WideInterval> points;
+  for (const Wide& value : exact) {
+    numbers_.push_back({.value = static_cast<double>(value)});
+    points.push_back({value, value});
+  }
+  own_ = Enclosures(shape_, std::move(points), WideRounding{});
 }
 
 double Numbers::value(std::int64_t e) const {
@@ -118,7 +127,7 @@ Numbers Numbers::joined_with(const Numbers& other, Operation operation) const {
 void Numbers::enclose(const std::function<WideInterval(std::int64_t)>& enclosure) {
   std::vector<WideInterval> wide;
   for (std::int64_t e = 0; e < elements(); ++e) wide.push_back(enclosure(e));
-  own_ = Enclosures(shape_, std::move(wide), /*unit=*/0);  // errors stand in `allowed`
+  own_ = Enclosures(shape_, std::move(wide), WideRounding{});  // errors stand in `allowed`
 }
 
 Numbers Numbers::formally(const std::function<Expression(std::int64_t)>& of) const {
@@ -211,16 +220,20 @@ Numbers Numbers::times(std::span<const double> b, std::int64_t rows, std::int64_
       if (formulas != nullptr) sums.push_back(x.excuse == Excuse::none ? formula : Expression());
     }
   }
-  if (wide != nullptr) out.own_ = Enclosures(out.shape_, std::move(totals), /*unit=*/0);
+  if (wide != nullptr) out.own_ = Enclosures(out.shape_, std::move(totals), WideRounding{});
   if (formulas != nullptr) out.own_ = Expressions(out.shape_, std::move(sums));
   return out;
 }
 
 Numbers Numbers::loosened(double error) const {
-  return loosened(std::vector<double>(numbers_.size(), error));
+  return loosened(std::vector<long double>(numbers_.size(), error));
 }
 
 Numbers Numbers::loosened(std::span<const double> errors) const {
+  return loosened(std::vector<long double>(errors.begin(), errors.end()));
+}
+
+Numbers Numbers::loosened(std::span<const long double> errors) const {
   Numbers out = *this;
   for (std::size_t e = 0; e < out.numbers_.size(); ++e) out.numbers_[e].allowed += errors[e];
   return out;

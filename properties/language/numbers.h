@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/bound/error_bound.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/proof/expression.h"
 #include "properties/language/result.h"
 
@@ -25,12 +25,14 @@ class Numbers {
   [[nodiscard]] static Numbers in_hull(const Result& result);
   /// Exactly given numbers.
   Numbers(const Shape& shape, std::span<const double> exact);
+  /// The same where no double is one.
+  Numbers(const Shape& shape, std::span<const Wide> exact);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t elements() const { return std::ssize(numbers_); }
   /// Throws NotTreated for formulas.
   [[nodiscard]] double value(std::int64_t e) const;
-  [[nodiscard]] double allowed(std::int64_t e) const { return numbers_[static_cast<std::size_t>(e)].allowed; }
+  [[nodiscard]] long double allowed(std::int64_t e) const { return numbers_[static_cast<std::size_t>(e)].allowed; }
   /// none and vacuous: judged; any other: there is nothing to hold the element to.
   [[nodiscard]] Excuse excuse(std::int64_t e) const { return numbers_[static_cast<std::size_t>(e)].excuse; }
   /// NaN or Inf there is a violation; false: it is excused.
@@ -61,6 +63,7 @@ class Numbers {
   /// `error` more is allowed to every element, or errors[e] to element e.
   [[nodiscard]] Numbers loosened(double error) const;
   [[nodiscard]] Numbers loosened(std::span<const double> errors) const;
+  [[nodiscard]] Numbers loosened(std::span<const long double> errors) const;
   /// Exact numbers in the form that the results of a run have, so that their sums and products stay exact beside them:
   /// wide ones, formulas; unchanged beside a dtype.
   [[nodiscard]] Numbers exact_beside(const Run& run) const;
@@ -70,7 +73,7 @@ class Numbers {
 
  private:
   /// The elements of a result with the bound that `bound` gives each.
-  Numbers(const Result& result, ElementBound (Run::*bound)(std::int64_t) const);
+  Numbers(const Result& result, AllowedError (Run::*bound)(std::int64_t) const);
   /// A copy that is no answer of a kernel any more.
   [[nodiscard]] Numbers computed() const;
   /// Such a copy with the excuses of both; where one of them has values of its own, operation(x, y) of every two of
@@ -81,7 +84,8 @@ class Numbers {
   void enclose(const std::function<WideInterval(std::int64_t)>& enclosure);
 
   struct Number {
-    double value = 0, allowed = 0;
+    double value = 0;
+    long double allowed = 0;
     Excuse excuse = Excuse::none;
     bool finite_required = true;
   };

@@ -14,8 +14,8 @@ namespace {
 /// answers two numbers that differ by certainly more than both bounds: no less than that distance without one of them.
 bool must_differ(const Result& left, const Result& right) {
   for (std::int64_t e = 0; e < left.elements(); ++e) {
-    const ElementBound a = left.run().bound(left.origin(e)), b = right.run().bound(right.origin(e));
-    const auto judged = [](const ElementBound& x) { return x.excuse == Excuse::none || x.excuse == Excuse::vacuous; };
+    const AllowedError a = left.run().bound(left.origin(e)), b = right.run().bound(right.origin(e));
+    const auto judged = [](const AllowedError& x) { return x.excuse == Excuse::none || x.excuse == Excuse::vacuous; };
     if (!judged(a) || !judged(b)) continue;
     // 2^-17 for what agree() leaves to the bounds' own rounding.
     const double apart = std::fabs(a.value - b.value) - a.certificate - b.certificate;

@@ -53,43 +53,57 @@ const RowBound& Run::row_bound(std::int64_t row) const {
   return bounds().rows[static_cast<std::size_t>(row)];
 }
 
-ElementBound Run::bound(std::int64_t element) const {
+bool Run::has_own_bounds() const {
+  const auto* const wide = out_.as<Enclosures>();
+  return wide != nullptr && wide->unit() > 0 && !wide->rounding().exact_inputs;
+}
+
+const std::vector<WideBound>& Run::own_bounds() const {
+  if (!own_bounds_)
+    own_bounds_ = std::make_shared<const std::vector<WideBound>>(wide_bounds(case_, out_.as<Enclosures>()->rounding()));
+  return *own_bounds_;
+}
+
+AllowedError Run::bound(std::int64_t element) const {
   if (const auto* formulas = out_.as<Expressions>()) {
     const bool defined = (*formulas)[element].kind() != ProofKind::undefined;
-    ElementBound exact;
-    exact.allowed = 0;
-    exact.excuse = defined ? Excuse::none : Excuse::fully_masked;
-    exact.finite_required = true;
-    return exact;
+    return {.allowed = 0, .excuse = defined ? Excuse::none : Excuse::fully_masked};
   }
-  return scaled(bounds().elements[static_cast<std::size_t>(element)], element);
+  if (has_own_bounds()) {
+    const WideBound& own = own_bounds()[static_cast<std::size_t>(element)];
+    return {.allowed = own.allowed, .excuse = own.excuse, .value = own.value, .certificate = own.certificate};
+  }
+  const ElementBound& b = bounds().elements[static_cast<std::size_t>(element)];
+  return scaled(b.allowed, b, element);
 }
 
-ElementBound Run::hull(std::int64_t element) const {
+AllowedError Run::hull(std::int64_t element) const {
   if (out_.is<Expressions>()) return bound(element);
+  if (has_own_bounds()) {
+    const WideBound& own = own_bounds()[static_cast<std::size_t>(element)];
+    const bool known = own.hull < infinity;
+    const bool free = own.excuse == Excuse::none || own.excuse == Excuse::vacuous || own.excuse == Excuse::infinite;
+    return {.allowed = own.hull, .excuse = !free ? own.excuse : known ? Excuse::none : Excuse::infinite};
+  }
   ElementBound b = bounds().elements[static_cast<std::size_t>(element)];
-  b.allowed = b.hull;
   if (b.excuse == Excuse::vacuous || b.excuse == Excuse::infinite) b.excuse = Excuse::none;
   if (b.excuse == Excuse::none && !(b.hull < infinity)) b.excuse = Excuse::infinite;
-  return scaled(b, element);
+  return scaled(b.hull, b, element);
 }
 
-ElementBound Run::scaled(ElementBound b, std::int64_t element) const {
+AllowedError Run::scaled(double allowed, const ElementBound& b, std::int64_t element) const {
   const auto* const wide = out_.as<Enclosures>();
-  if (wide == nullptr || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite) return b;
+  if (wide == nullptr || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite)
+    return {allowed, b.excuse, b.finite_required, b.value, b.certificate};
   // A wide scalar neither overflows where double does nor has a bound that says nothing.
-  b.finite_required = true;
-  if (wide->unit() == 0) {
-    b.allowed = 0;
-    b.excuse = Excuse::none;
-    return b;
-  }
+  AllowedError own{.value = b.value, .certificate = b.certificate};
+  if (wide->unit() == 0) return own;
   const Shape out = shape();
   const double most_E = bounds().rows[static_cast<std::size_t>(element / out[out.rank() - 1])].most_E;
-  const bool scales = most_E <= 0.25 && b.allowed < infinity && b.excuse != Excuse::overflow;
-  b.allowed = scales ? b.allowed * (wide->unit() * 0x1p53) * (1 + 0x1p-20) : infinity;
-  b.excuse = scales ? Excuse::none : Excuse::infinite;
-  return b;
+  const bool scales = most_E <= 0.25 && allowed < infinity && b.excuse != Excuse::overflow;
+  own.allowed = scales ? allowed * (wide->unit() * 0x1p53L) * (1 + 0x1p-20L) : infinity;
+  own.excuse = scales ? Excuse::none : Excuse::infinite;
+  return own;
 }
 
 Result::Result(std::shared_ptr<const Run> run) : run_(std::move(run)), shape_(run_->shape()) {

@@ -8,10 +8,20 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/measure/verdict.h"
+#include "core/oracle/wide_oracle.h"
 #include "core/problem/case.h"
 #include "core/problem/selection.h"
 
 namespace attest {
+
+/// What is allowed to an element of an answer: ElementBound's of a kernel that answers in a dtype. The error of a wide
+/// scalar may be smaller than every double.
+struct AllowedError {
+  long double allowed = 0;
+  Excuse excuse = Excuse::none;
+  bool finite_required = true;
+  double value = 0, certificate = 0;  ///< the exact answer, to within `certificate`
+};
 
 /// One run of a kernel. Its bound is computed when it is first asked for.
 class Run {
@@ -26,23 +36,28 @@ class Run {
   [[nodiscard]] const Tensor& lse() const;
   /// The same in a proof.
   [[nodiscard]] const Expressions& formal_lse() const { return *lse_.as<Expressions>(); }
-  /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar: the bound of double,
-  /// scaled (RowBound::most_E), and 0 for intervals and formulas.
-  [[nodiscard]] ElementBound bound(std::int64_t element) const;
+  /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar that holds every double:
+  /// the bound of double, scaled (RowBound::most_E); of another wide one its own (wide_oracle.h); 0 for intervals and
+  /// formulas.
+  [[nodiscard]] AllowedError bound(std::int64_t element) const;
   /// The same with how far an element may leave the range of the visible values in the place of its error.
-  [[nodiscard]] ElementBound hull(std::int64_t element) const;
+  [[nodiscard]] AllowedError hull(std::int64_t element) const;
   /// Of row (batch * heads + head) * M + query of an attention case; of a wide scalar the one of double. Throws
   /// NotTreated for formulas.
   [[nodiscard]] const RowBound& row_bound(std::int64_t row) const;
 
  private:
   [[nodiscard]] const AttentionBounds& bounds() const;
-  [[nodiscard]] ElementBound scaled(ElementBound b, std::int64_t element) const;
+  [[nodiscard]] const std::vector<WideBound>& own_bounds() const;
+  /// Whether the bound of double is not to be scaled to the scalar that answered.
+  [[nodiscard]] bool has_own_bounds() const;
+  [[nodiscard]] AllowedError scaled(double allowed, const ElementBound& b, std::int64_t element) const;
   Case case_;
   Arithmetic arithmetic_;
   bool ignores_dead_values_ = false;
   Values out_, lse_;
   mutable std::shared_ptr<const AttentionBounds> bounds_;
+  mutable std::shared_ptr<const std::vector<WideBound>> own_bounds_;
 };
 
 class Result {

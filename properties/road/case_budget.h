@@ -31,8 +31,9 @@ inline constexpr std::string_view out_of_memory = "was not judged: memory ran ou
 /// definition asks for, 4 for each number, and 2^15 whatever its size.
 [[nodiscard]] double cost_of(const Case& c);
 
-/// Empty, or why a case is not asked of a kernel on a scalar wider than every dtype, which takes a hundred times as
-/// long.
-[[nodiscard]] std::string why_too_dear_for_wide(const Case& c);
+/// Empty, or why a case is not asked of a kernel on a scalar wider than every dtype, of so many decimal digits
+/// (Kernel::digits): its multiplications take a hundred times as long, longer with more digits, and the exponential of
+/// each key in each row as long as some `digits` of them.
+[[nodiscard]] std::string why_too_dear_for_wide(const Case& c, unsigned digits);
 
 }  // namespace attest

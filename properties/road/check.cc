@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
+#include "core/scalars/precision.h"
 #include "properties/catalogue/property.h"
 #include "properties/language/answer.h"
 #include "properties/road/case_budget.h"
@@ -28,6 +30,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, doub
   }
   if (std::string why = property.misses(c); !why.empty())
     return {.outcome = Outcome::skipped, .reason = std::move(why)};
+  // What a law computes beside the kernel, and the core's own functions, have the kernel's precision.
+  const AskedPrecision asked(std::max(kernel.digits(), run_time_digits));
   try {
     const bool alarmed = alarm_probability > 0 && property.check_with_alarm != nullptr;
     return alarmed ? property.check_with_alarm(kernel, c, alarm_probability) : property.check(kernel, c);

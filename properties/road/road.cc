@@ -43,7 +43,8 @@ Walked walk(const Road& road, const Property& property, WatchedKernel& kernel, c
     return skip(std::string(out_of_memory));
   }
   if (kernel.is_wide()) {
-    if (std::string why = why_too_dear_for_wide(walked.problem); !why.empty()) return skip(std::move(why));
+    if (std::string why = why_too_dear_for_wide(walked.problem, kernel.digits()); !why.empty())
+      return skip(std::move(why));
   }
   (void)kernel.take_sent();
   (void)kernel.take_answered();

@@ -62,10 +62,11 @@ struct CheckOptions : RunOptions {
   ShapeOptions shapes;
 
   void declare(OptionList& list) {
-    list.option("--kernel", kernels, kernel_name(),
-                "what to check: builtin:NAME, core:SCALAR, pytorch:NAME or ort:NAME (globs allowed), exec:COMMAND, or "
-                "a path to a shared library; repeatable (default: builtin:*, core:double, core:float, "
-                "core:cpp_bin_float_50, core:mpfr and pytorch:*)");
+    list.option(
+        "--kernel", kernels, kernel_name(),
+        "what to check: builtin:NAME, core:SCALAR, pytorch:NAME or ort:NAME (globs allowed), core:mpfr@300 "
+        "(decimal digits; @1000b: bits), exec:COMMAND, or a path to a shared library; repeatable (default: builtin:*, "
+        "core:double, core:float, core:cpp_bin_float_50, core:mpfr and pytorch:*)");
     declare_properties(list, properties);
     declare_dtypes(list, plan.dtypes);
     list.option("--cases", cases, whole_number<std::int64_t>(1),

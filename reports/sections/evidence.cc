@@ -63,7 +63,8 @@ std::string count_text(std::int64_t count) {
 
 /// A core whose outputs enclose the exact ones: what it held was certified case by case, up to the width of intervals.
 bool encloses(const KernelSummary& kernel) {
-  return kernel.id == "core:mpfi" || kernel.id == "core:arb";
+  const std::string_view scalar = std::string_view(kernel.id).substr(0, kernel.id.find('@'));
+  return scalar == "core:mpfi" || scalar == "core:arb";
 }
 
 TableCell kernel_cell(const KernelSummary& kernel, const PropertySummary& property) {

@@ -30,7 +30,7 @@ class FakeKernel final : public Kernel {
     return reply;
   }
   /// Says that its scalar is wider than every dtype.
-  [[nodiscard]] bool is_wide() const override { return id_.starts_with("wide:"); }
+  [[nodiscard]] unsigned digits() const override { return id_.starts_with("wide:") ? 50 : 0; }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<FakeKernel>(id_, status_); }
 
  private:

@@ -29,9 +29,9 @@ TYPED_TEST(MaskedAttention, AddsAFiniteMaskBeforeOrAfterTheScaleAsItsConventionS
   const Grid bias = grid_of(b);
   const Sees sees = [](std::size_t i, std::size_t j) { return !(i == 1 && j == 2) && !(i == 4 && j == 0); };
   const PlainResult post = this->plain(
-      [&](const Wide& x, std::size_t i, std::size_t j) { return Wide(this->scale * x + bias[i][j]); }, sees);
+      [&](const Precise& x, std::size_t i, std::size_t j) { return Precise(this->scale * x + bias[i][j]); }, sees);
   const PlainResult pre = this->plain(
-      [&](const Wide& x, std::size_t i, std::size_t j) { return Wide(this->scale * (x + bias[i][j])); }, sees);
+      [&](const Precise& x, std::size_t i, std::size_t j) { return Precise(this->scale * (x + bias[i][j])); }, sees);
   const AttentionResult<TypeParam> after = this->masked(additive_mask(b, MaskConvention::post_scale));
   const AttentionResult<TypeParam> before = this->masked(additive_mask(b, MaskConvention::pre_scale));
   expect_close(after.out, post.out, this->factor);

@@ -59,7 +59,7 @@ class Multihead : public OnEveryScalar<T> {
       const auto head = static_cast<std::size_t>(m);
       const PlainResult result = plain_attention(
           plain(q, w.q, m * dk, dk), plain(k, w.k, m * dk, dk), plain(v, w.v, m * dv, dv),
-          [&](const Wide& x, std::size_t i, std::size_t j) { return Wide(scale * x + bias[i][j]); },
+          [&](const Precise& x, std::size_t i, std::size_t j) { return Precise(scale * x + bias[i][j]); },
           [&](std::size_t i, std::size_t j) { return !(i == head && j == head + 1); });
       for (std::size_t i = 0; i < all.size(); ++i)
         all[i].insert(all[i].end(), result.out[i].begin(), result.out[i].end());
@@ -270,8 +270,8 @@ TEST(MultiheadOfTorch, IsTheSpecialCase) {
     Grid y(x.size(), WideRow(d));
     for (std::size_t i = 0; i < x.size(); ++i) {
       for (Index o = 0; o < d; ++o) {
-        Wide sum = b(first + o);
-        for (Index c = 0; c < d; ++c) sum += Wide(out_in(first + o, c)) * x[i][static_cast<std::size_t>(c)];
+        Precise sum = b(first + o);
+        for (Index c = 0; c < d; ++c) sum += Precise(out_in(first + o, c)) * x[i][static_cast<std::size_t>(c)];
         y[i][static_cast<std::size_t>(o)] = sum;
       }
     }
@@ -289,7 +289,7 @@ TEST(MultiheadOfTorch, IsTheSpecialCase) {
                           row.begin() + static_cast<std::ptrdiff_t>((h + 1) * width));
       return part;
     };
-    const PlainResult result = plain_attention(slice(full_q), slice(full_k), slice(full_v), times(Wide(tau)));
+    const PlainResult result = plain_attention(slice(full_q), slice(full_k), slice(full_v), times(Precise(tau)));
     for (std::size_t i = 0; i < joined.size(); ++i)
       joined[i].insert(joined[i].end(), result.out[i].begin(), result.out[i].end());
   }

@@ -10,16 +10,16 @@
 
 namespace attest::test {
 
-using Wide = BinFloat100;
-using WideRow = std::vector<Wide>;
+using Precise = BinFloat100;
+using WideRow = std::vector<Precise>;
 using Grid = std::vector<WideRow>;
 
 /// The score from q.k, the row i and the key j; and whether that key counts at all.
-using Score = std::function<Wide(const Wide& x, std::size_t i, std::size_t j)>;
+using Score = std::function<Precise(const Precise& x, std::size_t i, std::size_t j)>;
 using Sees = std::function<bool(std::size_t i, std::size_t j)>;
 
-inline Score times(const Wide& scale) {
-  return [scale](const Wide& x, std::size_t, std::size_t) { return Wide(scale * x); };
+inline Score times(const Precise& scale) {
+  return [scale](const Precise& x, std::size_t, std::size_t) { return Precise(scale * x); };
 }
 inline bool all_keys(std::size_t, std::size_t) {
   return true;
@@ -28,7 +28,7 @@ inline bool all_keys(std::size_t, std::size_t) {
 inline Grid grid_from(const Matrix<double>& a) {
   Grid grid(static_cast<std::size_t>(a.rows()));
   for (Index i = 0; i < a.rows(); ++i)
-    for (Index j = 0; j < a.cols(); ++j) grid[static_cast<std::size_t>(i)].push_back(Wide(a(i, j)));
+    for (Index j = 0; j < a.cols(); ++j) grid[static_cast<std::size_t>(i)].push_back(Precise(a(i, j)));
   return grid;
 }
 
@@ -43,16 +43,16 @@ inline PlainResult plain_attention(const Grid& q, const Grid& k, const Grid& v, 
                                    const Sees& sees = all_keys) {
   PlainResult result;
   for (std::size_t i = 0; i < q.size(); ++i) {
-    WideRow e(k.size(), Wide(0));
-    Wide z = 0;
+    WideRow e(k.size(), Precise(0));
+    Precise z = 0;
     for (std::size_t j = k.size(); j-- > 0;) {
       if (!sees(i, j)) continue;
-      Wide x = 0;
+      Precise x = 0;
       for (std::size_t c = q[i].size(); c-- > 0;) x += q[i][c] * k[j][c];
       e[j] = exp(score(x, i, j));
       z += e[j];
     }
-    WideRow o(v.empty() ? 0 : v[0].size(), Wide(0));
+    WideRow o(v.empty() ? 0 : v[0].size(), Precise(0));
     for (std::size_t j = k.size(); j-- > 0;) {
       if (!sees(i, j)) continue;
       e[j] /= z;
@@ -70,7 +70,7 @@ inline Grid plain_projection(const Grid& x, const Grid& w, const WideRow& b = {}
   Grid y;
   for (const WideRow& row : x) {
     WideRow out = b;
-    out.resize(w[0].size(), Wide(0));
+    out.resize(w[0].size(), Precise(0));
     for (std::size_t c = 0; c < out.size(); ++c)
       for (std::size_t l = 0; l < row.size(); ++l) out[c] += row[l] * w[l][c];
     y.push_back(std::move(out));

@@ -18,10 +18,10 @@ TYPED_TEST_SUITE(Softmax, AllScalars, ScalarNames);
 Grid plain_softmax(const Grid& a) {
   Grid weights;
   for (const WideRow& row : a) {
-    Wide z = 0;
-    for (const Wide& x : row) z += exp(x);
+    Precise z = 0;
+    for (const Precise& x : row) z += exp(x);
     WideRow w;
-    for (const Wide& x : row) w.push_back(exp(x) / z);
+    for (const Precise& x : row) w.push_back(exp(x) / z);
     weights.push_back(std::move(w));
   }
   return weights;

@@ -21,7 +21,7 @@ class SplitMerge : public OnEveryScalar<T> {
   }
   void expect_whole(const AttentionResult<T>& merged, const Mask<T>& mask) {
     const AttentionResult<T> whole = mattn_lse(q, k, v, tau, mask);
-    const Wide allowed = 32 * unit_of<T>();
+    const Precise allowed = 32 * unit_of<T>();
     for (Index i = 0; i < q.rows(); ++i) {
       EXPECT_TRUE(abs(wide(merged.lse(i)) - wide(whole.lse(i))) <= 2 * allowed) << i;
       for (Index c = 0; c < v.cols(); ++c) EXPECT_TRUE(abs(wide(merged.out(i, c)) - wide(whole.out(i, c))) <= allowed);

@@ -63,19 +63,19 @@ inline constexpr int unit_exponent<BinFloat50> = -168;
 template <>
 inline constexpr int unit_exponent<BinFloat100> = -333;
 template <class T>
-Wide unit_of() {
-  return ldexp(Wide(1), unit_exponent<T>);
+Precise unit_of() {
+  return ldexp(Precise(1), unit_exponent<T>);
 }
 
 /// Exact, an interval's midpoint.
 template <class T>
-Wide wide(const T& x) {
+Precise wide(const T& x) {
   if constexpr (std::is_same_v<T, Interval> || std::is_same_v<T, Arb>) {
-    return Wide(ScalarTraits<T>::middle(x));
+    return Precise(ScalarTraits<T>::middle(x));
   } else if constexpr (std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>) {
-    return Wide(static_cast<float>(x));
+    return Precise(static_cast<float>(x));
   } else {
-    return Wide(x);
+    return Precise(x);
   }
 }
 
@@ -125,15 +125,15 @@ void expect_same_bits(const Matrix<T>& a, const Matrix<T>& b) {
 template <class T>
 void expect_close(const Matrix<T>& a, const Grid& exact, double factor) {
   ASSERT_EQ(a.rows(), static_cast<Index>(exact.size()));
-  const Wide allowed = factor * unit_of<T>();
+  const Precise allowed = factor * unit_of<T>();
   for (Index i = 0; i < a.rows(); ++i) {
     const WideRow& row = exact[static_cast<std::size_t>(i)];
     ASSERT_EQ(a.cols(), static_cast<Index>(row.size()));
     for (Index j = 0; j < a.cols(); ++j) {
-      const Wide& value = row[static_cast<std::size_t>(j)];
+      const Precise& value = row[static_cast<std::size_t>(j)];
       EXPECT_TRUE(abs(wide(a(i, j)) - value) <= allowed)
-          << "at (" << i << ", " << j << "): " << wide(a(i, j)) << ", accepted " << Wide(value - allowed) << " .. "
-          << Wide(value + allowed);
+          << "at (" << i << ", " << j << "): " << wide(a(i, j)) << ", accepted " << Precise(value - allowed) << " .. "
+          << Precise(value + allowed);
     }
   }
 }

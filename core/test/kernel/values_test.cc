@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/kernel/formal.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/problem/selection.h"
 
 namespace attest {
@@ -21,7 +21,7 @@ Values numbers(const std::vector<double>& of) {
 }
 
 Values enclosures(const std::vector<WideInterval>& of, double unit = 0) {
-  return Enclosures({std::ssize(of)}, of, unit);
+  return Enclosures({std::ssize(of)}, of, WideRounding{.unit = unit});
 }
 
 WideInterval between(double lower, double upper) {

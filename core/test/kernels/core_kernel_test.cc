@@ -7,7 +7,7 @@
 #include "core/definition/attention.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/kernel_under_test.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/oracle/oracle.h"
 #include "core/test/cases.h"
 #include "core/test/definition/test_scalars.h"
@@ -244,7 +244,7 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
   }
   const std::vector<std::string> wanted{
       "core:float", "core:double", "core:half", "core:bfloat16", "core:cpp_bin_float_50", "core:cpp_bin_float_100",
-      "core:mpfr",  "core:mpfi",   "core:arb"};
+      "core:cpp_dec_float_100", "core:cpp_dec_float_300", "core:mpfr", "core:mpfi", "core:arb"};
   EXPECT_EQ(ids, wanted);
 }
 
@@ -252,7 +252,8 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
 TEST(CoreKernels, WideNumbersReachBelowEveryDouble) {
   const Case c = test::one_query(DType::f64, {1}, {0, -700}, {0, 0x1p-1074});
   const attest::Wide exact = core_kernel("core:mpfr")->run(c, std::nullopt, false).out.enclosure(0).lower;
-  for (const char* id : {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:mpfi", "core:arb"}) {
+  for (const char* id :
+       {"core:cpp_bin_float_50", "core:cpp_bin_float_100", "core:cpp_dec_float_100", "core:mpfi", "core:arb"}) {
     const Reply reply = core_kernel(id)->run(c, std::nullopt, false);
     ASSERT_EQ(reply.out.elements(), 1) << id;
     const attest::Wide lower = reply.out.enclosure(0).lower;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/kernel/kernel_under_test.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/problem/memory.h"
 #include "core/test/cases.h"
 #include "core/test/refusal.h"

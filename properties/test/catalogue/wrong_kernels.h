@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/kernel/forwarding_kernel.h"
-#include "core/kernel/wide.h"
+#include "core/scalars/wide.h"
 #include "core/problem/case.h"
 #include "properties/test/catalogue/tampered.h"
 

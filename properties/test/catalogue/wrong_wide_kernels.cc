@@ -20,7 +20,7 @@ class SpoiltWide : public ForwardingKernel {
       const Wide number = wrong_.change(c, (*right)[e].lower);
       wrong.push_back({number, number});
     }
-    reply.out = Enclosures(right->shape(), std::move(wrong), right->unit());
+    reply.out = Enclosures(right->shape(), std::move(wrong), right->rounding());
     return reply;
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<SpoiltWide>(wrong_); }

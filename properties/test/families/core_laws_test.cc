@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "core/kernel/wide.h"
 #include "core/problem/selection.h"
+#include "core/scalars/wide.h"
 #include "core/support/errors.h"
 #include "properties/families/core_scores.h"
 #include "properties/language/arrange.h"
@@ -162,11 +162,11 @@ Values doubles(const std::vector<double>& values) {
   return Tensor(DType::f64, {1, std::ssize(values)}, values);
 }
 Values interval(double lower, double upper) {
-  return Enclosures({1, 1}, {{Wide(lower), Wide(upper)}}, /*unit=*/0);
+  return Enclosures({1, 1}, {{Wide(lower), Wide(upper)}}, WideRounding{});
 }
 
 TEST(CoreAgreement, IsWithinWhatIsAllowedAndNeverOfANaN) {
-  const std::vector<double> allowed{0.25, 0.25};
+  const std::vector<long double> allowed{0.25, 0.25};
   const auto outcome = [&](const Values& a, const Values& b) {
     return agree_in_core(a, b, std::span(allowed).first(static_cast<std::size_t>(a.elements()))).outcome;
   };

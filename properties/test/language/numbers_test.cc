@@ -88,7 +88,7 @@ TEST(Agree, AnInfiniteToleranceSaysNothing) {
   EXPECT_EQ(agree({given({1.0}), given({1.0}, infinity)}).outcome, Outcome::excused);
   EXPECT_EQ(within(given({0.5}, infinity), given({0}), given({1})).outcome, Outcome::excused);
   EXPECT_EQ(agree({given({nan_value}, infinity), given({2.0})}).outcome, Outcome::violated);
-  const double apart[] = {infinity};
+  const long double apart[] = {infinity};
   EXPECT_EQ(agree_to_within({given({1.0}), given({2.0})}, apart).outcome, Outcome::excused);
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/problem/selection.h"
+#include "core/test/cases.h"
 #include "properties/road/jobs.h"
 #include "properties/test/catalogue/tampered.h"
 
@@ -86,6 +87,22 @@ TEST(Road, SkipsACaseThatMemoryDoesNotSufficeFor) {
   const Walked walked = walk({}, oracle(), watched, []() -> Case { throw std::bad_alloc(); });
   EXPECT_EQ(walked.verdict.outcome, Outcome::skipped);
   EXPECT_NE(walked.verdict.reason.find("memory ran out"), std::string::npos);
+}
+
+// The exponentials of 4096 pairs of a query and a key take as long as a million multiplications where digits are many.
+TEST(Road, AsksAKernelOfMoreDigitsForSmallerCases) {
+  const test::CaseSizes sizes{.queries = 64, .keys = 64, .dk = 8, .dv = 8};
+  const auto zeros = [](Slot, const Shape& shape) { return Tensor(DType::f64, shape); };
+  const auto outcome_on = [&](const std::string& id) {
+    const std::unique_ptr<Kernel> kernel = registered(id);
+    WatchedKernel watched(*kernel);
+    return walk(holding_without_a_call(), oracle(), watched, [&] { return test::attention_of(sizes, zeros); }).verdict;
+  };
+  EXPECT_EQ(outcome_on("core:double").outcome, Outcome::held);
+  EXPECT_EQ(outcome_on("core:mpfr").outcome, Outcome::held);
+  const Verdict dear = outcome_on("core:mpfr@300");
+  EXPECT_EQ(dear.outcome, Outcome::skipped);
+  EXPECT_NE(dear.reason.find("on 300 decimal digits"), std::string::npos) << dear.reason;
 }
 
 TEST(Road, IsLeftBeforeACaseOnceTheRunIsToEnd) {

@@ -3,12 +3,12 @@ create(core/scalars/trial.h [[
 // long double as a scalar of the core.
 #pragma once
 
-#include "core/definition/scalar.h"
+#include "core/scalars/number.h"
 
 namespace attest {
 
 template <>
-struct ScalarTraits<long double> : HardwareTraits<long double> {
+struct ScalarTraits<long double> : NumberTraits<long double> {
   static constexpr std::string_view name = "trial";
   static constexpr std::string_view summary = "the definition in long double, rounded once";
 };

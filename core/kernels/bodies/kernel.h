@@ -1,0 +1,177 @@
+// The generic core on a scalar as a kernel under test: "core:float", "core:half", "core:mpfr", …
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/call/guarded_memory.h"
+#include "core/call/problem_in_memory.h"
+#include "core/kernel/forwarding_kernel.h"
+#include "core/kernels/core_problem.h"
+
+namespace attest::detail {
+
+template <class T>
+int run_attention(const attest_problem& p, attest_result& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  const Index batch = p.q.shape[0], heads = p.q.shape[1];
+  const std::vector<AttentionResult<T>> results = attention_results<T>(p);
+  for (Index b = 0; b < batch; ++b) {
+    for (Index h = 0; h < heads; ++h) {
+      const AttentionResult<T>& page = results[static_cast<std::size_t>(b * heads + h)];
+      for (Index i = 0; i < page.out.rows(); ++i) {
+        for (Index c = 0; c < page.out.cols(); ++c) {
+          refuse_loose(page.out(i, c));
+          store(result.out, offset_in(result.out, b, h, i, c), page.out(i, c));
+        }
+        if (result.lse.data == nullptr) continue;
+        refuse_loose(page.lse(i));
+        store(result.lse, offset_in(result.lse, b, h, i), page.lse(i));
+      }
+    }
+  }
+  return ATTEST_OK;
+} catch (const UsageError& error) {
+  message = error.what();
+  return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
+}
+
+template <class T>
+int run_multihead(const attest_multihead_problem& p, attest_result& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  store_entries(multihead_outputs<T>(p), result.out);
+  return ATTEST_OK;
+} catch (const UsageError& error) {
+  message = error.what();
+  return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
+}
+
+/// `inner` is the format every operation of the scalar rounds to, or f64 where the scalar is wider than that: then one
+/// rounding to the output is all there is, and f64 is the loosest true statement the manifest has words for.
+inline Arithmetic core_arithmetic(DType dtype, DType inner) {
+  Arithmetic a;
+  a.input = a.output = dtype;
+  a.score_sums = a.accumulate = a.weights = inner;
+  a.exp_ulp = 1.0;
+  a.base2 = false;
+  a.folded_exp2 = false;
+  a.split_merge = false;
+  a.normalise_first = true;
+  a.max = MaxPolicy::running;
+  a.block = 0;
+  a.bias_in_sum = false;
+  a.division_roundings = 1;
+  return a;
+}
+
+/// A kernel on a wide scalar: rounded to a dtype as any other, or as it is.
+template <class T>
+class WideKernel final : public ForwardingKernel {
+ public:
+  WideKernel(std::unique_ptr<Kernel> rounded, unsigned digits)
+      : ForwardingKernel(std::move(rounded)), digits_(digits) {}
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<WideKernel<T>>(inner().clone(), digits_);
+  }
+  [[nodiscard]] unsigned digits() const override { return digits_; }
+  [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override try {
+    const AskedPrecision asked(digits_);
+    if (output) return ForwardingKernel::run(c, output, want_lse);
+    [[maybe_unused]] const CallPrecision<T> precision;
+    std::vector<Matrix<T>> pages;
+    if (c.operation == Operation::attention) {
+      attest_problem problem = c.problem();
+      lay_out(problem, c);
+      for (AttentionResult<T>& page : attention_results<T>(problem)) pages.push_back(std::move(page.out));
+    } else {
+      attest_multihead_problem problem = c.multihead_problem();
+      lay_out(problem, c);
+      pages = multihead_outputs<T>(problem);
+    }
+    return {CallStatus::ok, {}, numbers_of(pages, c.out_shape()), {}};
+  } catch (const UsageError& error) {
+    return {CallStatus::rejected, error.what(), {}, {}};
+  }
+
+ private:
+  /// The problem's tensors in the layouts that the case names, if it names any.
+  template <class Packed>
+  void lay_out(Packed& problem, const Case& c) {
+    const Layouts layouts = layouts_of(c);
+    if (layouts == Layouts()) return;
+    memory_.clear(manifest().alignment, GuardedMemory::Fill::signalling);
+    add_inputs(memory_, problem, layouts);
+    memory_.lay_out();
+  }
+
+  unsigned digits_;
+  GuardedMemory memory_;
+};
+
+/// Has a precision that is chosen as it runs.
+template <class T>
+inline constexpr bool has_any_precision = requires { typename ScalarTraits<T>::Call; };
+
+/// Decimal digits of a wide scalar.
+template <class T>
+unsigned digits_of() {
+  if constexpr (has_any_precision<T>) return run_time_digits;
+  const long double unit = ScalarTraits<T>::rounding().unit;
+  return unit > 0 ? static_cast<unsigned>(std::lround(-std::log10(unit))) : run_time_digits;
+}
+
+template <class T>
+Manifest core_manifest(const std::string& id) {
+  DType inner = DType::f64;
+  if constexpr (!is_wide_scalar<T>) inner = ScalarTraits<T>::dtype;
+  std::vector<DType> dtypes{inner};
+  if (inner == DType::f64) dtypes.push_back(DType::f32);
+  Manifest manifest;
+  manifest.name = id;
+  manifest.version = "1";
+  for (const DType dtype : dtypes) manifest.arithmetic.usual.emplace(dtype, core_arithmetic(dtype, inner));
+  manifest.dtypes = std::move(dtypes);
+  manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
+                     Claim::ignores_dead_values};
+  manifest.fully_masked_row = core_fully_masked_row;
+  manifest.multihead = true;
+  manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
+  manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.grouped_query = true;
+  manifest.strides = true;
+  manifest.lse = true;
+  return manifest;
+}
+
+template <class T>
+KernelEntry core_entry() {
+  const auto named = [](const std::string& id, [[maybe_unused]] unsigned digits) -> std::unique_ptr<Kernel> {
+    std::unique_ptr<Kernel> rounded = function_kernel(id, core_manifest<T>(id), run_attention<T>, run_multihead<T>);
+    if constexpr (is_wide_scalar<T>) return std::make_unique<WideKernel<T>>(std::move(rounded), digits);
+    return rounded;
+  };
+  KernelEntry entry;
+  entry.id = "core:" + std::string(ScalarTraits<T>::name);
+  entry.summary = std::string(ScalarTraits<T>::summary);
+  if constexpr (is_wide_scalar<T>) {
+    entry.digits = digits_of<T>();
+  } else {
+    entry.bits = format_of(ScalarTraits<T>::dtype).precision;
+  }
+  entry.any_digits = has_any_precision<T>;
+  entry.make = [named, id = entry.id, digits = entry.digits] { return named(id, digits); };
+  if constexpr (is_wide_scalar<T>) entry.make_as = named;
+  return entry;
+}
+
+}  // namespace attest::detail

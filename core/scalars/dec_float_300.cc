@@ -1,0 +1,6 @@
+#include "core/definition/bodies/instantiate.h"
+#include "core/scalars/dec_float.h"
+
+namespace attest {
+ATTEST_INSTANTIATE_CORE(DecFloat<300>)
+}  // namespace attest

@@ -1,0 +1,85 @@
+// ScalarTraits of a number class with std::numeric_limits and functions exp and log, such as those of
+// Boost.Multiprecision: all but its name.
+#pragma once
+
+#include <cmath>
+#include <ios>
+#include <limits>
+
+#include "core/definition/scalar.h"
+#include "core/scalars/wide.h"
+
+namespace attest {
+
+/// A number of the class as one of Wide: a binary number exactly, a decimal one (with Boost's `str`) between its two
+/// neighbours of AskedPrecision.
+template <class T>
+[[nodiscard]] WideInterval number_as_wide(const T& x) {
+  using std::frexp, std::isfinite, std::isnan;
+  using Limits = std::numeric_limits<T>;
+  if (!isfinite(x)) {
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    const Wide special = isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x < T(0) ? -infinite : infinite;
+    return {special, special};
+  }
+  if constexpr (Limits::radix == 2) {
+    // The significand in pieces that a double holds: x itself may lie below every double.
+    int exponent = 0;
+    T rest = frexp(x, &exponent);
+    Wide value(0.0, Limits::digits);
+    while (rest != T(0)) {
+      const auto piece = static_cast<double>(rest);
+      mpfr_add_d(value.data(), value.data(), piece, MPFR_RNDN);
+      rest -= T(piece);
+    }
+    mpfr_mul_2si(value.data(), value.data(), exponent, MPFR_RNDN);
+    return {value, value};
+  } else {
+    const std::string digits = x.str(0, std::ios_base::scientific);
+    WideInterval ends{Wide(0.0, Wide::bits()), Wide(0.0, Wide::bits())};
+    mpfr_set_str(ends.lower.data(), digits.c_str(), 10, MPFR_RNDD);
+    mpfr_set_str(ends.upper.data(), digits.c_str(), 10, MPFR_RNDU);
+    return ends;
+  }
+}
+
+template <class T>
+struct NumberTraits {
+  static constexpr std::string_view summary = "the definition on a number class, rounded once";
+  /// Of what is cut off from a product, the factors may tell which part (cpp_dec_float).
+  static constexpr bool commutes = std::numeric_limits<T>::round_style == std::round_to_nearest;
+  [[nodiscard]] static T from_double(double value) { return T(value); }
+  [[nodiscard]] static double to_double(const T& x) { return static_cast<double>(x); }
+  [[nodiscard]] static float to_float(const T& x) { return static_cast<float>(x); }
+  [[nodiscard]] static T minus_infinity() { return -std::numeric_limits<T>::infinity(); }
+  [[nodiscard]] static bool is_minus_infinity(const T& x) {
+    using std::isinf;
+    return isinf(x) && x < T(0);
+  }
+  [[nodiscard]] static T undefined() { return std::numeric_limits<T>::quiet_NaN(); }
+  [[nodiscard]] static T exp(const T& x) {
+    using std::exp;
+    return T(exp(x));
+  }
+  [[nodiscard]] static T log(const T& x) {
+    using std::log;
+    return T(log(x));
+  }
+  [[nodiscard]] static T reference_point(std::span<const T> row) { return largest_of(row); }
+  [[nodiscard]] static WideInterval enclosure(const T& x) { return number_as_wide(x); }
+  /// As numeric_limits has it; where that does not say that it rounds to nearest, twice as much. An exp that errs by up
+  /// to 8 units, and an argument that is reduced with the class's own ln 2.
+  [[nodiscard]] static WideRounding rounding() {
+    using Limits = std::numeric_limits<T>;
+    const bool nearest = Limits::round_style == std::round_to_nearest;
+    const double bits_of_exponent = Limits::radix == 2 ? 1.0 : std::log2(static_cast<double>(Limits::radix));
+    return {.unit = static_cast<long double>(Limits::epsilon()) / (nearest ? 2 : 1),
+            .exp_units = 8,
+            .exp_growth = 4,
+            .exact_inputs = Limits::radix == 2 && Limits::digits >= std::numeric_limits<double>::digits,
+            .least = bits_of_exponent * (static_cast<double>(Limits::min_exponent) - 1),
+            .largest = bits_of_exponent * static_cast<double>(Limits::max_exponent)};
+  }
+};
+
+}  // namespace attest
