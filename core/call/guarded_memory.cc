@@ -147,6 +147,7 @@ void GuardedMemory::clear(std::int64_t alignment, Fill fill, Edge edge) {
   // Another thread's fault may have found it armed, and its handler reads where the last call's tensors are.
   if (watched_) wait_for_edge_faults();
   protect_again();
+  for (std::size_t i = 0; i < count_; ++i) sparse_[i].reset();
   count_ = 0;
   zone_count_ = 0;
   sealed_ = false;
@@ -167,6 +168,7 @@ void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::b
               .layout = {},
               .original = original,
               .dense = true,
+              .far = false,
               .offset = end_,
               .size = bytes_of(view),
               .first = 0,
@@ -180,10 +182,11 @@ void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::b
     piece.first = element * static_cast<std::size_t>(placed.start);
     // What lies before the first element is nobody's; the page is to touch that element.
     if (edge_ == Edge::front) piece.size -= std::exchange(piece.first, 0);
+    piece.far = is_far(layout) && placed.elements > far_elements;
   }
   piece.layout = view;
   pieces_[count_++] = piece;
-  end_ = rounded_up(end_ + piece.size + guard, alignment_);
+  if (!piece.far) end_ = rounded_up(end_ + piece.size + guard, alignment_);
 }
 
 void GuardedMemory::input(std::string_view name, attest_tensor& view, MemoryLayout layout) {
@@ -199,10 +202,31 @@ void GuardedMemory::add_zone(std::byte* from, std::byte* to, int after, int befo
   zones_[zone_count_++] = {from, to, after, before};
 }
 
+void GuardedMemory::lay_out_far(std::size_t at) {
+  Piece& piece = pieces_[at];
+  const std::size_t margin = rounded_up(guard, alignment_);
+  sparse_[at] = std::make_unique<SparseMemory>(piece.size + 2 * margin);
+  piece.memory = sparse_[at]->begin() + margin;
+  std::vector<Window>& windows = windows_[at];
+  windows.clear();
+  const std::size_t element = element_size(piece.layout);
+  std::vector<std::byte*> elements;
+  for_each_element(piece.layout,
+                   [&](std::size_t, std::size_t byte) { elements.push_back(piece.memory + piece.first + byte); });
+  std::ranges::sort(elements);
+  for (std::byte* const from : elements) {
+    if (windows.empty() || from - static_cast<std::ptrdiff_t>(guard) > windows.back().to)
+      windows.push_back({from - guard, from + element + guard});
+    else
+      windows.back().to = from + element + guard;
+  }
+  for (const Window& window : windows) std::fill(window.from, window.to, poison);
+}
+
 void GuardedMemory::fill_in(const Piece& piece) const {
   const auto dtype = static_cast<DType>(piece.layout.dtype);
   if (!piece.dense) {
-    std::fill_n(piece.memory, piece.size, poison);
+    if (!piece.far) std::fill_n(piece.memory, piece.size, poison);
     const std::size_t element = element_size(piece.layout);
     for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
       std::byte* const to = piece.memory + piece.first + at;
@@ -233,19 +257,23 @@ void GuardedMemory::lay_out_in_a_block() {
     floor_ = start_;
   }
   std::byte* next = floor_;
+  int before = -1;
   for (std::size_t i = 0; i < count_; ++i) {
     Piece& piece = pieces_[i];
+    if (piece.far) continue;
     piece.memory = start_ + piece.offset;
-    add_zone(next, piece.memory, static_cast<int>(i) - 1, static_cast<int>(i));
+    add_zone(next, piece.memory, before, static_cast<int>(i));
     next = piece.memory + piece.size;
+    before = static_cast<int>(i);
   }
-  add_zone(next, start_ + end_, static_cast<int>(count_) - 1, -1);
+  add_zone(next, start_ + end_, before, -1);
 }
 
 void GuardedMemory::lay_out_at_edges() {
   constexpr std::size_t region = std::size_t{1} << 20U;
   for (std::size_t i = 0; i < count_; ++i) {
     Piece& piece = pieces_[i];
+    if (piece.far) continue;
     std::unique_ptr<GuardedPages>& pages = own_pages_[i];
     if (!pages) pages = std::make_unique<GuardedPages>(region);
     const std::size_t room = rounded_up(piece.size, std::max(asked_alignment_, element_size(piece.layout)));
@@ -268,6 +296,8 @@ void GuardedMemory::lay_out() {
   } else {
     lay_out_at_edges();
   }
+  for (std::size_t i = 0; i < count_; ++i)
+    if (pieces_[i].far) lay_out_far(i);
   for (std::size_t i = 0; i < count_; ++i) fill_in(pieces_[i]);
   armed_ = edge_ != Edge::none;
 }
@@ -295,8 +325,11 @@ std::optional<std::string> GuardedMemory::trespass() const {
     return fmt::format("wrote outside the tensors: byte {} before the start of {} changed", zone.to - bad,
                        pieces_[static_cast<std::size_t>(zone.before)].name);
   }
-  for (const Piece& piece : std::span(pieces_).first(count_)) {
-    if (!piece.dense) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Piece& piece = pieces_[i];
+    if (piece.far) {
+      if (std::optional<std::string> found = trespass_in_windows(i)) return found;
+    } else if (!piece.dense) {
       if (std::optional<std::string> found = trespass_between_elements(piece)) return found;
     } else if (piece.original != nullptr && piece.size != 0 &&
                std::memcmp(piece.memory, piece.original, piece.size) != 0) {
@@ -330,6 +363,39 @@ std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece&
     });
     return fmt::format("wrote into the gaps of {}: byte {} behind its element {} (flat index) changed", piece.name,
                        bad - behind, before);
+  }
+  if (!intact) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+  return std::nullopt;
+}
+
+std::vector<GuardedMemory::Window> GuardedMemory::windows_of(std::size_t at) const {
+  const Piece& piece = pieces_[at];
+  if (piece.far) return windows_[at];
+  return {{piece.memory, piece.memory + piece.size}};
+}
+
+std::optional<std::string> GuardedMemory::trespass_in_windows(std::size_t at) const {
+  const Piece& piece = pieces_[at];
+  const std::size_t element = element_size(piece.layout);
+  std::vector<std::byte*> elements;
+  bool intact = true;
+  for_each_element(piece.layout, [&](std::size_t flat, std::size_t byte) {
+    std::byte* const own = piece.memory + piece.first + byte;
+    elements.push_back(own);
+    if (piece.original != nullptr) intact = intact && std::memcmp(own, piece.original + flat * element, element) == 0;
+  });
+  std::ranges::sort(elements);
+  std::size_t next = 0;
+  for (const Window& window : windows_[at]) {
+    for (std::byte* byte = window.from; byte < window.to; ++byte) {
+      if (next < elements.size() && byte == elements[next]) {
+        byte += element - 1;
+        ++next;
+      } else if (*byte != poison) {
+        return fmt::format("wrote into the gaps of {}: a byte beside its elements, which lie far apart, changed",
+                           piece.name);
+      }
+    }
   }
   if (!intact) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
   return std::nullopt;
@@ -378,7 +444,10 @@ Tensor GuardedMemory::copy_of(int which) const {
 }
 
 std::uint64_t GuardedMemory::digest_of_piece(std::size_t piece) const {
-  return digest(pieces_[piece].memory, pieces_[piece].size);
+  std::uint64_t all = 0;
+  for (const Window& window : windows_of(piece))
+    all = all * 3 + digest(window.from, static_cast<std::size_t>(window.to - window.from));
+  return all;
 }
 
 std::uint64_t GuardedMemory::digest_of_zone(std::size_t zone) const {
@@ -422,7 +491,7 @@ std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noe
   if (edge_ != Edge::none) {
     for (std::size_t i = 0; i < count; ++i) {
       const Piece& piece = pieces_[i];
-      if (!own_pages_[i] || !own_pages_[i]->covers(address)) continue;
+      if (piece.far || !own_pages_[i] || !own_pages_[i]->covers(address)) continue;
       if (inside(i, at)) return FaultPlace{FaultPlace::Side::within, piece.name, 0};
       // From the first element and the last, whatever gaps a layout leaves before the first.
       if (at < piece.memory) {
@@ -435,19 +504,28 @@ std::optional<FaultPlace> GuardedMemory::place_of(const void* address) const noe
     return std::nullopt;
   }
   if (ends_ == Ends::open || count == 0 || !pages_.covers(address)) return std::nullopt;
+  // Of the tensors in the block, which are all but those that lie far apart.
+  std::size_t first_in = count, last_in = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (pieces_[i].far) continue;
+    first_in = std::min(first_in, i);
+    last_in = i;
+  }
+  if (first_in == count) return std::nullopt;
   if (at >= pages_.end()) {
-    const Piece& last = pieces_[count - 1];
+    const Piece& last = pieces_[last_in];
     return FaultPlace{FaultPlace::Side::behind, last.name,
                       static_cast<std::size_t>(at - start_) - last.offset - last.size};
   }
   if (at < pages_.begin()) {
-    const Piece& first = pieces_[0];
+    const Piece& first = pieces_[first_in];
     return FaultPlace{FaultPlace::Side::before, first.name, static_cast<std::size_t>(start_ + first.offset - at)};
   }
   for (std::size_t i = count - 1; i > 0; --i) {
-    if (at >= start_ + pieces_[i].offset) return FaultPlace{FaultPlace::Side::within, pieces_[i].name, 0};
+    if (!pieces_[i].far && at >= start_ + pieces_[i].offset)
+      return FaultPlace{FaultPlace::Side::within, pieces_[i].name, 0};
   }
-  return FaultPlace{FaultPlace::Side::within, pieces_[0].name, 0};
+  return FaultPlace{FaultPlace::Side::within, pieces_[first_in].name, 0};
 }
 
 bool GuardedMemory::take_fault(const void* address, Access access) noexcept {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/call/guarded_pages.h"
+#include "core/call/sparse_memory.h"
 #include "core/problem/edge.h"
 #include "core/problem/memory.h"
 #include "core/value/tensor.h"
@@ -40,6 +41,9 @@ struct FaultPlace {
 /// shows in any case. It is caught and noted, and the page made accessible, so that it is a finding of the call and not
 /// the end of the process; what goes on for more pages than that is a crash (edge_faults.h). Not thread-safe, but for
 /// the threads of the kernel.
+///
+/// A tensor whose elements lie far apart (is_far) has sparse memory of its own, with guard bytes about every run of
+/// elements and zeros elsewhere; edges are not for it.
 ///
 /// Use: clear, then input/output for each tensor, then lay_out; call the kernel, then called; then trespass and
 /// copy_of.
@@ -103,6 +107,7 @@ class GuardedMemory {
     attest_tensor layout;       ///< as it was added, with the strides of its layout
     const std::byte* original;  ///< of an input; nullptr for an output
     bool dense;                 ///< in the row-major layout
+    bool far;                   ///< in sparse memory of its own
     std::size_t offset;         ///< from the aligned start of the block; without an edge
     std::size_t size;           ///< bytes, gaps included
     std::size_t first;          ///< bytes from `memory` to the first element
@@ -126,6 +131,15 @@ class GuardedMemory {
   void lay_out_in_a_block();
   void lay_out_at_edges();
   void fill_in(const Piece& piece) const;
+  /// Bytes of its memory, guards included, of a tensor that lies far apart.
+  struct Window {
+    std::byte* from;
+    std::byte* to;
+  };
+  void lay_out_far(std::size_t piece);
+  [[nodiscard]] std::optional<std::string> trespass_in_windows(std::size_t piece) const;
+  /// What is looked at of a tensor's memory: all of it, or its windows.
+  [[nodiscard]] std::vector<Window> windows_of(std::size_t piece) const;
   void add_zone(std::byte* from, std::byte* to, int after, int before);
   [[nodiscard]] bool inside(std::size_t piece, const std::byte* at) const noexcept;
   /// Takes the access to the pages that take_fault gave it to away again.
@@ -151,6 +165,8 @@ class GuardedMemory {
   std::byte* floor_ = nullptr;                                        ///< where the first guard zone begins
   std::byte* start_ = nullptr;                                        ///< what offsets are counted from; aligned
   std::array<std::unique_ptr<GuardedPages>, most_pieces> own_pages_;  ///< by piece, of calls with an edge
+  std::array<std::unique_ptr<SparseMemory>, most_pieces> sparse_;     ///< by piece, of this call
+  std::array<std::vector<Window>, most_pieces> windows_;              ///< of these, ascending
   std::atomic<bool> armed_ = false;                                   ///< a call with an edge is under way
   std::atomic<std::size_t> faults_ = 0;
   std::optional<Fault> fault_;

@@ -116,6 +116,7 @@ struct Manifest {
   bool same_lengths = false;        ///< M = N
   bool model_dim_is_heads = false;  ///< multihead: c_q = d_o = heads * dk, "model_dim": "heads*head_dim" | "any"
   bool zero_strides = true;         ///< of what "strides" offers: a stride of 0 too
+  bool far_strides = true;          ///< and such as reach beyond 2^32 elements
   std::vector<Feature> required;    ///< every problem has them ("requires")
   std::vector<std::vector<Feature>> excluded;  ///< no problem has all of one of these lists ("excludes")
   Tiles tiles;

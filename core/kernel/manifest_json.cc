@@ -274,8 +274,7 @@ void tell_arithmetic(auto& io, auto& a) {
   io.positive(a.max == MaxPolicy::lazy, "lazy_nats", a.lazy_nats, std::log(format_of(a.score_sums).largest),
               fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)));
   const bool lags = a.max == MaxPolicy::lazy;
-  io.require(!lags || a.lazy_nats > 0, "max",
-             "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
+  io.require(!lags || a.lazy_nats > 0, "max", "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
   io.require(lags || !io.states("lazy_nats"), "lazy_nats", "only \"max\": \"lazy\" has it");
   io("base2", a.base2);
   io("folded_exp2", a.folded_exp2);
@@ -509,10 +508,11 @@ void refuse_rounded_inputs(const JsonObject& object, const Manifest& m) {
     if (pairs == m.kv_dtypes.end()) return;
     for (const auto& [k, v] : pairs->second) {
       if (contains(a.score_sums, k) && contains(a.accumulate, v)) continue;
-      object.refuse("kv_dtypes",
-                    fmt::format("the arithmetic of {} sums q.k in {} and weighted values in {}, which do not hold every "
-                                "number of k in {} and v in {}",
-                                name_of(q), name_of(a.score_sums), name_of(a.accumulate), name_of(k), name_of(v)));
+      object.refuse(
+          "kv_dtypes",
+          fmt::format("the arithmetic of {} sums q.k in {} and weighted values in {}, which do not hold every "
+                      "number of k in {} and v in {}",
+                      name_of(q), name_of(a.score_sums), name_of(a.accumulate), name_of(k), name_of(v)));
     }
   };
   for (const Arithmetics* const all : {&m.arithmetic, &m.promises}) {
@@ -582,12 +582,14 @@ void tell_limits(auto& io, auto& m) {
   io("self_attention_only", m.self_attention_only);
   io.if_stated(m.alignment > 0, "alignment", m.alignment, largest_limits);
   io.if_stated(!m.zero_strides, "zero_strides", m.zero_strides);
+  io.if_stated(!m.far_strides, "far_strides", m.far_strides);
   constexpr std::int64_t page = 4096;
   io.require(m.alignment <= page && (m.alignment & (m.alignment - 1)) == 0, "alignment",
              "it must be a power of two, in bytes, of at most 4096");
   io.require(!m.self_attention_only || m.multihead, "self_attention_only",
              "only \"operations\" with \"multihead\" have it");
   io.require(m.zero_strides || m.strides, "zero_strides", "\"strides\" is false, and none are sent");
+  io.require(m.far_strides || m.strides, "far_strides", "\"strides\" is false, and none are sent");
 }
 
 void tell_tiles(auto& io, auto& tiles) {

@@ -140,15 +140,20 @@ std::string why_mask(const Manifest& m, const Case& c) {
 
 /// Layouts of tensors that the case has not, and of an lse that is not asked for, are nothing to ask of a kernel.
 std::string why_strides(const Manifest& m, const Case& c) {
-  if (!c.provenance.strides || (m.strides && m.zero_strides)) return {};
+  if (!c.provenance.strides || (m.strides && m.zero_strides && m.far_strides)) return {};
   Layouts layouts = layouts_of(c);
   for (int i = 0; i < slot_count; ++i)
     if (const auto slot = static_cast<Slot>(i); !c[slot].present()) layouts[slot] = MemoryLayout::row_major;
   layouts.lse = MemoryLayout::row_major;
   if (layouts == Layouts()) return {};
   if (m.strides) {
-    if (!has(std::vector(layouts.inputs.begin(), layouts.inputs.end()), MemoryLayout::repeated)) return {};
-    return fmt::format("has strides {}; the manifest's zero_strides is false", to_string(layouts));
+    std::vector<MemoryLayout> all(layouts.inputs.begin(), layouts.inputs.end());
+    all.push_back(layouts.out);
+    if (!m.zero_strides && has(all, MemoryLayout::repeated))
+      return fmt::format("has strides {}; the manifest's zero_strides is false", to_string(layouts));
+    if (!m.far_strides && std::ranges::any_of(all, is_far))
+      return fmt::format("has strides {}; the manifest's far_strides is false", to_string(layouts));
+    return {};
   }
   return fmt::format("has strides {}; the manifest's strides is false", to_string(layouts));
 }

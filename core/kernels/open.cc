@@ -38,14 +38,17 @@ std::vector<KernelEntry> entries() {
 }
 
 /// Parses the manifest of a worker that delivered one and makes a kernel of it. The contract has no key for the entries
-/// a kernel offers, so one that does not state "operations" is asked for the smallest multihead problem once.
-std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::string& json) {
+/// a kernel offers, so one that does not state "operations" is asked for the smallest multihead problem once. A program
+/// lays its memory out by itself, and would fill what is to stay untouched of memory that reaches far.
+enum class Outside { library, program };
+std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::string& json, Outside outside) {
   Manifest manifest;
   try {
     manifest = parse_manifest(json, fmt::format("{}: its manifest", worker->id()));
   } catch (const UsageError& error) {
     throw KernelLoadError(error.what());
   }
+  if (outside == Outside::program && manifest.strides) manifest.far_strides = false;
   if (!nlohmann::json::parse(json).contains("operations")) {
     const DType dtype = manifest.dtypes.front();
     manifest.multihead = worker->call(process::smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
@@ -53,10 +56,11 @@ std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::str
   return process::worker_kernel(std::move(worker), std::move(manifest));
 }
 
-std::unique_ptr<Kernel> open_worker(std::string id, process::Starter starter, const KernelOptions& options) {
+std::unique_ptr<Kernel> open_worker(std::string id, process::Starter starter, const KernelOptions& options,
+                                    Outside outside) {
   auto worker = std::make_unique<Worker>(std::move(id), std::move(starter), options);
   const std::string json = worker->first_manifest();
-  return kernel_of(std::move(worker), json);
+  return kernel_of(std::move(worker), json, outside);
 }
 
 std::unique_ptr<Worker> script_worker(const AdapterFamily& family, const std::string& id, const char* program,
@@ -85,7 +89,7 @@ std::vector<std::unique_ptr<Kernel>> open_scripts(const AdapterFamily& family, c
       std::vector<std::unique_ptr<Kernel>> kernels;
       for (auto& worker : workers) {
         const std::string json = worker->first_manifest();
-        kernels.push_back(kernel_of(std::move(worker), json));
+        kernels.push_back(kernel_of(std::move(worker), json, Outside::program));
       }
       return kernels;
     } catch (const KernelLoadError& error) {
@@ -174,7 +178,8 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
       throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
     }
     refuse_in_process(spec, options);
-    kernels.push_back(open_worker(std::string(spec), process::exec_starter(command, options), options));
+    kernels.push_back(
+        open_worker(std::string(spec), process::exec_starter(command, options), options, Outside::program));
     return kernels;
   }
 
@@ -214,7 +219,8 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   if (options.in_process) {
     kernels.push_back(process::library_in_process(std::string(spec), path));
   } else {
-    kernels.push_back(open_worker(std::string(spec), process::library_starter(path, options), options));
+    kernels.push_back(
+        open_worker(std::string(spec), process::library_starter(path, options), options, Outside::library));
   }
   return kernels;
 }

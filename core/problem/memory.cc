@@ -23,7 +23,22 @@ std::vector<int> innermost_first(MemoryLayout layout, int rank) {
   const bool by_token = layout == MemoryLayout::token_major || layout == MemoryLayout::packed;
   if (by_token && rank >= 3) std::swap(axes[1], axes[2]);
   if (layout == MemoryLayout::column_major && rank >= 2) std::swap(axes[0], axes[1]);
+  if (layout == MemoryLayout::far_rows && rank >= 2) std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
   return axes;
+}
+
+/// The first of the axes, as they are placed, that is laid out far, and how many slices there are from it on; nothing
+/// where there is but one.
+struct FarAxes {
+  int first = -1;
+  std::int64_t slices = 1;
+};
+FarAxes far_axes(MemoryLayout layout, const attest_tensor& dense, const std::vector<int>& placed) {
+  if (!is_far(layout) || dense.rank < (layout == MemoryLayout::far_rows ? 2 : 3)) return {};
+  const std::size_t from = layout == MemoryLayout::far_rows ? placed.size() - 1 : 2;
+  FarAxes axes{.first = placed[from]};
+  for (std::size_t i = from; i < placed.size(); ++i) axes.slices *= dense.shape[placed[i]];
+  return axes.slices > 1 ? axes : FarAxes();
 }
 
 /// Whether all slices along an axis are the same bits.
@@ -121,7 +136,10 @@ Placement place(MemoryLayout layout, const attest_tensor& dense, std::int64_t un
   if (count == 0) layout = MemoryLayout::row_major;
   std::int64_t stride = layout == MemoryLayout::every_other ? 2 : 1;
   int placed = 0;
-  for (const int axis : innermost_first(layout, rank)) {
+  const std::vector<int> axes = innermost_first(layout, rank);
+  const FarAxes far = far_axes(layout, dense, axes);
+  for (const int axis : axes) {
+    if (axis == far.first) stride = std::max(stride, (far_elements / (far.slices - 1) + 1 + unit - 1) / unit * unit);
     const bool repeats = layout == MemoryLayout::repeated && dense.data != nullptr && dense.shape[axis] > 1 &&
                          all_slices_equal(dense, axis);
     p.stride[static_cast<std::size_t>(axis)] = repeats ? 0 : stride;

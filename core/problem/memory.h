@@ -25,13 +25,33 @@ enum class MemoryLayout : std::uint8_t {
   column_major,  ///< [batch, heads, width, tokens] in memory: rows and columns change places
   shifted,       ///< row-major from the least aligned address that the kernel allows
   repeated,      ///< stride 0 along each axis whose slices are equal bit by bit; never of an output
+  far_rows,      ///< rows so far apart that the last begins beyond far_elements; heads and batch entries inside a row
+  far_heads,     ///< row-major, the heads of all batch entries so far apart
   count
 };
 template <>
 struct Words<MemoryLayout> {
-  static constexpr std::array<std::string_view, 8> names{"row-major",   "token-major",  "packed",  "padded-rows",
-                                                         "every-other", "column-major", "shifted", "repeated"};
+  static constexpr std::array<std::string_view, 10> names{"row-major",   "token-major",  "packed",  "padded-rows",
+                                                          "every-other", "column-major", "shifted", "repeated",
+                                                          "far-rows",    "far-heads"};
 };
+/// Layouts in memory of which next to nothing is used: an offset that is kept in 32 bits reads elsewhere.
+[[nodiscard]] constexpr bool is_far(MemoryLayout layout) {
+  return layout == MemoryLayout::far_rows || layout == MemoryLayout::far_heads;
+}
+/// Beyond 2^32 elements, whatever their size; so are their bytes. The address sanitizer keeps a byte for every eight,
+/// and its programs are given less.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr std::int64_t far_elements = std::int64_t{1} << 20;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr std::int64_t far_elements = std::int64_t{1} << 20;
+#else
+inline constexpr std::int64_t far_elements = std::int64_t{1} << 32;
+#endif
+#else
+inline constexpr std::int64_t far_elements = std::int64_t{1} << 32;
+#endif
 
 /// The layouts of a call.
 struct Layouts {

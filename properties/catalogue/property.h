@@ -19,6 +19,17 @@ namespace attest {
 
 class Draw;  // generators/draw.h: a seeded source of cases for one dtype
 
+/// How a property that holds a whole output against the exact answer is to do so.
+struct Judging {
+  double alarm = 0;       ///< not 0: raise the alarm of error_alarm.h, of that failure probability, beside the verdict
+  /// Judge no more rows than these (OracleOptions::rows); all_rows, or by_size: all, but of a case that takes more than
+  /// most_products_by_whole multiplications rows_of_large.
+  std::int64_t rows = all_rows;
+
+  static constexpr std::int64_t all_rows = 0, by_size = -1, rows_of_large = 4096;
+  static constexpr double most_products_by_whole = 0x1p36;
+};
+
 /// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the
 /// catalogue joins to the others, so that adding or changing one recompiles that one file.
 struct Property {
@@ -37,8 +48,8 @@ struct Property {
   /// Runs the kernel on the case (as often as the theorem needs) and judges. The case is valid, supported and meets the
   /// hypotheses. May throw NoAnswer (answer.h), so it is called through check_case.
   Verdict (*check)(Kernel& kernel, const Case& c) = nullptr;
-  /// The same with the alarm of error_alarm.h beside the verdict. Null: the property raises none.
-  Verdict (*check_with_alarm)(Kernel& kernel, const Case& c, double probability) = nullptr;
+  /// The same, judged as it is asked for. Null: the property has no such choice.
+  Verdict (*check_as)(Kernel& kernel, const Case& c, const Judging& judging) = nullptr;
 
   /// It judges a draw of many and no single case: by the law of large numbers it is violated now and then.
   [[nodiscard]] bool is_statistical() const { return floating_point == "statistical"; }
@@ -105,10 +116,9 @@ struct Property {
 
 /// Checks one valid case: skipped with the reason where the manifest rules it out or a hypothesis is missed, else the
 /// property's verdict. A call that ends in anything but ok or unsupported is violated, with the status in `reason`;
-/// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row). Not 0:
-/// `alarm_probability` asks for the alarm where the property raises one. Where memory runs out (std::bad_alloc), the
-/// case is inconclusive with that reason.
-[[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability = 0);
+/// a rejection is skipped where the contract lets a kernel reject (N = 0, a fully masked row). Where memory runs out
+/// (std::bad_alloc), the case is inconclusive with that reason.
+[[nodiscard]] Verdict check_case(const Property& property, Kernel& kernel, const Case& c, const Judging& judging = {});
 
 /// A smaller case that the kernel still violates by a margin (utilisation >= 2, or as far above 1 as the original):
 /// fewer rows, keys, heads, dimensions first, then simpler numbers; at most `budget` cases are checked. A crash stays a

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/selection.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -25,16 +26,26 @@ Arithmetic with_output(Arithmetic arithmetic, DType output) {
   return arithmetic;
 }
 
+std::int64_t rows_of(const Judging& judging, const Case& c) {
+  if (judging.rows != Judging::by_size) return judging.rows;
+  const Extents e = extents_of(c);
+  double products = static_cast<double>(e.dk + e.dv);
+  for (const std::int64_t extent : {e.batch, e.heads, e.queries, e.keys}) products *= static_cast<double>(extent);
+  return products > Judging::most_products_by_whole ? Judging::rows_of_large : Judging::all_rows;
+}
+
 /// The output, in the input's dtype and in every other that the kernel offers, within its bound of the exact value: a
 /// wide output shows what a narrow one hides (accumulation faults, error-bounds.md 3.4 f).
-Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
+Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
   const Manifest& manifest = kernel.manifest();
   const Arithmetic& arithmetic = manifest.arithmetic_for(c);
   const auto judged = [&](DType output) {
     const Reply reply = answer(kernel, c, output, true);
-    return with_element(judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output),
-                                        {.alarm_probability = probability, .measure_errors = output == c.dtype()}),
-                        c, reply.out);
+    return with_element(
+        judge_attention(
+            c, reply.out, reply.lse, with_output(arithmetic, output),
+            {.alarm_probability = judging.alarm, .measure_errors = output == c.dtype(), .rows = rows_of(judging, c)}),
+        c, reply.out);
   };
   Verdict worst = and_at_own_precision(judged(c.dtype()), kernel, c);
   const auto wider = manifest.out_dtypes.find(c.dtype());
@@ -46,7 +57,7 @@ Verdict oracle_with_alarm(Kernel& kernel, const Case& c, double probability) {
 }
 
 Verdict oracle(Kernel& kernel, const Case& c) {
-  return oracle_with_alarm(kernel, c, 0);
+  return oracle_as(kernel, c, {});
 }
 
 /// By what the kernel's documents say of it: one that declares less, and is right about that, is violated here.
@@ -86,8 +97,9 @@ Verdict repeatable_at_own_precision(Kernel& kernel, const Case& c) {
   const auto own = [&] { return answer(kernel, c, std::nullopt, /*want_lse=*/false).out; };
   const Values first = own(), second = own();
   if (attest::same_bits(first, second)) return {};
-  return violated(Violation::bits, "not-repeatable: beyond the digits of the dtype the output is another the second "
-                                   "time; the kernel claims to be deterministic");
+  return violated(Violation::bits,
+                  "not-repeatable: beyond the digits of the dtype the output is another the second "
+                  "time; the kernel claims to be deterministic");
 }
 
 /// The same call twice gives the same bits where the kernel claims it; else both lie within the bound.
@@ -158,7 +170,7 @@ const Property family[] = {
            .with_later_arguments();
      },
      .check = oracle,
-     .check_with_alarm = oracle_with_alarm},
+     .check_as = oracle_as},
     {.name = "attention.promised",
      .statement = "the output lies within the error bound of the arithmetic that the manifest promises",
      .source = "+",

@@ -18,7 +18,7 @@ std::string Property::misses(const Case& c) const {
   return {};
 }
 
-Verdict check_case(const Property& property, Kernel& kernel, const Case& c, double alarm_probability) {
+Verdict check_case(const Property& property, Kernel& kernel, const Case& c, const Judging& judging) {
   if (c.operation != property.operation) {
     return {.outcome = Outcome::skipped,
             .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
@@ -33,8 +33,7 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, doub
   // What a law computes beside the kernel, and the core's own functions, have the kernel's precision.
   const AskedPrecision asked(std::max(kernel.digits(), run_time_digits));
   try {
-    const bool alarmed = alarm_probability > 0 && property.check_with_alarm != nullptr;
-    return alarmed ? property.check_with_alarm(kernel, c, alarm_probability) : property.check(kernel, c);
+    return property.check_as != nullptr ? property.check_as(kernel, c, judging) : property.check(kernel, c);
   } catch (NoAnswer& none) {
     return std::move(none.verdict);
   } catch (const std::bad_alloc&) {

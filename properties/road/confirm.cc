@@ -7,6 +7,7 @@
 
 #include "properties/language/compared.h"
 #include "properties/road/shrink_budget.h"
+#include "properties/road/smallest_shape.h"
 
 namespace attest {
 namespace {
@@ -85,6 +86,8 @@ void Confirmer::repeat(Finding& finding, const Property& property, WatchedKernel
   Case smaller = road_->shrink(property, kernel, finding.saved, budget);
   Verdict then = road_->check(property, kernel, smaller);
   if (then.outcome != Outcome::violated) return;
+  if (const std::string shape = smallest_shape_text(extents_of(smaller), kernel.manifest().tiles); !shape.empty())
+    then.reason += "; " + shape;
   finding.saved = std::move(smaller);
   finding.record.verdict = std::move(then);
 }

@@ -130,10 +130,11 @@ void fit_rest(Case& c, const Manifest& m) {
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
   if (additive && !m.mask_conventions.empty() && std::ranges::count(m.mask_conventions, c.mask_convention) == 0)
     c.mask_convention = m.mask_conventions.front();
-  if (!c.provenance.strides || (m.strides && m.zero_strides)) return;
+  if (!c.provenance.strides || (m.strides && m.zero_strides && m.far_strides)) return;
   Layouts layouts = layouts_of(c);
   const auto fit = [&](MemoryLayout& layout, std::string_view tensor) {
-    if (layout == MemoryLayout::row_major || (m.strides && layout != MemoryLayout::repeated)) return;
+    const bool ruled_out = (layout == MemoryLayout::repeated && !m.zero_strides) || (is_far(layout) && !m.far_strides);
+    if (layout == MemoryLayout::row_major || (m.strides && !ruled_out)) return;
     layout = m.strides ? MemoryLayout::padded_rows : MemoryLayout::row_major;
     const std::string group = std::string(tensor) + "-strides:";
     drop_kinds(c, group);

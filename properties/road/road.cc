@@ -10,10 +10,10 @@
 
 namespace attest {
 
-Road road_with_alarm(double probability) {
+Road road_judging(const Judging& judging) {
   Road road;
-  road.check = [probability](const Property& property, Kernel& kernel, const Case& c) {
-    return check_case(property, kernel, c, probability);
+  road.check = [judging](const Property& property, Kernel& kernel, const Case& c) {
+    return check_case(property, kernel, c, judging);
   };
   return road;
 }

@@ -29,8 +29,8 @@ struct Road {
       [](const Property& property, Kernel& kernel, const Case& c) { return check_case(property, kernel, c); };
   std::function<Case(const Property&, Kernel&, const Case&, int budget)> shrink = attest::shrink;
 };
-/// The properties' road with the alarm (error_alarm.h) of that failure probability per element.
-[[nodiscard]] Road road_with_alarm(double probability);
+/// The properties' road, on which is judged as it is asked for.
+[[nodiscard]] Road road_judging(const Judging& judging);
 /// The road with the shapes that a run asks for.
 [[nodiscard]] Road with_shapes(Road road, Shapes shapes);
 /// A road for cases that are judged as they are: what a manifest rules out is skipped, not cropped.

@@ -59,6 +59,7 @@ struct CheckOptions : RunOptions {
   std::filesystem::path known;     ///< file of the violations that are expected; empty: none are
   std::filesystem::path baseline;  ///< the run to compare with; empty: none
   bool alarm = false;
+  std::optional<std::int64_t> rows;  ///< of captured cases
   ShapeOptions shapes;
 
   void declare(OptionList& list) {
@@ -83,6 +84,7 @@ struct CheckOptions : RunOptions {
                 "count what the oracle could not decide as held: exit 0 instead of 4");
     list.several("--case", case_files, any_text("FILE", files),
                  "judge these captured cases (.safetensors) instead of generated ones");
+    declare_rows(list, rows);
     shapes.declare(list);
     declare_known(list, known);
     list.option("--baseline", baseline, baseline_name(),
@@ -107,6 +109,8 @@ struct CheckOptions : RunOptions {
               "--baseline and --shard exclude each other: a part covers less than the whole; attest merge the parts, "
               "then attest compare");
     refuse_alarm_against(alarm, against);
+    refuse_if(rows && case_files.empty(),
+              "--rows is for captured cases (--case); drawn ones are made so that all of their rows are judged");
     shapes.refuse();
     refuse_if(!case_files.empty() && shapes.any(),
               "--case judges the files given; options of shapes are for generated cases");
@@ -224,7 +228,9 @@ int check_kernels(CheckOptions& options, Arguments line) {
   begin_journal(writer, folder, earlier, run, begin, open);
   for (const Asked& one : asked_for(options, open)) writer.append(record_of(one));
 
-  const Road road = with_shapes(open.other ? road_against(open.other) : road_with_alarm(run.alarm), shapes);
+  const Judging judging{.alarm = run.alarm,
+                        .rows = plan.captured.empty() ? Judging::all_rows : options.rows.value_or(Judging::by_size)};
+  const Road road = with_shapes(open.other ? road_against(open.other) : road_judging(judging), shapes);
   Progress progress(folder, options.time, options.quiet);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);

@@ -45,6 +45,7 @@ struct ReplayOptions {
   KernelProcess process;
   std::string against;  ///< the kernel to compare with; empty: as the case says
   bool alarm = false;
+  std::optional<std::int64_t> rows;
   std::vector<std::filesystem::path> cases;
 
   void declare(OptionList& list) {
@@ -52,6 +53,7 @@ struct ReplayOptions {
     process.declare(list);
     declare_against(list, against);
     declare_alarm(list, alarm);
+    declare_rows(list, rows);
     list.several("CASE", cases, any_text("CASE", files), "the case file");
   }
   void refuse() const {
@@ -307,7 +309,8 @@ int replay_case(const ReplayOptions& options) {
     for (const Call& call : calls_before(*repetition, file)) make(call, kernel);
     if (!repetition->before.empty()) fmt::print("after {} other calls, as it was found\n", repetition->before.size());
   }
-  Road road = without_projection(road_with_alarm(options.alarm ? alarm_probability : 0.0));
+  Road road = without_projection(road_judging(
+      {.alarm = options.alarm ? alarm_probability : 0.0, .rows = options.rows.value_or(Judging::by_size)}));
   if (other) {
     road.check = [&](const Property&, Kernel& of, const Case& problem) { return check_against(of, *other, problem); };
   }
@@ -316,12 +319,14 @@ int replay_case(const ReplayOptions& options) {
   const std::string at_load = c.provenance.at_load ? opened->load_finding() : std::string();
   if (!at_load.empty()) add_load_finding(verdict, at_load);
   fmt::print("{}{}{}\n", name_of(verdict.outcome), verdict.reason.empty() ? "" : ": ", one_line(verdict.reason));
+  const bool whole = verdict.rows_judged == verdict.rows;
+  if (!whole) fmt::print("{}\n", rows_text(verdict));
   const bool violated = verdict.outcome == Outcome::violated;
   // Errors are measured where the elements of this very output were judged: elsewhere an index is one of a law's sides.
   const bool shows_worst = verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0;
   std::string ended;
   std::vector<JudgedOutput> outputs;
-  if (c.operation == Operation::attention && ((violated && at_load.empty()) || shows_worst))
+  if (whole && c.operation == Operation::attention && ((violated && at_load.empty()) || shows_worst))
     outputs = outputs_of(property, kernel, c, ended);
   print_measures(verdict, outputs, kernel.manifest());
   if (!ended.empty()) fmt::print("the kernel's call ended as {}\n", one_line(ended));

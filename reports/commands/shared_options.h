@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
+#include "properties/catalogue/property.h"
 #include "reports/command_line/option_values.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/run_folder.h"
@@ -43,6 +45,20 @@ inline void refuse_alarm_against(bool alarm, const std::string& kernel) {
   refuse_if(
       alarm && !kernel.empty(),
       "--alarm and --against exclude each other: the alarm is about the distance from the exact result; give one");
+}
+
+/// Rows of a captured case that are judged, as Judging has them.
+inline void declare_rows(OptionList& list, std::optional<std::int64_t>& rows) {
+  const Value<std::int64_t> count{"N",
+                                  [](std::string_view option, const std::string& text) {
+                                    return text == "all" ? Judging::all_rows
+                                                         : whole_number<std::int64_t>(1).read(option, text);
+                                  },
+                                  [] { return Completions{.words = {"all"}}; }};
+  list.option(
+      "--rows", rows, count,
+      "judge N rows of a captured case, the first, the last, those at edges of tiles and others, or all (default: "
+      "all; 4096 where they take more than 2^36 multiplications)");
 }
 
 inline void declare_dtypes(OptionList& list, std::vector<DType>& dtypes) {

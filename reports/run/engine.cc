@@ -12,6 +12,7 @@
 #include "properties/road/shrink_budget.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/repetition.h"
+#include "reports/run/text.h"
 
 namespace attest {
 
@@ -104,6 +105,7 @@ class Engine::Job {
     if (batch.first_k >= batch.last_k) return;
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<Found> findings;
+    std::vector<MetaRecord> notes;
     const auto [index_of_shard, shards] = engine_.plan_.shard;
     const std::int64_t to_own = (index_of_shard - batch.first_k % shards + shards) % shards;
     for (std::int64_t k = batch.first_k + to_own; k < batch.last_k; k += shards) {
@@ -115,6 +117,8 @@ class Engine::Job {
       const std::optional<Extents> shape = offered_shape(walked);
       batch.tally.add(k, walked.verdict, drawn ? kinds_of(walked.problem) : "", drawn ? walked.sent : 0,
                       shape ? &*shape : nullptr);
+      if (walked.verdict.rows_judged < walked.verdict.rows && !drawn)
+        notes.push_back(sample_note(batch.subject, k, walked));
       const bool violated = walked.is(Outcome::violated);
       if (!violated && !walked.is(Outcome::inconclusive)) continue;
       if (engine_.wants_finding(batch.subject, walked.verdict.outcome, k))
@@ -123,7 +127,16 @@ class Engine::Job {
       batch.last_k = k + 1;
       break;
     }
-    engine_.write(findings, batch);
+    engine_.write(findings, batch, notes);
+  }
+
+  /// "mine.safetensors in bf16: 4,096 of 1,048,576 rows judged (--rows all judges them all)".
+  MetaRecord sample_note(const Subject& subject, std::int64_t k, const Walked& walked) const {
+    const std::string& file = engine_.plan_.captured[static_cast<std::size_t>(k)].file;
+    return {"note",
+            {{"kernel", subject.kernel},
+             {"text", fmt::format("{} in {}: {} (--rows all judges them all)", file, subject.dtype,
+                                  rows_text(walked.verdict))}}};
   }
 
   /// Case k, unless the kernel is given up; with what it did wrong as it was loaded, where it is this case's to say.
@@ -359,7 +372,7 @@ bool Engine::wants_finding(const Subject& subject, Outcome outcome, std::int64_t
   return wanted;
 }
 
-void Engine::write(std::vector<Found>& findings, const BatchRecord& batch) {
+void Engine::write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes) {
   // Not before their batch is finished, so that one that is given up leaves no file that nothing names, and before
   // the lines that name them.
   for (auto& [record, saved, before, expected] : findings) {
@@ -376,6 +389,7 @@ void Engine::write(std::vector<Found>& findings, const BatchRecord& batch) {
     journal_.append(finding.record);
     observer_.found(finding.record);
   }
+  for (const MetaRecord& note : notes) journal_.append(note);
   journal_.append(batch);
   observer_.batch_done(batch);
   if (plan_.fail_fast && batch.tally.violated > 0) {

@@ -133,7 +133,7 @@ class Engine {
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
-  void write(std::vector<Found>& findings, const BatchRecord& batch);
+  void write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes);
 
   const Plan& plan_;
   const Road road_;

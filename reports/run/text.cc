@@ -27,6 +27,10 @@ std::string with_commas(std::int64_t count) {
   return digits;
 }
 
+std::string rows_text(const Verdict& verdict) {
+  return fmt::format("{} of {} rows judged", with_commas(verdict.rows_judged), with_commas(verdict.rows));
+}
+
 std::string kernels_text(std::size_t count) {
   return count == 1 ? "1 kernel × dtype" : fmt::format("{} kernels × dtypes", count);
 }

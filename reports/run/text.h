@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/measure/verdict.h"
+
 namespace attest {
 
 /// Three significant digits, whole numbers from a thousand to ten million: "0.41", "1.3e-05", "66432", "inf".
@@ -16,6 +18,8 @@ namespace attest {
 
 /// A count for people: "1,996,162".
 [[nodiscard]] std::string with_commas(std::int64_t count);
+/// "4,096 of 1,048,576 rows judged".
+[[nodiscard]] std::string rows_text(const Verdict& verdict);
 
 /// "1 kernel × dtype", "12 kernels × dtypes".
 [[nodiscard]] std::string kernels_text(std::size_t count);

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/kernel/kernel_under_test.h"
-#include "core/scalars/wide.h"
 #include "core/problem/memory.h"
+#include "core/scalars/wide.h"
 #include "core/test/cases.h"
 #include "core/test/refusal.h"
 
@@ -113,6 +113,21 @@ TEST(Placement, IsAsTheNamesSay) {
   EXPECT_EQ(placed(MemoryLayout::column_major, {3}), placed(MemoryLayout::row_major, {3}));
   for (int i = 0; i < static_cast<int>(MemoryLayout::count); ++i)
     EXPECT_EQ(placed(static_cast<MemoryLayout>(i), {2, 0, 4, 5}).elements, 0);
+}
+
+TEST(Placement, ReachesBeyondThirtyTwoBits) {
+  const Shape shape{2, 3, 4, 5};
+  const Placement rows = placed(MemoryLayout::far_rows, shape), heads = placed(MemoryLayout::far_heads, shape);
+  // Rows of 30, each of all heads and batch entries; pages of 20.
+  EXPECT_EQ(rows.stride, (Strides{15, 5, far_elements / 3 + 1, 1}));
+  EXPECT_EQ(heads.stride, (Strides{3 * (far_elements / 5 + 1), far_elements / 5 + 1, 5, 1}));
+  EXPECT_GT(3 * rows.stride[2], far_elements);
+  EXPECT_GT(heads.stride[0] + 2 * heads.stride[1], far_elements);
+  for (const std::int64_t unit : {4, 16}) EXPECT_EQ(placed(MemoryLayout::far_rows, shape, unit).stride[2] % unit, 0);
+  EXPECT_EQ(placed(MemoryLayout::far_rows, {2, 3, 1, 5}), placed(MemoryLayout::row_major, {2, 3, 1, 5})) << "one row";
+  EXPECT_EQ(placed(MemoryLayout::far_heads, {1, 1, 4, 5}), placed(MemoryLayout::row_major, {1, 1, 4, 5}));
+  EXPECT_EQ(placed(MemoryLayout::far_heads, {4, 5}), placed(MemoryLayout::row_major, {4, 5}));
+  EXPECT_GT(placed(MemoryLayout::far_heads, {2, 4, 5}).elements, far_elements) << "batch entries of tokens";
 }
 
 TEST(Placement, RepeatsOnlyWhatIsEqual) {
@@ -232,8 +247,45 @@ TEST(FunctionKernelStrides, KeepTheAlignmentThatIsAskedFor) {
   }
 }
 
+TEST(FunctionKernelStrides, ShowWhoKeepsAnOffsetInThirtyTwoBits) {
+  if (far_elements < std::int64_t{1} << 32) GTEST_SKIP() << "the address sanitizer's memory reaches less far";
+  for (const std::string_view layout : {"far-rows", "far-heads"}) {
+    const auto narrow = [](const attest_problem& p, attest_result& r, std::string&) {
+      for (std::int64_t e = 0; e < 120; ++e) {
+        const std::int64_t b = e / 60, h = e / 20 % 3, i = e / 5 % 4, x = e % 5;
+        const auto offset = static_cast<std::uint32_t>(offset_in(p.q, b, h, i, x));
+        put(r.out, b, h, i, x, load_element(p.q.data, static_cast<DType>(p.q.dtype), offset));
+        if (r.lse.data != nullptr) put(r.lse, b, h, i, 0, 0.0);
+      }
+      return ATTEST_OK;
+    };
+    const Reply reply = reply_of(fmt::format("q={}", layout), narrow);
+    ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+    EXPECT_NE(reply.out, small_case().q()) << layout;
+  }
+}
+
+TEST(FunctionKernelStrides, SeeWritesBesideElementsThatLieFarApart) {
+  for (const std::string_view layout : {"far-rows", "far-heads"}) {
+    const auto beside = [&](const char* tensor, std::int64_t at) {
+      return reply_of(fmt::format("{}={}", tensor, layout),
+                      [&](const attest_problem& p, attest_result& r, std::string&) {
+                        const int status = copy_q(p, r);
+                        const attest_tensor& t = tensor == std::string_view("q") ? p.q : r.out;
+                        store_element(t.data, DType::f32, offset_in(t, 1, 2, 3, 4) + at, 1.0);
+                        return status;
+                      })
+          .message;
+    };
+    EXPECT_THAT(beside("q", 1), Says("wrote into the gaps of q")) << layout;
+    EXPECT_THAT(beside("out", 16), Says("wrote into the gaps of out")) << layout;
+    EXPECT_THAT(beside("q", 0), Says("wrote to its input q")) << layout;
+  }
+}
+
 TEST(FunctionKernelStrides, NameTheElementThatIsLeftUnwritten) {
-  for (const std::string_view layout : {"token-major", "packed", "padded-rows", "every-other", "column-major"}) {
+  for (const std::string_view layout :
+       {"token-major", "packed", "padded-rows", "every-other", "column-major", "far-rows", "far-heads"}) {
     const Reply reply = reply_of(all_in(layout), [](const attest_problem& p, attest_result& r, std::string&) {
       return copy_q(p, r, /*skip=*/37);
     });

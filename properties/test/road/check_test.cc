@@ -209,12 +209,12 @@ TEST(CheckCase, AsksForTheAlarmOnlyWhereThePropertyRaisesOne) {
   Property property = only_runs;
   Ends kernel(CallStatus::ok);
   const Case c = small_case();
-  EXPECT_FALSE(check_case(property, kernel, c, 1e-9).alarm.has_value());
-  property.check_with_alarm = [](Kernel&, const Case&, double probability) {
-    return Verdict{.alarm = Alarm{1, 0, 0, probability}};
+  EXPECT_FALSE(check_case(property, kernel, c, {.alarm = 1e-9}).alarm.has_value());
+  property.check_as = [](Kernel&, const Case&, const Judging& judging) {
+    return judging.alarm > 0 ? Verdict{.alarm = Alarm{1, 0, 0, judging.alarm}} : Verdict{};
   };
   EXPECT_FALSE(check_case(property, kernel, c).alarm.has_value());
-  EXPECT_EQ(check_case(property, kernel, c, 1e-9).alarm, (Alarm{1, 0, 0, 1e-9}));
+  EXPECT_EQ(check_case(property, kernel, c, {.alarm = 1e-9}).alarm, (Alarm{1, 0, 0, 1e-9}));
 }
 
 }  // namespace
