@@ -136,8 +136,9 @@ Placement place(MemoryLayout layout, const attest_tensor& dense, std::int64_t un
   if (count == 0) layout = MemoryLayout::row_major;
   std::int64_t stride = layout == MemoryLayout::every_other ? 2 : 1;
   int placed = 0;
-  const std::vector<int> axes = innermost_first(layout, rank);
+  std::vector<int> axes = innermost_first(layout, rank);
   const FarAxes far = far_axes(layout, dense, axes);
+  if (is_far(layout) && far.first < 0) axes = innermost_first(MemoryLayout::row_major, rank);
   for (const int axis : axes) {
     if (axis == far.first) stride = std::max(stride, (far_elements / (far.slices - 1) + 1 + unit - 1) / unit * unit);
     const bool repeats = layout == MemoryLayout::repeated && dense.data != nullptr && dense.shape[axis] > 1 &&
