@@ -97,13 +97,20 @@ constexpr std::int32_t longest_edge = 400;
 // The classes of shapes. Each draws from its own ranges, and `fit` cuts what is dear. `turn` counts the cases of a
 // class, for what each run is to have and few of them are enough.
 
-void both_lengths_at_edges(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
+void both_lengths_at_edges(Recipe& r, Stream& stream, std::int64_t turn) {
   r.queries = edge(stream, longest_edge);
   r.keys = edge(stream, longest_edge);
   if (stream.one_in(3)) r.batch = 2;
   set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
   const std::int32_t width = one_of(stream, std::array{16, 32, 64, 64});
   set_widths(r, width, width);
+  if (turn % 2 == 0) return;
+  // Two batch entries with a mask each (draw_kinds), as padded batches have, over several tiles.
+  r.batch = 2;
+  r.queries = edge(stream, longest_edge / 2);
+  r.keys = edge(stream, longest_edge / 2);
+  set_heads(r, 1, 1);
+  r.mask_per_batch = true;
 }
 
 void prompt(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
@@ -220,10 +227,11 @@ void draw_kinds(Recipe& r, Stream& stream) {
   r.values = one_of(stream, value_kinds);
   r.scale = ScaleKind::inverse_root;
   r.override_count = 0;
-  const bool masked = stream.one_in(r.causal == Causal::none ? 2 : 5);
+  const bool own_masks = r.mask_per_batch && r.batch > 1;
+  const bool masked = own_masks || stream.one_in(r.causal == Causal::none ? 2 : 5);
   r.mask = masked ? one_of(stream, mask_kinds) : MaskKind::none;
   r.boolean_mask = stream.one_in(2);
-  r.mask_per_batch = stream.one_in(2);
+  r.mask_per_batch = own_masks || stream.one_in(2);
   r.mask_per_head = stream.one_in(4);
   r.convention = MaskConvention::post_scale;
 }
@@ -254,6 +262,7 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
   Stream stream(r.seed ^ 0x70726f64U);
   r.large = true;
   r.causal = Causal::none;
+  r.mask_per_batch = false;
   if (!shapes.given.empty()) {
     const Extents& e = shapes.given[static_cast<std::size_t>(number) % shapes.given.size()];
     const auto small = [](std::int64_t extent) { return static_cast<std::int32_t>(extent); };

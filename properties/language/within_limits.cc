@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "properties/language/any_number.h"
+#include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
 
 namespace attest {
@@ -17,6 +19,17 @@ std::int64_t least_multiple(const AllowedExtents& allowed, std::int64_t step) {
 }
 
 }  // namespace
+
+Indices queries_left(const Case& c) {
+  constexpr std::int64_t most_left = 16;
+  const std::int64_t M = queries_of(c), i = argument(c, "i", M);
+  if (in_a_proof() || M < 3 || argument(c, "deleted", 2) == 0) return all_but(M, i);
+  Indices left = permutation_argument(c, "left", M);
+  left.resize(static_cast<std::size_t>(
+      argument(c, "alone", 2) == 0 ? 1 : 1 + argument(c, "count", std::min(most_left, M - 1))));
+  std::ranges::sort(left);
+  return left;
+}
 
 Result run_rows(Kernel& kernel, const Case& c, const Indices& rows) {
   const Manifest& m = kernel.manifest();

@@ -13,6 +13,10 @@
 
 namespace attest {
 
+/// The queries that are left where one is deleted or, in every other case, several one after another: up to 16, as of a
+/// batch that was large, or one alone, as in decoding. Ascending.
+[[nodiscard]] Indices queries_left(const Case& c);
+
 /// run (result.h) on these rows of a case without a causal form, filled up by the same rows in turn to the least number
 /// that the manifest allows beside the case's keys: of what comes back only the rows asked for are left.
 [[nodiscard]] Result run_rows(Kernel& kernel, const Case& c, const Indices& rows);
