@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "properties/language/any_number.h"
-#include "properties/language/any_number.h"
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
 
