@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "properties/generators/marked_keys.h"
 
@@ -76,13 +77,13 @@ void set_widths(Recipe& r, std::int32_t dk, std::int32_t dv) {
 }
 
 /// Brings a recipe to at most so many multiplications: fewer batch entries and key-value heads first, then fewer
-/// columns, then fewer heads to a group, and shorter lengths at last, the longer first. `keep_widths`: the columns
-/// stay.
-void fit(Recipe& r, double most_products, bool keep_widths) {
+/// columns, then fewer heads to a group, and shorter lengths at last, the longer first. No fewer columns than
+/// `fewest_columns`.
+void fit(Recipe& r, double most_products, std::int32_t fewest_columns) {
   const auto over = [&] { return products_of(r) > most_products; };
   while (over() && r.batch > 2) r.batch = (r.batch + 1) / 2;
   while (over() && r.kv_heads > 2) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
-  while (over() && !keep_widths && std::max(r.dk, r.dv) > 16) set_widths(r, (r.dk + 1) / 2, (r.dv + 1) / 2);
+  while (over() && std::max(r.dk, r.dv) > fewest_columns) set_widths(r, (r.dk + 1) / 2, (r.dv + 1) / 2);
   if (over()) r.batch = 1;
   while (over() && r.kv_heads > 1) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
   while (over() && r.heads > 1) r.heads = (r.heads + 1) / 2;
@@ -92,7 +93,7 @@ void fit(Recipe& r, double most_products, bool keep_widths) {
   }
 }
 
-constexpr std::int32_t longest_edge = 400;
+constexpr std::int32_t longest_edge = 400, all_columns = std::numeric_limits<std::int32_t>::max();
 
 // The classes of shapes. Each draws from its own ranges, and `fit` cuts what is dear. `turn` counts the cases of a
 // class, for what each run is to have and few of them are enough.
@@ -276,11 +277,13 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
     r.batch = 1;
     if (which < classes.size()) {
       classes[which](r, stream, turn);
-      fit(r, is_law ? products_of_law : products_of_definition, classes[which] == widths);
+      // A law is about rows and keys: of these it is to have many rather than columns.
+      const std::int32_t fewest = classes[which] == widths ? all_columns : is_law ? 4 : 16;
+      fit(r, is_law ? products_of_law : products_of_definition, fewest);
     } else {
       of_a_model(r, stream);
       const double most = products_of_models[static_cast<std::size_t>(turn) % products_of_models.size()];
-      fit(r, is_law ? products_of_law : most, /*keep_widths=*/true);
+      fit(r, is_law ? products_of_law : most, all_columns);
     }
   }
   draw_kinds(r, stream);
@@ -299,7 +302,7 @@ void make_multihead_production(Recipe& r) {
   const std::int32_t width = one_of(stream, std::array{4, 8, 16});
   set_widths(r, width, width);
   r.c_q = r.c_k = r.c_v = r.d_o = 8;
-  fit(r, products_of_multihead, /*keep_widths=*/false);
+  fit(r, products_of_multihead, 16);
 }
 
 }  // namespace attest
