@@ -109,7 +109,7 @@ std::int64_t at_edge(const Case& c, const std::string& name, std::span<const std
 }
 
 void move_to_edges(const Case& c, const Manifest& m, Extents& to) {
-  const Tiles& tiles = m.tiles;
+  const Tiles tiles = edges_of(m);
   // Of a drawn case alone: what somebody captured has the lengths that it has.
   if (!c.provenance.kinds || argument(c, "tile-edge", 8) != 0) return;
   if (to.queries == to.keys) {
@@ -122,6 +122,21 @@ void move_to_edges(const Case& c, const Manifest& m, Extents& to) {
 }
 
 }  // namespace
+
+Tiles edges_of(const Manifest& m) {
+  Tiles edges = m.tiles;
+  const auto add = [](const ExtentRange& range, std::vector<std::int64_t>& to) {
+    if (range.least > 1) to.push_back(range.least);
+    if (range.most > 1 && range.most != any_extent) to.push_back(range.most + 1);
+  };
+  for (const auto& [dtype, paths] : m.arithmetic.paths) {
+    for (const ArithmeticPath& path : paths) {
+      add(path.queries, edges.queries);
+      add(path.keys, edges.keys);
+    }
+  }
+  return edges;
+}
 
 Extents fitting_extents(const Case& c, const Manifest& m, bool at_edges) {
   const Extents e = extents_of(c);

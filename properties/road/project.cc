@@ -51,7 +51,7 @@ Case resized(const Case& c, const Manifest& m, bool at_edges) {
 
 Case project(Case c, const Manifest& m) {
   c = in_kv_dtypes(std::move(c), m);
-  const bool fits = why_unsupported(m, c).empty(), has_tiles = m.tiles != Tiles();
+  const bool fits = why_unsupported(m, c).empty(), has_tiles = edges_of(m) != Tiles();
   if (fits && !has_tiles) return c;
   const Extents drawn = extents_of(c);
   const bool speaks_of_drawn = meets_hypotheses(c), multihead = c.operation == Operation::multihead;

@@ -128,6 +128,20 @@ TEST(PathsOfARun, HoldAKernelToWhatEachOfThemDeclares) {
   EXPECT_GT(violated(R"({"queries": "<4"})"), 5);
 }
 
+TEST(PathsOfARun, HaveCasesWhereTheyBegin) {
+  Manifest m = manifest_of("builtin:flash");
+  ArithmeticPath path{.arithmetic = m.arithmetic.usual_for(DType::f32)};
+  path.queries = {37, any_extent}, path.keys = {0, 83};
+  m.arithmetic.paths[DType::f32] = {path};
+  std::set<std::int64_t> queries, keys;
+  for (std::int64_t k = 0; k < 400; ++k) {
+    const Case c = project(generate(the("attention.oracle"), DType::f32, 1, k), m);
+    queries.insert(c.q().shape()[2]), keys.insert(c.k().shape()[2]);
+  }
+  for (const std::int64_t at : {36, 37, 38}) EXPECT_TRUE(queries.contains(at)) << at;
+  for (const std::int64_t at : {83, 84, 85}) EXPECT_TRUE(keys.contains(at)) << at;
+}
+
 TEST(PromisesOfARun, AreJudgedApartFromWhatIsDeclared) {
   Manifest m = manifest_of("builtin:flash");
   m.promises.usual[DType::f32] = m.arithmetic.usual_for(DType::f32);
