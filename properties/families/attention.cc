@@ -178,7 +178,7 @@ const Property family[] = {
      .floating_point = "bound of the promise",
      .operation = Operation::attention,
      .wants = wants_hard_scores,
-     .given = [](Draw& draw) -> Case { return draw.attention(period_of_definition).sometimes_of_model_size(); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).sometimes_of_model_size(); },
      .check = promised},
 };
 

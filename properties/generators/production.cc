@@ -238,7 +238,7 @@ void draw_kinds(Recipe& r, Stream& stream) {
 }
 
 /// The multiplications that a case of a class may ask for: a law runs it several times. A model's, by its number.
-constexpr double products_of_law = 0x1p20, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
+constexpr double products_of_law = 0x1p19, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
 }  // namespace

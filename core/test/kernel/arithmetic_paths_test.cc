@@ -63,7 +63,7 @@ TEST(ArithmeticPaths, DifferFromTheArithmeticAroundThem) {
 TEST(ArithmeticPaths, NameWhatIsWrongInThem) {
   const std::string at = R"(mine: "arithmetic"."f32"."paths"[0])";
   EXPECT_EQ(fault_of(R"({"weights": "f16"})"),
-            at + R"(."when" is null; a path states its shapes, as {"queries": ">=64"})");
+            at + R"(."when" is missing; a path states its shapes, as {"queries": ">=64"})");
   EXPECT_THAT(fault_of(R"({"when": {}, "weights": "f16"})"), Says("a path states its shapes"));
   EXPECT_THAT(fault_of(R"({"when": {"rows": "1"}})"), Says(R"("when": unknown key "rows"; known: "queries", "keys")"));
   EXPECT_THAT(fault_of(R"({"when": {"keys": "1"}, "paths": []})"), Says(R"(unknown key "paths")"));

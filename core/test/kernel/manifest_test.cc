@@ -84,7 +84,7 @@ TEST(ParseManifest, ReadsTheExampleOfTheContract) {
   EXPECT_FALSE(m.value_dim_equals_head_dim);
   EXPECT_EQ(m.alignment, 16);
 
-  EXPECT_EQ(m.arithmetic.size(), 3U);
+  EXPECT_EQ(m.arithmetic.usual.size(), 3U);
   EXPECT_EQ(m.arithmetic.usual_for(DType::f32), universal_arithmetic(DType::f32, DType::f32));
   EXPECT_EQ(m.arithmetic.usual_for(DType::f16), universal_arithmetic(DType::f16, DType::f16)) << "not stated";
   Arithmetic bf16 = universal_arithmetic(DType::bf16, DType::bf16);
@@ -103,7 +103,7 @@ TEST(ParseManifest, TakesTheLeast) {
   Manifest expected;
   expected.name = "x";
   expected.dtypes = {DType::f64};
-  expected.arithmetic[DType::f64] = universal_arithmetic(DType::f64, DType::f64);
+  expected.arithmetic.usual[DType::f64] = universal_arithmetic(DType::f64, DType::f64);
   expected.thread_safe = false;
   EXPECT_EQ(m, expected);
 }

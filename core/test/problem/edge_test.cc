@@ -148,6 +148,7 @@ TEST(Edge, CatchesADiscardedReadOutsideEachTensor) {
 TEST(Edge, CatchesItInEveryLayout) {
   for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i) {
     const auto layout = static_cast<MemoryLayout>(i);
+    if (is_far(layout)) continue;  // which has no edges
     SCOPED_TRACE(name_of(layout));
     Case c = attention_case(DType::f32);
     Layouts layouts;

@@ -1,4 +1,5 @@
 // Memory layouts: their names, where they put elements, and what a kernel called in this process is given under them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -29,7 +29,7 @@ std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t mos
 /// What explains a kernel whose arithmetic in a dtype is declared otherwise.
 std::vector<Explanation> told_of(std::string_view id, DType dtype, const std::function<void(Arithmetic&)>& declare) {
   Tampered other = asked_otherwise([](Case&) {}, id);
-  declare(other.manifest().arithmetic.at(dtype));
+  declare(other.manifest().arithmetic.usual.at(dtype));
   const std::vector<BeyondBound> cases = violations(other, dtype, 6);
   EXPECT_GE(cases.size(), 3U);
   if (cases.empty()) return {};
@@ -172,14 +172,14 @@ TEST(Explain, NamesFlushingWhereShrunkCasesAreNoLarger) {
   ASSERT_EQ(check_case(*one[0].property, wrong, c).violation, Violation::bound);
   Tampered flushed = answered_otherwise([](Reply& reply) { reply.out.set(0, 0.75); });
   flushed.manifest().lse = false;
-  flushed.manifest().arithmetic.at(DType::f32).flushes_subnormals = true;
+  flushed.manifest().arithmetic.usual.at(DType::f32).flushes_subnormals = true;
   ASSERT_EQ(check_case(*one[0].property, flushed, c).outcome, Outcome::excused);
   EXPECT_FALSE(names(explain(wrong, one), {{"flushes_subnormals", true}})) << all_of_them(explain(wrong, one));
 }
 
 TEST(Explain, AsksBeforeItSpeaksOfTheDenominator) {
   Manifest manifest = tight(DType::bf16);
-  manifest.arithmetic.at(DType::bf16).weights = DType::bf16;
+  manifest.arithmetic.usual.at(DType::bf16).weights = DType::bf16;
   manifest.out_dtypes[DType::bf16] = {DType::f32};
   const nlohmann::json summed{{"weights_in_denominator", true}};
   const auto twice = told_of_habits(manifest, DType::bf16, {.weight = [](double x) {
@@ -229,7 +229,7 @@ TEST(Explain, IsRefutedByOneCase) {
         if (reply.out.elements() == 1 && reply.out[0] == 0.8125) reply.out.set(0, -0.8125);
       },
       "control:bf16-weights");
-  Arithmetic& declared = other.manifest().arithmetic.at(DType::f32);
+  Arithmetic& declared = other.manifest().arithmetic.usual.at(DType::f32);
   declared.weights = DType::f32;
   declared.weights_in_denominator = false;
   std::vector<BeyondBound> cases = violations(other, DType::f32, 6);

@@ -119,8 +119,8 @@ TEST(Probe, ReadsRowsWithoutAKeyAndTheLogarithm) {
 Tampered control(std::string_view name, DType dtype, DType weights, bool in_denominator) {
   Tampered kernel = asked_otherwise([](Case&) {}, "control:" + std::string(name));
   kernel.manifest().dtypes = {dtype};
-  kernel.manifest().arithmetic.at(dtype).weights = weights;
-  kernel.manifest().arithmetic.at(dtype).weights_in_denominator = in_denominator;
+  kernel.manifest().arithmetic.usual.at(dtype).weights = weights;
+  kernel.manifest().arithmetic.usual.at(dtype).weights_in_denominator = in_denominator;
   return kernel;
 }
 

@@ -228,8 +228,8 @@ TEST(Masked, ExcusedAttemptsObeyNoFalseStatement) {
   // A kernel that ignores masks outside of its domain is excused as well; within, it obeys.
   const auto ignoring = toy_kernel(Bug::mask, manifest);
   Manifest running = manifest;
-  running.arithmetic[DType::f16].max = MaxPolicy::running;
-  running.arithmetic[DType::f16].lazy_nats = 0;
+  running.arithmetic.usual[DType::f16].max = MaxPolicy::running;
+  running.arithmetic.usual[DType::f16].lazy_nats = 0;
   const auto obeying = toy_kernel(Bug::mask, running), right = toy_kernel(Bug::none, running);
   const char* const name = "masked.breaks-equivariance";
   for (Kernel* const kernel : {lazy.get(), ignoring.get()}) {

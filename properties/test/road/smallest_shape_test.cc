@@ -25,9 +25,9 @@ TEST(SmallestShape, IsSilentWhereALengthSaysNothing) {
 }
 
 TEST(SmallestShape, TakesTheTilesThatAManifestDeclares) {
-  EXPECT_EQ(said(1, 97, {.keys = {48}}), "smallest failing shape found: M 1, N 97 (from the third key tile of 48 on)");
-  EXPECT_EQ(said(1, 65, {.keys = {48}}), "") << "65 is nothing in tiles of 48";
-  EXPECT_EQ(said(1, 65, {.queries = {16}}), said(1, 65)) << "of queries alone";
+  EXPECT_EQ(said(1, 97, {{}, {48}, {}}), "smallest failing shape found: M 1, N 97 (from the third key tile of 48 on)");
+  EXPECT_EQ(said(1, 65, {{}, {48}, {}}), "") << "65 is nothing in tiles of 48";
+  EXPECT_EQ(said(1, 65, {{16}, {}, {}}), said(1, 65)) << "of queries alone";
 }
 
 }  // namespace
