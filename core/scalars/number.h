@@ -46,11 +46,18 @@ template <class T>
 template <class T>
 struct NumberTraits {
   static constexpr std::string_view summary = "the definition on a number class, rounded once";
-  /// Of what is cut off from a product, the factors may tell which part (cpp_dec_float).
+  /// What the factors' order leaves in a product's last digits may be anything where it is not rounded (cpp_dec_float).
   static constexpr bool commutes = std::numeric_limits<T>::round_style == std::round_to_nearest;
   [[nodiscard]] static T from_double(double value) { return T(value); }
-  [[nodiscard]] static double to_double(const T& x) { return static_cast<double>(x); }
-  [[nodiscard]] static float to_float(const T& x) { return static_cast<float>(x); }
+  // Boost's decimal numbers become 0 below the smallest normal number.
+  [[nodiscard]] static double to_double(const T& x) {
+    if constexpr (std::numeric_limits<T>::radix == 2) return static_cast<double>(x);
+    return mpfr_get_d(number_as_wide(x).lower.data(), MPFR_RNDN);
+  }
+  [[nodiscard]] static float to_float(const T& x) {
+    if constexpr (std::numeric_limits<T>::radix == 2) return static_cast<float>(x);
+    return mpfr_get_flt(number_as_wide(x).lower.data(), MPFR_RNDN);
+  }
   [[nodiscard]] static T minus_infinity() { return -std::numeric_limits<T>::infinity(); }
   [[nodiscard]] static bool is_minus_infinity(const T& x) {
     using std::isinf;
