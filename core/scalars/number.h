@@ -2,6 +2,7 @@
 // Boost.Multiprecision: all but its name.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <ios>
 #include <limits>
@@ -75,7 +76,8 @@ struct NumberTraits {
   [[nodiscard]] static T reference_point(std::span<const T> row) { return largest_of(row); }
   [[nodiscard]] static WideInterval enclosure(const T& x) { return number_as_wide(x); }
   /// As numeric_limits has it; where that does not say that it rounds to nearest, twice as much. An exp that errs by up
-  /// to 8 units, and an argument that is reduced with the class's own ln 2.
+  /// to 8 units, and an argument that is reduced with the class's own ln 2. Exponents end where those of Wide do, at
+  /// the latest: what lies beyond is lost on the way into it.
   [[nodiscard]] static WideRounding rounding() {
     using Limits = std::numeric_limits<T>;
     const bool nearest = Limits::round_style == std::round_to_nearest;
@@ -84,8 +86,10 @@ struct NumberTraits {
             .exp_units = 8,
             .exp_growth = 4,
             .exact_inputs = Limits::radix == 2 && Limits::digits >= std::numeric_limits<double>::digits,
-            .least = bits_of_exponent * (static_cast<double>(Limits::min_exponent) - 1),
-            .largest = bits_of_exponent * static_cast<double>(Limits::max_exponent)};
+            .least = std::max(bits_of_exponent * (static_cast<double>(Limits::min_exponent) - 1),
+                              static_cast<double>(mpfr_get_emin())),
+            .largest = std::min(bits_of_exponent * static_cast<double>(Limits::max_exponent),
+                                static_cast<double>(mpfr_get_emax()))};
   }
 };
 
