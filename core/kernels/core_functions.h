@@ -16,7 +16,7 @@ namespace attest {
 /// = 0, positions).
 struct CoreFunctions {
   std::string_view scalar;  ///< "float", as in "core:float"
-  bool commutes = true;     ///< a product is the same number with its factors exchanged
+  bool commutes = true;     ///< bit by bit a b is b a, and 1 a is a
 
   Values (*softmax_rows)(const Tensor& a);
   Values (*softmax_columns)(const Tensor& a);  ///< 002's: down each column

@@ -14,8 +14,9 @@ template <unsigned digits>
 using DecFloat =
     boost::multiprecision::number<boost::multiprecision::cpp_dec_float<digits>, boost::multiprecision::et_off>;
 
-/// It carries 16 decimal digits or more beyond those it promises (cpp_dec_float_elem_number), so that sums, products
-/// and quotients, which it truncates, conversions and the reduction of exp's argument err by less than 10^-16 of a unit
+/// It carries 16 decimal digits or more beyond those it promises (cpp_dec_float_elem_number). The last eight of a
+/// product may be those of a factor; which one's is told by the order of the factors, and by which is a temporary. So
+/// sums, products and quotients, conversions and the reduction of exp's argument err by less than 10^-8 of a unit
 /// 10^-digits and of |x|. Its exp ends a series of terms that halve or more below 10^(1-digits), and nowhere is the
 /// result below a third (pow.hpp of Boost 1.74 to 1.81): 4 units.
 template <unsigned digits>

@@ -2,6 +2,7 @@
 // Boost.Multiprecision: all but its name.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <ios>
 #include <limits>
@@ -46,11 +47,18 @@ template <class T>
 template <class T>
 struct NumberTraits {
   static constexpr std::string_view summary = "the definition on a number class, rounded once";
-  /// Of what is cut off from a product, the factors may tell which part (cpp_dec_float).
+  /// What the factors' order leaves in a product's last digits may be anything where it is not rounded (cpp_dec_float).
   static constexpr bool commutes = std::numeric_limits<T>::round_style == std::round_to_nearest;
   [[nodiscard]] static T from_double(double value) { return T(value); }
-  [[nodiscard]] static double to_double(const T& x) { return static_cast<double>(x); }
-  [[nodiscard]] static float to_float(const T& x) { return static_cast<float>(x); }
+  // Boost's decimal numbers become 0 below the smallest normal number.
+  [[nodiscard]] static double to_double(const T& x) {
+    if constexpr (std::numeric_limits<T>::radix == 2) return static_cast<double>(x);
+    return mpfr_get_d(number_as_wide(x).lower.data(), MPFR_RNDN);
+  }
+  [[nodiscard]] static float to_float(const T& x) {
+    if constexpr (std::numeric_limits<T>::radix == 2) return static_cast<float>(x);
+    return mpfr_get_flt(number_as_wide(x).lower.data(), MPFR_RNDN);
+  }
   [[nodiscard]] static T minus_infinity() { return -std::numeric_limits<T>::infinity(); }
   [[nodiscard]] static bool is_minus_infinity(const T& x) {
     using std::isinf;
@@ -68,7 +76,8 @@ struct NumberTraits {
   [[nodiscard]] static T reference_point(std::span<const T> row) { return largest_of(row); }
   [[nodiscard]] static WideInterval enclosure(const T& x) { return number_as_wide(x); }
   /// As numeric_limits has it; where that does not say that it rounds to nearest, twice as much. An exp that errs by up
-  /// to 8 units, and an argument that is reduced with the class's own ln 2.
+  /// to 8 units, and an argument that is reduced with the class's own ln 2. Exponents end where those of Wide do, at
+  /// the latest: what lies beyond is lost on the way into it.
   [[nodiscard]] static WideRounding rounding() {
     using Limits = std::numeric_limits<T>;
     const bool nearest = Limits::round_style == std::round_to_nearest;
@@ -77,8 +86,10 @@ struct NumberTraits {
             .exp_units = 8,
             .exp_growth = 4,
             .exact_inputs = Limits::radix == 2 && Limits::digits >= std::numeric_limits<double>::digits,
-            .least = bits_of_exponent * (static_cast<double>(Limits::min_exponent) - 1),
-            .largest = bits_of_exponent * static_cast<double>(Limits::max_exponent)};
+            .least = std::max(bits_of_exponent * (static_cast<double>(Limits::min_exponent) - 1),
+                              static_cast<double>(mpfr_get_emin())),
+            .largest = std::min(bits_of_exponent * static_cast<double>(Limits::max_exponent),
+                                static_cast<double>(mpfr_get_emax()))};
   }
 };
 

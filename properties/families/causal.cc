@@ -202,7 +202,7 @@ Verdict independent_of_later_keys(Kernel& kernel, const Case& c) {
 
 // Attention under 002's mask M_ij = 1 iff i <= j on columns.
 Verdict columns_of_002(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr) return about_the_core(kernel);
   const std::int64_t n = keys_of(c);
   if (queries_of(c) != n) return {.outcome = Outcome::skipped, .reason = "002's mask is square"};

@@ -99,7 +99,7 @@ Verdict parameter_free(Kernel& kernel, const Case& c) {
     one.element = e;
     verdict = worse_of({std::move(verdict), std::move(one)});
   }
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr) return verdict;
   const Values scores = core->scores(c);
   if (!same_bits(scores, transposed(scores)))
@@ -124,7 +124,7 @@ std::string misses_notebook(const Case& c) {
 // 003: softmax(XUU^T X^T) XU is the parameter-free form of XU; its scores are symmetric.
 Verdict shared_projection(Kernel& kernel, const Case& c) {
   Verdict verdict = agree({run(kernel, c), run(kernel, with_tokens_projected(c))}, Match::bound);
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr || keys_of(c) == 0) return verdict;
   const Values scores = core->scores(c);
   if (!same_bits(scores, transposed(scores)))
@@ -156,7 +156,7 @@ Verdict unscaled_vs_scaled(Kernel& kernel, const Case& c) {
 
 // The scores of X with itself, one projection for both sides, are a symmetric matrix.
 Verdict symmetric_scores(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr) return about_the_core(kernel);
   const Values scores = core->scores(c);
   return equal_in_core(scores, transposed(scores));
@@ -164,7 +164,7 @@ Verdict symmetric_scores(Kernel& kernel, const Case& c) {
 
 // softmax(XUU^T X^T) XU is the parameter-free form of the projected tokens.
 Verdict product_alone(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr) return about_the_core(kernel);
   return equal_in_core(core->shared_projection(page_of(c.q(), 0), c[Slot::w_q]),
                        core->parameter_free(page_of(with_tokens_projected(c).q(), 0)));

@@ -77,26 +77,28 @@ double score_below_its_row(const Case& c, std::int64_t e) {
   return c.scale * c.q()[e] - c.scale * most;
 }
 
-/// A score this far below the largest of its row has a weight that every wide scalar holds: e^-7e8 is 2^-1.01e9, and
-/// the smallest number is 2^-2^30.
-constexpr double far_below = -7e8;
+/// A score less far below the largest of its row has a weight that the scalar holds: a little more than the logarithm
+/// of its least number; of intervals, whose ends are MPFR's and Arb's, of 2^-2^30.
+double far_below(const Enclosures& out) {
+  return out.unit() == 0 ? -7e8 : 0.65 * out.rounding().least;
+}
 
 // 003: alpha_ij >= 0, never NaN for finite scores. That it is above 0 in exact arithmetic shows only where the scalar's
 // exponents reach as far as e^A does: in the wide ones, and of an interval by its upper end.
 Verdict nonnegative(Kernel& kernel, const Case& c) {
   const Result alpha = softmax_of(kernel, c);
   const Values& out = alpha.run().out();
-  const bool wide = out.is<Enclosures>();
+  const auto* const wide = out.as<Enclosures>();
   if (out.is<Expressions>()) return positive_formulas(Numbers(alpha));
   bool excused = false, judged = false;
   for (std::int64_t e = 0; e < alpha.elements(); ++e) {
     const std::int64_t at = alpha.origin(e);
     const auto found = [&]() -> double {
-      if (!wide) return out[at];
+      if (wide == nullptr) return out[at];
       const WideInterval x = out.enclosure(at);
       return is_nan(x) ? std::numeric_limits<double>::quiet_NaN() : x.upper.sign();
     }();
-    const bool positive = wide && score_below_its_row(c, at) > far_below;
+    const bool positive = wide != nullptr && score_below_its_row(c, at) > far_below(*wide);
     if (positive ? found > 0 : found >= 0) {
       judged = true;
       continue;

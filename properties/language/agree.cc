@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/kernel/formal.h"
+#include "core/kernels/core_functions.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/language/answer.h"
@@ -196,7 +197,8 @@ bool is_core(const Kernel& kernel) {
 }
 
 Match bits_in_core(const Kernel& kernel) {
-  return is_core(kernel) ? Match::bits : Match::bound;
+  const CoreFunctions* const core = core_functions(kernel.id());
+  return is_core(kernel) && (core == nullptr || core->commutes) ? Match::bits : Match::bound;
 }
 
 Verdict agree(Sides sides, Match match, bool about_bits) {

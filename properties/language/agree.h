@@ -17,7 +17,7 @@ enum class Match { bound, bits, values };
 
 /// bits where the kernel claims all of these, else bound.
 [[nodiscard]] Match bits_if(const Kernel& kernel, std::initializer_list<Claim> claims);
-/// bits for the core ("core:…"), bound for every other kernel (another code path).
+/// bits for the core ("core:…") where CoreFunctions::commutes, bound for every other kernel (another code path).
 [[nodiscard]] Match bits_in_core(const Kernel& kernel);
 
 /// Is the kernel the generic core on one of its scalars?

@@ -20,13 +20,22 @@ constexpr double evaluated = 1 + 0x1p-40;
 
 }  // namespace
 
+const CoreFunctions* core_of_bits(const Kernel& kernel) {
+  const CoreFunctions* const core = core_functions(kernel.id());
+  return core != nullptr && core->commutes ? core : nullptr;
+}
+
 Verdict about_the_core(const Kernel& kernel) {
+  if (core_functions(kernel.id()) != nullptr)
+    return {.outcome = Outcome::skipped,
+            .reason = fmt::format("{} to the last bit, and on {} the order of factors changes a product",
+                                  why_of_the_core, kernel.id())};
   return {.outcome = Outcome::skipped,
           .reason = fmt::format("{}'s own functions, which {} does not have", why_of_the_core, kernel.id())};
 }
 
 Verdict same_in_core(const Kernel& kernel, CoreFunction left, const Case& l, CoreFunction right, const Case& r) {
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr) return about_the_core(kernel);
   try {
     if (same_bits((core->*left)(l), (core->*right)(r))) return {};

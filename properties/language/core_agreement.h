@@ -13,23 +13,25 @@ namespace attest {
 /// One of the core's functions of a case, such as &CoreFunctions::multihead.
 using CoreFunction = Values (*CoreFunctions::*)(const Case&);
 
-/// Skipped, and says so: the property is about the core's functions, and the kernel is not the core.
+/// The core's functions on the kernel's scalar where two expressions of one number have the same bits there; null for
+/// any other kernel, and where the order of factors tells (CoreFunctions::commutes).
+[[nodiscard]] const CoreFunctions* core_of_bits(const Kernel& kernel);
+/// Skipped, and says so: the property is about the core's functions, and core_of_bits has none.
 [[nodiscard]] Verdict about_the_core(const Kernel& kernel);
 
-/// left(l) and right(r) bit by bit; skipped for any other kernel, and where the core refuses the case (N = 0).
+/// left(l) and right(r) bit by bit; skipped without core_of_bits, and where the core refuses the case (N = 0).
 [[nodiscard]] Verdict same_in_core(const Kernel& kernel, CoreFunction left, const Case& l, CoreFunction right,
                                    const Case& r);
 
 /// |left - right| <= allowed[e], +0 being -0; intervals must overlap to within it. An infinite `allowed` excuses.
-[[nodiscard]] Verdict agree_in_core(const Values& left, const Values& right,
-                                    std::span<const long double> allowed);
+[[nodiscard]] Verdict agree_in_core(const Values& left, const Values& right, std::span<const long double> allowed);
 
 /// agree_in_core with nothing allowed: on intervals violated where two of them are apart.
 [[nodiscard]] Verdict equal_in_core(const Values& left, const Values& right);
-/// The same of left(c) and right(c); skipped for a kernel that is not the core.
+/// The same of left(c) and right(c); skipped without core_of_bits.
 template <CoreFunction left, CoreFunction right>
 [[nodiscard]] Verdict equal_in_core(Kernel& kernel, const Case& c) {
-  const CoreFunctions* const core = core_functions(kernel.id());
+  const CoreFunctions* const core = core_of_bits(kernel);
   return core == nullptr ? about_the_core(kernel) : equal_in_core((core->*left)(c), (core->*right)(c));
 }
 

@@ -94,7 +94,7 @@ TEST(Road, AsksAKernelOfMoreDigitsForSmallerCases) {
   const test::CaseSizes sizes{.queries = 64, .keys = 64, .dk = 8, .dv = 8};
   const auto zeros = [](Slot, const Shape& shape) { return Tensor(DType::f64, shape); };
   const auto outcome_on = [&](const std::string& id) {
-    const std::unique_ptr<Kernel> kernel = registered(id);
+    const std::unique_ptr<Kernel> kernel = std::move(open_kernels(id, {}).front());
     WatchedKernel watched(*kernel);
     return walk(holding_without_a_call(), oracle(), watched, [&] { return test::attention_of(sizes, zeros); }).verdict;
   };
