@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <utility>
 
+#include "core/kernel/limits.h"
 #include "core/problem/selection.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/case_budget.h"
@@ -122,7 +124,10 @@ class Shrinker {
     for (std::int64_t few = 1; few <= 3 && few < extent(); ++few) {
       if (keep(all_of(few))) return true;
     }
-    bool changed = shorten(extent(), keep);
+    const AllowedExtents allowed = allowed_along(axis);
+    const std::optional<std::int64_t> least = allowed.from(1);
+    if (least > 3 && least < extent() && keep(all_of(*least))) return true;
+    bool changed = shorten(extent(), allowed, keep);
     int attempts = 48;  // so that a long axis leaves something of the budget to the others
     const std::int64_t start = extent();
     for (auto chunk = static_cast<std::int64_t>(
@@ -142,13 +147,27 @@ class Shrinker {
     return changed;
   }
 
+  [[nodiscard]] AllowedExtents allowed_along(const AxisGroup& axis) const {
+    const Manifest& m = kernel_.manifest();
+    using S = Selection;
+    if (axis == AxisGroup{&S::keys}) return allowed_keys(m);
+    if (axis == AxisGroup{&S::queries}) return allowed_queries(m);
+    if (axis == AxisGroup{&S::queries, &S::keys}) return allowed_tokens(m);
+    if (axis == AxisGroup{&S::dv}) return allowed_value_dims(m);
+    const bool of_keys = axis == AxisGroup{&S::dk} || axis == AxisGroup{&S::dk, &S::dv};
+    return of_keys ? allowed_head_dims(m) : AllowedExtents();
+  }
+
   /// The first indices of an axis, as few as will do: found by halving, since what goes wrong from some length on needs
-  /// that length whichever indices they are, and taking them away piece by piece would not end. More than 3.
+  /// that length whichever indices they are, and taking them away piece by piece would not end. More than 3, and as the
+  /// manifest allows.
   template <class Keep>
-  static bool shorten(std::int64_t extent, const Keep& keep) {
+  static bool shorten(std::int64_t extent, const AllowedExtents& allowed, const Keep& keep) {
     bool changed = false;
     for (std::int64_t too_few = 3; extent - too_few > 1;) {
-      const std::int64_t half = too_few + (extent - too_few) / 2;
+      std::int64_t half = allowed.from(too_few + (extent - too_few) / 2).value_or(extent);
+      if (half >= extent) half = allowed.from(too_few + 1).value_or(extent);
+      if (half >= extent) break;
       if (keep(all_of(half))) {
         extent = half;
         changed = true;

@@ -51,6 +51,20 @@ void expect_shrunk(Bug bug, const Limits& limits, int findings = 10) {
 TEST(Shrink, AWrongScaleNeedsTwoKeysAndOneDimension) {
   expect_shrunk(Bug::scale, {.keys = 2});
 }
+TEST(Shrink, EndsAtTheSmallestShapeThatTheManifestAllows) {
+  Manifest m = toy_manifest();
+  m.queries_multiple = m.min_queries = 16;
+  m.keys_multiple = m.min_keys = 48;
+  m.head_dims = {4, 12};
+  const auto kernel = toy_kernel(Bug::scale, m);
+  std::int64_t k = 0;
+  for (int n = 0; n < 5; ++n, ++k) {
+    const Extents e = extents_of(shrink(toy_property, *kernel, first_violated(*kernel, DType::f64, k)));
+    EXPECT_EQ(e.queries, 16) << "k = " << k;
+    EXPECT_EQ(e.keys, 48) << "k = " << k;
+    EXPECT_EQ(e.dk, 4) << "k = " << k;
+  }
+}
 TEST(Shrink, ADroppedTailNeedsNoMoreThanItsLength) {
   expect_shrunk(Bug::tail, {.keys = 3});
 }
