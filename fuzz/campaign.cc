@@ -10,6 +10,7 @@
 #include "fuzz/level.h"
 #include "fuzz/libfuzzer.h"
 #include "properties/road/confirm.h"
+#include "properties/road/offered.h"
 #include "properties/road/own_kernels.h"
 
 namespace attest {
@@ -218,7 +219,8 @@ class Campaign::Job final : public FuzzerLoop {
     const Property& property = *state.search.target().property;
     const Walked walked = walk(campaign_.road_, property, open.kernel, [&] { return case_of(input, property); });
     const auto& [c, verdict, sent] = walked;
-    open.batch.tally.add(open.k, verdict, kinds_of(c), 0);
+    const std::optional<Extents> shape = offered_shape(walked);
+    open.batch.tally.add(open.k, verdict, kinds_of(c), 0, shape ? &*shape : nullptr);
     campaign_.runs_.fetch_add(1, std::memory_order_relaxed);
     if (walked.is(Outcome::skipped)) return;
     show_level(state.number, quality_of(property, c, verdict));

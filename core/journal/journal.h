@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "core/journal/journal_lines.h"
+#include "core/journal/shape_counts.h"
 #include "core/measure/bit_classes.h"
 #include "core/measure/error_statistics.h"
 #include "core/measure/verdict.h"
@@ -103,9 +104,14 @@ struct Tally {
   /// Of held and violated cases, as in Verdict: how far the kernel was held against the exact answer. Nothing where it
   /// never was, and in journals of before it was kept (reach_unknown).
   std::optional<Reach> reach;
+  /// Of what shapes the cases were that the kernel was asked: judged ones, and those for which `add` was given a shape.
+  /// Empty in journals of before they were counted.
+  ShapeCounts shapes;
 
-  /// `kinds`: the generator's words for the case, a space between two.
-  void add(std::int64_t k, const Verdict& verdict, std::string_view kinds = {}, BitClasses bits = 0);
+  /// `kinds`: the generator's words for the case, a space between two. `shape`: of the case; null where it was not the
+  /// kernel's to answer, or is not known.
+  void add(std::int64_t k, const Verdict& verdict, std::string_view kinds = {}, BitClasses bits = 0,
+           const Extents* shape = nullptr);
   /// Cases that have one of the words of `any_of`, a space between two, of which no case has two.
   [[nodiscard]] std::int64_t drawn_of(std::string_view any_of) const;
   /// `count` cases skipped for one reason.
@@ -231,6 +237,8 @@ struct Journal {
   [[nodiscard]] bool unfinished() const;
   /// The last "end" says it was interrupted.
   [[nodiscard]] bool interrupted() const;
+  /// The last "end" says that its time was over before its cases were.
+  [[nodiscard]] bool time_over() const;
 };
 
 /// The members of a Reach under the names that the contract gives them, in the order in which they are written.

@@ -268,4 +268,8 @@ bool Journal::interrupted() const {
   return !meta.empty() && meta.back().event == "end" && meta.back().facts.contains("interrupted");
 }
 
+bool Journal::time_over() const {
+  return !meta.empty() && meta.back().event == "end" && meta.back().facts.contains("time_over");
+}
+
 }  // namespace attest

@@ -136,6 +136,7 @@ Tally take_tally(Members& members) {
     tally.reach = reach_of(Members(members.object("reach")));
     if (tally.held == 0 && tally.violated == 0) throw BadLine("has a \"reach\", but judged no case");
   }
+  if (members.has("shapes")) tally.shapes = read_shapes(Members(members.object("shapes")));
   if (members.has("alarm")) tally.alarm = alarm_of(Members(members.object("alarm")));
   return tally;
 }

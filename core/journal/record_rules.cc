@@ -128,6 +128,13 @@ void require_errors(const BatchRecord& batch) {
     refuse(batch, "\"signs\" of \"errors\" do not add up to its elements");
 }
 
+void require_shapes(const BatchRecord& batch) {
+  const Tally& tally = batch.tally;
+  const ShapeCount all = sum_of(tally.shapes.of(ShapeFacet::lengths));
+  if (all.judged > tally.judged()) refuse(batch, "\"shapes\" has more judged cases than were held or violated");
+  if (all.unjudged > tally.cases() - tally.judged()) refuse(batch, "\"shapes\" has more cases than were not judged");
+}
+
 void require_alarm(const BatchRecord& batch, const RunRecord& run) {
   const AlarmTally& alarm = *batch.tally.alarm;
   if (!(run.alarm > 0)) refuse(batch, "it has an alarm, and the run asked for none");
@@ -172,6 +179,7 @@ void require_adds_up(const BatchRecord& batch, const RunRecord& run) {
       refuse(batch, fmt::format("{} of \"drawn\" is in more cases than were drawn", in_quotes(word)));
   }
   if (!tally.errors.empty()) require_errors(batch);
+  if (!tally.shapes.empty()) require_shapes(batch);
   if (tally.alarm) require_alarm(batch, run);
 }
 

@@ -43,6 +43,7 @@ void write_tally(JsonWriter& json, const Tally& tally) {
   if (!tally.drawn.empty()) write_drawn(json.key("drawn"), tally.drawn);
   if (!tally.errors.empty()) write_errors(json.key("errors"), tally.errors);
   if (tally.reach) write_reach(json.key("reach"), *tally.reach);
+  if (!tally.shapes.empty()) write_shapes(json.key("shapes"), tally.shapes);
   if (!tally.alarm) return;
   json.key("alarm")
       .begin_object()

@@ -122,7 +122,7 @@ void AlarmTally::merge(const AlarmTally& other) {
   cases += other.cases;
 }
 
-void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, BitClasses bits) {
+void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, BitClasses bits, const Extents* shape) {
   if (verdict.alarm) {
     if (!alarm) alarm.emplace();
     alarm->add(k, *verdict.alarm);
@@ -144,7 +144,9 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
       ++inconclusive;
       break;
   }
-  if (verdict.outcome != Outcome::held && verdict.outcome != Outcome::violated) {
+  const bool judges = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
+  if (shape != nullptr) shapes.add(*shape, judges);
+  if (!judges) {
     ++reasons[{verdict.outcome, reason_class(verdict.reason)}];
     return;
   }
@@ -202,6 +204,7 @@ void Tally::merge(const Tally& other) {
   add_counts(drawn, other.drawn);
   errors.merge(other.errors);
   take_reach(reach, other.reach);
+  shapes.merge(other.shapes);
   if (!other.alarm) return;
   if (!alarm) alarm.emplace();
   alarm->merge(*other.alarm);

@@ -16,6 +16,7 @@
 #include "core/support/errors.h"
 #include "core/support/visible.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/offered.h"
 #include "properties/road/repeat.h"
 #include "properties/road/road.h"
 #include "properties/road/shrink_budget.h"
@@ -159,6 +160,11 @@ PropertyReport check_property(std::string_view name, Kernel& kernel, DType dtype
     rc::detail::printResultMessage(result, why);
     report.outcome = Outcome::inconclusive;
     report.text = why.str();
+  } else if (std::string why = hardly_tested(tally); !why.empty()) {
+    report.outcome = Outcome::inconclusive;
+    report.text = std::move(why);
+  } else if (why = hardly_offered(tally); report.held > 0 && !why.empty()) {
+    report.text = std::move(why);
   } else if (report.held > 0) {
     report.outcome = Outcome::held;
   } else {

@@ -16,7 +16,9 @@ namespace attest {
 
 /// How the cases of one property on one kernel in one dtype ended.
 struct PropertyReport {
-  /// violated if a case is; else held if one is; else inconclusive if one is; else skipped.
+  /// violated if a case is; else inconclusive if too few cases were judged of those that the manifest offers (of 300
+  /// cases and more 30, of fewer one in ten); skipped if the manifest offers fewer; else held if one is; else
+  /// inconclusive if one is; else skipped.
   Outcome outcome = Outcome::skipped;
   std::int64_t held = 0, skipped = 0, excused = 0, inconclusive = 0;  ///< cases up to the first violated one
   /// held: nothing. violated: the reason, then the shrunk case with all of its numbers, then the line that finds it

@@ -26,7 +26,13 @@ Cost cost_of(Operation operation, const Extents& e) {
   return cost;
 }
 
+constexpr std::string_view within_limits = "within the manifest's limits";
+
 }  // namespace
+
+bool is_over_budget(std::string_view reason) {
+  return reason.find(within_limits) != std::string_view::npos;
+}
 
 std::string why_over_budget(Operation operation, const Extents& drawn, const Extents& asked) {
   const Cost had = cost_of(operation, drawn), wanted = cost_of(operation, asked);
@@ -34,12 +40,12 @@ std::string why_over_budget(Operation operation, const Extents& drawn, const Ext
     return value > static_cast<double>(most) && value > before;
   };
   if (over(wanted.numbers, had.numbers, most_numbers)) {
-    return fmt::format("would have {:.0f} numbers within the manifest's limits; a case has at most {}", wanted.numbers,
+    return fmt::format("would have {:.0f} numbers {}; a case has at most {}", wanted.numbers, within_limits,
                        most_numbers);
   }
   if (over(wanted.products, had.products, most_products)) {
-    return fmt::format("would take {:.0f} multiplications within the manifest's limits; a case takes at most {}",
-                       wanted.products, most_products);
+    return fmt::format("would take {:.0f} multiplications {}; a case takes at most {}", wanted.products, within_limits,
+                       most_products);
   }
   return {};
 }

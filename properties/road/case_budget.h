@@ -24,6 +24,8 @@ inline constexpr std::string_view out_of_memory = "was not judged: memory ran ou
 /// Empty, or why extents that a manifest asks for are too many in the place of the drawn ones: beyond the budget, and
 /// more than those. Of extents that cost no more than what was drawn nothing is said.
 [[nodiscard]] std::string why_over_budget(Operation operation, const Extents& drawn, const Extents& asked);
+/// It is such a reason.
+[[nodiscard]] bool is_over_budget(std::string_view reason);
 
 /// What a call of a case and its judgement cost, counted in multiplications and never by a clock: those that the
 /// definition asks for, 4 for each number, and 2^15 whatever its size.

@@ -249,7 +249,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}{}{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), skipped_text(summary), unjudged_text(summary),
-               alarm_text(summary), closing_line(summary, conclusion, ending, seconds), folder.path().string(),
+               alarm_text(summary), closing_line(conclusion, ending, seconds), folder.path().string(),
                folder.report().string());
   }
   fmt::print("{}", expectations_text(conclusion, options.quiet));

@@ -245,9 +245,8 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print(stderr, "{}", note_text(summary));
-    fmt::print("{}{}\n{}run: {}\nreport: {}\n", table_of(summary),
-               closing_line(summary, conclusion, ending_of(ending), seconds), worst_text(summary, folder),
-               folder.path().string(), folder.report().string());
+    fmt::print("{}{}\n{}run: {}\nreport: {}\n", table_of(summary), closing_line(conclusion, ending_of(ending), seconds),
+               worst_text(summary, folder), folder.path().string(), folder.report().string());
   }
   options.ci_files.write(summary, journal, folder.path().string(), conclusion);
   return conclusion.exit_status;

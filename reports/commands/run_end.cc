@@ -64,7 +64,9 @@ Journal finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter&
   note_unreached(plan, journal, last);
   for (const MetaRecord& note : notes_on(plan.kernels)) last.append(note);
   if (ending != Ending::interrupted && !compared) explain_findings(plan, journal, folder, last);
-  last.append(end_record(start, ending == Ending::interrupted));
+  MetaRecord closing = end_record(start, ending == Ending::interrupted);
+  if (ending == Ending::out_of_time) closing.facts["time_over"] = "yes";
+  last.append(closing);
   writer.sync();
   const std::string sources[] = {folder.path().string(), folder.path().string()};
   end = parse_journal(stamped(to_line(*journal.run) + last.lines()), sources[1]);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "core/support/visible.h"
 #include "reports/results/summary_words.h"
@@ -144,6 +145,8 @@ Suite suite_of_the_run(const Summary& summary, const Journal& journal, const Con
   if (const std::string arguments = fact_of(journal, "arguments"); !arguments.empty())
     suite.properties.emplace_back("arguments", arguments);
   if (!summary.against.empty()) suite.properties.emplace_back("against", summary.against);
+  suite.properties.emplace_back("coverage", conclusion.coverage);
+  if (!conclusion.quick_look.empty()) suite.properties.emplace_back("quick_look", conclusion.quick_look);
   // A run that judged nothing is no success, however few failures there are.
   if (conclusion.faults.empty())
     suite.add("attest", "run");
@@ -200,6 +203,12 @@ std::string to_junit(const Summary& summary, const Journal& journal, const std::
     suite.properties = {{"kernel", kernel.id}, {"dtype", kernel.dtype}};
     if (const std::string reach = reach_text(kernel); !reach.empty()) suite.properties.emplace_back("reach", reach);
     for (const KernelExplanation& one : kernel.explanations) suite.properties.emplace_back("explained", one.text);
+    suite.output.clear();
+    if (const std::optional<Counted> shapes = conclusion.of_shapes(kernel)) {
+      const bool undecided = *shapes == Counted::undecided;
+      suite.add(name + "." + kernel.dtype, "shapes", undecided ? "error" : "", undecided ? "inconclusive" : "",
+                undecided ? "undecided: " + kernel.left_out : "");
+    }
     for (const PropertySummary& property : kernel.properties)
       add_property(suite, name + "." + kernel.dtype, property, conclusion.of(kernel, property), folder);
     suites.push_back(std::move(suite));

@@ -25,11 +25,6 @@ Json message(const std::string& text) {
   return {{"text", text.empty() ? "no words" : visible(text, " ", "\n")}};
 }
 
-/// A sentence, as the format wants it of a text.
-std::string sentence(std::string_view text) {
-  return text.ends_with('.') ? std::string(text) : std::string(text) + '.';
-}
-
 Json rule_of(const std::string& name) {
   Json rule{{"id", name}};
   const auto known = std::ranges::find(catalogue(), std::string_view(name), &Property::name);
@@ -80,7 +75,18 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   return result;
 }
 
-constexpr const char* rule_of_runs = "run";
+constexpr const char *rule_of_runs = "run", *rule_of_shapes = "shapes";
+
+/// What was hardly tested, which no case shows.
+Json open_result(const KernelSummary& kernel, const std::string& id, const std::string& why, std::size_t rule,
+                 bool in_a_run) {
+  Json result{{"ruleId", id}, {"ruleIndex", rule}, {"kind", "open"}, {"level", "none"}};
+  result["message"] = message(fmt::format("{} is undecided for {} in {}: {}", kernel.name, id, kernel.dtype, why));
+  result["locations"] = Json::array({location_of("summary.md", in_a_run)});
+  result["partialFingerprints"] = {{"attestCoverage/v1", fmt::format("{}/{}/{}", id, kernel.id, kernel.dtype)}};
+  result["properties"] = {{"kernel", kernel.id}, {"dtype", kernel.dtype}};
+  return result;
+}
 
 /// What is wrong with the run as a whole: "WORSE attention.oracle by mine in f32: errors grew …". The words up to the
 /// colon are the same in the next run.
@@ -133,7 +139,16 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
       const bool expected = conclusion.of(kernel, property) == Counted::expected;
       for (const FindingRecord& finding : property.findings)
         results.push_back(result_of(kernel, finding, rule->second, folder, expected));
+      if (property.hardly_tested && conclusion.of(kernel, property) == Counted::undecided)
+        results.push_back(open_result(kernel, property.name, property.reason, rule->second, !folder.empty()));
     }
+    if (conclusion.of_shapes(kernel) != Counted::undecided) continue;
+    const auto [rule, added] = rule_index.try_emplace(rule_of_shapes, rules.size());
+    if (added)
+      rules.push_back({{"id", rule_of_shapes},
+                       {"shortDescription", message("A kernel is judged on every class of shapes that it offers.")},
+                       {"defaultConfiguration", {{"level", "error"}}}});
+    results.push_back(open_result(kernel, rule_of_shapes, kernel.left_out, rule->second, !folder.empty()));
   }
   if (!conclusion.problems.empty()) {
     for (const std::string& problem : conclusion.problems)

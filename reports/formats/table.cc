@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "properties/language/skip_reasons.h"
 #include "reports/page/print.h"
@@ -45,11 +46,39 @@ std::string drawn_text(const Summary& summary) {
       short_number(saved), short_number(table));
 }
 
+/// A line for those properties of a kernel in a dtype, with the reason of the first; none where there are none.
+template <class Concerns>
+void add_properties(std::vector<std::string>& lines, const KernelSummary& kernel, std::string_view verdict,
+                    Concerns concerns) {
+  std::set<std::string> names;
+  const PropertySummary* first = nullptr;
+  for (const PropertySummary& property : kernel.properties) {
+    if (!concerns(property)) continue;
+    names.insert(property.name);
+    if (first == nullptr) first = &property;
+  }
+  if (first == nullptr) return;
+  lines.push_back(fmt::format("{} {} by {} in {}: {}{}\n", verdict, some_of(names), one_line(kernel.name),
+                              one_line(kernel.dtype), one_line(first->reason),
+                              names.size() > 1 ? fmt::format(" ({})", one_line(first->name)) : ""));
+}
+
+/// What was hardly tested of a kernel in a dtype, and what its manifest hardly offers.
+void add_hardly_tested(std::vector<std::string>& lines, const KernelSummary& kernel) {
+  add_properties(lines, kernel, "inconclusive", [](const PropertySummary& one) { return one.hardly_tested; });
+  if (!kernel.left_out.empty())
+    lines.push_back(fmt::format("inconclusive {} in {}: {}\n", one_line(kernel.name), one_line(kernel.dtype),
+                                one_line(kernel.left_out)));
+  add_properties(lines, kernel, "skipped",
+                 [](const PropertySummary& one) { return one.verdict == Outcome::skipped && one.tally.judged() > 0; });
+}
+
 }  // namespace
 
 std::string table_of(const Summary& summary) {
   Table table{"", columns_of("kernel|dtype|verdict|#judged|#excused|#bitwise|#worst|of")};
-  std::vector<std::string> notes;
+  // What is violated first: of many lines the last ones are left to the report.
+  std::vector<std::string> notes, undecided;
   for (const KernelSummary& kernel : summary.kernels) {
     const PropertySummary* worst = kernel.worst();
     table.rows.push_back(
@@ -67,10 +96,14 @@ std::string table_of(const Summary& summary) {
           property.tally.violated == 0
               ? ""
               : fmt::format(" in {} of {} judged cases", property.tally.violated, property.tally.judged());
-      notes.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), one_line(property.name),
-                                  one_line(kernel.name), one_line(kernel.dtype), count, one_line(property.reason)));
+      std::vector<std::string>& lines = property.verdict == Outcome::violated ? notes : undecided;
+      if (!property.hardly_tested)
+        lines.push_back(fmt::format("{} {} by {} in {}{}: {}\n", name_of(property.verdict), one_line(property.name),
+                                    one_line(kernel.name), one_line(kernel.dtype), count, one_line(property.reason)));
     }
+    add_hardly_tested(undecided, kernel);
   }
+  notes.insert(notes.end(), undecided.begin(), undecided.end());
   for (const KernelRecord& kernel : summary.not_started)
     notes.push_back(fmt::format("skipped {}: {}\n", one_line(kernel.id), one_line(kernel.not_started)));
   if (table.rows.empty())
@@ -140,9 +173,8 @@ std::string alarm_text(const Summary& summary) {
          first_lines(lines);
 }
 
-std::string closing_line(const Summary& summary, const Conclusion& conclusion, Ending ending, double seconds) {
-  std::string text = fmt::format("{}: {} of {} cases judged in {}", conclusion.headline, summary.judged(),
-                                 summary.cases(), duration_text(seconds));
+std::string closing_line(const Conclusion& conclusion, Ending ending, double seconds) {
+  std::string text = fmt::format("{}: {}; {}", conclusion.headline, conclusion.coverage, duration_text(seconds));
   switch (ending) {
     case Ending::complete:
       break;
@@ -156,6 +188,7 @@ std::string closing_line(const Summary& summary, const Conclusion& conclusion, E
       text += "; stopped at the first violation";
       break;
   }
+  if (!conclusion.quick_look.empty()) text += '\n' + conclusion.quick_look;
   return text;
 }
 

@@ -120,7 +120,10 @@ class Comparing {
       if (std::ranges::find(now.claims, claim) == now.claims.end())
         add(Direction::worse, "claims", "", fmt::format("does not claim to be {} any more", in_quotes(claim)));
     }
-    if (!now_.bred) compare_drawn(before, now);
+    if (!now_.bred) {
+      compare_drawn(before, now);
+      compare_shapes(before, now);
+    }
     const auto& subjects = now_subjects_[{now.id, now.dtype}];
     fewer_ = 0;
     Reach reach_before, reach_now;
@@ -147,9 +150,29 @@ class Comparing {
     }
   }
 
-  /// Kinds of cases of which the baseline judged enough to expect some.
+  /// Cases of a kind of which the baseline had so many let some be expected.
+  static constexpr std::int64_t enough = 20;
+
+  /// Classes of shapes that are gone, a line for each facet.
+  void compare_shapes(const KernelFigures& before, const KernelFigures& now) {
+    if (now.shapes.empty()) return;  // not recorded
+    for (std::size_t i = 0; i < shape_facet_count; ++i) {
+      const auto facet = static_cast<ShapeFacet>(i);
+      std::set<std::string> gone;
+      for (const auto& [index, count] : before.shapes.facets.at(i)) {
+        const auto still = now.shapes.facets.at(i).find(index);
+        const bool judged = still != now.shapes.facets.at(i).end() && still->second.judged > 0;
+        if (count.judged >= enough && !judged)
+          gone.insert(fmt::format("{} ({})", class_words(facet, index), count.judged));
+      }
+      if (gone.empty()) continue;
+      add(Direction::worse, "coverage", "",
+          fmt::format("no case of these shapes is judged any more, by {}, of as many in the baseline: {}",
+                      name_of(facet), some_of(gone)));
+    }
+  }
+
   void compare_drawn(const KernelFigures& before, const KernelFigures& now) {
-    constexpr std::int64_t enough = 20;
     for (const auto& [kind, cases] : before.drawn) {
       if (cases < enough || now.drawn.contains(kind)) continue;
       add(Direction::worse, "coverage", "",

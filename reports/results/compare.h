@@ -45,12 +45,12 @@ struct Comparison {
 /// Worse is: a kernel, dtype or property that is not there any more; a verdict farther from held (skipped,
 /// inconclusive, violated, in this order); a claim that is not made any more; fewer cases than before, or a smaller
 /// share of them judged than chance explains (with the same seed and as many cases: by more than one in a hundred); a
-/// kind of cases of which none is judged any more; with the same seed, and no fewer cases, a smaller reach (Reach) in
-/// any of its extents (with another one, one below the half is worth knowing); a worst utilisation beyond
-/// worst_expected, and errors that grew (noise.h). Where a kernel declares another arithmetic its bound is another one:
-/// there the largest errors by octave of keys, as shares of u sum |weight v|, may not double. Of campaigns, whose cases
-/// are not drawn alike, only verdicts and the worst case are held against each other, and the worst one may grow by a
-/// quarter.
+/// kind of cases, or a class of shapes (shape_class.h), of which none is judged any more; with the same seed, and no
+/// fewer cases, a smaller reach (Reach) in any of its extents (with another one, one below the half is worth knowing);
+/// a worst utilisation beyond worst_expected, and errors that grew (noise.h). Where a kernel declares another
+/// arithmetic its bound is another one: there the largest errors by octave of keys, as shares of u sum |weight v|, may
+/// not double. Of campaigns, whose cases are not drawn alike, only verdicts and the worst case are held against each
+/// other, and the worst one may grow by a quarter.
 ///
 /// Throws UsageError where the two cannot be compared: one is a campaign and one is not, or they were run --against
 /// different kernels, or of `before` no case was judged.

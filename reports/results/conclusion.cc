@@ -9,6 +9,11 @@
 namespace attest {
 namespace {
 
+/// Under which the shapes that a kernel was hardly judged on are counted: of no property.
+Subject subject_of_shapes(const KernelSummary& kernel) {
+  return {"", kernel.id, kernel.dtype};
+}
+
 Counted counted(const Subject& subject, const PropertySummary& property, bool interrupted,
                 const Expectations& expectations) {
   switch (property.verdict) {
@@ -27,11 +32,14 @@ Counted counted(const Subject& subject, const PropertySummary& property, bool in
   return Counted::skipped;
 }
 
-/// Whether any subject with a case was more than skipped. One without a case was not checked, whatever it is called.
+/// Whether any subject with a case was more than skipped. One without a case was not checked, whatever it is called,
+/// and neither was one all of whose cases were refused.
 bool checked_any(const Summary& summary, const Conclusion& conclusion) {
   for (const KernelSummary& kernel : summary.kernels)
     for (const PropertySummary& property : kernel.properties)
-      if (property.tally.cases() > 0 && conclusion.of(kernel, property) != Counted::skipped) return true;
+      if (property.tally.cases() > 0 && verdict_of(property.tally) != Outcome::skipped &&
+          conclusion.of(kernel, property) != Counted::skipped)
+        return true;
   return false;
 }
 
@@ -53,7 +61,8 @@ std::vector<std::string> passed_over(const Summary& summary) {
     const bool kernels = asked.option == "--kernel";
     const auto answers = [&](const KernelSummary& kernel) {
       return std::ranges::any_of(kernel.properties, [&](const PropertySummary& property) {
-        return property.tally.judged() > 0 && asked.answers.contains(kernels ? kernel.id : property.name);
+        return property.tally.judged() > 0 && property.verdict != Outcome::skipped &&
+               asked.answers.contains(kernels ? kernel.id : property.name);
       });
     };
     if (std::ranges::any_of(summary.kernels, answers)) continue;
@@ -84,6 +93,11 @@ Counted Conclusion::of(const KernelSummary& kernel, const PropertySummary& prope
   return subjects.at({property.name, kernel.id, kernel.dtype});
 }
 
+std::optional<Counted> Conclusion::of_shapes(const KernelSummary& kernel) const {
+  const auto found = subjects.find(subject_of_shapes(kernel));
+  return found == subjects.end() ? std::nullopt : std::optional(found->second);
+}
+
 Conclusion conclude(const Summary& summary, Expectations expectations) {
   Conclusion result;
   for (const KernelSummary& kernel : summary.kernels) {
@@ -91,7 +105,11 @@ Conclusion conclude(const Summary& summary, Expectations expectations) {
       const Subject subject{property.name, kernel.id, kernel.dtype};
       result.subjects[subject] = counted(subject, property, summary.interrupted, expectations);
     }
+    if (!kernel.left_out.empty())
+      result.subjects[subject_of_shapes(kernel)] = expectations.inconclusive_held ? Counted::held : Counted::undecided;
   }
+  result.coverage = coverage_text(summary);
+  result.quick_look = quick_look(summary);
   const bool checked = checked_any(summary, result);
   result.faults = faults_of(summary, checked);
   result.exit_status = status_of_verdicts(result, checked, summary.interrupted);

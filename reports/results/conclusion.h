@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/results/compare.h"
+#include "reports/results/coverage.h"
 #include "reports/results/known.h"
 #include "reports/results/summary.h"
 
@@ -45,6 +46,8 @@ struct Conclusion {
   Outcome sign = Outcome::skipped;  ///< that the headline stands under
   std::string headline;             ///< "held", "held, and worse than the baseline"
   std::map<Subject, Counted> subjects;
+  std::string coverage;    ///< how much of what concerns its kernels was judged, as coverage_text says
+  std::string quick_look;  ///< as coverage.h's
   std::vector<RunFault> faults;
   /// What was asked for by name and judged in no case, a line each, beside a run that else held.
   std::vector<std::string> passed_over;
@@ -54,6 +57,8 @@ struct Conclusion {
   std::optional<Comparison> changes;
 
   [[nodiscard]] Counted of(const KernelSummary& kernel, const PropertySummary& property) const;
+  /// What the shapes count as that the kernel was hardly judged on; nothing where it was not so.
+  [[nodiscard]] std::optional<Counted> of_shapes(const KernelSummary& kernel) const;
 };
 
 [[nodiscard]] Conclusion conclude(const Summary& summary, Expectations expectations = {});

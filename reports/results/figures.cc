@@ -84,8 +84,39 @@ Reach reach_from(const Json& value, const std::string& where) {
   return reach;
 }
 
+/// As write_shapes writes them.
+ShapeCounts shapes_from(const Json& value, const std::string& where) {
+  constexpr auto keys = [] {
+    std::array<std::string_view, shape_facet_count + 1> names{"largest"};
+    std::ranges::copy(Words<ShapeFacet>::names, names.begin() + 1);
+    return names;
+  }();
+  const JsonObject object(value, where, keys);
+  ShapeCounts shapes;
+  if (const Json* largest = object.find("largest")) {
+    const std::vector<std::int64_t> extents = numbers_of(*largest, object.path("largest"), reach_members.size());
+    shapes.largest.emplace();
+    for (std::size_t i = 0; i < extents.size(); ++i) *shapes.largest.*reach_members.at(i).second = extents[i];
+  }
+  for (std::size_t i = 0; i < shapes.facets.size(); ++i) {
+    const auto facet = static_cast<ShapeFacet>(i);
+    each_of(object, name_of(facet), [&](const Json& entry, const std::string& path) {
+      const std::vector<std::int64_t> numbers = numbers_of(entry, path, entry.size() == 2 ? 2 : 3);
+      const auto classes = static_cast<std::int64_t>(classes_in(facet));
+      if (numbers[0] < 0 || numbers[0] >= classes)
+        refuse(path, fmt::format(" begins with a class, 0 to {}", classes - 1));
+      if (std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; }))
+        refuse(path, " holds counts below 0");
+      shapes.facets.at(i)[static_cast<std::uint8_t>(numbers[0])].merge(
+          {numbers[1], numbers.size() == 3 ? numbers[2] : 0});
+    });
+  }
+  return shapes;
+}
+
 KernelFigures kernel_from(const Json& value, const std::string& where) {
-  static constexpr std::array<std::string_view, 6> keys{"id", "name", "dtype", "arithmetic", "claims", "drawn"};
+  static constexpr std::array<std::string_view, 7> keys{"id",     "name",  "dtype", "arithmetic",
+                                                        "claims", "drawn", "shapes"};
   const JsonObject object(value, where, keys);
   KernelFigures kernel;
   object.read("id", kernel.id);
@@ -98,6 +129,7 @@ KernelFigures kernel_from(const Json& value, const std::string& where) {
     kernel.claims.push_back(claim.get<std::string>());
   });
   std::ranges::sort(kernel.claims);
+  if (const Json* shapes = object.find("shapes")) kernel.shapes = shapes_from(*shapes, object.path("shapes"));
   const Json* drawn = object.find("drawn");
   if (drawn == nullptr) return kernel;
   if (!drawn->is_object()) object.refuse("drawn", "it must be an object");
@@ -203,6 +235,7 @@ Figures figures_of(const Summary& summary, const Journal& journal) {
   for (const KernelSummary& kernel : summary.kernels) {
     KernelFigures& one = figures.kernels.emplace_back();
     one.id = kernel.id, one.name = kernel.name, one.dtype = kernel.dtype;
+    one.shapes = kernel.shapes();
     for (const KernelRecord& record : journal.kernels)
       if (record.id == kernel.id && !record.manifest.empty()) take_manifest(one, record.manifest);
     for (const PropertySummary& property : kernel.properties) {
@@ -234,6 +267,7 @@ void write_figures(JsonWriter& json, const Figures& figures) {
     for (const std::string& claim : kernel.claims) json.value(claim);
     json.end_array();
     if (!kernel.drawn.empty()) write_drawn(json.key("drawn"), kernel.drawn);
+    if (!kernel.shapes.empty()) write_shapes(json.key("shapes"), kernel.shapes);
     json.end_object();
   }
   json.end_array().key("subjects").begin_array();

@@ -24,6 +24,7 @@ struct KernelFigures {
   std::string arithmetic;           ///< JSON, as the manifest states it for the dtype; empty: it states none
   std::vector<std::string> claims;  ///< as the manifest has them, sorted
   DrawnCounts drawn;                ///< judged cases by what was drawn, over all properties
+  ShapeCounts shapes;               ///< and by their shapes; empty where they were not recorded
 };
 
 /// A property, a kernel and a dtype.

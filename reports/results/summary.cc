@@ -8,11 +8,16 @@
 #include <set>
 #include <string_view>
 
+#include "core/kernel/limits.h"
+#include "core/kernel/manifest.h"
+#include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "core/support/json_writer.h"
 #include "core/support/visible.h"
 #include "core/value/dtype.h"
 #include "fuzz/campaign.h"
+#include "properties/road/offered.h"
+#include "reports/results/coverage.h"
 #include "reports/results/summary_words.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/run_folder.h"
@@ -50,6 +55,38 @@ std::string reason_of(const PropertySummary& property) {
   const auto commonest = std::ranges::max_element(property.tally.reasons, {}, counts);
   if (commonest == property.tally.reasons.end()) return {};
   return fmt::format("{} ({} of {} cases)", commonest->first.text(), commonest->second, property.tally.cases());
+}
+
+/// Nothing of a manifest that cannot be read: a journal may be of another version.
+Limits limits_of(const std::string& manifest) {
+  try {
+    const Manifest m = parse_manifest(manifest, "the journal's manifest");
+    const AllowedExtents widths = allowed_head_dims(m);
+    return {m.max_queries, m.max_keys, widths.list.empty() ? widths.most : widths.list.back(), m.max_heads};
+  } catch (const UsageError&) {
+    return {};
+  }
+}
+
+/// Too few cases judged say that it is not known whether it holds.
+void require_enough(PropertySummary& property) {
+  if (property.verdict != Outcome::held && property.verdict != Outcome::skipped) return;
+  if (std::string why = hardly_tested(property.tally); !why.empty()) {
+    property.verdict = Outcome::inconclusive;
+    property.hardly_tested = true;
+    property.reason = std::move(why);
+  } else if (why = hardly_offered(property.tally); property.verdict == Outcome::held && !why.empty()) {
+    property.verdict = Outcome::skipped;
+    property.reason = std::move(why);
+  }
+}
+
+void require_enough_shapes(KernelSummary& kernel) {
+  std::map<Reason, std::int64_t> reasons;
+  for (const PropertySummary& property : kernel.properties)
+    for (const auto& [reason, count] : property.tally.reasons) reasons[reason] += count;
+  kernel.left_out = shapes_left_out(kernel.shapes(), reasons);
+  if (!kernel.left_out.empty()) kernel.verdict = worse(kernel.verdict, Outcome::inconclusive);
 }
 
 std::string name_of_kernel(const Journal& journal, const std::string& id) {
@@ -91,6 +128,16 @@ Outcome worse(Outcome a, Outcome b) {
 
 std::int64_t KernelSummary::cases() const {
   return sum_of(properties, [](const PropertySummary& one) { return one.tally.cases(); });
+}
+
+std::int64_t KernelSummary::offered() const {
+  return sum_of(properties, &PropertySummary::offered);
+}
+
+ShapeCounts KernelSummary::shapes() const {
+  ShapeCounts all;
+  for (const PropertySummary& property : properties) all.merge(property.tally.shapes);
+  return all;
 }
 
 std::int64_t KernelSummary::excused() const {
@@ -136,6 +183,10 @@ const PropertySummary* KernelSummary::worst() const {
 
 std::int64_t Summary::cases() const {
   return sum_of(kernels, &KernelSummary::cases);
+}
+
+std::int64_t Summary::offered() const {
+  return sum_of(kernels, &KernelSummary::offered);
 }
 
 std::int64_t Summary::judged() const {
@@ -202,7 +253,11 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     notes.insert({std::string("attest"), std::move(text)});
   summary.notes.assign(notes.begin(), notes.end());
   const auto whole = [](const BatchRecord& batch) { return batch.shard == Shard{}; };
-  if (std::ranges::all_of(journal.batches, whole)) summary.asked = asked_in(journal.meta);
+  if (std::ranges::all_of(journal.batches, whole)) {
+    summary.asked = asked_in(journal.meta);
+    summary.drawn_whole = !journal.run || (journal.run->case_files.empty() && !journal.run->fuzz);
+  }
+  summary.time_over = journal.time_over();
   const std::optional<Folder> files = Folder::if_there(folder);
   std::map<std::tuple<std::string, int, std::string>, std::map<std::string, PropertySummary>> by_kernel;
   for (const BatchRecord& batch : journal.batches) {
@@ -229,10 +284,13 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     const bool masks_ruled_out = record != journal.kernels.end() && rules_masks_out(record->manifest);
     KernelSummary kernel{
         .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
+    if (record != journal.kernels.end()) kernel.limits = limits_of(record->manifest);
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
       property.statistical = statistical.contains(name);
+      property.offered = offered_cases(property.tally);
       property.reason = reason_of(property);
+      if (summary.drawn_whole) require_enough(property);
       const std::string worst = case_file_name({name, id, dtype}, "worst");
       if (property.tally.worst_k >= 0 && files && files->holds(worst)) {
         property.worst_case = worst;
@@ -247,8 +305,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }
-    if (std::string text = refusals_text(kernel); summary.against.empty() && !text.empty())
-      summary.notes.push_back({kernel.name, std::move(text)});
+    if (summary.drawn_whole) require_enough_shapes(kernel);
     if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
     summary.verdict = worse(summary.verdict, kernel.verdict);
     summary.kernels.push_back(std::move(kernel));
@@ -288,6 +345,24 @@ void write_drawn_totals(JsonWriter& json, const Summary& summary) {
   json.end_array();
 }
 
+/// By the words of the classes; nothing where shapes were not recorded.
+void write_shape_words(JsonWriter& json, const ShapeCounts& shapes) {
+  if (shapes.empty()) return;
+  json.key("shapes").begin_object();
+  if (shapes.largest) write_reach(json.key("largest"), *shapes.largest);
+  for (std::size_t i = 0; i < shapes.facets.size(); ++i) {
+    const auto facet = static_cast<ShapeFacet>(i);
+    json.key(name_of(facet)).begin_object();
+    for (const auto& [index, count] : shapes.facets[i]) {
+      json.key(class_words(facet, index)).begin_object().member("judged", count.judged);
+      if (count.unjudged > 0) json.member("unjudged", count.unjudged);
+      json.end_object();
+    }
+    json.end_object();
+  }
+  json.end_object();
+}
+
 /// Nothing where no alarm was asked for.
 void write_alarm(JsonWriter& json, const PropertySummary& property) {
   if (!property.tally.alarm) return;
@@ -308,6 +383,7 @@ void write_property(JsonWriter& json, const PropertySummary& property) {
       .member("name", property.name)
       .member("verdict", name_of(property.verdict))
       .member("cases", tally.cases())
+      .member("offered", property.offered)
       .member("held", tally.held)
       .member("violated", tally.violated)
       .member("skipped", tally.skipped)
@@ -336,6 +412,8 @@ void write_kernel(JsonWriter& json, const KernelSummary& kernel) {
   json.begin_object().member("name", kernel.name).member("id", kernel.id).member("dtype", kernel.dtype);
   json.member("verdict", name_of(kernel.verdict));
   add_reach(json, kernel.reach(), kernel.reach_unknown());
+  if (!kernel.left_out.empty()) json.member("left_out", kernel.left_out);
+  write_shape_words(json, kernel.shapes());
   json.key("properties").begin_array();
   for (const PropertySummary& property : kernel.properties) write_property(json, property);
   json.end_array();
@@ -358,6 +436,10 @@ std::string to_json(const Summary& summary) {
   json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
   json.member("seed", summary.seed).member("interrupted", summary.interrupted);
   if (!summary.against.empty()) json.member("against", summary.against);
+  const Concerned concerned = concerned_in(summary);
+  json.key("coverage").begin_object().member("properties", concerned.properties).member("judged", concerned.judged);
+  json.member("offered_cases", summary.offered()).member("judged_cases", summary.judged());
+  json.member("never_judged", never_judged(summary)).member("quick_look", quick_look(summary)).end_object();
   if (summary.alarm > 0) {
     const Alarm all = summary.alarms();
     json.key("alarm").begin_object().member("p", summary.alarm).member("elements", all.elements);

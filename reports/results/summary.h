@@ -22,8 +22,15 @@ struct PropertySummary {
   std::string worst_case;  ///< file of the worst case, relative to the run's folder; empty where none is there
   std::string reason;      ///< why it is not held: the first finding's reason, or the commonest reason with its count
   std::vector<FindingRecord> findings;
-  std::string alarm_case;    ///< file of the case with the worst alarm, as worst_case
-  bool statistical = false;  ///< is_statistical: its utilisation is that of a draw, which no rounding explains
+  std::string alarm_case;      ///< file of the case with the worst alarm, as worst_case
+  bool statistical = false;    ///< is_statistical: its utilisation is that of a draw, which no rounding explains
+  std::int64_t offered = 0;    ///< cases that the kernel's manifest offers (offered.h)
+  bool hardly_tested = false;  ///< inconclusive for too few judged cases (coverage.h), as `reason` says
+};
+
+/// The largest extents that a manifest allows; nothing where it sets no limit.
+struct Limits {
+  std::optional<std::int64_t> queries, keys, head_dim, heads;
 };
 
 struct KernelSummary {
@@ -33,8 +40,16 @@ struct KernelSummary {
   Outcome verdict = Outcome::skipped;
   std::vector<PropertySummary> properties;
   std::vector<KernelExplanation> explanations;  ///< beside violated bounds, never instead of them
+  Limits limits{};
+  /// Shapes that the manifest offers and that it was hardly judged on (coverage.h), for which it is inconclusive; empty
+  /// where there are none.
+  std::string left_out{};
 
   [[nodiscard]] std::int64_t cases() const;
+  /// Cases that its manifest offers.
+  [[nodiscard]] std::int64_t offered() const;
+  /// Over all properties.
+  [[nodiscard]] ShapeCounts shapes() const;
   [[nodiscard]] std::int64_t judged() const;
   [[nodiscard]] std::int64_t excused() const;
   /// How far the kernel was held against the exact answer, over all properties: as Tally's.
@@ -66,10 +81,15 @@ struct Summary {
   std::string against;         ///< the kernel that all were compared with; empty: with what is exact
   std::vector<Scarce> scarce;  ///< never changes a verdict
   std::vector<Asked> asked;    ///< what was asked for by name; nothing of a part, for other shards may have answered it
+  /// All cases that were asked for were drawn from the generators, and are here: no part of a run, no captured cases,
+  /// no campaign. Of others nothing is too little.
+  bool drawn_whole = false;
+  bool time_over = false;  ///< --time ended it; false where the journal does not say
   bool interrupted = false;
   bool unfinished = false;  ///< killed, or still under way; false where the journal does not say (canonical ones)
 
   [[nodiscard]] std::int64_t cases() const;
+  [[nodiscard]] std::int64_t offered() const;
   [[nodiscard]] std::int64_t judged() const;
   [[nodiscard]] std::int64_t excused() const;
   [[nodiscard]] DrawnTotals drawn() const;

@@ -63,27 +63,4 @@ std::vector<std::string> reach_lines(const Summary& summary) {
   return lines;
 }
 
-std::string refusals_text(const KernelSummary& kernel) {
-  std::map<std::string, std::int64_t> reasons;
-  std::set<std::string> hardly_judged;
-  std::int64_t all = 0;
-  for (const PropertySummary& property : kernel.properties) {
-    std::int64_t count = 0;
-    for (const auto& [reason, cases] : property.tally.reasons) {
-      // As answers of that status are told (answer.h).
-      if (reason.outcome != Outcome::skipped || !reason.why.starts_with(name_of(CallStatus::unsupported))) continue;
-      reasons[reason.why] += cases;
-      count += cases;
-    }
-    all += count;
-    if (count > 0 && property.tally.judged() < std::max<std::int64_t>(1, enough_of(property.tally.cases())))
-      hardly_judged.insert(property.name);
-  }
-  if (hardly_judged.empty()) return {};
-  const auto most = std::ranges::max_element(reasons, {}, [](const auto& one) { return one.second; });
-  return fmt::format(
-      "in {} it refused {} cases that its manifest offers, most often ({}) as {}; hardly judged for that: {}",
-      one_line(kernel.dtype), all, most->second, one_line(most->first), some_of(hardly_judged));
-}
-
 }  // namespace attest

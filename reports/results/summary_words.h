@@ -1,5 +1,4 @@
-// A summary in words that several formats have: how far kernels were held against the exact answer, and what they
-// refuse.
+// A summary in words that several formats have: how far kernels were held against the exact answer.
 #pragma once
 
 #include <string>
@@ -27,10 +26,5 @@ namespace attest {
 inline constexpr std::string_view reach_explained =
     "the largest M, N, dk and number of heads of cases whose outputs were held against the exact answer, each by "
     "itself; beyond them this run says nothing";
-
-/// A sentence for the notes on the kernel where it answered `unsupported` so often that a property which its manifest
-/// lets it be asked was judged on fewer cases than mean something (enough_of): it is not held by what it offers. Empty
-/// where there is no such property.
-[[nodiscard]] std::string refusals_text(const KernelSummary& kernel);
 
 }  // namespace attest

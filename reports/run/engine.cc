@@ -7,6 +7,7 @@
 #include <new>
 
 #include "properties/road/confirm.h"
+#include "properties/road/offered.h"
 #include "properties/road/own_kernels.h"
 #include "properties/road/shrink_budget.h"
 #include "reports/run/interrupt.h"
@@ -111,7 +112,9 @@ class Engine::Job {
       const Walked walked = walk_case(cell, index, watched, k, made);
       // Captured cases were not drawn: their words, if any, are of another run, and of what it shrank.
       const bool drawn = engine_.plan_.captured.empty();
-      batch.tally.add(k, walked.verdict, drawn ? kinds_of(walked.problem) : "", drawn ? walked.sent : 0);
+      const std::optional<Extents> shape = offered_shape(walked);
+      batch.tally.add(k, walked.verdict, drawn ? kinds_of(walked.problem) : "", drawn ? walked.sent : 0,
+                      shape ? &*shape : nullptr);
       const bool violated = walked.is(Outcome::violated);
       if (!violated && !walked.is(Outcome::inconclusive)) continue;
       if (engine_.wants_finding(batch.subject, walked.verdict.outcome, k))

@@ -16,6 +16,17 @@ std::string short_number(double value) {
   return value >= 1000 && value < 1e7 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
+std::string sentence(std::string_view text) {
+  return text.ends_with('.') ? std::string(text) : std::string(text) + '.';
+}
+
+std::string with_commas(std::int64_t count) {
+  std::string digits = std::to_string(count);
+  const std::ptrdiff_t sign = count < 0 ? 1 : 0;
+  for (auto at = std::ssize(digits) - 3; at > sign; at -= 3) digits.insert(static_cast<std::size_t>(at), 1, ',');
+  return digits;
+}
+
 std::string kernels_text(std::size_t count) {
   return count == 1 ? "1 kernel × dtype" : fmt::format("{} kernels × dtypes", count);
 }

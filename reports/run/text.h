@@ -11,6 +11,12 @@ namespace attest {
 /// Three significant digits, whole numbers from a thousand to ten million: "0.41", "1.3e-05", "66432", "inf".
 [[nodiscard]] std::string short_number(double value);
 
+/// With a full stop, where it has none.
+[[nodiscard]] std::string sentence(std::string_view text);
+
+/// A count for people: "1,996,162".
+[[nodiscard]] std::string with_commas(std::int64_t count);
+
 /// "1 kernel × dtype", "12 kernels × dtypes".
 [[nodiscard]] std::string kernels_text(std::size_t count);
 

@@ -68,6 +68,10 @@ struct Brief {
 /// by dtype, and one of what was too little. Empty where nothing was drawn: captured cases, or a journal of before it
 /// held these counts.
 [[nodiscard]] Blocks drawn_page(const Reported& run);
+/// Judged cases by the classes of their shapes (shape_class.h). Empty where no case was judged.
+[[nodiscard]] Blocks shapes_page(const Reported& run);
+/// What tiles make of them; empty where they were not recorded.
+[[nodiscard]] Brief shapes_brief(const Reported& run);
 /// What was too little.
 [[nodiscard]] Brief drawn_brief(const Reported& run);
 [[nodiscard]] Brief notes_brief(const Reported& run);
@@ -119,6 +123,11 @@ inline constexpr std::array sections{
             "Judged cases by how they were made, a case counted for every kernel that was judged on it; skipped, "
             "excused and inconclusive ones are not counted.",
             drawn_page, drawn_brief, /*share=*/5000},
+    Section{
+        "shapes", "Shapes",
+        "Judged cases by their shapes, a case counted for every kernel that was judged on it; \"of\" counts what the "
+        "kernels refused, what was excused and what could not be decided as well.",
+        shapes_page, shapes_brief, /*share=*/2000},
     Section{"notes", "Notes", "", nullptr, notes_brief, /*share=*/5000},
     Section{"not-covered", "Not covered", "", uncovered_page, uncovered_brief, /*share=*/6000},
 };

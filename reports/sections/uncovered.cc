@@ -22,12 +22,26 @@ Piece list(const std::set<std::string>& words, std::string_view of_what) {
   return {fmt::format("{} {}", words.size(), of_what), Piece::Kind::unfolds, joined};
 }
 
+/// What the kernels' manifests offer and was hardly tested, and what to do.
+Table hardly_tested_table(const Summary& summary) {
+  Table table{"Hardly tested, and inconclusive for that", columns_of("kernel|dtype|property|why, and what to do")};
+  for (const KernelSummary& kernel : summary.kernels) {
+    const auto add = [&](const std::string& what, const std::string& why) {
+      table.rows.push_back({{theirs(kernel.name), theirs(kernel.dtype), theirs(what), theirs(why)}, tags_of(kernel)});
+    };
+    if (!kernel.left_out.empty()) add("all", kernel.left_out);
+    for (const PropertySummary& property : kernel.properties)
+      if (property.hardly_tested) add(property.name, property.reason);
+  }
+  return table;
+}
+
 /// Properties none of whose cases was judged, by the reason, with where that was.
 Table unjudged(const Summary& summary) {
   std::map<std::string, std::map<std::string, std::set<std::string>>> by_reason;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
-      if (property.tally.judged() == 0)
+      if (property.tally.judged() == 0 && !property.hardly_tested)
         by_reason[property.reason][property.name].insert(kernel.name + " " + kernel.dtype);
     }
   }
@@ -105,7 +119,7 @@ Blocks uncovered_page(const Reported& run) {
   }
   Blocks blocks;
   if (!facts.facts.empty()) blocks.emplace_back(std::move(facts));
-  for (const Table& table : {unjudged(summary), reasons_table(summary)})
+  for (const Table& table : {hardly_tested_table(summary), unjudged(summary), reasons_table(summary)})
     if (!table.rows.empty()) blocks.emplace_back(table);
   blocks.emplace_back(
       Paragraph{fmt::format("No run covers {}. What held here held on these inputs; only what is proved "
@@ -125,8 +139,9 @@ Brief uncovered_brief(const Reported& run) {
     listing.items.push_back({"Judged on no kernel: ", first_of(none, shown)});
   for (const KernelSummary& kernel : summary.kernels) {
     std::map<std::string, std::vector<std::string>> by_reason;
+    if (!kernel.left_out.empty()) listing.items.push_back({name_in(kernel), ": ", theirs(kernel.left_out)});
     for (const PropertySummary& property : kernel.properties)
-      if (property.tally.judged() == 0) by_reason[property.reason].push_back(property.name);
+      if (property.tally.judged() == 0 || property.hardly_tested) by_reason[property.reason].push_back(property.name);
     for (const auto& [reason, names] : by_reason)
       listing.items.push_back({name_in(kernel), ": ", first_of(names, shown), ": ", theirs(reason)});
   }

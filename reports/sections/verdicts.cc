@@ -22,11 +22,13 @@ Table counts(const Summary& summary) {
       ++asked[property.verdict];
       const Tally& tally = property.tally;
       cases[Outcome::held] += tally.held, cases[Outcome::violated] += tally.violated;
-      cases[Outcome::inconclusive] += tally.inconclusive, cases[Outcome::skipped] += tally.skipped;
-      cases[Outcome::excused] += tally.excused;
+      cases[Outcome::inconclusive] += tally.inconclusive, cases[Outcome::excused] += tally.excused;
+      // What a manifest rules out is no shortcoming, and there may be a million of it.
+      cases[Outcome::skipped] += property.offered - tally.judged() - tally.inconclusive - tally.excused;
     }
   }
-  Table table{"Verdicts, and the cases behind them", {Column{""}}, "counts", /*sorts=*/false};
+  Table table{
+      "Verdicts, and the cases behind them that the kernels' manifests offer", {Column{""}}, "counts", /*sorts=*/false};
   TableRow of_asked{{"properties × kernels × dtypes"}}, of_cases{{"cases"}};
   for (const Outcome outcome :
        {Outcome::held, Outcome::violated, Outcome::inconclusive, Outcome::skipped, Outcome::excused}) {
@@ -38,22 +40,27 @@ Table counts(const Summary& summary) {
   return table;
 }
 
+/// In a property, or on shapes that its manifest offers.
+bool is_hardly_tested(const KernelSummary& kernel) {
+  return !kernel.left_out.empty() || std::ranges::any_of(kernel.properties, &PropertySummary::hardly_tested);
+}
+
 /// How much was covered, in a sentence.
 Blocks coverage(const Summary& summary) {
   std::int64_t asked = 0, reached = 0;
   std::set<std::string_view> properties;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
-      ++asked, reached += property.tally.judged() > 0 ? 1 : 0;
       properties.insert(property.name);
+      if (property.offered > 0) ++asked, reached += property.tally.judged() > 0 ? 1 : 0;
     }
   }
   if (asked == 0) return {};
-  const std::int64_t cases = summary.cases();
+  const std::int64_t cases = summary.offered();
   return {Paragraph{
       {fmt::format(
-           "Covered: {} of the catalogue's {} properties were asked; a case was judged for {} of {} properties "
-           "× kernels × dtypes, and {} of all cases. ",
+           "Covered: {} of the catalogue's {} properties were asked; a case was judged for {} of the {} properties "
+           "× kernels × dtypes that the manifests offer, and {} of the cases. ",
            std::ranges::count_if(catalogue(), [&](const Property* one) { return properties.contains(one->name); }),
            catalogue().size(), reached, asked, cases == 0 ? "none" : share_text(summary.judged(), cases)),
        leading("not-covered", "What was not covered"), "."}}};
@@ -107,8 +114,8 @@ Blocks headline_page(const Reported& run) {
   const Summary& summary = run.summary;
   if (holds_proofs_alone(summary, run.journal)) return {Paragraph{proofs_alone(run.journal), "headline"}};
   Blocks blocks{Paragraph{{badge(run.conclusion.sign, run.conclusion.headline),
-                           fmt::format(" {} cases, {} judged, {} excused, on {}.", summary.cases(), summary.judged(),
-                                       summary.excused(), kernels_text(summary.kernels.size()))},
+                           fmt::format(" {}; {} excused, on {}.", run.conclusion.coverage,
+                                       with_commas(summary.excused()), kernels_text(summary.kernels.size()))},
                           "headline"}};
   if (!summary.against.empty()) {
     constexpr std::string_view meaning =
@@ -118,6 +125,10 @@ Blocks headline_page(const Reported& run) {
         Paragraph{{"Every kernel is compared with ", code(summary.against), meaning, code("--against"), " tells."}});
   }
   const auto warn = [&](Text text) { blocks.emplace_back(Paragraph{std::move(text), "warning"}); };
+  if (!run.conclusion.quick_look.empty()) warn(sentence(run.conclusion.quick_look));
+  if (std::ranges::any_of(summary.kernels, &is_hardly_tested))
+    warn({"Some of what the manifests offer was hardly tested, and is inconclusive for that: see ",
+          leading("not-covered", "what was not covered"), "."});
   // What the manifest rules out is no shortcoming of the run; it stands with what was not covered.
   if (!std::ranges::all_of(summary.scarce, &Scarce::ruled_out)) {
     warn({"Some properties were judged on too few cases of the kind that they are about: see ",
@@ -139,8 +150,11 @@ Brief headline_brief(const Reported& run) {
   }
   brief.before = {Heading{2, {sign(run.conclusion.sign), " Attest: ", run.conclusion.headline}}};
   const auto say = [&](Text text) { brief.entries.emplace_back(Paragraph{std::move(text)}); };
-  say(fmt::format("{} of {} cases judged, {} excused, on {}; seed {}.", summary.judged(), summary.cases(),
-                  summary.excused(), kernels_text(summary.kernels.size()), summary.seed));
+  say(fmt::format("{} of {} cases judged, {} excused, on {}; seed {}.", with_commas(summary.judged()),
+                  with_commas(summary.offered()), with_commas(summary.excused()), kernels_text(summary.kernels.size()),
+                  summary.seed));
+  if (!summary.kernels.empty()) say(sentence(run.conclusion.coverage));
+  if (!run.conclusion.quick_look.empty()) say(sentence(run.conclusion.quick_look));
   if (summary.kernels.empty()) say("No kernel was checked.");
   if (!summary.against.empty())
     say({"Compared with ", theirs(summary.against), " on the same cases, to within both bounds."});

@@ -310,7 +310,10 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   const std::string kernel = python_kernel(folder, "maskless", "1.0");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   const std::string check = "$attest check --property masked.query-deletion --dtype f64 ";
-  EXPECT_THAT(output_of(folder, check + "--cases 200 --out run --kernel " + kernel),
+  // Of 200 cases it offers fewer than a verdict takes.
+  EXPECT_THAT(output_of(folder, check + "--cases 200 --out few-offered --kernel " + kernel, 3),
+              Says("\nskipped masked.query-deletion by maskless in f64: hardly offered: 19 of 200 cases"));
+  EXPECT_THAT(output_of(folder, check + "--cases 400 --out run --kernel " + kernel),
               AllOf(Says("note on maskless: its manifest rules masks out; judged without a mask: "
                          "masked.query-deletion\n"),
                     NeverSays("warning", "skipped: ")));
@@ -325,6 +328,9 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
       R"(sed -e "s/'masks': \[\]/'masks': ['bool']/" -e 's/maskless/refusing/' -e 's/scale=1.0):/scale=1.0, mask=None):\n)"
       R"(    if mask is not None: raise attest_adapter.Unsupported("not written")/' maskless.py > refusing.py && )" +
           check + "--cases 200 --out refusing --kernel 'exec:/usr/bin/python3 refusing.py'");
+  EXPECT_EQ(refusing.status, 4) << refusing.output;
+  EXPECT_THAT(refusing.output, Says("inconclusive masked.query-deletion by refusing in f64: hardly tested: judged in ",
+                                    "unsupported: not written; state that limit in the manifest, or take these cases"));
   EXPECT_THAT(refusing.output, Says("warning: masked.query-deletion says little about refusing in f64: 0 of its "));
   const ShellResult few = shell(folder, check + "--cases 40 --out few --kernel " + kernel);
   EXPECT_THAT(few.output, NeverSays("warning"));

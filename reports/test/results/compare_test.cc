@@ -43,7 +43,8 @@ Figures run_of(std::vector<SubjectFigures> subjects) {
                              .dtype = "f32",
                              .arithmetic = "{\"accumulate\":\"f32\"}",
                              .claims = {"batch-invariant", "deterministic"},
-                             .drawn = {{"mask:none", 500}}});
+                             .drawn = {{"mask:none", 500}},
+                             .shapes = {}});
   figures.subjects = std::move(subjects);
   return figures;
 }
@@ -134,6 +135,26 @@ TEST(Compare, WhatIsMissingIsWorse) {
   now.kernels[0].drawn = {{"mask:none", 1}};
   now.kernels[0].claims = {"deterministic"};
   EXPECT_EQ(said(now), "WORSE mine in f32: does not claim to be \"batch-invariant\" any more\n");
+}
+
+TEST(Compare, AClassOfShapesThatIsJudgedNoMoreIsWorse) {
+  const Extents large{.batch = 1, .heads = 2, .kv_heads = 2, .queries = 128, .keys = 200, .dk = 64, .dv = 64};
+  Extents small = large;
+  small.queries = small.keys = 5;
+  Figures before = run_of({drawn(1, 800, 0.05)}), now = before;
+  for (int i = 0; i < 20; ++i) before.kernels[0].shapes.add(large, true), before.kernels[0].shapes.add(small, true);
+  EXPECT_THAT(said(now), IsEmpty()) << "shapes are not recorded";
+  const auto told = [&] { return changes_text(compare(before, now)); };
+  EXPECT_THAT(told(), IsEmpty()) << "not recorded any more: a run of an older version";
+  now.kernels[0].shapes.add(small, true);
+  EXPECT_THAT(told(),
+              HasSubstr("WORSE mine in f32: no case of these shapes is judged any more, by M x N, of as many in "
+                        "the baseline: M 65..128, N 129..512 (20)\n"));
+  // Asked of it and not judged is gone as well.
+  now.kernels[0].shapes.add(large, false);
+  EXPECT_THAT(told(), HasSubstr("M 65..128, N 129..512 (20)"));
+  now.kernels[0].shapes.add(large, true);
+  EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST(Compare, AReachThatShrinksIsWorseOnTheSameCasesAndToldOnOthers) {

@@ -217,7 +217,7 @@ TEST(Conclusion, IsTheSameInEveryFormat) {
       const std::string badge = fmt::format("<span class=\"badge {}\">", name_of(conclusion.sign));
       const std::string headline = html_of(headline_page({summary, journal, "run", conclusion}));
       EXPECT_THAT(headline, Says("<p class=\"headline\">" + badge, "</span> " + conclusion.headline + "</span> "));
-      EXPECT_THAT(closing_line(summary, conclusion, Ending::complete, 1), StartsWith(conclusion.headline + ": "));
+      EXPECT_THAT(closing_line(conclusion, Ending::complete, 1), StartsWith(conclusion.headline + ": "));
       const std::string markdown = to_markdown(summary, journal, "run", conclusion);
       EXPECT_THAT(markdown.substr(0, markdown.find('\n')), testing::EndsWith(" Attest: " + conclusion.headline));
       // a failure or an error where the exit status is not 0, and nowhere else,
@@ -277,7 +277,7 @@ TEST(Conclusion, IsPrintedAtTheEndOfARun) {
   const Conclusion passed = conclude(summarise(journal, ""));
   EXPECT_EQ(passed_over_text(passed, true),
             "attest: --property \"q\": judged on no kernel, so that the run says nothing of it\n");
-  EXPECT_THAT(closing_line(summary, passed, Ending::out_of_time, 1), NeverSays("held"));
+  EXPECT_THAT(closing_line(passed, Ending::out_of_time, 1), NeverSays("held"));
 }
 
 }  // namespace

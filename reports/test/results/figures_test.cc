@@ -31,7 +31,8 @@ Journal journal_of_a_run() {
     }
     verdict.level = 1;
     verdict.reach = Reach{2, 8192 >> k, 64, 32, 8, 4, 1};
-    batch.tally.add(k, verdict, "mask:none values:ones");
+    const Extents shape{.batch = 1, .heads = 8, .kv_heads = 4, .queries = 2, .keys = 8192 >> k, .dk = 64, .dv = 32};
+    batch.tally.add(k, verdict, "mask:none values:ones", 0, &shape);
   }
   batch.tally.skip(3, "why");
   batch.last_k = 7;
@@ -59,6 +60,7 @@ TEST(Figures, AreReadAsTheyWereWritten) {
   EXPECT_EQ(figures.kernels[0].arithmetic, "{\"accumulate\":\"f64\"}");
   EXPECT_EQ(figures.kernels[0].claims, (std::vector<std::string>{"batch-invariant", "deterministic"}));
   EXPECT_EQ(figures.kernels[0].drawn.at("mask:none"), 4);
+  EXPECT_EQ(figures.kernels[0].shapes, journal_of_a_run().batches[0].tally.shapes);
   ASSERT_EQ(figures.subjects.size(), 2U);
   EXPECT_EQ(figures.subjects[1].worst_k, -1) << "nothing of it was judged";
   const SubjectFigures& one = figures.subjects[0];

@@ -317,38 +317,6 @@ TEST(Warnings, AreOneLineForAKernelWhoseManifestRulesMasksOut) {
   }
 }
 
-TEST(Refusals, AreANoteWhereTheyLeaveAPropertyHardlyJudged) {
-  Tally refused;
-  refused.held = 9;
-  refused.skip(490, "unsupported: causal is not written");
-  refused.skip(1, "has N queries; the manifest's max_queries is 1");
-  Tally judged_well;
-  judged_well.held = 500;
-  Tally judged;
-  judged.held = 10;
-  judged.skip(490, "unsupported: causal is not written");
-  const auto notes_with = [&](const Tally& of_prefix, const std::string& against = "") {
-    Journal journal = journal_of({{{"attention.oracle", "builtin:a", "f32"}, judged_well},
-                                  {{"causal.no-leak", "builtin:a", "f32"}, of_prefix},
-                                  {{"causal.prefix", "builtin:a", "f32"}, of_prefix}});
-    journal.run = RunRecord{.seed = 1, .case_files = {}, .against = against};
-    return summarise(journal, "");
-  };
-  const Summary summary = notes_with(refused);
-  ASSERT_EQ(summary.notes.size(), 1U);
-  EXPECT_EQ(summary.notes[0].text,
-            "in f32 it refused 980 cases that its manifest offers, most often (980) as unsupported: causal is not "
-            "written; hardly judged for that: causal.no-leak and causal.prefix");
-  EXPECT_THAT(note_text(summary), Says("hardly judged"));
-  EXPECT_EQ(summary.verdict, Outcome::held);
-  EXPECT_TRUE(notes_with(judged).notes.empty()) << "ten cases mean something";
-  EXPECT_TRUE(notes_with(refused, "builtin:b").notes.empty()) << "which of the two refused is not known";
-  // What the manifest rules out is no refusal.
-  Tally ruled_out;
-  ruled_out.skip(500, "has a bool mask; the manifest's masks do not list bool");
-  EXPECT_TRUE(notes_with(ruled_out).notes.empty());
-}
-
 TEST(Drawn, IsReportedByKindAndByPropertyWithWhatWasNeverDrawn) {
   const Journal journal = journal_of({{{"masked.query-deletion", "builtin:a", "f32"}, masked(40, 100, 3)},
                                       {{"masked.query-deletion", "builtin:b", "f32"}, masked(40, 100, 0)},

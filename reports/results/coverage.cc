@@ -1,0 +1,138 @@
+#include "reports/results/coverage.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/measure/enough.h"
+#include "properties/road/offered.h"
+#include "reports/results/summary.h"
+#include "reports/run/text.h"
+
+namespace attest {
+namespace {
+
+struct LeftOut {
+  ShapeFacet facet;
+  std::uint8_t index;
+  ShapeCount count;
+};
+
+/// Classes that were hardly judged, those of most cases first.
+std::vector<LeftOut> left_out_classes(const ShapeCounts& shapes) {
+  std::vector<LeftOut> found;
+  for (std::size_t i = 0; i < shapes.facets.size(); ++i) {
+    for (const auto& [index, count] : shapes.facets[i]) {
+      const auto facet = static_cast<ShapeFacet>(i);
+      if (count.judged < least_judged(count.judged + count.unjudged)) found.push_back({facet, index, count});
+    }
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(),
+                           [](const LeftOut& one) { return one.count.judged + one.count.unjudged; });
+  return found;
+}
+
+/// What facet it is of, where the words of the class do not say it themselves.
+std::string words_of(const LeftOut& one) {
+  const std::string words = class_words(one.facet, one.index);
+  const bool tiles =
+      one.facet == ShapeFacet::tiles_16 || one.facet == ShapeFacet::tiles_64 || one.facet == ShapeFacet::tiles_128;
+  if (tiles) return fmt::format("{} ({})", name_of(one.facet), words);
+  return one.facet == ShapeFacet::group ? "heads to a key-value head " + words : words;
+}
+
+/// An axis of which the largest judged extent is told, and the most that a manifest allows.
+struct ReachAxis {
+  std::string_view name;
+  std::int64_t Reach::* extent;
+  std::optional<std::int64_t> Limits::* most;
+};
+constexpr std::array<ReachAxis, 4> axes{{{"M", &Reach::queries, &Limits::queries},
+                                    {"N", &Reach::keys, &Limits::keys},
+                                    {"dk", &Reach::dk, &Limits::head_dim},
+                                    {"H", &Reach::heads, &Limits::heads}}};
+
+}  // namespace
+
+std::string shapes_left_out(const ShapeCounts& shapes, const std::map<Reason, std::int64_t>& reasons) {
+  const std::vector<LeftOut> found = left_out_classes(shapes);
+  if (found.empty()) return {};
+  constexpr std::size_t shown = 3;
+  std::vector<std::string> words;
+  for (const LeftOut& one : found) {
+    if (words.size() == shown) break;
+    words.push_back(
+        fmt::format("{}: {}", words_of(one), judged_text(one.count.judged, one.count.judged + one.count.unjudged)));
+  }
+  return fmt::format("hardly judged on shapes that the manifest offers: {}{}; {}", fmt::join(words, ", "),
+                     found.size() > shown ? fmt::format(" and {} more classes", found.size() - shown) : "",
+                     cause_and_remedy(reasons));
+}
+
+Concerned concerned_in(const Summary& summary) {
+  std::map<std::string_view, bool> enough;
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (property.verdict == Outcome::skipped) continue;
+      const bool judged = property.tally.judged() > 0 && !property.hardly_tested;
+      const auto [place, added] = enough.try_emplace(property.name, judged);
+      place->second = place->second && judged;
+    }
+  }
+  return {static_cast<std::int64_t>(enough.size()),
+          std::ranges::count_if(enough, [](const auto& one) { return one.second; })};
+}
+
+std::string never_judged(const Summary& summary) {
+  std::optional<Reach> largest;
+  for (const KernelSummary& kernel : summary.kernels) {
+    const ShapeCounts shapes = kernel.shapes();
+    if (!shapes.largest) continue;
+    if (!largest) largest.emplace();
+    largest->merge(*shapes.largest);
+  }
+  if (!largest) return {};
+  std::vector<std::string> beyond;
+  for (const ReachAxis& axis : axes) {
+    const std::int64_t judged = *largest.*axis.extent;
+    const bool offered = std::ranges::any_of(summary.kernels, [&](const KernelSummary& kernel) {
+      const std::optional<std::int64_t>& most = kernel.limits.*axis.most;
+      return kernel.judged() > 0 && (!most || *most > judged);
+    });
+    if (offered) beyond.push_back(fmt::format("{} > {}", axis.name, judged));
+  }
+  return fmt::format("{}", fmt::join(beyond, ", "));
+}
+
+std::string coverage_text(const Summary& summary) {
+  const Concerned concerned = concerned_in(summary);
+  std::set<std::string_view> kernels;
+  for (const KernelSummary& kernel : summary.kernels) kernels.insert(kernel.id);
+  const std::string beyond = never_judged(summary);
+  return fmt::format("{} of {} {} that concern{} {} judged; {} {}{}", concerned.judged, concerned.properties,
+                     concerned.properties == 1 ? "property" : "properties", concerned.properties == 1 ? "s" : "",
+                     kernels.size() == 1 ? "this kernel" : "these kernels", with_commas(summary.judged()),
+                     summary.judged() == 1 ? "case" : "cases", beyond.empty() ? "" : "; never judged: " + beyond);
+}
+
+std::string quick_look(const Summary& summary) {
+  if (!summary.drawn_whole) return {};
+  std::int64_t cases = 0;
+  for (const KernelSummary& kernel : summary.kernels)
+    for (const PropertySummary& property : kernel.properties) cases = std::max(cases, property.tally.cases());
+  if (cases == 0 || cases >= quick_look_ends) return {};
+  const std::int64_t least = std::max<std::int64_t>(least_judged(cases), 1);
+  const std::string_view cut = summary.time_over     ? " when the time was over"
+                               : summary.interrupted ? " when it was interrupted"
+                                                     : "";
+  return fmt::format(
+      "{} {} a property{}: a quick look, in which {} judged {} for a verdict; from {} cases on it takes 30", cases,
+      cases == 1 ? "case" : "cases", cut, least, least == 1 ? "one is enough" : "ones are enough", quick_look_ends);
+}
+
+}  // namespace attest

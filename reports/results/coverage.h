@@ -1,0 +1,35 @@
+// Coverage: what a run judged of what kernels offer, and when that is too little for a verdict of held.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/journal/journal.h"
+
+namespace attest {
+
+struct Summary;  // summary.h
+
+/// What shapes that the kernel was asked it was hardly judged on, and what to do; empty where there is none. By every
+/// class of shapes (shape_class.h): fewer of its cases were judged than least_judged asks for. `reasons`: why cases of
+/// the kernel were not judged.
+[[nodiscard]] std::string shapes_left_out(const ShapeCounts& shapes, const std::map<Reason, std::int64_t>& reasons);
+
+struct Concerned {
+  std::int64_t properties = 0;  ///< that concern a kernel of the run in a dtype
+  std::int64_t judged = 0;      ///< of these, judged on enough cases wherever they concern one
+};
+[[nodiscard]] Concerned concerned_in(const Summary& summary);
+
+/// "M > 129, N > 8192, dk > 256, H > 4": beyond what no case of the run was judged, where the manifests of its kernels
+/// allow more. Empty where no case was, where shapes were not recorded, and where there is nothing beyond.
+[[nodiscard]] std::string never_judged(const Summary& summary);
+
+/// "39 of 41 properties that concern this kernel judged; 14,853 cases; never judged: M > 129, H > 4".
+[[nodiscard]] std::string coverage_text(const Summary& summary);
+
+/// "20 cases a property: a quick look, …" where fewer were asked for than a verdict of held should rest on; else empty.
+[[nodiscard]] std::string quick_look(const Summary& summary);
+
+}  // namespace attest
