@@ -29,8 +29,10 @@ void call(benchmark::State& state, const std::string& framework, const std::stri
     state.SkipWithError("the framework cannot be imported");
     return;
   }
-  const std::string program = "import attest_adapter; attest_adapter.serve(lambda q, k, v, scale: q, {\"dtypes\": "
-                              "[\"bf16\"]" + manifest + "}, framework=\"" + framework + "\"" + options + ")";
+  const std::string program =
+      "import attest_adapter; attest_adapter.serve(lambda q, k, v, scale: q, {\"dtypes\": "
+      "[\"bf16\"]" +
+      manifest + "}, framework=\"" + framework + "\"" + options + ")";
   KernelOptions patient;
   patient.reply = std::chrono::minutes(2);
   const auto kernel = std::move(open_kernels("exec:/usr/bin/python3 -c '" + program + "'", patient).front());
@@ -48,10 +50,16 @@ void call(benchmark::State& state, const std::string& framework, const std::stri
   state.counters["slowest_s"] = slowest;
 }
 
-void in_torch(benchmark::State& state) { call(state, "torch", "", ""); }
-void in_numpy(benchmark::State& state) { call(state, "numpy", "", ", bf16=\"bits\""); }
+void in_torch(benchmark::State& state) {
+  call(state, "torch", "", "");
+}
+void in_numpy(benchmark::State& state) {
+  call(state, "numpy", "", ", bf16=\"bits\"");
+}
 /// NumPy has no bf16: the function gets and returns float32.
-void in_numpy_f32(benchmark::State& state) { call(state, "numpy", "", ""); }
+void in_numpy_f32(benchmark::State& state) {
+  call(state, "numpy", "", "");
+}
 BENCHMARK(in_torch)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
 BENCHMARK(in_numpy)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
 BENCHMARK(in_numpy_f32)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);

@@ -7,8 +7,10 @@
 #include <span>
 #include <utility>
 
+#include "core/isolation/shared_files.h"
 #include "core/isolation/unfit_output.h"
 #include "core/isolation/worker.h"
+#include "core/problem/case_file.h"
 #include "core/problem/memory.h"
 #include "core/support/names.h"
 #include "core/value/safetensors.h"
@@ -37,15 +39,13 @@ std::string strides_request(const Case& c, const Layouts& layouts) {
   return places.dump();
 }
 
-/// The request carries what the contract names and nothing of the case's story.
-std::string request_for(const Case& c, DType output, bool want_lse) {
-  Case bare;
-  static_cast<Problem&>(bare) = c;
-  if (const Layouts layouts = layouts_of(c); layouts != Layouts())
-    bare.provenance.strides = strides_request(c, layouts);
-  if (want_lse) bare.provenance.others["want"] = "lse";
-  if (output != c.dtype()) bare.provenance.others["out_dtype"] = name_of(output);
-  return encode_case(bare);
+/// What a request says beside the problem: what the contract names, and nothing of the case's story.
+Provenance said_in_request(const Case& c, DType output, bool want_lse) {
+  Provenance said;
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts()) said.strides = strides_request(c, layouts);
+  if (want_lse) said.others["want"] = "lse";
+  if (output != c.dtype()) said.others["out_dtype"] = name_of(output);
+  return said;
 }
 
 Reply malformed(std::string message) {
@@ -71,7 +71,13 @@ std::optional<CallStatus> status_named(const std::string& word) {
   return std::nullopt;
 }
 
-Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
+Shape lse_shape(const Case& c) {
+  const Shape shape = c.out_shape();
+  return {shape[0], shape[1], shape[2]};
+}
+
+/// Status and message of a reply; malformed where the status is none.
+Reply read_status(const TensorFile& file) {
   Reply reply;
   if (const auto status = file.metadata.find("status"); status != file.metadata.end()) {
     const auto known = status_named(status->second);
@@ -84,6 +90,11 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   if (const auto message = file.metadata.find("message"); message != file.metadata.end()) {
     reply.message = message->second;
   }
+  return reply;
+}
+
+Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
+  Reply reply = read_status(file);
   if (reply.status != CallStatus::ok) return reply;
   const Shape shape = c.out_shape();
   for (auto& [name, tensor] : file.tensors) {
@@ -94,7 +105,7 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
       reply.out = std::move(tensor);
     } else if (name == "lse") {
       if (!want_lse) continue;
-      wrong = why_wrong(name, tensor, DType::f64, {shape[0], shape[1], shape[2]});
+      wrong = why_wrong(name, tensor, DType::f64, lse_shape(c));
       reply.lse = std::move(tensor);
     } else {
       wrong = fmt::format("the reply holds a tensor named {}; only out and lse are known", in_quotes(name));
@@ -106,6 +117,71 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   return reply;
 }
 
+/// Requests and answers of fewer bytes go through frames: making, opening and mapping two files takes as long.
+constexpr std::uint64_t least_shared = std::uint64_t{1} << 20U;
+
+/// Files for the tensors of a call, and the frame that names them.
+class SharedTensors {
+ public:
+  SharedTensors(const CasePieces& request, const Case& c, DType output, bool want_lse)
+      : shape_(c.out_shape()), output_(output) {
+    if (want_lse) lse_ = lse_shape(c);
+    const std::uint64_t out_bytes = static_cast<std::uint64_t>(shape_.elements()) * size_of(output);
+    lse_offset_ = (out_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
+    request_ = sealed_file(request);
+    // Nobody maps an empty file.
+    const std::uint64_t bytes = std::max<std::uint64_t>(lse_ ? lse_offset_ + lse_bytes() : out_bytes, shared_alignment);
+    if (request_) reply_ = file_for_answer(bytes);
+  }
+
+  /// Whether the system gave the files.
+  [[nodiscard]] explicit operator bool() const { return static_cast<bool>(reply_); }
+
+  [[nodiscard]] std::string frame(Operation operation) const {
+    const auto entry = [](DType dtype, const Shape& shape, std::uint64_t offset, std::uint64_t bytes) {
+      nlohmann::json extents = nlohmann::json::array();
+      for (int axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
+      return nlohmann::json{
+          {"dtype", safetensors_name_of(dtype)}, {"shape", extents}, {"data_offsets", {offset, offset + bytes}}};
+    };
+    const auto out_bytes = static_cast<std::uint64_t>(shape_.elements()) * size_of(output_);
+    nlohmann::json places{{"out", entry(output_, shape_, 0, out_bytes)}};
+    if (lse_) places["lse"] = entry(DType::f64, *lse_, lse_offset_, lse_bytes());
+    return write_safetensors({{},
+                              {{"attest", "1"},
+                               {"op", std::string(name_of(operation))},
+                               {"request_file", path_of(request_)},
+                               {"reply_file", path_of(reply_)},
+                               {"reply", places.dump()}}});
+  }
+
+  /// The answer, copied: what the program writes from now on is nowhere looked at.
+  [[nodiscard]] Reply taken() const {
+    Reply reply;
+    Tensor out(output_, shape_), lse;
+    bool whole = copy_from(reply_, 0, out.bytes());
+    if (lse_) {
+      lse = Tensor(DType::f64, *lse_);
+      whole = whole && copy_from(reply_, lse_offset_, lse.bytes());
+    }
+    if (!whole) return malformed("the file of the reply is shorter than it was made");
+    reply.out = std::move(out);
+    if (lse_) reply.lse = std::move(lse);
+    return reply;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t lse_bytes() const {
+    return static_cast<std::uint64_t>(lse_->elements()) * size_of(DType::f64);
+  }
+
+  Shape shape_;
+  DType output_;
+  std::optional<Shape> lse_;
+  std::uint64_t lse_offset_ = 0;
+  Descriptor request_, reply_;
+};
+
 /// What a frame may hold beside tensors: header, manifest, message.
 constexpr std::uint64_t other_bytes = std::uint64_t{16} << 20U;
 
@@ -116,6 +192,15 @@ std::uint64_t most_reply(const Case& c, bool want_lse) {
   const auto out = static_cast<std::uint64_t>(shape.elements());
   const auto lse = want_lse ? static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]) : 0;
   return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse));
+}
+
+/// Of a manifest that whoever reads it next may refuse.
+bool states_shared_memory(const std::string& manifest) {
+  try {
+    return parse_manifest(manifest, "its manifest").shared_memory;
+  } catch (const UsageError&) {
+    return false;
+  }
 }
 
 class ExecCarrier final : public Carrier {
@@ -130,6 +215,7 @@ class ExecCarrier final : public Carrier {
     try {
       auto file = read_safetensors(exchange.body, "the reply to the manifest request");
       if (const auto found = file.metadata.find("manifest"); found != file.metadata.end()) {
+        shares_memory_ = states_shared_memory(found->second);
         return {CallStatus::ok, std::move(found->second), {}};
       }
       const auto message = file.metadata.find("message");
@@ -141,24 +227,19 @@ class ExecCarrier final : public Carrier {
   }
 
   [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
-    const std::string request = request_for(c, output, want_lse);
+    const Provenance said = said_in_request(c, output, want_lse);
+    if (shares_memory_) {
+      if (std::optional<Reply> reply = call_through_memory(c, said, output, want_lse, until)) return *std::move(reply);
+    }
+    const CasePieces request = pieces_of(c, said);
     if (request.size() > max_frame) {
       return {CallStatus::unsupported,
               fmt::format("the request has {} bytes; a frame holds 1 GiB", request.size()),
               {},
               {}};
     }
-    in_step_ = false;
-    Exchange exchange = channel_.exchange(request, until, most_reply(c, want_lse));
-    if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
-    try {
-      TensorFile file = read_safetensors(exchange.body, "the reply");
-      in_step_ = true;
-      exchange.body = {};
-      return read_reply(std::move(file), c, output, want_lse);
-    } catch (const UsageError& error) {
-      return malformed(error.what());
-    }
+    return exchange(request.joined(), c, want_lse, until,
+                    [&](TensorFile file) { return read_reply(std::move(file), c, output, want_lse); });
   }
 
   [[nodiscard]] std::string end(Clock::time_point until) override {
@@ -170,9 +251,56 @@ class ExecCarrier final : public Carrier {
   [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
+  /// Sends a frame and reads its reply; `read` makes of a whole one what the call came to.
+  template <class Read>
+  Reply exchange(const std::string& frame, const Case& c, bool want_lse, Clock::time_point until, const Read& read) {
+    in_step_ = false;
+    Exchange exchange = channel_.exchange(frame, until, most_reply(c, want_lse));
+    if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
+    try {
+      TensorFile file = read_safetensors(exchange.body, "the reply");
+      in_step_ = true;
+      exchange.body = {};
+      return read(std::move(file));
+    } catch (const UsageError& error) {
+      return malformed(error.what());
+    }
+  }
+
+  /// Nothing where the call is to go through frames: it is small, the system gives no files, or the program does not
+  /// reach them.
+  std::optional<Reply> call_through_memory(const Case& c, const Provenance& said, DType output, bool want_lse,
+                                           Clock::time_point until) {
+    const CasePieces request = pieces_of(c, said, shared_alignment);
+    const auto answer = static_cast<std::uint64_t>(c.out_shape().elements()) * size_of(output);
+    if (request.size() + answer < least_shared) return std::nullopt;
+    const SharedTensors tensors(request, c, output, want_lse);
+    if (!tensors) return std::nullopt;
+    bool reached = true;
+    Reply reply = exchange(tensors.frame(c.operation), c, want_lse, until, [&](TensorFile file) -> Reply {
+      const auto where = file.metadata.find("shared_memory");
+      if (where == file.metadata.end()) return read_reply(std::move(file), c, output, want_lse);
+      if (where->second == "unreachable") {
+        reached = false;
+        return {};
+      }
+      if (where->second != "yes")
+        return malformed(fmt::format("the reply's shared_memory is {}; it must be yes, unreachable, or absent",
+                                     in_quotes(where->second)));
+      if (!file.tensors.empty())
+        return malformed("the reply says that its tensors lie in the file, and holds some itself");
+      Reply status = read_status(file);
+      return status.status == CallStatus::ok ? tensors.taken() : std::move(status);
+    });
+    if (reached) return reply;
+    shares_memory_ = false;
+    return std::nullopt;
+  }
+
   Child child_;
   FrameChannel channel_;
   bool in_step_ = false;
+  bool shares_memory_ = false;
   Output& output_;
 };
 
