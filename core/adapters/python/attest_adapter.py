@@ -88,10 +88,8 @@ def bf16_to_f32(bits):
     """uint16 patterns of bfloat16 as float32, exactly."""
     import numpy
 
-    bits = numpy.asarray(bits, numpy.uint16)
-    wide = numpy.zeros((*bits.shape, 2), numpy.uint16)
-    wide[..., 1] = bits  # the upper half of a little-endian float32
-    return wide.view(numpy.float32)[..., 0]
+    wide = numpy.asarray(bits, numpy.uint16).astype(numpy.uint32)
+    return numpy.left_shift(wide, numpy.uint32(16), out=wide).view(numpy.float32)
 
 
 def f32_to_bf16(values):
