@@ -84,28 +84,37 @@ class Rejected(Exception):
     """The problem is invalid."""
 
 
+def _pieces(count):
+    """Slices that stay in a cache: of large arrays intermediate results cost more than the work."""
+    return (slice(start, start + (1 << 15)) for start in range(0, count, 1 << 15))
+
+
 def bf16_to_f32(bits):
     """uint16 patterns of bfloat16 as float32, exactly."""
     import numpy
 
-    wide = numpy.asarray(bits, numpy.uint16).astype(numpy.uint32)
-    return numpy.left_shift(wide, numpy.uint32(16), out=wide).view(numpy.float32)
+    bits = numpy.asarray(bits, numpy.uint16)
+    result = numpy.empty(bits.shape, numpy.uint32)
+    flat, into = bits.reshape(-1), result.reshape(-1)
+    for piece in _pieces(flat.size):
+        numpy.left_shift(flat[piece], numpy.uint32(16), out=into[piece], dtype=numpy.uint32)
+    return result.view(numpy.float32)
 
 
-def f32_to_bf16(values):
-    """float32 as uint16 patterns of bfloat16, rounded once to nearest, ties to even; NaN stays NaN."""
+def f32_to_bf16(values, result=None):
+    """float32 as uint16 patterns of bfloat16, rounded once to nearest, ties to even; NaN stays NaN. In `result`, a
+    contiguous array of as many, where one is given."""
     import numpy
 
     values = numpy.ascontiguousarray(values, numpy.float32)
-    result = numpy.empty(values.shape, numpy.uint16)
-    # In pieces that stay in a cache: of large arrays the intermediate results cost more than the work.
+    result = numpy.empty(values.shape, numpy.uint16) if result is None else result
     flat, into = values.reshape(-1), result.reshape(-1)
-    for start in range(0, flat.size, 1 << 15):
-        bits = flat[start : start + (1 << 15)].view(numpy.uint32)
+    for piece in _pieces(flat.size):
+        bits = flat[piece].view(numpy.uint32)
         high = bits >> numpy.uint32(16)
         rounded = (bits + numpy.uint32(0x7FFF) + (high & numpy.uint32(1))) >> numpy.uint32(16)
         is_nan = (bits & numpy.uint32(0x7FFFFFFF)) > numpy.uint32(0x7F800000)
-        into[start : start + (1 << 15)] = numpy.where(is_nan, high | numpy.uint32(0x40), rounded)
+        into[piece] = numpy.where(is_nan, high | numpy.uint32(0x40), rounded)
     return result
 
 
@@ -276,13 +285,17 @@ class _Numpy:
         due = self.dtypes["F32" if converts else dtype]
         if array.dtype != due:
             raise TypeError(f"the function returned {array.dtype} where {due} is due; end it with .astype({due})")
-        return f32_to_bf16(array) if converts else array
+        return array
 
-    def bytes_of(self, array):
-        return array.tobytes()
+    def bytes_of(self, array, dtype):
+        return (f32_to_bf16(array) if dtype == "BF16" and self.bf16_as_f32 else array).tobytes()
 
-    def write_to(self, place, array):
-        self.numpy.copyto(self.numpy.frombuffer(place, array.dtype).reshape(array.shape), array)
+    def write_to(self, place, array, dtype):
+        into = self.numpy.frombuffer(place, self.dtypes[dtype]).reshape(array.shape)
+        if dtype == "BF16" and self.bf16_as_f32:
+            f32_to_bf16(array, into)
+        else:
+            self.numpy.copyto(into, array)
 
     def scope(self):
         return contextlib.nullcontext()
@@ -335,13 +348,13 @@ class _Torch:
             raise TypeError(f"the function returned {value.dtype} where {due} is due; end it with .to({due})")
         return value
 
-    def bytes_of(self, tensor):
+    def bytes_of(self, tensor, dtype):
         bits = tensor.detach().cpu().contiguous()
-        if bits.dtype == self.torch.bfloat16:
+        if dtype == "BF16":
             bits = bits.view(self.torch.int16)
         return bits.numpy().tobytes()
 
-    def write_to(self, place, tensor):
+    def write_to(self, place, tensor, dtype):
         # From a device straight to where Attest reads it.
         self.torch.frombuffer(place, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
 
@@ -457,11 +470,11 @@ class Server:
         framework, room = self.framework, self.channel.room
         places = [room and room.place(name, dtype, value.shape) for name, dtype, value in outputs]
         if room and None not in places and len(outputs) == len(room.places):
-            for place, (_, _, value) in zip(places, outputs):
+            for place, (_, dtype, value) in zip(places, outputs):
                 if len(place) > 0:
-                    framework.write_to(place, value)
+                    framework.write_to(place, value, dtype)
             return self.channel.reply({"shared_memory": "yes"})
-        entries = [(name, dtype, list(value.shape), framework.bytes_of(value)) for name, dtype, value in outputs]
+        entries = [(name, dtype, list(value.shape), framework.bytes_of(value, dtype)) for name, dtype, value in outputs]
         return self.channel.reply(None, entries)
 
     def answer_one(self):

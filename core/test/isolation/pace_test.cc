@@ -118,7 +118,7 @@ TEST(TimeLimits, LetASlowProgramFinishALargeCase) {
 }
 
 TEST(TimeLimits, TellAProgramThatHangsInLargeCasesFromOneThatHangs) {
-  const auto kernel = program("hangs-when-large", ordinary(300ms));
+  const auto kernel = program("hangs-when-large", ordinary(200ms));
   for (int i = 0; i < most_late_calls; ++i) {
     ASSERT_EQ(kernel->run(small()).status, CallStatus::ok);
     expect_ending(kernel->run(large()), CallStatus::late, Says("no reply within", "4e+06 flops", remedy));

@@ -154,7 +154,7 @@ class SharingAdapter : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     const std::string module = GetParam().starts_with("torch") ? "torch" : "numpy";
-    if (!succeeds("/usr/bin/python3 -c 'import " + module + "'")) GTEST_SKIP() << module << " cannot be imported";
+    if (!imports(module)) GTEST_SKIP() << module << " cannot be imported";
   }
   static std::unique_ptr<Kernel> adapted(const std::string& mode) {
     return open_kernel("exec:/usr/bin/python3 '" + source_folder() + "/core/test/isolation/adapter_kernels.py' " +
