@@ -12,6 +12,7 @@
 #include "core/problem/memory.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
+#include "properties/diagnosis/find_limits.h"
 #include "properties/diagnosis/probe_claims.h"
 #include "properties/diagnosis/probe_denominator.h"
 #include "properties/diagnosis/probe_multihead.h"
@@ -19,6 +20,7 @@
 #include "properties/diagnosis/probe_sizes.h"
 #include "properties/language/answer.h"
 #include "properties/language/arrange.h"
+#include "properties/road/redeclared_kernel.h"
 
 namespace attest {
 namespace {
@@ -223,6 +225,7 @@ class Prober : public ProbeQuestions {
     ProbeSize s = size();
     s.kv_heads = 2;
     s.heads = 4 * m.heads_multiple;
+    if (!m.group_sizes.empty()) s.heads = 2 * m.group_sizes.back();
     if (s.heads > m.max_heads.value_or(s.heads)) return;
     const std::int64_t group = s.heads / s.kv_heads;
     const Settled settled = settle([&] {
@@ -331,7 +334,13 @@ bool Probed::contradicted() const {
 }
 
 Probed probe(Kernel& kernel, std::uint64_t seed) {
-  return Prober(kernel, seed).run();
+  const FoundLimits found = find_limits(kernel);
+  RedeclaredKernel limited(kernel, found.manifest);
+  Prober prober(limited, seed);
+  for (const FoundLimit& limit : found.limits)
+    prober.note("limit", "none", fmt::format("{}: {}", limit.key, limit.words), false, false);
+  if (!found.unexplained.empty()) prober.note("limit", "none", found.unexplained, false, false);
+  return prober.run();
 }
 
 }  // namespace attest

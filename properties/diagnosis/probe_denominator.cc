@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/kernel/limits.h"
 #include "core/problem/case.h"
 #include "properties/language/answer.h"
 
@@ -51,11 +52,13 @@ class Asked {
 
   /// The most lower keys that there may be; 0: too few keys are taken.
   [[nodiscard]] std::int64_t most_lower() const {
+    // Odd numbers of keys from 3 on, and rows as they come.
+    if (!allowed_keys(manifest_).has(3) || manifest_.keys_multiple > 1 || manifest_.same_lengths) return 0;
     return std::min<std::int64_t>(12, (manifest_.max_keys.value_or(64) - 1) / 2);
   }
 
   [[nodiscard]] Alternating problem(std::int64_t lower) const {
-    const std::int64_t rows = std::min<std::int64_t>(48, manifest_.max_queries.value_or(48)), keys = 2 * lower + 1;
+    const std::int64_t rows = allowed_queries(manifest_).nearest(48), keys = 2 * lower + 1;
     const std::int64_t heads = manifest_.heads_multiple, dk = head_dim();
     Alternating one{.value = {}, .lower = lower, .distances = {}};
     Case& c = one.value;
@@ -122,8 +125,8 @@ class Asked {
   [[nodiscard]] std::int64_t head_dim() const {
     // Powers of 4 first, of which 1/sqrt(dk) rounds nothing.
     for (const std::int64_t dk : {16, 64, 4, 256, 1})
-      if (dk % manifest_.head_dim_multiple == 0 && dk <= manifest_.max_head_dim.value_or(dk)) return dk;
-    return manifest_.head_dim_multiple;
+      if (allowed_head_dims(manifest_).has(dk)) return dk;
+    return allowed_head_dims(manifest_).nearest(1);
   }
 
   /// Whether every format that the score passes holds it.

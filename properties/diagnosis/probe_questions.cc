@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/support/errors.h"
 #include "core/support/infinity.h"
@@ -144,20 +145,28 @@ void ProbeQuestions::note(std::string question, std::string declared, std::strin
 void ProbeQuestions::find_footing() {
   const Manifest& m = kernel_.manifest();
   std::string last = "no size was tried";
-  for (const std::int64_t dk : {std::int64_t{4}, std::int64_t{8}, std::int64_t{16}, std::int64_t{32}, std::int64_t{64},
-                                std::int64_t{128}, m.head_dim_multiple}) {
-    if (dk % m.head_dim_multiple != 0 || dk > m.max_head_dim.value_or(dk)) continue;
-    size_.dk = size_.dv = dk;
+  for (const std::int64_t dk :
+       {std::int64_t{4}, std::int64_t{8}, std::int64_t{16}, std::int64_t{32}, std::int64_t{64}, std::int64_t{128},
+        m.head_dim_multiple, m.head_dims.empty() ? 1 : m.head_dims.front()}) {
+    if (!allowed_head_dims(m).has(dk)) continue;
+    size_.dk = dk;
+    size_.dv = m.value_dim_equals_head_dim ? dk : allowed_value_dims(m).nearest(dk);
     size_.heads = size_.kv_heads =
         2 * m.heads_multiple <= m.max_heads.value_or(64) ? 2 * m.heads_multiple : m.heads_multiple;
-    size_.queries = std::min(size_.queries, m.max_queries.value_or(size_.queries));
-    size_.keys = std::min(size_.keys, m.max_keys.value_or(size_.keys));
-    if (is_self()) size_.queries = size_.keys = std::min(size_.queries, size_.keys);
+    if (!m.group_sizes.empty()) size_.heads *= m.group_sizes.front();
+    size_.queries = allowed_queries(m).nearest(size_.queries);
+    size_.keys = allowed_keys(m).nearest(std::max(size_.keys, size_.queries + 3));
+    if (is_self() || m.same_lengths)
+      size_.queries = size_.keys = allowed_tokens(m).nearest(std::min(size_.queries, size_.keys));
     if (std::string why = over_budget(size_); !why.empty()) {
       last = std::move(why);
       continue;
     }
     const Case c = plain(size_);
+    if (std::string why = why_unsupported(m, c); !why.empty()) {
+      last = fmt::format("the plain problem {}", why);
+      continue;
+    }
     const Reply reply = kernel_.run(c);
     if (reply.status != CallStatus::ok) {
       last = ending_text(reply.status, reply.message);

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "core/kernel/limits.h"
+
 namespace attest {
 
 void ask_lengths(ProbeQuestions& probe) {
   const Manifest& m = probe.manifest();
   const auto ask = [&](const char* what, std::int64_t queries, std::int64_t keys, bool must) {
-    if (queries > m.max_queries.value_or(queries) || keys > m.max_keys.value_or(keys)) return;
+    if (!allowed_queries(m).has(queries) || !allowed_keys(m).has(keys) || (m.same_lengths && queries != keys)) return;
     ProbeSize s = probe.size();
     s.queries = queries, s.keys = keys;
     const std::string found = probe.answer_at(s);
@@ -40,7 +42,8 @@ void ask_head_dimensions(ProbeQuestions& probe) {
   // The weights of a multihead problem grow with the square of it, and the exact answer costs as much.
   const std::int64_t largest_tried = probe.operation() == Operation::multihead ? 32 : 512;
   const Manifest& m = probe.manifest();
-  const auto offered = [&](std::int64_t d) { return d % m.head_dim_multiple == 0 && d <= m.max_head_dim.value_or(d); };
+  const auto offered = [&](std::int64_t d) { return allowed_head_dims(m).has(d) && allowed_value_dims(m).has(d); };
+  if (!m.head_dims.empty() || !m.value_dims.empty()) return;  // they are all there are
   std::vector<std::int64_t> taken;
   std::string wrong;
   for (const std::int64_t d : widths) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/kernel/kernel_under_test.h"
 #include "core/measure/enough.h"
 #include "properties/road/case_budget.h"
@@ -47,8 +49,11 @@ std::string cause_and_remedy(const std::map<Reason, std::int64_t>& reasons) {
   const auto* const most = commonest(reasons, /*offered=*/true);
   if (most == nullptr) return std::string(more);
   const Reason& reason = most->first;
-  return fmt::format("most often ({}) {}; {}", most->second, reason.text(),
-                     is_refusal(reason) ? "state that limit in the manifest, or take these cases" : more);
+  const std::string_view remedy = is_refusal(reason) ? "state that limit in the manifest, or take these cases"
+                                  : is_over_budget(reason.why)
+                                      ? "allow smaller problems in the manifest; these are larger than any case"
+                                      : more;
+  return fmt::format("most often ({}) {}; {}", most->second, reason.text(), remedy);
 }
 
 std::string judged_text(std::int64_t judged, std::int64_t of) {
@@ -58,6 +63,11 @@ std::string judged_text(std::int64_t judged, std::int64_t of) {
 std::string hardly_tested(const Tally& tally) {
   const std::int64_t least = least_judged(tally.cases()), offered = offered_cases(tally);
   if (tally.judged() >= least || offered < least) return {};
+  // Of what is mostly ruled out the few cases that are left may be excused without anybody's doing.
+  const auto refused = [](const auto& one) { return one.first.outcome == Outcome::skipped && was_offered(one.first); };
+  if (tally.judged() == 0 && tally.skipped > tally.excused + tally.inconclusive &&
+      std::ranges::none_of(tally.reasons, refused))
+    return {};
   return fmt::format("hardly tested: judged in {} that the manifest offers, where {} are the least for held; {}",
                      judged_text(tally.judged(), offered), least, cause_and_remedy(tally.reasons));
 }

@@ -24,6 +24,7 @@
 #include "reports/run/against.h"
 #include "reports/run/engine.h"
 #include "reports/run/interrupt.h"
+#include "reports/run/open_limits.h"
 #include "reports/run/preflight.h"
 #include "reports/run/repetition.h"
 #include "reports/run/run_folder.h"
@@ -94,8 +95,11 @@ std::unique_ptr<Kernel> kernel_of(const ReplayOptions& options, const Case& c) {
   if (!options.kernel && !c.provenance.kernel)
     throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.cases.front().string()));
   try {
-    return open_chosen_kernel(options.kernel ? *options.kernel : *c.provenance.kernel, options.process,
-                              "replay runs one");
+    // A law keeps within the limits that the run found: asked again, the kernel has the same.
+    std::vector<MetaRecord> notes;
+    return within_open_limits(
+        open_chosen_kernel(options.kernel ? *options.kernel : *c.provenance.kernel, options.process, "replay runs one"),
+        Journal(), notes);
   } catch (const KernelLoadError& wrong) {
     if (options.kernel) throw;
     throw_as_named_by_case(wrong, "--kernel");

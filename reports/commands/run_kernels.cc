@@ -10,6 +10,7 @@
 #include "properties/road/watched_kernel.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/interrupt.h"
+#include "reports/run/open_limits.h"
 #include "reports/run/resumed.h"
 
 namespace attest {
@@ -19,27 +20,29 @@ namespace {
 constexpr const char* default_kernels[] = {"builtin:*", "core:double", "core:float", "core:cpp_bin_float_50",
                                            "core:mpfr"};
 
-void add_kernels(RunKernels& run, std::vector<std::unique_ptr<Kernel>> kernels) {
+void add_kernels(RunKernels& run, std::vector<std::unique_ptr<Kernel>> kernels, const Journal& earlier) {
   for (std::unique_ptr<Kernel>& kernel : kernels) {
     const auto same = [&](const std::unique_ptr<Kernel>& other) { return other->id() == kernel->id(); };
     if (std::ranges::any_of(run.kernels, same)) continue;
+    kernel = within_open_limits(std::move(kernel), earlier, run.notes);
     run.records.push_back({kernel->id(), nlohmann::ordered_json::parse(to_json(kernel->manifest())).dump(), ""});
     run.kernels.push_back(std::move(kernel));
   }
 }
 
-void open_chosen(RunKernels& run, const std::vector<std::string>& specs, const KernelOptions& how) {
+void open_chosen(RunKernels& run, const std::vector<std::string>& specs, const KernelOptions& how,
+                 const Journal& earlier) {
   for (const std::string& spec : specs) {
     std::vector<std::unique_ptr<Kernel>> kernels = open_kernels(spec, how);
     Asked asked{"--kernel", spec, {}};
     for (const std::unique_ptr<Kernel>& kernel : kernels) asked.answers.insert(kernel->id());
     run.asked.insert(std::move(asked));
-    add_kernels(run, std::move(kernels));
+    add_kernels(run, std::move(kernels), earlier);
   }
   if (!specs.empty()) return;
-  for (const char* const spec : default_kernels) add_kernels(run, open_kernels(spec, how));
+  for (const char* const spec : default_kernels) add_kernels(run, open_kernels(spec, how), earlier);
   try {
-    add_kernels(run, open_kernels("pytorch:*", how));
+    add_kernels(run, open_kernels("pytorch:*", how), earlier);
   } catch (const KernelLoadError& error) {
     run.records.push_back({"pytorch:*", "", error.what()});
   }
@@ -77,12 +80,14 @@ RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, 
     options.ci_files.refuse_homeless();
     KernelOptions how = options.process.options();
     how.log_folder = folder.logs();
-    open_chosen(run, options.kernels, how);
+    open_chosen(run, options.kernels, how, earlier);
     if (!options.against.empty()) run.other = std::make_shared<OtherKernel>(open_other_kernel(options.against, how));
     if (interrupt_requested()) throw Abandoned();
     refuse_changed_kernels(earlier, run);
     add_files(run.records, options.against);
-    run.notes = refuse_changed_files(earlier, run.records, options.place.accept_changed_kernel, folder.path().string());
+    for (MetaRecord& note :
+         refuse_changed_files(earlier, run.records, options.place.accept_changed_kernel, folder.path().string()))
+      run.notes.push_back(std::move(note));
     require(run);
   } catch (const KernelLoadError& error) {
     folder.discard_if_empty();

@@ -30,7 +30,7 @@ struct RunKernels {
   std::vector<KernelRecord> records;   ///< of these, and of those that did not start
   std::set<Asked> asked;               ///< what each --kernel names
   std::shared_ptr<OtherKernel> other;  ///< of --against; null without it
-  std::vector<MetaRecord> notes;       ///< on files that changed
+  std::vector<MetaRecord> notes;       ///< on limits that were found, and files that changed
 };
 
 /// Those of --kernel, each once; without one the generic core beside the kernels that are fast, and PyTorch's where it

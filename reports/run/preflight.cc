@@ -10,11 +10,14 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
+#include "properties/catalogue/property.h"
 #include "properties/language/answer.h"
 #include "properties/road/case_budget.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
+#include "reports/run/own_families.h"
 #include "reports/run/progress.h"
 #include "reports/run/text.h"
 
@@ -33,12 +36,14 @@ constexpr double long_run = 60;
 /// Gives out extents that differ.
 class DistinctExtents {
  public:
-  /// The least multiple from `least` on, at most `most`, that was not given out yet; where there is none, the largest
-  /// that may be.
-  std::int64_t next(std::int64_t least, std::int64_t multiple, const std::optional<std::int64_t>& most) {
-    std::int64_t extent = (least + multiple - 1) / multiple * multiple;
-    while (std::ranges::count(given_, extent) > 0) extent += multiple;
-    if (most && extent > *most) extent = std::max(multiple, *most / multiple * multiple);
+  /// The first allowed one from `least` on that was not given out yet; where there is none, the largest that may be.
+  std::int64_t next(std::int64_t least, const AllowedExtents& allowed) {
+    std::int64_t extent = allowed.nearest(least);
+    while (std::ranges::count(given_, extent) > 0) {
+      const std::int64_t further = allowed.nearest(extent + 1);
+      if (further <= extent) break;
+      extent = further;
+    }
     given_.push_back(extent);
     return extent;
   }
@@ -58,20 +63,28 @@ Tensor filled(DType dtype, const Shape& shape, std::uint64_t seed) {
   return tensor;
 }
 
+AllowedExtents allowed_heads(const Manifest& m) {
+  return {.multiple = m.heads_multiple, .least = 1, .most = m.max_heads};
+}
+
 std::optional<Case> attention_problem(const Manifest& m, DType dtype) {
   DistinctExtents extents;
-  const std::int64_t batch = extents.next(2, 1, std::nullopt);
-  const std::int64_t heads = extents.next(3, m.heads_multiple, m.max_heads);
-  const std::int64_t queries = extents.next(5, 1, m.max_queries), keys = extents.next(7, 1, m.max_keys);
-  const std::int64_t dk = extents.next(4, m.head_dim_multiple, m.max_head_dim);
-  const std::int64_t dv = m.value_dim_equals_head_dim ? dk : extents.next(6, m.head_dim_multiple, m.max_head_dim);
+  const std::int64_t batch = extents.next(2, {});
+  std::int64_t heads = extents.next(3, allowed_heads(m));
+  // Of a kernel that knows groups of some size alone the smallest groups.
+  const std::int64_t group = m.group_sizes.empty() ? 1 : m.group_sizes.front(), kv_heads = heads;
+  heads *= group;
+  const std::int64_t queries = extents.next(5, m.same_lengths ? allowed_tokens(m) : allowed_queries(m));
+  const std::int64_t keys = m.same_lengths ? queries : extents.next(7, allowed_keys(m));
+  const std::int64_t dk = extents.next(4, allowed_head_dims(m));
+  const std::int64_t dv = m.value_dim_equals_head_dim ? dk : extents.next(6, allowed_value_dims(m));
   const Extents asked{
-      .batch = batch, .heads = heads, .kv_heads = heads, .queries = queries, .keys = keys, .dk = dk, .dv = dv};
+      .batch = batch, .heads = heads, .kv_heads = kv_heads, .queries = queries, .keys = keys, .dk = dk, .dv = dv};
   if (!why_over_budget(Operation::attention, Extents(), asked).empty()) return std::nullopt;
   Case c;
   c[Slot::q] = filled(dtype, {batch, heads, queries, dk}, 1);
-  c[Slot::k] = filled(dtype, {batch, heads, keys, dk}, 2);
-  c[Slot::v] = filled(dtype, {batch, heads, keys, dv}, 3);
+  c[Slot::k] = filled(dtype, {batch, kv_heads, keys, dk}, 2);
+  c[Slot::v] = filled(dtype, {batch, kv_heads, keys, dv}, 3);
   // Neither the definition's nor 1, where that may be: whoever takes one of these is seen.
   c.scale = (m.any_scale ? 1.5 : 1) * inverse_root(dk);
   return c;
@@ -79,11 +92,12 @@ std::optional<Case> attention_problem(const Manifest& m, DType dtype) {
 
 std::optional<Case> multihead_problem(const Manifest& m, DType dtype) {
   DistinctExtents extents;
-  const std::int64_t batch = extents.next(2, 1, std::nullopt);
-  const std::int64_t heads = extents.next(3, m.heads_multiple, m.max_heads);
-  const std::int64_t queries = extents.next(5, 1, m.max_queries);
-  const std::int64_t keys = m.self_attention_only ? queries : extents.next(7, 1, m.max_keys);
-  const std::int64_t width = heads * extents.next(4, m.head_dim_multiple, m.max_head_dim);
+  const bool one_length = m.self_attention_only || m.same_lengths;
+  const std::int64_t batch = extents.next(2, {});
+  const std::int64_t heads = extents.next(3, allowed_heads(m));
+  const std::int64_t queries = extents.next(5, one_length ? allowed_tokens(m) : allowed_queries(m));
+  const std::int64_t keys = one_length ? queries : extents.next(7, allowed_keys(m));
+  const std::int64_t width = heads * extents.next(4, allowed_head_dims(m));
   Extents asked{.batch = batch, .heads = heads, .kv_heads = heads, .queries = queries, .keys = keys};
   asked.dk = asked.dv = width / heads;
   asked.c_q = asked.c_k = asked.c_v = asked.d_o = width;
@@ -305,17 +319,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Kernels that come with the project are known.
-bool is_own(const std::string& id) {
-  constexpr std::array<std::string_view, 5> families{"builtin:", "core:", "document:", "fault:", "control:"};
-  return std::ranges::any_of(families, [&](std::string_view family) { return id.starts_with(family); });
-}
-
-/// Adapters that come with the project keep nothing between two calls, and their processes take seconds to start.
-bool is_own_adapter(const std::string& id) {
-  return id.starts_with("pytorch:") || id.starts_with("ort:");
-}
-
 /// "3 s", "0.25 s".
 std::string seconds_text(double seconds) {
   return fmt::format("{} s", short_number(seconds));
@@ -362,8 +365,10 @@ Seen looked_at(Kernel& kernel, std::span<const DType> wanted, const Amount& amou
 
 std::optional<Case> plain_problem(const Manifest& manifest, DType dtype) {
   std::optional<Case> c = manifest.attention ? attention_problem(manifest, dtype) : multihead_problem(manifest, dtype);
-  if (c && !why_unsupported(manifest, *c).empty()) return std::nullopt;
-  return c;
+  if (!c || why_unsupported(manifest, *c).empty()) return c;
+  // What the manifest asks of forms: a causal form, or a mask.
+  *c = project(*std::move(c), manifest);
+  return why_unsupported(manifest, *c).empty() ? c : std::nullopt;
 }
 
 Preflight preflight(Kernel& kernel, const Case& c) {

@@ -113,7 +113,8 @@ def check(
     try:
         status, text = _run([*command, *arguments], serve, tell)
         if status not in (0, 1, 4):
-            raise AttestError(text.strip() or _why_nothing(folder) or f"{attest} ended with status {status}")
+            why = "\n".join(filter(None, (_why_nothing(folder), _named(text, kernel, name).strip())))
+            raise AttestError(why or f"{attest} ended with status {status}")
         summary = json.loads((folder / "summary.json").read_text())
         if status != 0:
             kept = True

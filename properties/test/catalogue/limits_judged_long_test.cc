@@ -40,7 +40,42 @@ std::vector<LimitedClass> classes() {
              m.required = {Feature::causal};
              m.strides = false;
            },
-           {}}};
+           {// Stated without a causal form, with a mask, for M other than N, or of strides.
+            "softmax.rows-sum-to-one",
+            "softmax.nonnegative",
+            "softmax.permutation-equivariance",
+            "softmax.column-permutation",
+            "softmax.row-locality",
+            "softmax.row-permutation",
+            "softmax.columnwise-is-transpose",
+            "softmax.shift-invariance",
+            "softmax.monotone",
+            "attention.query-deletion",
+            "attention.query-locality",
+            "attention.key-value-permutation",
+            "attention.permutation-equivariance",
+            "attention.single-query",
+            "attention.one-key",
+            "attention.equal-keys",
+            "attention.key-duplication",
+            "attention.split-merge",
+            "attention.strides",
+            "masked.query-deletion",
+            "masked.suppression",
+            "masked.suppression-limit",
+            "masked.key-value-deletion",
+            "masked.tail-padding",
+            "masked.zero-mask",
+            "masked.boolean-is-additive",
+            "masked.conventions-agree",
+            "masked.conventions-differ",
+            "masked.renormalisation",
+            "masked.breaks-equivariance",
+            "masked.equivariance-with-mask",
+            "masked.row-shift",
+            "masked.fully-masked-row",
+            "causal.alignment",
+            "batch.mask-forms"}}};
 }
 
 TEST(Judged, EveryTheoremWithinTheLimitsOfAGpusKernel) {

@@ -109,6 +109,12 @@ TEST(HardlyTested, IsNotWhatTheManifestRulesOut) {
   Tally few = tally_of(0, 480, no_mask);
   few.merge(tally_of(0, 20));
   EXPECT_EQ(verdict_of_one(few), Outcome::skipped) << "as good as ruled out";
+  // A tenth was excused, which nobody can help; refused it is another matter.
+  Tally excused = tally_of(0, 9, misses), refused = excused;
+  excused.merge(tally_of(0, 1, "every row sees the last key", Outcome::excused));
+  refused.merge(tally_of(0, 1));
+  EXPECT_EQ(verdict_of_one(excused), Outcome::skipped);
+  EXPECT_EQ(verdict_of_one(refused), Outcome::inconclusive);
   // That few held is no more, and one that is violated is what it is.
   EXPECT_EQ(verdict_of_one(tally_of(3, 497, no_mask)), Outcome::skipped);
   EXPECT_EQ(
@@ -207,11 +213,15 @@ TEST(ShapesLeftOut, AreNotThoseOfFewCases) {
 }
 
 TEST(NeverJudged, IsWhatLiesBeyondAndIsOffered) {
-  const auto never = [](const std::string& manifest) {
-    return never_judged(summarise(journal_of({{"p", tally_of(50)}}, manifest), ""));
+  const auto never = [](const std::string& limits) {
+    const std::string whole = R"({"name": "mine", "dtypes": ["f32"], "limits": )" + limits + "}";
+    return never_judged(summarise(journal_of({{"p", tally_of(50)}}, whole), ""));
   };
   EXPECT_EQ(never("{}"), "M > 64, N > 8, dk > 4, H > 2");
-  EXPECT_EQ(never(R"({"limits": {"max_queries": 64, "max_keys": 4096, "max_heads": 2}})"), "N > 8, dk > 4");
+  EXPECT_EQ(never(R"({"max_queries": 64, "max_keys": 4096, "max_heads": 2})"), "N > 8, dk > 4");
+  EXPECT_EQ(never(R"({"head_dims": [2, 4]})"), "M > 64, N > 8, H > 2");
+  EXPECT_EQ(never_judged(summarise(journal_of({{"p", tally_of(50)}}, "{}"), "")), "M > 64, N > 8, dk > 4, H > 2")
+      << "a manifest that cannot be read limits nothing";
   EXPECT_EQ(never_judged(summarise(journal_of({{"p", fake::tally_of(50)}}), "")), "") << "not recorded";
 }
 

@@ -266,5 +266,27 @@ TEST(Preflight, SaysHowLongARunOfLongCallsTakes) {
   EXPECT_EQ(looked([](Kernel& right, const Case& c) { return right.run(c); }, {.cases = 1 << 30, .jobs = 1}).first, "");
 }
 
+TEST(Preflight, HasAPlainProblemWithinEveryLimit) {
+  using Limit = void (*)(Manifest&);
+  for (const Limit limit :
+       std::initializer_list<Limit>{[](Manifest& m) { m.head_dims = {64, 128}, m.value_dims = {96}; },
+                                    [](Manifest& m) { m.queries_multiple = m.keys_multiple = 64; },
+                                    [](Manifest& m) { m.same_lengths = true, m.min_keys = 100; },
+                                    [](Manifest& m) { m.grouped_query = true, m.group_sizes = {4, 8}; },
+                                    [](Manifest& m) { m.causal = {Causal::top_left}, m.required = {Feature::causal}; },
+                                    [](Manifest& m) { m.required = {Feature::mask}; }}) {
+    Manifest manifest = Answering::any();
+    limit(manifest);
+    const std::optional<Case> c = plain_problem(manifest, DType::f32);
+    ASSERT_TRUE(c) << to_json(manifest);
+    EXPECT_EQ(why_unsupported(manifest, *c), "");
+    EXPECT_NO_THROW(validate(*c));
+  }
+  Manifest tiles = Answering::any();
+  tiles.queries_multiple = tiles.keys_multiple = 64;
+  const Case apart = plain_problem(tiles, DType::f32).value();
+  EXPECT_NE(apart.q().shape()[2], apart.k().shape()[2]) << "lengths that differ tell one from the other";
+}
+
 }  // namespace
 }  // namespace attest
