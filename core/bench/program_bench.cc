@@ -1,6 +1,6 @@
 // What it costs to put large tensors to a Python function: a call of one that returns q as it came, at B=1 H=32 N=8192
-// D=128 in bf16 (q, k, v and out: 268 MB), so that nothing but their way there and back is measured. Skipped where the
-// framework cannot be imported.
+// D=128 in bf16 (q, k, v and out: 268 MB), so that nothing but their way there and back is measured: in shared memory,
+// as functions have it, and by frames. Skipped where the framework cannot be imported.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Case large() {
   return c;
 }
 
-/// `manifest` continues its JSON, `options` the arguments of attest_adapter.serve.
+/// `manifest` continues that of the function, a dict of Python's; `options` the arguments of attest_adapter.serve.
 void call(benchmark::State& state, const std::string& framework, const std::string& manifest,
           const std::string& options) {
   if (std::system(("/usr/bin/python3 -c 'import " + framework + "' 2>/dev/null").c_str()) != 0) {
@@ -57,12 +57,16 @@ void in_numpy(benchmark::State& state) {
   call(state, "numpy", "", ", bf16=\"bits\"");
 }
 /// NumPy has no bf16: the function gets and returns float32.
-void in_numpy_f32(benchmark::State& state) {
+void in_numpy_as_f32(benchmark::State& state) {
   call(state, "numpy", "", "");
+}
+void in_torch_by_frames(benchmark::State& state) {
+  call(state, "torch", ", \"shared_memory\": False", "");
 }
 BENCHMARK(in_torch)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
 BENCHMARK(in_numpy)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
-BENCHMARK(in_numpy_f32)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
+BENCHMARK(in_numpy_as_f32)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
+BENCHMARK(in_torch_by_frames)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
 
 }  // namespace
 }  // namespace attest

@@ -71,11 +71,6 @@ std::optional<CallStatus> status_named(const std::string& word) {
   return std::nullopt;
 }
 
-Shape lse_shape(const Case& c) {
-  const Shape shape = c.out_shape();
-  return {shape[0], shape[1], shape[2]};
-}
-
 /// Status and message of a reply; malformed where the status is none.
 Reply read_status(const TensorFile& file) {
   Reply reply;
@@ -119,68 +114,6 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
 
 /// Requests and answers of fewer bytes go through frames: making, opening and mapping two files takes as long.
 constexpr std::uint64_t least_shared = std::uint64_t{1} << 20U;
-
-/// Files for the tensors of a call, and the frame that names them.
-class SharedTensors {
- public:
-  SharedTensors(const CasePieces& request, const Case& c, DType output, bool want_lse)
-      : shape_(c.out_shape()), output_(output) {
-    if (want_lse) lse_ = lse_shape(c);
-    const std::uint64_t out_bytes = static_cast<std::uint64_t>(shape_.elements()) * size_of(output);
-    lse_offset_ = (out_bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
-    request_ = sealed_file(request);
-    // Nobody maps an empty file.
-    const std::uint64_t bytes = std::max<std::uint64_t>(lse_ ? lse_offset_ + lse_bytes() : out_bytes, shared_alignment);
-    if (request_) reply_ = file_for_answer(bytes);
-  }
-
-  /// Whether the system gave the files.
-  [[nodiscard]] explicit operator bool() const { return static_cast<bool>(reply_); }
-
-  [[nodiscard]] std::string frame(Operation operation) const {
-    const auto entry = [](DType dtype, const Shape& shape, std::uint64_t offset, std::uint64_t bytes) {
-      nlohmann::json extents = nlohmann::json::array();
-      for (int axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
-      return nlohmann::json{
-          {"dtype", safetensors_name_of(dtype)}, {"shape", extents}, {"data_offsets", {offset, offset + bytes}}};
-    };
-    const auto out_bytes = static_cast<std::uint64_t>(shape_.elements()) * size_of(output_);
-    nlohmann::json places{{"out", entry(output_, shape_, 0, out_bytes)}};
-    if (lse_) places["lse"] = entry(DType::f64, *lse_, lse_offset_, lse_bytes());
-    return write_safetensors({{},
-                              {{"attest", "1"},
-                               {"op", std::string(name_of(operation))},
-                               {"request_file", path_of(request_)},
-                               {"reply_file", path_of(reply_)},
-                               {"reply", places.dump()}}});
-  }
-
-  /// The answer, copied: what the program writes from now on is nowhere looked at.
-  [[nodiscard]] Reply taken() const {
-    Reply reply;
-    Tensor out(output_, shape_), lse;
-    bool whole = copy_from(reply_, 0, out.bytes());
-    if (lse_) {
-      lse = Tensor(DType::f64, *lse_);
-      whole = whole && copy_from(reply_, lse_offset_, lse.bytes());
-    }
-    if (!whole) return malformed("the file of the reply is shorter than it was made");
-    reply.out = std::move(out);
-    if (lse_) reply.lse = std::move(lse);
-    return reply;
-  }
-
- private:
-  [[nodiscard]] std::uint64_t lse_bytes() const {
-    return static_cast<std::uint64_t>(lse_->elements()) * size_of(DType::f64);
-  }
-
-  Shape shape_;
-  DType output_;
-  std::optional<Shape> lse_;
-  std::uint64_t lse_offset_ = 0;
-  Descriptor request_, reply_;
-};
 
 /// What a frame may hold beside tensors: header, manifest, message.
 constexpr std::uint64_t other_bytes = std::uint64_t{16} << 20U;
@@ -271,13 +204,13 @@ class ExecCarrier final : public Carrier {
   /// reach them.
   std::optional<Reply> call_through_memory(const Case& c, const Provenance& said, DType output, bool want_lse,
                                            Clock::time_point until) {
-    const CasePieces request = pieces_of(c, said, shared_alignment);
-    const auto answer = static_cast<std::uint64_t>(c.out_shape().elements()) * size_of(output);
-    if (request.size() + answer < least_shared) return std::nullopt;
-    const SharedTensors tensors(request, c, output, want_lse);
+    auto bytes = static_cast<std::uint64_t>(c.out_shape().elements()) * size_of(output);
+    for (const Tensor& tensor : c.tensors) bytes += tensor.bytes().size();
+    if (bytes < least_shared) return std::nullopt;
+    const SharedTensors tensors(c, said, output, want_lse);
     if (!tensors) return std::nullopt;
     bool reached = true;
-    Reply reply = exchange(tensors.frame(c.operation), c, want_lse, until, [&](TensorFile file) -> Reply {
+    Reply reply = exchange(tensors.frame(), c, want_lse, until, [&](TensorFile file) -> Reply {
       const auto where = file.metadata.find("shared_memory");
       if (where == file.metadata.end()) return read_reply(std::move(file), c, output, want_lse);
       if (where->second == "unreachable") {
@@ -290,7 +223,12 @@ class ExecCarrier final : public Carrier {
       if (!file.tensors.empty())
         return malformed("the reply says that its tensors lie in the file, and holds some itself");
       Reply status = read_status(file);
-      return status.status == CallStatus::ok ? tensors.taken() : std::move(status);
+      if (status.status != CallStatus::ok) return status;
+      std::optional<SharedTensors::Answer> answer = tensors.answer();
+      if (!answer) return malformed("the file of the reply is shorter than it was made");
+      status.out = std::move(answer->out);
+      if (want_lse) status.lse = std::move(answer->lse);
+      return status;
     });
     if (reached) return reply;
     shares_memory_ = false;

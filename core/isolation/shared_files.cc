@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
+
+#include "core/value/safetensors.h"
 
 namespace attest::process {
 namespace {
@@ -75,6 +78,49 @@ bool copy_from(const Descriptor& file, std::uint64_t offset, std::span<std::byte
     offset += static_cast<std::uint64_t>(got);
   }
   return true;
+}
+
+Shape lse_shape(const Case& c) {
+  const Shape shape = c.out_shape();
+  return {shape[0], shape[1], shape[2]};
+}
+
+SharedTensors::SharedTensors(const Case& c, const Provenance& said, DType output, bool want_lse)
+    : operation_(c.operation),
+      out_{output, c.out_shape(), 0},
+      request_(sealed_file(pieces_of(c, said, shared_alignment))) {
+  if (want_lse)
+    lse_ = Place{DType::f64, lse_shape(c), (out_.end() + shared_alignment - 1) / shared_alignment * shared_alignment};
+  // Nobody maps an empty file.
+  const std::uint64_t bytes = std::max<std::uint64_t>(lse_ ? lse_->end() : out_.end(), shared_alignment);
+  if (request_) reply_ = file_for_answer(bytes);
+}
+
+std::string SharedTensors::frame() const {
+  const auto entry = [](const Place& place) {
+    nlohmann::json shape = nlohmann::json::array();
+    for (int axis = 0; axis < place.shape.rank(); ++axis) shape.push_back(place.shape[axis]);
+    return nlohmann::json{
+        {"dtype", safetensors_name_of(place.dtype)}, {"shape", shape}, {"data_offsets", {place.offset, place.end()}}};
+  };
+  nlohmann::json places{{"out", entry(out_)}};
+  if (lse_) places["lse"] = entry(*lse_);
+  return write_safetensors({{},
+                            {{"attest", "1"},
+                             {"op", std::string(name_of(operation_))},
+                             {"request_file", path_of(request_)},
+                             {"reply_file", path_of(reply_)},
+                             {"reply", places.dump()}}});
+}
+
+std::optional<SharedTensors::Answer> SharedTensors::answer() const {
+  const auto taken = [&](const Place& place, Tensor& tensor) {
+    tensor = Tensor(place.dtype, place.shape);
+    return copy_from(reply_, place.offset, tensor.bytes());
+  };
+  Answer answer;
+  if (!taken(out_, answer.out) || (lse_ && !taken(*lse_, answer.lse))) return std::nullopt;
+  return answer;
 }
 
 }  // namespace attest::process

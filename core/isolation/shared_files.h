@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -26,5 +27,40 @@ inline constexpr std::size_t shared_alignment = 64;
 [[nodiscard]] std::string path_of(const Descriptor& file);
 /// Copies the bytes from `offset` on; false where the file has not so many.
 [[nodiscard]] bool copy_from(const Descriptor& file, std::uint64_t offset, std::span<std::byte> into);
+
+/// [batch, heads, M], of whose log-sum-exp that is.
+[[nodiscard]] Shape lse_shape(const Case& c);
+
+/// The files of one call, and the frame that names them.
+class SharedTensors {
+ public:
+  SharedTensors(const Case& c, const Provenance& said, DType output, bool want_lse);
+  /// Whether the system gave the files.
+  [[nodiscard]] explicit operator bool() const { return static_cast<bool>(reply_); }
+  [[nodiscard]] std::string frame() const;
+
+  struct Answer {
+    Tensor out, lse;  ///< lse absent where it was not wanted
+  };
+  /// What stands in the file now, copied; nothing where that is shorter than it was made.
+  [[nodiscard]] std::optional<Answer> answer() const;
+
+ private:
+  /// A tensor's place in the file for the answer.
+  struct Place {
+    DType dtype = DType::f64;
+    Shape shape;
+    std::uint64_t offset = 0;
+
+    [[nodiscard]] std::uint64_t end() const {
+      return offset + static_cast<std::uint64_t>(shape.elements()) * size_of(dtype);
+    }
+  };
+
+  Operation operation_;
+  Place out_;
+  std::optional<Place> lse_;
+  Descriptor request_, reply_;
+};
 
 }  // namespace attest::process

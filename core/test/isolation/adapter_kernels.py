@@ -113,6 +113,9 @@ elif mode == "torch-echo":
     attest_adapter.serve(echo_q, {"dtypes": ["f64", "f32", "f16", "bf16"]}, framework="torch")
 elif mode == "torch-device":
     attest_adapter.serve(echo_q, {"dtypes": ["f64", "f32", "f16", "bf16"]}, framework="torch", device="cpu")
+elif mode == "torch-dlpack":
+    # What is no tensor of PyTorch's comes in through DLPack.
+    attest_adapter.serve(lambda q, k, v, scale: q.numpy(), {"dtypes": ["f64", "f32", "f16"]}, framework="torch")
 elif mode == "unshared":
     attest_adapter.serve(softmax_product, {"shared_memory": False})
 elif mode == "echo-bits":

@@ -178,7 +178,7 @@ TEST_P(SharingAdapter, CarriesEveryBit) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Modes, SharingAdapter,
-                         testing::Values("torch-echo", "torch-device", "echo-bits", "echo-bf16"));
+                         testing::Values("torch-echo", "torch-device", "torch-dlpack", "echo-bits", "echo-bf16"));
 
 class SharingNumpy : public SharingAdapter {};
 
