@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/oracle/oracle.h"
-#include "core/problem/selection.h"
+#include "core/problem/cost.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -28,9 +28,7 @@ Arithmetic with_output(Arithmetic arithmetic, DType output) {
 
 std::int64_t rows_of(const Judging& judging, const Case& c) {
   if (judging.rows != Judging::by_size) return judging.rows;
-  const Extents e = extents_of(c);
-  double products = static_cast<double>(e.dk + e.dv);
-  for (const std::int64_t extent : {e.batch, e.heads, e.queries, e.keys}) products *= static_cast<double>(extent);
+  const double products = cost_of(c.operation, extents_of(c)).products;
   return products > Judging::most_products_by_whole ? Judging::rows_of_large : Judging::all_rows;
 }
 

@@ -15,9 +15,14 @@ bool is_refusal(const Reason& reason) {
   return reason.outcome == Outcome::skipped && reason.why.starts_with(name_of(CallStatus::unsupported));
 }
 
+/// The kernel was not asked, as it is too slow for cases of that size.
+static bool is_too_slow(const Reason& reason) {
+  return reason.outcome == Outcome::skipped && reason.why.starts_with(name_of(CallStatus::too_slow));
+}
+
 bool was_offered(const Reason& reason) {
   if (reason.outcome != Outcome::skipped) return true;
-  return is_refusal(reason) || is_over_budget(reason.why) || reason.why == out_of_memory;
+  return is_refusal(reason) || is_too_slow(reason) || is_over_budget(reason.why) || reason.why == out_of_memory;
 }
 
 std::int64_t offered_cases(const Tally& tally) {

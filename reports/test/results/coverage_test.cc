@@ -66,6 +66,7 @@ TEST(Enough, IsOneInTenAndThirtyAtMost) {
 TEST(Offered, IsWhatTheKernelWasAskedAndNotWhatItsManifestRulesOut) {
   EXPECT_TRUE(was_offered({Outcome::skipped, refusal}));
   EXPECT_TRUE(was_offered({Outcome::skipped, "unsupported"}));
+  EXPECT_TRUE(was_offered({Outcome::skipped, "too slow: N flops were not asked for"}));
   EXPECT_TRUE(was_offered({Outcome::excused, "overflows"}));
   EXPECT_TRUE(was_offered({Outcome::inconclusive, "undecided"}));
   for (const char* reason : {no_mask, misses, no_multihead, "the manifest's lse is false", "is about the core, not",
