@@ -78,8 +78,9 @@ Verdict repeatable_at_own_precision(Kernel& kernel, const Case& c) {
   const auto own = [&] { return answer(kernel, c, std::nullopt, /*want_lse=*/false).out; };
   const Values first = own(), second = own();
   if (attest::same_bits(first, second)) return {};
-  return violated(Violation::bits, "not-repeatable: beyond the digits of the dtype the output is another the second "
-                                   "time; the kernel claims to be deterministic");
+  return violated(Violation::bits,
+                  "not-repeatable: beyond the digits of the dtype the output is another the second "
+                  "time; the kernel claims to be deterministic");
 }
 
 /// The same call twice gives the same bits where the kernel claims it; else both lie within the bound.

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/kernel/kernel_under_test.h"
-#include "core/scalars/wide.h"
 #include "core/problem/memory.h"
+#include "core/scalars/wide.h"
 #include "core/test/cases.h"
 #include "core/test/refusal.h"
 
