@@ -81,10 +81,8 @@ inline void check_cell(const CatalogueCell& cell) {
       const std::shared_ptr<Kernel> shared = opened->clone();
       for (const std::string& property : property_names()) {
         for (const DType dtype : opened->manifest().dtypes) {
-          cells.push_back({.property = property,
-                           .dtype = dtype,
-                           .make = [shared] { return shared->clone(); },
-                           .cases = cases});
+          cells.push_back(
+              {.property = property, .dtype = dtype, .make = [shared] { return shared->clone(); }, .cases = cases});
         }
       }
     }

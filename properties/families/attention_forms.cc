@@ -16,8 +16,8 @@
 #include "properties/language/arguments.h"
 #include "properties/language/arrange.h"
 #include "properties/language/compared.h"
-#include "properties/language/own_precision.h"
 #include "properties/language/multihead_cases.h"
+#include "properties/language/own_precision.h"
 #include "properties/language/skip_reasons.h"
 #include "properties/language/within_limits.h"
 
@@ -142,8 +142,8 @@ Verdict any_length(Kernel& kernel, const Case& c) {
       return {.outcome = Outcome::skipped, .reason = std::move(why)};
     if (keys_of(part) == 0) return without_keys(kernel, part);
     const Reply reply = answer(kernel, part);
-    return and_at_own_precision(with_element(judge_attention(part, reply.out, {}, arithmetic), part, reply.out),
-                                kernel, part);
+    return and_at_own_precision(with_element(judge_attention(part, reply.out, {}, arithmetic), part, reply.out), kernel,
+                                part);
   };
   const Lengths least = fewest(kernel, {1, 1});
   const Indices few_queries = cycled(queries_of(c), least.queries), few_keys = cycled(keys_of(c), least.keys);

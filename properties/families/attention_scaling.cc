@@ -194,7 +194,8 @@ Verdict value_scaling(Kernel& kernel, const Case& c) {
   const Result left = run(kernel, scaled), right = run(kernel, c);
   const bool claims = kernel.manifest().claims_to(Claim::deterministic);
   const bool same =
-      factor == -1 || (left.run().out().is<Enclosures>() ? scales_exactly(left) : same_sums(profile_of_case(kernel, c), c, std::fabs(factor)));
+      factor == -1 || (left.run().out().is<Enclosures>() ? scales_exactly(left)
+                                                         : same_sums(profile_of_case(kernel, c), c, std::fabs(factor)));
   const double normal = format_of(c.dtype()).min_normal;
   std::int64_t agreed = 0, compared = 0;
   bool all = true;

@@ -182,7 +182,8 @@ Verdict suppression_limit(Kernel& kernel, const Case& c) {
         for (std::int64_t x = 0; x < dv; ++x) {
           const std::int64_t e = (b * heads + h) * dv + x;
           const double v_s = c.v()[((b * c.v().shape()[1] + h / group) * N + s) * dv + x], o = limit.value(e);
-          const double apart = std::fabs(v_s - o) + static_cast<double>(limit.allowed(e)) + 0x1p-50 * (std::fabs(v_s) + std::fabs(o));
+          const double apart =
+              std::fabs(v_s - o) + static_cast<double>(limit.allowed(e)) + 0x1p-50 * (std::fabs(v_s) + std::fabs(o));
           within.push_back(weight * apart * (1 + 0x1p-40) + std::numeric_limits<double>::denorm_min());
         }
       }

@@ -34,7 +34,7 @@ Verdict masked_weights_is_mmh_h1(Kernel& kernel, const Case& c) {
   stated[Slot::b_o] = Tensor(c.dtype(), {dv});
   const Verdict core = same_in_core(kernel, &CoreFunctions::weighted, absent, &CoreFunctions::multihead, absent);
   const Result left = run(kernel, absent), right = run(kernel, stated);
-  if (!is_core(kernel)) return agree({left, right}, Match::bound);
+  if (core_of_bits(kernel) == nullptr) return agree({left, right}, Match::bound);
   const Verdict numbers = agree({left, right}, Match::values);
   if (numbers.outcome == Outcome::held || std::isfinite(numbers.error)) return worse_of({core, numbers});
   return worse_of({core, agree({left, right}, Match::bound)});

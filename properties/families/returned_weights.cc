@@ -7,13 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/scalars/wide.h"
 #include "core/kernels/core_functions.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
+#include "core/scalars/wide.h"
 #include "properties/families/multihead_oracle.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
+#include "properties/language/core_agreement.h"
 #include "properties/language/multihead_cases.h"
 #include "properties/language/skip_reasons.h"
 
@@ -94,10 +95,11 @@ bool is_not_zero(const Run& run, std::int64_t e) {
   return found.lower > 0 || found.upper < 0;
 }
 
-/// Intervals: two ways to one number need not give the same ones.
-bool encloses(const Values& numbers) {
+/// Of intervals, and where the order of factors tells, two ways to one number need not give the same one.
+Match match_of(const Kernel& kernel, const Values& numbers) {
   const auto* const wide = numbers.as<Enclosures>();
-  return wide != nullptr && wide->unit() == 0;
+  const bool encloses = wide != nullptr && wide->unit() == 0;
+  return encloses || core_of_bits(kernel) == nullptr ? Match::bound : Match::values;
 }
 
 /// A hidden key has no weight at all, in a row that sees another one.
@@ -187,8 +189,7 @@ Verdict returned_weights_law(Kernel& kernel, const Case& c) {
   Verdict verdict = by_oracle;
   const Result weights = run(answers, asked);
   if (is_core(kernel) && why_unsupported(kernel.manifest(), asked).empty())
-    verdict = worse_of(
-        {std::move(verdict), agree({weights, run(kernel, asked)}, encloses(given) ? Match::bound : Match::values)});
+    verdict = worse_of({std::move(verdict), agree({weights, run(kernel, asked)}, match_of(kernel, given))});
   verdict = worse_of({std::move(verdict), zero_where_hidden(c, weights.run())});
   const ByWeights by = output_of(c, weights.run());
   Indices bounded;

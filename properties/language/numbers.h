@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/bound/error_bound.h"
-#include "core/scalars/wide.h"
 #include "core/proof/expression.h"
+#include "core/scalars/wide.h"
 #include "properties/language/result.h"
 
 namespace attest {

@@ -36,9 +36,9 @@ class Run {
   [[nodiscard]] const Tensor& lse() const;
   /// The same in a proof.
   [[nodiscard]] const Expressions& formal_lse() const { return *lse_.as<Expressions>(); }
-  /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar that holds every double:
-  /// the bound of double, scaled (RowBound::most_E); of another wide one its own (wide_oracle.h); 0 for intervals and
-  /// formulas.
+  /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar that holds every
+  /// double: the bound of double, scaled (RowBound::most_E); of another wide one its own (wide_oracle.h); 0 for
+  /// intervals and formulas.
   [[nodiscard]] AllowedError bound(std::int64_t element) const;
   /// The same with how far an element may leave the range of the visible values in the place of its error.
   [[nodiscard]] AllowedError hull(std::int64_t element) const;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/kernel/formal.h"
-#include "core/scalars/wide.h"
 #include "core/problem/selection.h"
+#include "core/scalars/wide.h"
 
 namespace attest {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/definition/attention.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/kernel_under_test.h"
-#include "core/scalars/wide.h"
 #include "core/oracle/oracle.h"
+#include "core/scalars/wide.h"
 #include "core/test/cases.h"
 #include "core/test/definition/test_scalars.h"
 
@@ -242,9 +242,17 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
     for (const DType dtype : manifest.dtypes) EXPECT_EQ(back.arithmetic.usual_for(dtype), manifest.arithmetic.usual_for(dtype));
     EXPECT_EQ(to_json(back), to_json(manifest));
   }
-  const std::vector<std::string> wanted{
-      "core:float", "core:double", "core:half", "core:bfloat16", "core:cpp_bin_float_50", "core:cpp_bin_float_100",
-      "core:cpp_dec_float_100", "core:cpp_dec_float_300", "core:mpfr", "core:mpfi", "core:arb"};
+  const std::vector<std::string> wanted{"core:float",
+                                        "core:double",
+                                        "core:half",
+                                        "core:bfloat16",
+                                        "core:cpp_bin_float_50",
+                                        "core:cpp_bin_float_100",
+                                        "core:cpp_dec_float_100",
+                                        "core:cpp_dec_float_300",
+                                        "core:mpfr",
+                                        "core:mpfi",
+                                        "core:arb"};
   EXPECT_EQ(ids, wanted);
 }
 

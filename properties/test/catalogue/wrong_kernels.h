@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/kernel/forwarding_kernel.h"
-#include "core/scalars/wide.h"
 #include "core/problem/case.h"
+#include "core/scalars/wide.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {

@@ -7,8 +7,9 @@ namespace attest {
 namespace {
 
 TEST(OwnPrecisionLong, HoldsTheCoreInTenThousandDrawnCases) {
-  EXPECT_GE(held_cases({"core:mpfr@40", "core:mpfr", "core:cpp_bin_float_50", "core:cpp_dec_float_100"}, /*cases=*/1600),
-            10'000);
+  EXPECT_GE(
+      held_cases({"core:mpfr@40", "core:mpfr", "core:cpp_bin_float_50", "core:cpp_dec_float_100"}, /*cases=*/1600),
+      10'000);
 }
 
 }  // namespace
