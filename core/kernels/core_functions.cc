@@ -39,6 +39,7 @@ const CoreFunctions* core_functions(std::string_view kernel_id) {
   std::string scalar(asked.name);
   if (asked.digits) {
     std::vector<std::string> known;
+    known.reserve(all.size());
     for (const CoreFunctions* functions : all) known.emplace_back(functions->scalar);
     scalar = meant_name(asked, known).value_or(scalar);
   }

@@ -124,6 +124,7 @@ class NextWidth final : public ForwardingKernel {
 std::unique_ptr<Kernel> precise_kernel(std::string_view spec, const std::vector<KernelEntry>& known) {
   const PreciseName asked = precise_name(spec);
   std::vector<std::string> ids;
+  ids.reserve(known.size());
   for (const KernelEntry& entry : known) ids.push_back(entry.id);
   const std::optional<std::string> meant = meant_name(asked, ids);
   if (!meant) {

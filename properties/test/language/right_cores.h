@@ -20,7 +20,7 @@ inline int held_cases(std::initializer_list<const char*> kernels, std::int64_t c
     for (const char* const name : {"attention.oracle", "multihead.oracle"}) {
       const Property& property = property_named(name);
       for (std::int64_t k = 0, taken = 0; taken < cases; ++k) {
-        const Case c = project(generate(property, DType::f64, /*seed=*/11, k), kernel->manifest());
+        const Case c = project(generate(property, DType::f64, /*run_seed=*/11, k), kernel->manifest());
         if (c.operation == Operation::attention && multiplications_of(c) > 30'000) continue;
         ++taken;
         const Verdict verdict = check_case(property, *kernel, c);
