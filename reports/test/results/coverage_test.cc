@@ -103,6 +103,14 @@ TEST(HardlyTested, BelowThirtyOrATenthOfTheCases) {
   EXPECT_EQ(verdict_of_one(tally_of(1, 500, "vacuous bound", Outcome::excused)), Outcome::inconclusive);
 }
 
+TEST(HardlyTested, LeavesTheRemedyToAReasonThatHasOne) {
+  for (const auto& [outcome, status] :
+       {std::pair{Outcome::skipped, CallStatus::too_slow}, {Outcome::inconclusive, CallStatus::late}}) {
+    const std::string reason = std::string(name_of(status)) + ": for 9 flops; give more time with --timeout SECONDS";
+    EXPECT_TRUE(hardly_tested(tally_of(3, 497, reason, outcome)).ends_with("give more time with --timeout SECONDS"));
+  }
+}
+
 TEST(HardlyTested, IsNotWhatTheManifestRulesOut) {
   for (const char* reason : {no_mask, misses, no_multihead})
     EXPECT_EQ(verdict_of_one(tally_of(0, 500, reason)), Outcome::skipped) << reason;
