@@ -129,7 +129,7 @@ TEST(AttentionOracle, RaisesNoAlarmOnABuiltinKernelAndOneOnAScaleThatIsALittleOf
     Alarm all;
     for (std::int64_t k = 0; k < 400; ++k) {
       const Case c = project(generate(property, DType::f32, 1, k), kernel.manifest());
-      const Verdict verdict = check_case(property, kernel, c, 1e-9);
+      const Verdict verdict = check_case(property, kernel, c, {.alarm = 1e-9});
       EXPECT_EQ(verdict.outcome, check_case(property, kernel, c).outcome);
       if (verdict.alarm) all.merge(*verdict.alarm);
     }
