@@ -82,8 +82,8 @@ struct Arithmetics {
 struct Manifest {
   std::string name;
   std::string version;
-  std::vector<DType> dtypes;                       ///< input dtypes, never empty
-  std::map<DType, std::vector<DType>> out_dtypes;  ///< output dtypes beyond the input's own
+  std::vector<DType> dtypes;                         ///< input dtypes, never empty
+  std::map<DType, std::vector<DType>> out_dtypes;    ///< output dtypes beyond the input's own
   std::map<DType, std::vector<KvDtypes>> kv_dtypes;  ///< of q's dtype, all that k and v may have; none stated: q's own
   Arithmetics arithmetic;                            ///< one per dtype, universal where not stated
   Arithmetics promises;  ///< what a kernel's documents say of it, judged apart from what it declares; empty: nothing

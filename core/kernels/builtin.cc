@@ -13,6 +13,7 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.version = "1";
   manifest.dtypes.assign(std::begin(formats), std::end(formats));
   for (const DType dtype : formats) manifest.arithmetic.usual.emplace(dtype, kernel.arithmetic(dtype));
+  manifest.promises = manifest.arithmetic;
   manifest.kv_dtypes = kernel.kv_dtypes;
   manifest.claims = kernel.claims;
   manifest.fully_masked_row = kernel.no_key == NoKey::nan ? FullyMaskedRow::nan : FullyMaskedRow::zero;

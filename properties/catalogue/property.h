@@ -21,7 +21,7 @@ class Draw;  // generators/draw.h: a seeded source of cases for one dtype
 
 /// How a property that holds a whole output against the exact answer is to do so.
 struct Judging {
-  double alarm = 0;       ///< not 0: raise the alarm of error_alarm.h, of that failure probability, beside the verdict
+  double alarm = 0;  ///< not 0: raise the alarm of error_alarm.h, of that failure probability, beside the verdict
   /// Judge no more rows than these (OracleOptions::rows); all_rows, or by_size: all, but of a case that takes more than
   /// most_products_by_whole multiplications rows_of_large.
   std::int64_t rows = all_rows;

@@ -146,7 +146,8 @@ std::vector<Change> inaccurate_exps(const Arithmetic& declared) {
 std::string difference(const Manifest& manifest, DType dtype, const Arithmetic& declared, const Arithmetic& changed) {
   using json = nlohmann::ordered_json;
   const auto keys_of = [&](const Arithmetic& arithmetic) {
-    return json::parse(to_json(with_arithmetic(manifest, dtype, arithmetic)))["arithmetic"][std::string(name_of(dtype))];
+    return json::parse(
+        to_json(with_arithmetic(manifest, dtype, arithmetic)))["arithmetic"][std::string(name_of(dtype))];
   };
   const json before = keys_of(declared), after = keys_of(changed);
   json difference = json::object();

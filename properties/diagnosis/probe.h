@@ -28,10 +28,11 @@ struct Probed {
 
 /// Asks a kernel's attention entry, or its multihead one where that is all it has, in one of its dtypes (f32 where it
 /// lists it): scale, masks and their polarity and convention, causal alignment, rows without a key, the key-value head
-/// of a head or the columns of one, lse, biases, strides, limits (find_limits.h), lengths and head dimensions, and which
-/// claims hold in a few hundred cases. A reading is found when every answer to the question lies within its bound and within that of no
-/// other reading; declared arithmetic and limits are believed. Questions and their numbers follow from `seed`. Throws
-/// UsageError where the kernel answers the plainest problem wrong or not at all, so that nothing it does could be read.
+/// of a head or the columns of one, lse, biases, strides, limits (find_limits.h), lengths and head dimensions, and
+/// which claims hold in a few hundred cases. A reading is found when every answer to the question lies within its bound
+/// and within that of no other reading; declared arithmetic and limits are believed. Questions and their numbers follow
+/// from `seed`. Throws UsageError where the kernel answers the plainest problem wrong or not at all, so that nothing it
+/// does could be read.
 [[nodiscard]] Probed probe(Kernel& kernel, std::uint64_t seed);
 
 }  // namespace attest

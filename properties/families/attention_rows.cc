@@ -16,8 +16,8 @@ namespace {
 // 000: Attention(Q,K,V)^(i) = Attention(Q^(i),K,V), and so of as many deletions as one likes.
 Verdict query_deletion(Kernel& kernel, const Case& c) {
   const Indices left = queries_left(c);
-  return agree({run(kernel, c).queries(left), run_rows(kernel, c, left)},
-               bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
+  return agree({run(kernel, c).queries(left), run_rows(kernel, c, left)}, bits_if(kernel, {Claim::batch_invariant}),
+               /*about_bits=*/true);
 }
 
 // 000: o_i does not depend on q_j, j != i: also not on a q_j that is NaN.

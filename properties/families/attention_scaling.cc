@@ -49,11 +49,11 @@ bool multiply(Tensor& t, Factor factor) {
 
 Profile profile_of_case(const Kernel& kernel, const Case& c) {
   return profile_of(kernel.manifest().arithmetic_for(c), {.keys = keys_of(c),
-                                                                  .dk = c.q().shape()[3],
-                                                                  .scale = c.scale,
-                                                                  .bias = c.mask().present(),
-                                                                  .convention = c.mask_convention,
-                                                                  .mask = c.dtype()});
+                                                          .dk = c.q().shape()[3],
+                                                          .scale = c.scale,
+                                                          .bias = c.mask().present(),
+                                                          .convention = c.mask_convention,
+                                                          .mask = c.dtype()});
 }
 
 /// Do q·2^a and k·2^-a give a kernel the same numbers after the products, bit for bit? error-bounds.md, C14: every

@@ -195,8 +195,8 @@ Verdict lse_range(Kernel& kernel, const Case& c) {
   if (in_a_proof()) return formally_in_lse_range(kernel, c);
   if (!kernel.manifest().lse) return {.outcome = Outcome::skipped, .reason = "the manifest's lse is false"};
   const Reply reply = answer(kernel, c, c.dtype(), /*want_lse=*/true);
-  const AttentionBounds bounds = attention_bounds(c, kernel.manifest().arithmetic_for(c),
-                                                  kernel.manifest().claims_to(Claim::ignores_dead_values));
+  const AttentionBounds bounds =
+      attention_bounds(c, kernel.manifest().arithmetic_for(c), kernel.manifest().claims_to(Claim::ignores_dead_values));
   std::vector<double> found, low, high, errors;
   Excuse why = Excuse::none;
   const std::int64_t M = queries_of(c), N = keys_of(c), heads = heads_of(c);

@@ -58,8 +58,8 @@ Case with_key_changed(Case c, std::int64_t s, Value&& value) {
 // 000: MAttn_B(Q,K,V)^(i) = MAttn_{B^(i)}(Q^(i),K,V), and so of as many deletions as one likes.
 Verdict query_deletion(Kernel& kernel, const Case& c) {
   const Indices left = queries_left(c);
-  return agree({run(kernel, c).queries(left), run_rows(kernel, c, left)},
-               bits_if(kernel, {Claim::batch_invariant}), /*about_bits=*/true);
+  return agree({run(kernel, c).queries(left), run_rows(kernel, c, left)}, bits_if(kernel, {Claim::batch_invariant}),
+               /*about_bits=*/true);
 }
 
 // 000: b_is = -inf => o_i is independent of k_s and v_s, and o_i = sum_{l != s} e^{s_il} v_l / sum_{l != s} e^{s_il}.

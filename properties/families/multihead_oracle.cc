@@ -38,9 +38,9 @@ Verdict promised(Kernel& kernel, const Case& c) {
   const Arithmetic* const promise = manifest.promises.find(c);
   if (promise == nullptr) return without_a_promise(c);
   const Reply reply = answer(kernel, c);
-  return with_element(judge_multihead(c, reply.out, *promise,
-                                      {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)}),
-                      c, reply.out);
+  return with_element(
+      judge_multihead(c, reply.out, *promise, {.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values)}),
+      c, reply.out);
 }
 
 /// Every element of a row inside the domain of definition is finite.

@@ -87,6 +87,7 @@ inline Manifest toy_manifest() {
   manifest.arithmetic.usual[DType::f32] = Arithmetic();
   Arithmetic& f64 = manifest.arithmetic.usual[DType::f64];
   f64.input = f64.output = f64.score_sums = f64.accumulate = f64.weights = DType::f64;
+  manifest.promises = manifest.arithmetic;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.grouped_query = true;

@@ -53,9 +53,9 @@ struct ReachAxis {
   std::optional<std::int64_t> Limits::* most;
 };
 constexpr std::array<ReachAxis, 4> axes{{{"M", &Reach::queries, &Limits::queries},
-                                    {"N", &Reach::keys, &Limits::keys},
-                                    {"dk", &Reach::dk, &Limits::head_dim},
-                                    {"H", &Reach::heads, &Limits::heads}}};
+                                         {"N", &Reach::keys, &Limits::keys},
+                                         {"dk", &Reach::dk, &Limits::head_dim},
+                                         {"H", &Reach::heads, &Limits::heads}}};
 
 }  // namespace
 

@@ -140,6 +140,7 @@ Manifest core_manifest(const std::string& id) {
   manifest.name = id;
   manifest.version = "1";
   for (const DType dtype : dtypes) manifest.arithmetic.usual.emplace(dtype, core_arithmetic(dtype, inner));
+  manifest.promises = manifest.arithmetic;
   manifest.dtypes = std::move(dtypes);
   manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
                      Claim::ignores_dead_values};

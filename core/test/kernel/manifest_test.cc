@@ -264,7 +264,8 @@ TEST(AccumulationDepth, CountsBlocksAndMerges) {
 }
 
 TEST(ParseManifest, SeparatesOneForAllFromOnePerDtype) {
-  EXPECT_EQ(parse(with(R"("arithmetic": {"accumulate": "f64"})")).arithmetic.usual_for(DType::bf16).accumulate, DType::f64);
+  EXPECT_EQ(parse(with(R"("arithmetic": {"accumulate": "f64"})")).arithmetic.usual_for(DType::bf16).accumulate,
+            DType::f64);
   const Manifest m = parse(with(R"("arithmetic": {"bf16": {"accumulate": "f64"}})"));
   EXPECT_EQ(m.arithmetic.usual_for(DType::bf16).accumulate, DType::f64);
   EXPECT_EQ(m.arithmetic.usual_for(DType::f32), universal_arithmetic(DType::f32, DType::f32));

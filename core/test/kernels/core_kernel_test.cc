@@ -239,7 +239,8 @@ TEST(CoreKernels, HaveManifestsThatReadBack) {
     EXPECT_FALSE(entry.summary.empty());
     const Manifest& manifest = kernel->manifest();
     const Manifest back = parse_manifest(to_json(manifest), entry.id);
-    for (const DType dtype : manifest.dtypes) EXPECT_EQ(back.arithmetic.usual_for(dtype), manifest.arithmetic.usual_for(dtype));
+    for (const DType dtype : manifest.dtypes)
+      EXPECT_EQ(back.arithmetic.usual_for(dtype), manifest.arithmetic.usual_for(dtype));
     EXPECT_EQ(to_json(back), to_json(manifest));
   }
   const std::vector<std::string> wanted{"core:float",

@@ -182,8 +182,8 @@ TEST(Validate, NamesWhatAttentionBreaks) {
         "mask has shape " + shape.to_string() + "; it must be [batch or 1, heads or 1, M, N] = [2 or 1, 4 or 1, 3, 5]",
         [&](Case& c) { c[Slot::mask] = counting(shape); });
   }
-  expect_attention_fault("k is f64 and q is f32; all tensors but mask have one dtype",
-                         [](Case& c) { c[Slot::k] = counting({2, 2, 5, 6}, DType::f64); });
+  expect_attention_fault("k is bool; it must be of a floating dtype",
+                         [](Case& c) { c[Slot::k] = Tensor(DType::boolean, {2, 2, 5, 6}); });
   expect_attention_fault("q is bool; it must be of a floating dtype", [](Case& c) {
     for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::boolean, c[slot].shape());
   });
@@ -269,8 +269,10 @@ TEST(Validate, NamesWhatMultiheadBreaks) {
                          [](Case& c) { c[Slot::v] = counting({2, 4, 6}); });
   expect_multihead_fault("w_q has shape [4, 0]: heads*dk is 0; it must be at least 1",
                          [](Case& c) { c[Slot::w_q] = counting({4, 0}); });
-  expect_multihead_fault("b_q is f16 and q is f32; all tensors but mask have one dtype",
-                         [](Case& c) { c[Slot::b_q] = counting({6}, DType::f16); });
+  expect_multihead_fault(
+      "b_q is f16 and q is f32; all tensors have one dtype, but a mask, and k and v of an attention "
+      "problem",
+      [](Case& c) { c[Slot::b_q] = counting({6}, DType::f16); });
 }
 
 TEST(Validate, RefusesSizesThatOnlyAHostileFileHas) {

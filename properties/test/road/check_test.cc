@@ -51,16 +51,15 @@ TEST(CheckCase, MapsEveryStatus) {
     Outcome outcome;
     Violation violation;
   };
-  for (const auto& [status, outcome, violation] :
-       {Row{CallStatus::ok, Outcome::held, Violation::none},
-        Row{CallStatus::unsupported, Outcome::skipped, Violation::none},
-        Row{CallStatus::rejected, Outcome::violated, Violation::rejected},
-        Row{CallStatus::failed, Outcome::violated, Violation::failed},
-        Row{CallStatus::died, Outcome::violated, Violation::died},
-        Row{CallStatus::timed_out, Outcome::violated, Violation::timed_out},
-        Row{CallStatus::malformed, Outcome::violated, Violation::malformed},
-        Row{CallStatus::late, Outcome::inconclusive, Violation::none},
-        Row{CallStatus::too_slow, Outcome::skipped, Violation::none}}) {
+  for (const auto& [status, outcome, violation] : {Row{CallStatus::ok, Outcome::held, Violation::none},
+                                                   Row{CallStatus::unsupported, Outcome::skipped, Violation::none},
+                                                   Row{CallStatus::rejected, Outcome::violated, Violation::rejected},
+                                                   Row{CallStatus::failed, Outcome::violated, Violation::failed},
+                                                   Row{CallStatus::died, Outcome::violated, Violation::died},
+                                                   Row{CallStatus::timed_out, Outcome::violated, Violation::timed_out},
+                                                   Row{CallStatus::malformed, Outcome::violated, Violation::malformed},
+                                                   Row{CallStatus::late, Outcome::inconclusive, Violation::none},
+                                                   Row{CallStatus::too_slow, Outcome::skipped, Violation::none}}) {
     Ends kernel(status);
     const Verdict verdict = check_case(only_runs, kernel, c);
     EXPECT_EQ(verdict.outcome, outcome) << name_of(status);

@@ -31,8 +31,9 @@ TEST(Rows, AreSampledWhereAskedFor) {
   EXPECT_THAT(output_of(folder, check + "builtin:flash --out all"), NeverSays("rows judged"));
   EXPECT_THAT(output_of(folder, check + "builtin:flash --rows all --out all --overwrite"), NeverSays("rows judged"));
   EXPECT_THAT(output_of(folder, check + "builtin:flash --rows 80 --out all --overwrite"), NeverSays("rows judged"));
-  EXPECT_THAT(output_of(folder, check + "builtin:flash --rows 10 --out some"),
-              Says("note on builtin:flash: tokens.safetensors in f32: 10 of 80 rows judged (--rows all judges them all)"));
+  EXPECT_THAT(
+      output_of(folder, check + "builtin:flash --rows 10 --out some"),
+      Says("note on builtin:flash: tokens.safetensors in f32: 10 of 80 rows judged (--rows all judges them all)"));
   EXPECT_THAT(read_file(folder / "some/summary.json"), Says("10 of 80 rows judged"));
   EXPECT_THAT(output_of(folder, check + "fault:all-zeros --rows 2 --out wrong", 1), Says("VIOLATED", "2 of 80 rows"));
   const std::string replay = "$attest replay tokens.safetensors --kernel builtin:flash ";
@@ -46,8 +47,9 @@ TEST(Rows, AreRefusedInOneLine) {
   EXPECT_THAT(output_of(folder, "$attest check --kernel builtin:flash --rows 10", 2),
               Says("--rows is for captured cases (--case)"));
   for (const char* rows : {"0", "-1", "some", "1.5"})
-    EXPECT_THAT(output_of(folder, std::string("$attest replay tokens.safetensors --kernel builtin:flash --rows ") + rows, 2),
-                Says("--rows"));
+    EXPECT_THAT(
+        output_of(folder, std::string("$attest replay tokens.safetensors --kernel builtin:flash --rows ") + rows, 2),
+        Says("--rows"));
 }
 
 }  // namespace
