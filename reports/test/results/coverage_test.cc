@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/kernel/kernel_under_test.h"
 #include "core/measure/enough.h"
 #include "core/test/says.h"
 #include "properties/road/offered.h"
