@@ -150,10 +150,11 @@ Pair make_socket_pair() {
 }
 
 Descriptor make_memory_file(const char* name) {
-  Descriptor file = moved_up(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create");
-  // Whoever else has the file and cuts it off must not take us with it.
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) refuse(errno, "sealing shared memory");
-  return file;
+  return moved_up(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create");
+}
+
+void seal(const Descriptor& file, int seals) {
+  if (::fcntl(file.get(), F_ADD_SEALS, seals | F_SEAL_SEAL) != 0) refuse(errno, "sealing shared memory");
 }
 
 Log::Log(const std::filesystem::path& folder, std::string_view kernel) {

@@ -39,8 +39,10 @@ struct Pair {
 };
 [[nodiscard]] Pair make_pipe();
 [[nodiscard]] Pair make_socket_pair();
-/// An anonymous file in memory, close-on-exec, numbered from 10 up.
+/// An anonymous file in memory that can be sealed, close-on-exec, numbered from 10 up.
 [[nodiscard]] Descriptor make_memory_file(const char* name);
+/// Adds seals (fcntl's F_SEAL_…), and that there will be no more. Throws std::system_error.
+void seal(const Descriptor& file, int seals);
 
 /// What a kernel's processes write to standard error, and to standard output where they do not speak over it: a file of
 /// the run, shared by a kernel and its clones. Any thread.

@@ -7,8 +7,10 @@
 #include <span>
 #include <utility>
 
+#include "core/isolation/shared_files.h"
 #include "core/isolation/unfit_output.h"
 #include "core/isolation/worker.h"
+#include "core/problem/case_file.h"
 #include "core/problem/memory.h"
 #include "core/support/names.h"
 #include "core/value/safetensors.h"
@@ -37,15 +39,13 @@ std::string strides_request(const Case& c, const Layouts& layouts) {
   return places.dump();
 }
 
-/// The request carries what the contract names and nothing of the case's story.
-std::string request_for(const Case& c, DType output, bool want_lse) {
-  Case bare;
-  static_cast<Problem&>(bare) = c;
-  if (const Layouts layouts = layouts_of(c); layouts != Layouts())
-    bare.provenance.strides = strides_request(c, layouts);
-  if (want_lse) bare.provenance.others["want"] = "lse";
-  if (output != c.dtype()) bare.provenance.others["out_dtype"] = name_of(output);
-  return encode_case(bare);
+/// What a request says beside the problem: what the contract names, and nothing of the case's story.
+Provenance said_in_request(const Case& c, DType output, bool want_lse) {
+  Provenance said;
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts()) said.strides = strides_request(c, layouts);
+  if (want_lse) said.others["want"] = "lse";
+  if (output != c.dtype()) said.others["out_dtype"] = name_of(output);
+  return said;
 }
 
 Reply malformed(std::string message) {
@@ -71,7 +71,8 @@ std::optional<CallStatus> status_named(const std::string& word) {
   return std::nullopt;
 }
 
-Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
+/// Status and message of a reply; malformed where the status is none.
+Reply read_status(const TensorFile& file) {
   Reply reply;
   if (const auto status = file.metadata.find("status"); status != file.metadata.end()) {
     const auto known = status_named(status->second);
@@ -84,6 +85,11 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   if (const auto message = file.metadata.find("message"); message != file.metadata.end()) {
     reply.message = message->second;
   }
+  return reply;
+}
+
+Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
+  Reply reply = read_status(file);
   if (reply.status != CallStatus::ok) return reply;
   const Shape shape = c.out_shape();
   for (auto& [name, tensor] : file.tensors) {
@@ -94,7 +100,7 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
       reply.out = std::move(tensor);
     } else if (name == "lse") {
       if (!want_lse) continue;
-      wrong = why_wrong(name, tensor, DType::f64, {shape[0], shape[1], shape[2]});
+      wrong = why_wrong(name, tensor, DType::f64, lse_shape(c));
       reply.lse = std::move(tensor);
     } else {
       wrong = fmt::format("the reply holds a tensor named {}; only out and lse are known", in_quotes(name));
@@ -106,6 +112,9 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   return reply;
 }
 
+/// Requests and answers of fewer bytes go through frames: making, opening and mapping two files takes as long.
+constexpr std::uint64_t least_shared = std::uint64_t{1} << 20U;
+
 /// What a frame may hold beside tensors: header, manifest, message.
 constexpr std::uint64_t other_bytes = std::uint64_t{16} << 20U;
 
@@ -116,6 +125,15 @@ std::uint64_t most_reply(const Case& c, bool want_lse) {
   const auto out = static_cast<std::uint64_t>(shape.elements());
   const auto lse = want_lse ? static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]) : 0;
   return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse));
+}
+
+/// Of a manifest that whoever reads it next may refuse.
+bool states_shared_memory(const std::string& manifest) {
+  try {
+    return parse_manifest(manifest, "its manifest").shared_memory;
+  } catch (const UsageError&) {
+    return false;
+  }
 }
 
 class ExecCarrier final : public Carrier {
@@ -130,6 +148,7 @@ class ExecCarrier final : public Carrier {
     try {
       auto file = read_safetensors(exchange.body, "the reply to the manifest request");
       if (const auto found = file.metadata.find("manifest"); found != file.metadata.end()) {
+        shares_memory_ = states_shared_memory(found->second);
         return {CallStatus::ok, std::move(found->second), {}};
       }
       const auto message = file.metadata.find("message");
@@ -141,24 +160,19 @@ class ExecCarrier final : public Carrier {
   }
 
   [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
-    const std::string request = request_for(c, output, want_lse);
+    const Provenance said = said_in_request(c, output, want_lse);
+    if (shares_memory_) {
+      if (std::optional<Reply> reply = call_through_memory(c, said, output, want_lse, until)) return *std::move(reply);
+    }
+    const CasePieces request = pieces_of(c, said);
     if (request.size() > max_frame) {
       return {CallStatus::unsupported,
               fmt::format("the request has {} bytes; a frame holds 1 GiB", request.size()),
               {},
               {}};
     }
-    in_step_ = false;
-    Exchange exchange = channel_.exchange(request, until, most_reply(c, want_lse));
-    if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
-    try {
-      TensorFile file = read_safetensors(exchange.body, "the reply");
-      in_step_ = true;
-      exchange.body = {};
-      return read_reply(std::move(file), c, output, want_lse);
-    } catch (const UsageError& error) {
-      return malformed(error.what());
-    }
+    return exchange(request.joined(), c, want_lse, until,
+                    [&](TensorFile file) { return read_reply(std::move(file), c, output, want_lse); });
   }
 
   [[nodiscard]] std::string end(Clock::time_point until) override {
@@ -170,9 +184,61 @@ class ExecCarrier final : public Carrier {
   [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
+  /// Sends a frame and reads its reply; `read` makes of a whole one what the call came to.
+  template <class Read>
+  Reply exchange(const std::string& frame, const Case& c, bool want_lse, Clock::time_point until, const Read& read) {
+    in_step_ = false;
+    Exchange exchange = channel_.exchange(frame, until, most_reply(c, want_lse));
+    if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
+    try {
+      TensorFile file = read_safetensors(exchange.body, "the reply");
+      in_step_ = true;
+      exchange.body = {};
+      return read(std::move(file));
+    } catch (const UsageError& error) {
+      return malformed(error.what());
+    }
+  }
+
+  /// Nothing where the call is to go through frames: it is small, the system gives no files, or the program does not
+  /// reach them.
+  std::optional<Reply> call_through_memory(const Case& c, const Provenance& said, DType output, bool want_lse,
+                                           Clock::time_point until) {
+    auto bytes = static_cast<std::uint64_t>(c.out_shape().elements()) * size_of(output);
+    for (const Tensor& tensor : c.tensors) bytes += tensor.bytes().size();
+    if (bytes < least_shared) return std::nullopt;
+    const SharedTensors tensors(c, said, output, want_lse);
+    if (!tensors) return std::nullopt;
+    bool reached = true;
+    Reply reply = exchange(tensors.frame(), c, want_lse, until, [&](TensorFile file) -> Reply {
+      const auto where = file.metadata.find("shared_memory");
+      if (where == file.metadata.end()) return read_reply(std::move(file), c, output, want_lse);
+      if (where->second == "unreachable") {
+        reached = false;
+        return {};
+      }
+      if (where->second != "yes")
+        return malformed(fmt::format("the reply's shared_memory is {}; it must be yes, unreachable, or absent",
+                                     in_quotes(where->second)));
+      if (!file.tensors.empty())
+        return malformed("the reply says that its tensors lie in the file, and holds some itself");
+      Reply status = read_status(file);
+      if (status.status != CallStatus::ok) return status;
+      std::optional<SharedTensors::Answer> answer = tensors.answer();
+      if (!answer) return malformed("the file of the reply is shorter than it was made");
+      status.out = std::move(answer->out);
+      if (want_lse) status.lse = std::move(answer->lse);
+      return status;
+    });
+    if (reached) return reply;
+    shares_memory_ = false;
+    return std::nullopt;
+  }
+
   Child child_;
   FrameChannel channel_;
   bool in_step_ = false;
+  bool shares_memory_ = false;
   Output& output_;
 };
 

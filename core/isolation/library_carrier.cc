@@ -214,6 +214,8 @@ Starter library_starter(std::filesystem::path library, const KernelOptions& opti
           memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
     Pair control = make_socket_pair();
     Descriptor memory_file = make_memory_file("attest-tensors");
+    // Whoever else has the file and cuts it off must not take us with it.
+    seal(memory_file, F_SEAL_SHRINK);
     Launch launch;
     // It limits itself: what this program holds before it loads the library is no concern of the kernel.
     launch.argv = {program.string(), "worker", library.string(), std::to_string(memory)};

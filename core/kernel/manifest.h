@@ -69,6 +69,7 @@ struct Manifest {
   bool strides = false;
   bool lse = false;
   bool thread_safe = true;
+  bool shared_memory = false;  ///< a program: it takes large tensors in shared memory
   std::int64_t head_dim_multiple = 1;
   std::optional<std::int64_t> max_head_dim, max_queries, max_keys, max_heads;
   std::int64_t heads_multiple = 1;

@@ -531,6 +531,7 @@ void tell_manifest(auto& io, auto& m) {
   io("strides", m.strides);
   io("lse", m.lse);
   io("thread_safe", m.thread_safe);
+  io.if_stated(m.shared_memory, "shared_memory", m.shared_memory);
   io.object("limits", [&](auto& limits) { tell_limits(limits, m); });
   tell_features(io, m);
   io.by("tiles", m, tiles_json, read_tiles);

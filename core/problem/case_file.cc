@@ -141,20 +141,45 @@ std::vector<std::string_view> case_keys(Operation operation) {
   return keys;
 }
 
-std::string encode_case(const Case& c) {
-  TensorFile file;
-  for (const TensorField& field : tensor_fields)
-    if (c[field.slot].present()) file.tensors.emplace_back(field.name(), c[field.slot]);
-  file.metadata = c.provenance.others;
+std::uint64_t CasePieces::size() const {
+  std::uint64_t bytes = head.size();
+  for (const std::span<const std::byte> tensor : tensors) bytes += tensor.size();
+  return bytes;
+}
+
+std::string CasePieces::joined() const {
+  std::string all;
+  all.reserve(size());
+  all += head;
+  for (const std::span<const std::byte> tensor : tensors)
+    if (!tensor.empty()) all.append(reinterpret_cast<const char*>(tensor.data()), tensor.size());
+  return all;
+}
+
+CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment) {
+  std::vector<std::pair<std::string, const Tensor*>> tensors;
+  CasePieces pieces;
+  for (const TensorField& field : tensor_fields) {
+    const Tensor& tensor = problem[field.slot];
+    if (!tensor.present()) continue;
+    tensors.emplace_back(field.name(), &tensor);
+    pieces.tensors.push_back(tensor.bytes());
+  }
+  Metadata metadata = said.others;
   for (const ProvenanceField& field : provenance_fields)
-    if (const Provenance::Word& word = c.provenance.*field.member) file.metadata[std::string(field.name)] = *word;
-  file.metadata["attest"] = "1";
-  file.metadata["op"] = name_of(c.operation);
-  for_each_scalar(c.operation, [&](const auto& field) {
-    if (field.is_original || c.*field.member != field.neutral)
-      file.metadata[std::string(field.name)] = written(c.*field.member);
+    if (const Provenance::Word& word = said.*field.member) metadata[std::string(field.name)] = *word;
+  metadata["attest"] = "1";
+  metadata["op"] = name_of(problem.operation);
+  for_each_scalar(problem.operation, [&](const auto& field) {
+    if (field.is_original || problem.*field.member != field.neutral)
+      metadata[std::string(field.name)] = written(problem.*field.member);
   });
-  return write_safetensors(file);
+  pieces.head = safetensors_head(tensors, metadata, alignment);
+  return pieces;
+}
+
+std::string encode_case(const Case& c) {
+  return pieces_of(c, c.provenance).joined();
 }
 
 Case decode_case(std::string_view bytes, std::string_view source) {

@@ -1,6 +1,10 @@
 // What the file of a case says in its metadata about the case itself.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,5 +15,18 @@ namespace attest {
 /// Metadata keys that belong to the case, in the order they are read: "attest", "op" and the operation's scalars
 /// (fields.h). Provenance never holds them.
 [[nodiscard]] std::vector<std::string_view> case_keys(Operation operation);
+
+/// The bytes of a case file in pieces: a head, and behind it each tensor's bytes, which are not copied.
+struct CasePieces {
+  std::string head;
+  std::vector<std::span<const std::byte>> tensors;
+
+  /// In bytes.
+  [[nodiscard]] std::uint64_t size() const;
+  [[nodiscard]] std::string joined() const;
+};
+/// Of a problem of which `said` is what there is to say beside it; the pieces point into it. `alignment`, of at least
+/// 8: the head is padded to a multiple of it.
+[[nodiscard]] CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment = 8);
 
 }  // namespace attest

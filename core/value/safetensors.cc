@@ -93,30 +93,46 @@ TensorFile read(std::string_view bytes) {
 
 }  // namespace
 
-std::string write_safetensors(const TensorFile& file) {
+std::string safetensors_head(const std::vector<std::pair<std::string, const Tensor*>>& tensors,
+                             const std::map<std::string, std::string>& metadata, std::size_t alignment) {
   // Ordered, so that the names stand in the order of the data.
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   std::size_t offset = 0;
-  for (const auto& [name, tensor] : file.tensors) {
+  for (const auto& [name, tensor] : tensors) {
     std::vector<std::int64_t> shape;
-    for (int axis = 0; axis < tensor.shape().rank(); ++axis) shape.push_back(tensor.shape()[axis]);
-    const std::size_t end = offset + tensor.bytes().size();
-    header[name] = {{"dtype", safetensors_name_of(tensor.dtype())}, {"shape", shape}, {"data_offsets", {offset, end}}};
+    for (int axis = 0; axis < tensor->shape().rank(); ++axis) shape.push_back(tensor->shape()[axis]);
+    const std::size_t end = offset + tensor->bytes().size();
+    header[name] = {{"dtype", safetensors_name_of(tensor->dtype())}, {"shape", shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
-  std::string bytes(sizeof(length), '\0');
-  std::memcpy(bytes.data(), &length, sizeof(length));
-  bytes.reserve(bytes.size() + text.size() + offset);
-  bytes += text;
+  const std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::uint64_t length = 0;
+  const std::size_t behind = (sizeof(length) + text.size() + alignment - 1) / alignment * alignment;
+  length = behind - sizeof(length);
+  std::string head(sizeof(length), '\0');
+  std::memcpy(head.data(), &length, sizeof(length));
+  head += text;
+  head.resize(behind, ' ');
+  return head;
+}
+
+std::string write_safetensors(const TensorFile& file) {
+  std::vector<std::pair<std::string, const Tensor*>> tensors;
+  std::size_t bytes = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    tensors.emplace_back(name, &tensor);
+    bytes += tensor.bytes().size();
+  }
+  const std::string head = safetensors_head(tensors, file.metadata);
+  std::string all;
+  all.reserve(head.size() + bytes);
+  all += head;
   for (const auto& [name, tensor] : file.tensors) {
     const auto data = tensor.bytes();
-    if (!data.empty()) bytes.append(reinterpret_cast<const char*>(data.data()), data.size());
+    if (!data.empty()) all.append(reinterpret_cast<const char*>(data.data()), data.size());
   }
-  return bytes;
+  return all;
 }
 
 TensorFile read_safetensors(std::string_view bytes, std::string_view source) {

@@ -55,6 +55,22 @@ TEST_F(PythonModule, HoldsARightFunctionAndLeavesNothing) {
   EXPECT_EQ(result.output, "held ['f64', 'f32']\nended with 0\n");
 }
 
+TEST_F(PythonModule, GetsLargeTensorsInSharedMemory) {
+  write_test(folder_, "1.0",
+             "seen = set()\n"
+             "def watched(q, k, v, scale=1.0):\n"
+             "    memory = q\n"
+             "    while isinstance(memory, (numpy.ndarray, memoryview)):\n"
+             "        memory = memory.obj if isinstance(memory, memoryview) else memory.base\n"
+             "    seen.add((q.nbytes > 1 << 19, type(memory).__name__))\n"
+             "    return mine(q, k, v, scale)\n"
+             "attest.check(watched, dtypes='f32', properties='attention.oracle', cases=4, manifest=nan,\n"
+             "             arguments=['--shapes-only', '--shape', '1,4,4,256,512,128', '--shape', '1,1,1,8,8,8'])\n"
+             "print(sorted(seen))\n");
+  const ShellResult result = run("/usr/bin/python3 test_mine.py 2> errors || cat errors");
+  EXPECT_EQ(result.output, "[(False, 'bytearray'), (True, 'mmap')]\n");
+}
+
 TEST_F(PythonModule, RaisesWithTheFindingAndALineThatReplaysIt) {
   const std::string check = "attest.check(mine, dtypes='f64', properties='attention.oracle', cases=40, manifest=nan)\n";
   write_test(folder_, "1.01", check);

@@ -27,7 +27,8 @@
 // is a failure of the kernel.
 //
 // The manifest is that of kernel-interface.md, section 3: what it leaves out is asked for as stated there, so a function
-// that knows no masks says masks: []. Arrays are row-major here, and "strides" has no place in it.
+// that knows no masks says masks: []. Arrays are row-major here and come in frames: "strides" and "shared_memory" have no
+// place in it.
 
 const fs = require('node:fs');
 
@@ -208,6 +209,7 @@ async function serve(attention, manifest = {}, { multihead = null } = {}) {
   const operations = Object.keys(functions).filter((op) => functions[op]);
   if (operations.length === 0) refuse('serve needs a function, { multihead }, or both');
   if (manifest.strides) refuse('arrays are row-major here: leave "strides" out of the manifest');
+  if (manifest.shared_memory) refuse('arrays come in frames here: leave "shared_memory" out of the manifest');
   const name = functions[operations[0]].name || 'JavaScript function';
   const complete = { name, dtypes: ['f64', 'f32'], operations, ...manifest };
   for (let next = request(); next !== null; next = request()) {

@@ -48,6 +48,7 @@ def check(
     multihead=None,
     framework="numpy",
     bf16="f32",
+    device=None,
     seed=None,
     out=None,
     arguments=(),
@@ -60,7 +61,8 @@ def check(
     properties  names, globs allowed (default: all)
     manifest    what the function supports and promises, a dict; the more it says the sharper the check
     multihead   a multi-head function, instead of the other or beside it
-    framework   "numpy" or "torch": what the function gets and returns (of JAX: "numpy"); bf16 as attest_adapter.serve has it
+    framework   "numpy" or "torch": what the function gets and returns (of JAX: "numpy"); bf16 and device as
+                attest_adapter.serve has them
     out         the run's folder, which is overwritten (default: a temporary one, removed when all held)
     arguments   further words for attest check
 
@@ -73,7 +75,7 @@ def check(
     attest = _program(program)
     adapter = _adapter(attest)
     try:
-        adapter.refuse_misuse(function, multihead, framework, bf16)
+        adapter.refuse_misuse(function, multihead, framework, bf16, device)
     except ValueError as error:
         raise AttestError(f"attest.check: {error}") from None
     manifest = dict(manifest or {})
@@ -83,7 +85,7 @@ def check(
     kernel = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(os.path.abspath(__file__))} {shlex.quote(name)}"
 
     def serve(channel):
-        return adapter.make_server(adapter.Channel(*channel), function, manifest, multihead, framework, bf16)
+        return adapter.make_server(adapter.Channel(*channel), function, manifest, multihead, framework, bf16, device)
 
     def tell(line):
         print(_named(line, kernel, name), file=sys.stderr, flush=True)

@@ -27,7 +27,12 @@ With "strides": true in the manifest the arrays come in other memory layouts too
 views of larger buffers that hold NaN between the elements. A call that changes such a buffer has failed.
 
 framework="numpy": arrays; bf16 is float32 here (exact on the way in, rounded once to nearest on the way out), or with
-bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tensors, in inference mode.
+bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tensors, in inference mode, on device="cuda"
+where that is said. The function may return whatever the framework takes in through DLPack, on a device too.
+
+Large tensors come in shared memory: arrays and tensors are views of it, begin at multiples of 64 bytes where their sizes
+let them, and may be written to, which nobody else sees; what the function returns is copied once, to where Attest reads
+it. With "shared_memory": false in the manifest everything goes through standard input and output.
 """
 
 import os
@@ -43,6 +48,7 @@ import contextlib  # noqa: E402
 import inspect  # noqa: E402
 import json  # noqa: E402
 import math  # noqa: E402
+import mmap  # noqa: E402
 import struct  # noqa: E402
 import sys  # noqa: E402
 import traceback  # noqa: E402
@@ -78,22 +84,38 @@ class Rejected(Exception):
     """The problem is invalid."""
 
 
+def _pieces(count):
+    """Slices that stay in a cache: of large arrays intermediate results cost more than the work."""
+    return (slice(start, start + (1 << 15)) for start in range(0, count, 1 << 15))
+
+
 def bf16_to_f32(bits):
     """uint16 patterns of bfloat16 as float32, exactly."""
     import numpy
 
-    return (numpy.asarray(bits, numpy.uint16).astype(numpy.uint32) << numpy.uint32(16)).view(numpy.float32)
+    bits = numpy.asarray(bits, numpy.uint16)
+    result = numpy.empty(bits.shape, numpy.uint32)
+    flat, into = bits.reshape(-1), result.reshape(-1)
+    for piece in _pieces(flat.size):
+        numpy.left_shift(flat[piece], numpy.uint32(16), out=into[piece], dtype=numpy.uint32)
+    return result.view(numpy.float32)
 
 
-def f32_to_bf16(values):
-    """float32 as uint16 patterns of bfloat16, rounded once to nearest, ties to even; NaN stays NaN."""
+def f32_to_bf16(values, result=None):
+    """float32 as uint16 patterns of bfloat16, rounded once to nearest, ties to even; NaN stays NaN. In `result`, a
+    contiguous array of as many, where one is given."""
     import numpy
 
-    bits = numpy.ascontiguousarray(values, numpy.float32).view(numpy.uint32)
-    high = bits >> numpy.uint32(16)
-    rounded = (bits + numpy.uint32(0x7FFF) + (high & numpy.uint32(1))) >> numpy.uint32(16)
-    is_nan = (bits & numpy.uint32(0x7FFFFFFF)) > numpy.uint32(0x7F800000)
-    return numpy.where(is_nan, high | numpy.uint32(0x40), rounded).astype(numpy.uint16)
+    values = numpy.ascontiguousarray(values, numpy.float32)
+    result = numpy.empty(values.shape, numpy.uint16) if result is None else result
+    flat, into = values.reshape(-1), result.reshape(-1)
+    for piece in _pieces(flat.size):
+        bits = flat[piece].view(numpy.uint32)
+        high = bits >> numpy.uint32(16)
+        rounded = (bits + numpy.uint32(0x7FFF) + (high & numpy.uint32(1))) >> numpy.uint32(16)
+        is_nan = (bits & numpy.uint32(0x7FFFFFFF)) > numpy.uint32(0x7F800000)
+        into[piece] = numpy.where(is_nan, high | numpy.uint32(0x40), rounded)
+    return result
 
 
 def _number_or_word(text):
@@ -124,11 +146,46 @@ def _refuse_unknown(metadata, header, listed):
             raise Unsupported(f'this attest_adapter.py does not know the dtype {tensor["dtype"]} of {name}')
 
 
+def _parsed(body):
+    """Metadata and header of a safetensors file, and where its tensors begin."""
+    (length,) = struct.unpack_from("<Q", body)
+    header = json.loads(body[8 : 8 + length])
+    return header.pop("__metadata__", {}), header, 8 + length
+
+
+def _mapped(path, flags, access):
+    """A file of Attest's, as a whole. OSError where there is none: in a container the same path may be another file."""
+    if not os.readlink(path).startswith("/memfd:attest-"):
+        raise OSError(f"{path} is no file of Attest's")
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        return mmap.mmap(descriptor, 0, access=access)
+    finally:
+        os.close(descriptor)
+
+
+class _Room:
+    """Shared memory for an answer; `places` is where its tensors go, as a safetensors header says it."""
+
+    def __init__(self, path, places):
+        self.memory = _mapped(path, os.O_RDWR, mmap.ACCESS_WRITE)
+        self.places = places
+
+    def place(self, name, dtype, shape):
+        """Where a tensor goes, as a view of its bytes; None where another one is due there."""
+        due = self.places.get(name, {})
+        if due.get("dtype") != dtype or due.get("shape") != list(shape):
+            return None
+        begin, end = due["data_offsets"]
+        return memoryview(self.memory)[begin:end]
+
+
 class Channel:
     """Requests from one descriptor and replies to another: a frame each, as kernel-interface.md has them."""
 
     def __init__(self, requests, replies):
         self.requests, self.replies = requests, replies
+        self.room = None  # for the answer to the last request, where that came in shared memory
 
     def _read(self, count):
         """`count` bytes, or None at the end."""
@@ -172,9 +229,19 @@ class Channel:
         body = self._read(length)
         if body is None:
             return None
-        (header_length,) = struct.unpack_from("<Q", body)
-        header = json.loads(body[8 : 8 + header_length])
-        return header.pop("__metadata__", {}), header, body, 8 + header_length
+        metadata, header, start = _parsed(body)
+        self.room = None
+        if "request_file" not in metadata:
+            return metadata, header, body, start
+        try:
+            # Private: what the function writes to its inputs is nobody else's.
+            body = _mapped(metadata["request_file"], os.O_RDONLY, mmap.ACCESS_COPY)
+            self.room = _Room(metadata["reply_file"], json.loads(metadata["reply"]))
+        except (OSError, ValueError):
+            self.reply({"shared_memory": "unreachable"})
+            return self.request()
+        metadata, header, start = _parsed(body)
+        return metadata, header, body, start
 
 
 class _Numpy:
@@ -212,24 +279,34 @@ class _Numpy:
     def unchanged(self, memory):
         return self.numpy.array_equal(*memory)
 
-    def write(self, value, dtype):
+    def checked(self, value, dtype):
         array = self.numpy.asarray(value)
         converts = dtype == "BF16" and self.bf16_as_f32
         due = self.dtypes["F32" if converts else dtype]
         if array.dtype != due:
             raise TypeError(f"the function returned {array.dtype} where {due} is due; end it with .astype({due})")
-        shape = list(array.shape)
-        return shape, (f32_to_bf16(array) if converts else array).tobytes()
+        return array
+
+    def bytes_of(self, array, dtype):
+        return (f32_to_bf16(array) if dtype == "BF16" and self.bf16_as_f32 else array).tobytes()
+
+    def write_to(self, place, array, dtype):
+        into = self.numpy.frombuffer(place, self.dtypes[dtype]).reshape(array.shape)
+        if dtype == "BF16" and self.bf16_as_f32:
+            f32_to_bf16(array, into)
+        else:
+            self.numpy.copyto(into, array)
 
     def scope(self):
         return contextlib.nullcontext()
 
 
 class _Torch:
-    def __init__(self):
+    def __init__(self, device):
         import torch
 
         self.torch = torch
+        self.device = device
         self.dtypes = {
             "F64": torch.float64,
             "F32": torch.float32,
@@ -243,15 +320,17 @@ class _Torch:
             raise Unsupported(f"torch tensors of {dtype} are not made here")
         count = math.prod(shape)
         if count == 0:
-            return self.torch.empty(shape, dtype=self.dtypes[dtype])
+            return self.torch.empty(shape, dtype=self.dtypes[dtype], device=self.device)
         size = _SIZES[dtype]
         if offset % size:
-            body, offset = body[offset : offset + count * size], 0
-        return self.torch.frombuffer(body, dtype=self.dtypes[dtype], count=count, offset=offset).view(shape)
+            body, offset = bytearray(body[offset : offset + count * size]), 0
+        tensor = self.torch.frombuffer(body, dtype=self.dtypes[dtype], count=count, offset=offset).view(shape)
+        return tensor if self.device is None else tensor.to(self.device)
 
     def laid_out(self, tensor, start, strides, elements):
         torch = self.torch
-        buffer = torch.full((elements,), True if tensor.dtype == torch.bool else math.nan, dtype=tensor.dtype)
+        hidden = True if tensor.dtype == torch.bool else math.nan
+        buffer = torch.full((elements,), hidden, dtype=tensor.dtype, device=self.device)
         # What lies along a stride of 0 is written once: torch refuses to write through a view that overlaps itself.
         once = tensor[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)]
         buffer.as_strided(once.shape, strides, start).copy_(once)
@@ -261,14 +340,23 @@ class _Torch:
         now, before = (buffer.view(self.torch.uint8) for buffer in memory)
         return self.torch.equal(now, before)
 
-    def write(self, value, dtype):
+    def checked(self, value, dtype):
+        if not isinstance(value, self.torch.Tensor):
+            value = self.torch.from_dlpack(value)
         due = self.dtypes[dtype]
         if value.dtype != due:
             raise TypeError(f"the function returned {value.dtype} where {due} is due; end it with .to({due})")
-        bits = value.contiguous()
+        return value
+
+    def bytes_of(self, tensor, dtype):
+        bits = tensor.detach().cpu().contiguous()
         if dtype == "BF16":
             bits = bits.view(self.torch.int16)
-        return list(value.shape), bits.numpy().tobytes()
+        return bits.numpy().tobytes()
+
+    def write_to(self, place, tensor, dtype):
+        # From a device straight to where Attest reads it.
+        self.torch.frombuffer(place, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
 
     def scope(self):
         return self.torch.inference_mode()
@@ -289,6 +377,7 @@ def _completed(manifest, attention, multihead):
     manifest.setdefault("name", getattr(function, "__name__", "python function"))
     manifest.setdefault("dtypes", ["f64", "f32"])
     manifest.setdefault("operations", [op for op, f in (("attention", attention), ("multihead", multihead)) if f])
+    manifest.setdefault("shared_memory", True)
     known = _parameters(function)
     if known is not None:
         if "scale" not in known:
@@ -371,11 +460,22 @@ class Server:
         out, lse = result if isinstance(result, tuple) else (result, None)
         if out is None:
             raise TypeError("the function returned None; it must return out")
-        dtype = self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"])
-        replies = [("out", dtype, *self.framework.write(out, dtype))]
+        outputs = [("out", self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"]), out)]
         if lse is not None and metadata.get("want") == "lse":
-            replies.append(("lse", "F64", *self.framework.write(lse, "F64")))
-        return self.channel.reply(None, replies)
+            outputs.append(("lse", "F64", lse))
+        return self.reply([(name, dtype, self.framework.checked(value, dtype)) for name, dtype, value in outputs])
+
+    def reply(self, outputs):
+        """In shared memory where there is room for just these, else in the frame: what is wrong with them is seen there."""
+        framework, room = self.framework, self.channel.room
+        places = [room and room.place(name, dtype, value.shape) for name, dtype, value in outputs]
+        if room and None not in places and len(outputs) == len(room.places):
+            for place, (_, dtype, value) in zip(places, outputs):
+                if len(place) > 0:
+                    framework.write_to(place, value, dtype)
+            return self.channel.reply({"shared_memory": "yes"})
+        entries = [(name, dtype, list(value.shape), framework.bytes_of(value, dtype)) for name, dtype, value in outputs]
+        return self.channel.reply(None, entries)
 
     def answer_one(self):
         """Answers the next request; False at the end of them, and where nobody reads replies any more."""
@@ -387,6 +487,7 @@ class Server:
                 self.answer_or_say_why(request)
         except BrokenPipeError:
             return False
+        self.channel.room = None
         return True
 
     def answer_or_say_why(self, request):
@@ -403,7 +504,7 @@ class Server:
             self.channel.reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
 
 
-def refuse_misuse(function, multihead, framework, bf16):
+def refuse_misuse(function, multihead, framework, bf16, device=None):
     """ValueError, one line, where what is to be served cannot be."""
     if function is None and multihead is None:
         raise ValueError("there is nothing to call; give an attention function, multihead=, or both")
@@ -414,24 +515,26 @@ def refuse_misuse(function, multihead, framework, bf16):
         raise ValueError(
             f"framework is {framework!r}; it must be 'numpy' or 'torch' (a function of JAX takes NumPy's arrays: 'numpy')"
         )
+    if device is not None and framework != "torch":
+        raise ValueError(f"device is {device!r}; only framework='torch' has devices")
     if bf16 not in ("f32", "bits"):
         raise ValueError(f"bf16 is {bf16!r}; it must be 'f32' or 'bits'")
 
 
-def make_server(channel, function, manifest, multihead, framework, bf16):
+def make_server(channel, function, manifest, multihead, framework, bf16, device=None):
     """The server that serve runs; ValueError where the arguments are wrong."""
-    refuse_misuse(function, multihead, framework, bf16)
+    refuse_misuse(function, multihead, framework, bf16, device)
     manifest = _completed(manifest, function, multihead)
-    return Server(channel, function, multihead, manifest, _Torch() if framework == "torch" else _Numpy(bf16))
+    return Server(channel, function, multihead, manifest, _Torch(device) if framework == "torch" else _Numpy(bf16))
 
 
-def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32"):
+def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32", device=None):
     """Answers requests on standard input until it ends.
 
     manifest: the dict of kernel-interface.md, section 3. "name", "dtypes" (f64 and f32), "operations" and what follows
     from the functions' parameters are filled in where it is silent.
     """
-    server = make_server(Channel(0, _replies), function, manifest, multihead, framework, bf16)
+    server = make_server(Channel(0, _replies), function, manifest, multihead, framework, bf16, device)
     while server.answer_one():
         pass
 

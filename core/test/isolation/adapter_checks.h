@@ -18,6 +18,12 @@ inline bool succeeds(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }
 
+/// Whether a module of Python is installed, without the second that importing PyTorch takes.
+inline bool imports(const std::string& module) {
+  const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + module + "\") is None)";
+  return succeeds("/usr/bin/python3 -c '" + code + "'");
+}
+
 inline double tolerance(DType dtype) {
   return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 0.05;
 }

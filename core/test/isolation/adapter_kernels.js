@@ -51,6 +51,8 @@ if (mode === 'multihead') {
   refuse('there is nothing here to serve');
 } else if (mode === 'strides') {
   serve(functions.echo, { strides: true });
+} else if (mode === 'shared-memory') {
+  serve(functions.echo, { shared_memory: true });
 } else {
   serve(functions[mode], {
     dtypes: everything, lse: mode === 'lse', causal: ['top-left'], mask_conventions: ['post-scale', 'pre-scale'],

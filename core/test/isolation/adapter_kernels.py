@@ -56,6 +56,11 @@ def echo_q(q, k, v, **named):
     return q
 
 
+def writes_to_inputs(q, k, v, scale=1.0):
+    q *= q.dtype.type(scale)
+    return softmax_product(q, k, v)
+
+
 def with_lse(q, k, v, scale=1.0, want_lse=False):
     scores = (q @ k.swapaxes(-1, -2)).astype(numpy.float64) * scale
     out = softmax_product(q, k, v, None, scale)
@@ -106,6 +111,13 @@ elif mode == "torch":
     attest_adapter.serve(torch_attention, {"dtypes": ["f64", "f32", "bf16"]}, framework="torch")
 elif mode == "torch-echo":
     attest_adapter.serve(echo_q, {"dtypes": ["f64", "f32", "f16", "bf16"]}, framework="torch")
+elif mode == "torch-device":
+    attest_adapter.serve(echo_q, {"dtypes": ["f64", "f32", "f16", "bf16"]}, framework="torch", device="cpu")
+elif mode == "torch-dlpack":
+    # What is no tensor of PyTorch's comes in through DLPack.
+    attest_adapter.serve(lambda q, k, v, scale: q.numpy(), {"dtypes": ["f64", "f32", "f16"]}, framework="torch")
+elif mode == "unshared":
+    attest_adapter.serve(softmax_product, {"shared_memory": False})
 elif mode == "echo-bits":
     attest_adapter.serve(echo_q, {"dtypes": ["f16", "bf16", "f8_e4m3", "f8_e5m2"]}, bf16="bits")
 elif mode == "bf16":

@@ -18,12 +18,6 @@ namespace {
 
 using namespace testing_process;
 
-/// Whether the module is installed, without the second that importing PyTorch takes.
-bool imports(const std::string& module) {
-  const std::string code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + module + "\") is None)";
-  return succeeds("/usr/bin/python3 -c '" + code + "'");
-}
-
 std::unique_ptr<Kernel> adapted(const std::string& mode) {
   return open_kernel("exec:/usr/bin/python3 '" + source_folder() + "/core/test/isolation/adapter_kernels.py' " + mode);
 }

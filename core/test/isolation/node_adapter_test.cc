@@ -108,7 +108,8 @@ TEST_F(NodeAdapter, PassesFailuresOnAndGoesOn) {
 
 TEST_F(NodeAdapter, RefusesToServe) {
   for (const auto& [mode, why] : {std::pair{"absent", "there is nothing here to serve"},
-                                  std::pair{"strides", "leave \"strides\" out of the manifest"}}) {
+                                  std::pair{"strides", "leave \"strides\" out of the manifest"},
+                                  {"shared-memory", "leave \"shared_memory\" out of the manifest"}}) {
     EXPECT_THAT(refusal<KernelLoadError>([&] { return adapted(mode); }), Says(why)) << mode;
   }
 }

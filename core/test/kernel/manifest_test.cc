@@ -114,7 +114,7 @@ TEST(ParseManifest, ReadsEveryOtherKey) {
       "out_dtypes": {"bf16": ["f32", "bf16"]}, "fully_masked_row": "uniform", "scale": "inv-sqrt-dk",
       "masks": ["additive"], "mask_dtypes": ["f32", "f64"], "mask_conventions": ["pre-scale", "post-scale"],
       "causal": ["none", "bottom-right"], "grouped_query": true, "strides": true, "lse": true,
-      "limits": {"value_dim": "head_dim", "max_heads": 32, "heads_multiple": 2, "self_attention_only": true})"));
+      "shared_memory": true, "limits": {"value_dim": "head_dim", "max_heads": 32, "heads_multiple": 2, "self_attention_only": true})"));
   EXPECT_TRUE(m.attention);
   EXPECT_TRUE(m.multihead);
   EXPECT_EQ(m.claims, std::vector{Claim::deterministic});
@@ -133,6 +133,7 @@ TEST(ParseManifest, ReadsEveryOtherKey) {
   EXPECT_EQ(m.max_heads, 32);
   EXPECT_EQ(m.heads_multiple, 2);
   EXPECT_TRUE(m.self_attention_only);
+  EXPECT_TRUE(m.shared_memory);
   EXPECT_EQ(parse(with(R"("out_dtypes": ["f32"])")).out_dtypes,
             (std::map<DType, std::vector<DType>>{{DType::bf16, {DType::f32}}}));
   EXPECT_FALSE(parse(with(R"("masks": [])")).additive_masks);
@@ -301,6 +302,8 @@ TEST(ParseManifest, NamesWhatIsWrong) {
        "\"claims\" holds \"batch_invariant\", which is unknown; did you mean \"batch-invariant\"?"},
       {with(R"("operations": [])"), "\"operations\" is []; it must list at least one"},
       {with(R"("lse": "yes")"), "\"lse\" is \"yes\"; it must be true or false"},
+      {with(R"("shared_memory": 1)"), "\"shared_memory\" is 1; it must be true or false"},
+      {with(R"("shares_memory": true)"), "unknown key \"shares_memory\"; did you mean \"shared_memory\"?"},
       {with(R"("fully_masked_row": "NaN")"),
        "\"fully_masked_row\" is \"NaN\"; that word is unknown; did you mean \"nan\"?"},
       {with(R"("out_dtypes": {"f64": ["f32"]})"), "\"out_dtypes\".\"f64\" is stated; \"dtypes\" does not list it"},
