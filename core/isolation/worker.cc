@@ -60,7 +60,10 @@ std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest m
 }
 
 Worker::Worker(std::string id, Starter starter, KernelOptions options)
-    : id_(std::move(id)), starter_(std::move(starter)), options_(std::move(options)) {}
+    : id_(std::move(id)),
+      starter_(std::move(starter)),
+      options_(std::move(options)),
+      pace_(std::make_shared<Pace>(options_.reply, options_.ordinary_reply)) {}
 
 std::unique_ptr<Worker> Worker::twin() const {
   auto twin = std::make_unique<Worker>(id_, starter_, options_);
@@ -68,6 +71,7 @@ std::unique_ptr<Worker> Worker::twin() const {
   twin->load_finding_ = load_finding_;
   twin->notes_ = notes_;
   twin->log_ = log_;
+  twin->pace_ = pace_;
   return twin;
 }
 
@@ -172,20 +176,38 @@ std::optional<Reply> Worker::restart() {
   return Reply{first.status, fmt::format("started again, {}", first.message), {}, {}};
 }
 
+/// One reply of a running process, waited for as long as the kernel's pace says.
+Reply Worker::timed(const Case& c, DType output, bool want_lse) {
+  const std::chrono::milliseconds limit = pace_->limit_of(c);
+  const Clock::time_point start = Clock::now();
+  Reply reply = carrier_->call(c, output, want_lse, start + limit);
+  const Clock::duration took = Clock::now() - start;
+  if (reply.status == CallStatus::ok) pace_->answered(c, took);
+  const bool stopped = reply.status == CallStatus::timed_out && carrier_->is_stopped();
+  settle(reply.status, reply.message, limit);
+  // What ended sooner was interrupted.
+  if (reply.status != CallStatus::timed_out || stopped || took < limit) return reply;
+  if (const std::string why = pace_->late(c, took); !why.empty()) {
+    reply.status = CallStatus::late;
+    reply.message += ' ' + why;
+  }
+  return reply;
+}
+
 Reply Worker::call(const Case& c, DType output, bool want_lse) {
+  if (std::string why = pace_->why_not_asked(c); !why.empty()) return {CallStatus::too_slow, std::move(why), {}, {}};
   if (!carrier_) {
     if (auto trouble = restart()) return *std::move(trouble);
   }
   Reply reply;
   try {
-    reply = carrier_->call(c, output, want_lse, Clock::now() + options_.reply);
+    reply = timed(c, output, want_lse);
   } catch (const std::bad_alloc&) {
     // Our own memory ran out, perhaps in the middle of a reply: what the process would send next answers nothing.
     static_cast<void>(carrier_->end(Clock::time_point::min()));
     carrier_.reset();
     throw;
   }
-  settle(reply.status, reply.message, options_.reply);
   if (reply.status != CallStatus::ok) name_memory_limit(reply.status, reply.message);
   output_->drain();
   return reply;

@@ -12,6 +12,7 @@
 #include "core/isolation/child.h"
 #include "core/isolation/frames.h"
 #include "core/isolation/output.h"
+#include "core/isolation/pace.h"
 #include "core/kernel/kernel_under_test.h"
 
 namespace attest::process {
@@ -50,7 +51,7 @@ class Notes {
 /// Starts a process that prints into `output`, which outlives it.
 using Starter = std::function<std::unique_ptr<Carrier>(Output& output)>;
 
-/// Supervision of one process at a time. The time limits are KernelOptions'.
+/// Supervision of one process at a time. The time limits are KernelOptions', or the kernel's own pace.
 class Worker {
  public:
   /// Starts nothing yet. `id` is the kernel as the user wrote it; it begins every error line.
@@ -76,6 +77,7 @@ class Worker {
 
  private:
   [[nodiscard]] std::optional<Reply> restart();
+  [[nodiscard]] Reply timed(const Case& c, DType output, bool want_lse);
   void settle(CallStatus& status, std::string& message, std::chrono::milliseconds limit);
   void name_memory_limit(CallStatus status, std::string& message) const;
   void note_what_was_printed() const;
@@ -88,6 +90,7 @@ class Worker {
   std::unique_ptr<Carrier> carrier_;
   std::string manifest_, load_finding_;
   std::shared_ptr<Notes> notes_ = std::make_shared<Notes>();
+  std::shared_ptr<Pace> pace_;  ///< its twins', too
 };
 
 /// The Kernel over a worker. `worker` has delivered its first manifest.

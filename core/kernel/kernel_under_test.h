@@ -29,7 +29,7 @@ class KernelLoadError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How a call ended. All but ok, unsupported and rejected are findings by themselves.
+/// How a call ended. All but ok, unsupported, rejected, late and too_slow are findings by themselves.
 enum class CallStatus {
   ok,
   unsupported,  ///< the kernel says it cannot do this one: skipped, counted
@@ -37,12 +37,14 @@ enum class CallStatus {
   failed,       ///< the kernel reports an error, or throws
   died,         ///< its process ended (signal or exit status in the message)
   timed_out,    ///< no reply within the time limit
-  malformed     ///< a reply that is not one: shape, dtype, frame
+  malformed,    ///< a reply that is not one: shape, dtype, frame
+  late,         ///< no reply to a large case within the time that was made up for it: nothing is known
+  too_slow      ///< not asked: cases as large had been late before
 };
 template <>
 struct Words<CallStatus> {
-  static constexpr std::array<std::string_view, 7> names{"ok",   "unsupported", "rejected",       "failed",
-                                                         "died", "timed out",   "malformed reply"};
+  static constexpr std::array<std::string_view, 9> names{"ok",        "unsupported",     "rejected", "failed",  "died",
+                                                         "timed out", "malformed reply", "late",     "too slow"};
 };
 
 /// What came back. `out` is present only when status is ok, and a tensor where a dtype was asked for; so is lse, where
@@ -57,7 +59,9 @@ struct Reply {
 /// Options of opening kernels.
 struct KernelOptions {
   std::chrono::milliseconds first_reply{60'000};
-  std::chrono::milliseconds reply{10'000};
+  /// Nothing: `ordinary_reply`, and for a large case as much more as the kernel's speed makes likely
+  /// (isolation/pace.h).
+  std::optional<std::chrono::milliseconds> reply;
   std::filesystem::path log_folder;  ///< where a process's standard error is kept; empty: in memory, the newest part
   /// The program that serves shared libraries as `PROGRAM worker LIBRARY` (see worker_main.h); empty: the running one.
   std::filesystem::path worker_program;
@@ -70,6 +74,8 @@ struct KernelOptions {
   /// A shared library is loaded into this very process: a debugger sees it, and its crash, hang or stray write is ours.
   /// The time limits and `memory` do not hold then.
   bool in_process = false;
+  /// For a small case where `reply` says nothing; what a large one may have and cost is counted in these.
+  std::chrono::milliseconds ordinary_reply{10'000};
 };
 
 /// A kernel under test. One thread at a time; clone() gives another job its own.

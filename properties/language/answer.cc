@@ -24,6 +24,8 @@ Violation violation_of(CallStatus status) {
   switch (status) {
     case CallStatus::ok:
     case CallStatus::unsupported:
+    case CallStatus::late:
+    case CallStatus::too_slow:
       break;
     case CallStatus::rejected:
       return Violation::rejected;
@@ -75,8 +77,10 @@ Verdict violated(Violation violation, std::string reason) {
 }
 
 void throw_without_output(const Manifest& manifest, const Case& c, CallStatus status, const std::string& message) {
-  if (status == CallStatus::unsupported)
+  if (status == CallStatus::unsupported || status == CallStatus::too_slow)
     throw NoAnswer{{.outcome = Outcome::skipped, .reason = ending_text(status, message)}};
+  if (status == CallStatus::late)
+    throw NoAnswer{{.outcome = Outcome::inconclusive, .reason = ending_text(status, message)}};
   if (status == CallStatus::rejected) {
     if (std::string why = may_reject(manifest, c); !why.empty())
       throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};

@@ -16,8 +16,9 @@ struct NoAnswer {
 };
 
 /// The kernel's reply to a valid case, with its output, as Kernel::run has it; lse too where the manifest offers one
-/// and it is wanted. Throws NoAnswer for every status but ok: skipped for `unsupported` and for a rejection that the
-/// contract allows, violated with an infinite utilisation and ending_text as the reason for the others.
+/// and it is wanted. Throws NoAnswer for every status but ok: skipped for `unsupported`, `too_slow` and a rejection
+/// that the contract allows, inconclusive for `late`, violated with an infinite utilisation for the others; the reason
+/// is ending_text.
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c, std::optional<DType> output, bool want_lse);
 [[nodiscard]] Reply answer(Kernel& kernel, const Case& c);
 

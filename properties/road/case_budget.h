@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/problem/case.h"
+#include "core/problem/cost.h"
 #include "core/problem/selection.h"
 
 namespace attest {
@@ -26,10 +27,6 @@ inline constexpr std::string_view out_of_memory = "was not judged: memory ran ou
 [[nodiscard]] std::string why_over_budget(Operation operation, const Extents& drawn, const Extents& asked);
 /// It is such a reason.
 [[nodiscard]] bool is_over_budget(std::string_view reason);
-
-/// What a call of a case and its judgement cost, counted in multiplications and never by a clock: those that the
-/// definition asks for, 4 for each number, and 2^15 whatever its size.
-[[nodiscard]] double cost_of(const Case& c);
 
 /// Empty, or why a case is not asked of a kernel on a scalar wider than every dtype, which takes a hundred times as
 /// long.

@@ -9,15 +9,27 @@
 #include "properties/road/case_budget.h"
 
 namespace attest {
+namespace {
+
+/// As answers of that status are told (answer.h).
+bool tells(const Reason& reason, CallStatus status) {
+  return reason.why.starts_with(name_of(status));
+}
+
+/// The kernel was not asked, as it is too slow for cases of that size.
+bool is_too_slow(const Reason& reason) {
+  return reason.outcome == Outcome::skipped && tells(reason, CallStatus::too_slow);
+}
+
+}  // namespace
 
 bool is_refusal(const Reason& reason) {
-  // As answers of that status are told (answer.h).
-  return reason.outcome == Outcome::skipped && reason.why.starts_with(name_of(CallStatus::unsupported));
+  return reason.outcome == Outcome::skipped && tells(reason, CallStatus::unsupported);
 }
 
 bool was_offered(const Reason& reason) {
   if (reason.outcome != Outcome::skipped) return true;
-  return is_refusal(reason) || is_over_budget(reason.why) || reason.why == out_of_memory;
+  return is_refusal(reason) || is_too_slow(reason) || is_over_budget(reason.why) || reason.why == out_of_memory;
 }
 
 std::int64_t offered_cases(const Tally& tally) {
@@ -44,6 +56,9 @@ std::string cause_and_remedy(const std::map<Reason, std::int64_t>& reasons) {
   const auto* const most = commonest(reasons, /*offered=*/true);
   if (most == nullptr) return std::string(more);
   const Reason& reason = most->first;
+  // Such a reason has its own.
+  if (is_too_slow(reason) || (reason.outcome == Outcome::inconclusive && tells(reason, CallStatus::late)))
+    return fmt::format("most often ({}) {}", most->second, reason.text());
   const std::string_view remedy = is_refusal(reason) ? "state that limit in the manifest, or take these cases"
                                   : is_over_budget(reason.why)
                                       ? "allow smaller problems in the manifest; these are larger than any case"

@@ -120,7 +120,8 @@ struct KernelProcess {
 
   void declare(OptionList& list) {
     list.option("--timeout", limits.reply, duration(),
-                "time limit for a process's reply (default: 10s; its first may take 60s)");
+                "time limit for a process's reply (default: 10s, and for a large case up to 5 minutes, by the speed of "
+                "the calls before; its first may take 60s). Given, what takes longer is violated however large");
     list.option("--memory", limits.memory, memory_size(),
                 "memory that a kernel's process may hold beyond what it shares: 512MiB, 4GiB, or none for no limit "
                 "(default: 4GiB)");
@@ -134,7 +135,7 @@ struct KernelProcess {
   /// For opening kernels, with the program's interrupt.
   [[nodiscard]] KernelOptions options() const {
     KernelOptions options = limits;
-    options.first_reply = std::max(options.first_reply, options.reply);
+    options.first_reply = std::max(options.first_reply, options.reply.value_or(options.first_reply));
     options.interrupt = interrupt_descriptor();
     return options;
   }

@@ -355,7 +355,7 @@ Seen looked_at(Kernel& kernel, std::span<const DType> wanted, const Amount& amou
         known > 0 ? Preflight{.trouble = {}, .status = CallStatus::ok, .seconds = known} : preflight(watched, *problem);
     add(seen, dtype, result, amount);
     // Every hang costs a whole time limit.
-    if (result.status == CallStatus::timed_out) break;
+    if (result.status == CallStatus::timed_out || result.status == CallStatus::late) break;
     if (result.status == CallStatus::ok && result.seconds > very_long_call) known = result.seconds;
   }
   return seen;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/bound/error_bound.h"
+#include "core/isolation/pace.h"
 #include "core/problem/selection.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/case_budget.h"
@@ -116,6 +117,18 @@ TEST(Production, CostsAboutAThirdOfARun) {
   }
   EXPECT_GE(large / (large + small), 0.2);
   EXPECT_LE(large / (large + small), 0.5);
+}
+
+// What has no answer in time is violated where it is small alone.
+TEST(Production, IsWhatATimeLimitCallsLarge) {
+  int small = 0, beyond = 0;
+  for (const Property* property : catalogue()) {
+    for (std::int64_t k = 0; k < 100; ++k) {
+      ++small;
+      beyond += cost_of(generate(*property, DType::f32, 1, k)) > small_cost ? 1 : 0;
+    }
+  }
+  EXPECT_LT(100 * beyond, small);
 }
 
 TEST(Production, RepeatedQueriesAreNoTileApart) {

@@ -58,7 +58,9 @@ TEST(CheckCase, MapsEveryStatus) {
         Row{CallStatus::failed, Outcome::violated, Violation::failed},
         Row{CallStatus::died, Outcome::violated, Violation::died},
         Row{CallStatus::timed_out, Outcome::violated, Violation::timed_out},
-        Row{CallStatus::malformed, Outcome::violated, Violation::malformed}}) {
+        Row{CallStatus::malformed, Outcome::violated, Violation::malformed},
+        Row{CallStatus::late, Outcome::inconclusive, Violation::none},
+        Row{CallStatus::too_slow, Outcome::skipped, Violation::none}}) {
     Ends kernel(status);
     const Verdict verdict = check_case(only_runs, kernel, c);
     EXPECT_EQ(verdict.outcome, outcome) << name_of(status);

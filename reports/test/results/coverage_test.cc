@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/kernel/kernel_under_test.h"
 #include "core/measure/enough.h"
 #include "core/test/says.h"
 #include "properties/road/offered.h"
@@ -66,6 +67,7 @@ TEST(Enough, IsOneInTenAndThirtyAtMost) {
 TEST(Offered, IsWhatTheKernelWasAskedAndNotWhatItsManifestRulesOut) {
   EXPECT_TRUE(was_offered({Outcome::skipped, refusal}));
   EXPECT_TRUE(was_offered({Outcome::skipped, "unsupported"}));
+  EXPECT_TRUE(was_offered({Outcome::skipped, "too slow: N flops were not asked for"}));
   EXPECT_TRUE(was_offered({Outcome::excused, "overflows"}));
   EXPECT_TRUE(was_offered({Outcome::inconclusive, "undecided"}));
   for (const char* reason : {no_mask, misses, no_multihead, "the manifest's lse is false", "is about the core, not",
@@ -100,6 +102,14 @@ TEST(HardlyTested, BelowThirtyOrATenthOfTheCases) {
   EXPECT_EQ(verdict_of_one(tally_of(2, 18)), Outcome::held) << "20 cases on purpose";
   EXPECT_EQ(verdict_of_one(tally_of(1, 19)), Outcome::inconclusive);
   EXPECT_EQ(verdict_of_one(tally_of(1, 500, "vacuous bound", Outcome::excused)), Outcome::inconclusive);
+}
+
+TEST(HardlyTested, LeavesTheRemedyToAReasonThatHasOne) {
+  for (const auto& [outcome, status] :
+       {std::pair{Outcome::skipped, CallStatus::too_slow}, {Outcome::inconclusive, CallStatus::late}}) {
+    const std::string reason = std::string(name_of(status)) + ": for 9 flops; give more time with --timeout SECONDS";
+    EXPECT_TRUE(hardly_tested(tally_of(3, 497, reason, outcome)).ends_with("give more time with --timeout SECONDS"));
+  }
 }
 
 TEST(HardlyTested, IsNotWhatTheManifestRulesOut) {
