@@ -49,7 +49,7 @@ inline void refuse_alarm_against(bool alarm, const std::string& kernel) {
 
 /// Rows of a captured case that are judged, as Judging has them.
 inline void declare_rows(OptionList& list, std::optional<std::int64_t>& rows) {
-  const Value<std::int64_t> count{"N",
+  const Value<std::int64_t> count{"ROWS",
                                   [](std::string_view option, const std::string& text) {
                                     return text == "all" ? Judging::all_rows
                                                          : whole_number<std::int64_t>(1).read(option, text);
@@ -57,7 +57,7 @@ inline void declare_rows(OptionList& list, std::optional<std::int64_t>& rows) {
                                   [] { return Completions{.words = {"all"}}; }};
   list.option(
       "--rows", rows, count,
-      "judge N rows of a captured case, the first, the last, those at edges of tiles and others, or all (default: "
+      "judge so many ROWS of a captured case, the first, the last, those at edges of tiles and others, or all (default: "
       "all; 4096 where they take more than 2^36 multiplications)");
 }
 

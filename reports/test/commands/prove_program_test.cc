@@ -116,7 +116,7 @@ TEST(ProveProgram, RefusesATypoInOneLine) {
   expect_refused("prove --without unmaskd", "did you mean \"unmasked\"?");
   expect_refused("prove --without 'quite another thing'", "unmasked");
   expect_refused("prove --without", "--without");
-  expect_refused("prove --without one-head --property 'attention.*'", "none of the 29 chosen properties states it");
+  expect_refused("prove --without one-head --property 'attention.*'", "none of the 30 chosen properties states it");
   expect_refused("prove --witness kept", "give a hypothesis with it");
   expect_refused("prove --without one-head --shape 2,2,2,2,1", "--shape is for proofs");
   expect_refused("prove --without one-head --witness /dev/null/x", "--witness");

@@ -49,4 +49,4 @@ BuiltinKernel trial_kernel() {
 ]])
 insert(core/kernels/builtin.h "\n/// All of them, in the order of `attest list`."
        "[[nodiscard]] BuiltinKernel trial_kernel();\n")
-insert(core/kernels/builtin.h "lazy_kernel()};" "trial_kernel(), ")
+insert(core/kernels/builtin.h "mixed_kernel()};" "trial_kernel(), ")
