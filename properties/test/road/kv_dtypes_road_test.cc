@@ -144,6 +144,7 @@ TEST(PathsOfARun, HaveCasesWhereTheyBegin) {
 
 TEST(PromisesOfARun, AreJudgedApartFromWhatIsDeclared) {
   Manifest m = manifest_of("builtin:flash");
+  m.promises = {};
   m.promises.usual[DType::f32] = m.arithmetic.usual_for(DType::f32);
   m.promises.usual[DType::f32].accumulate = m.promises.usual[DType::f32].score_sums =
       m.promises.usual[DType::f32].weights = DType::f64;
