@@ -140,7 +140,9 @@ Placement place(MemoryLayout layout, const attest_tensor& dense, std::int64_t un
   const FarAxes far = far_axes(layout, dense, axes);
   if (is_far(layout) && far.first < 0) axes = innermost_first(MemoryLayout::row_major, rank);
   for (const int axis : axes) {
-    if (axis == far.first) stride = std::max(stride, (far_elements / (far.slices - 1) + 1 + unit - 1) / unit * unit);
+    if (axis == far.first)
+      stride =
+          std::max(stride, (far_elements / std::max<std::int64_t>(1, far.slices - 1) + 1 + unit - 1) / unit * unit);
     const bool repeats = layout == MemoryLayout::repeated && dense.data != nullptr && dense.shape[axis] > 1 &&
                          all_slices_equal(dense, axis);
     p.stride[static_cast<std::size_t>(axis)] = repeats ? 0 : stride;

@@ -50,6 +50,7 @@ std::optional<Rule> rule_of(const Answers& answers) {
   if (answers.taken.empty()) return std::nullopt;
   Rule rule{.multiple = 0};
   for (const std::int64_t extent : answers.taken) rule.multiple = std::gcd(rule.multiple, extent);
+  if (rule.multiple == 0) return std::nullopt;  // nothing but 0 was answered
   const std::int64_t first = answers.taken.front(), last = answers.taken.back();
   for (const std::int64_t extent : answers.asked) {
     if (extent % rule.multiple != 0) continue;
@@ -292,6 +293,7 @@ class Finder {
 
   void exclude(std::vector<Feature> together, std::string words) {
     std::vector<std::string> quoted;
+    quoted.reserve(together.size());
     for (const Feature feature : together) quoted.push_back(fmt::format("\"{}\"", name_of(feature)));
     keep(fmt::format("\"excludes\": [[{}]]", fmt::join(quoted, ", ")), std::move(words));
     m().excluded.push_back(std::move(together));
