@@ -61,7 +61,8 @@ class Audited {
     const bool rules_have_their_answer = told_ == RuleSet().set() || dtype == DType::f64;
     ++result_.cases;
     if (is_caught(*property) && rules_have_their_answer) return;
-    const Walked walked = walk(road_, *property, watched, [&] { return generate(*property, dtype, plan_.seed, k); });
+    const Walked walked =
+        walk(road_, *property, watched, [&] { return road_.generate(*property, dtype, plan_.seed, k); });
     if (walked.is(Outcome::violated) || walked.is(Outcome::held)) ++result_.judged;
     if (!walked.is(Outcome::violated)) return;
     const std::string name(property->name);
