@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/measure/enough.h"
@@ -32,8 +33,10 @@ std::vector<LeftOut> left_out_classes(const ShapeCounts& shapes) {
       if (count.judged < least_judged(count.judged + count.unjudged)) found.push_back({facet, index, count});
     }
   }
-  std::ranges::stable_sort(found, std::ranges::greater(),
-                           [](const LeftOut& one) { return one.count.judged + one.count.unjudged; });
+  // Of as many cases in the order of the facets.
+  std::ranges::sort(found, {}, [](const LeftOut& one) {
+    return std::tuple(-(one.count.judged + one.count.unjudged), one.facet, one.index);
+  });
   return found;
 }
 
