@@ -21,10 +21,11 @@
 namespace attest::test {
 
 /// Every scalar; where memory is watched, without those whose code is another's with another number of bits (double's,
-/// half's, BinFloat50's): a third of what these tests take, and a fifth of what their compilation does.
+/// half's, BinFloat50's, DecFloat<100>'s): a third of what these tests take, and a fifth of what their compilation
+/// does.
 using AllScalars = boost::mp11::mp_set_difference<
     EveryScalar::in<::testing::Types>,
-    std::conditional_t<under_address_sanitizer, ::testing::Types<float, Eigen::bfloat16, BinFloat100>,
+    std::conditional_t<under_address_sanitizer, ::testing::Types<float, Eigen::bfloat16, BinFloat100, DecFloat<300>>,
                        ::testing::Types<>>>;
 
 struct ScalarNames {
