@@ -144,11 +144,12 @@ std::string why_strides(const Manifest& m, const Case& c) {
   Layouts layouts = layouts_of(c);
   for (int i = 0; i < slot_count; ++i)
     if (const auto slot = static_cast<Slot>(i); !c[slot].present()) layouts[slot] = MemoryLayout::row_major;
+  const MemoryLayout lse = m.lse ? layouts.lse : MemoryLayout::row_major;
   layouts.lse = MemoryLayout::row_major;
   if (layouts == Layouts()) return {};
   if (m.strides) {
     std::vector<MemoryLayout> all(layouts.inputs.begin(), layouts.inputs.end());
-    all.push_back(layouts.out);
+    all.insert(all.end(), {layouts.out, lse});
     if (!m.zero_strides && has(all, MemoryLayout::repeated))
       return fmt::format("has strides {}; the manifest's zero_strides is false", to_string(layouts));
     if (!m.far_strides && std::ranges::any_of(all, is_far))

@@ -29,7 +29,7 @@ constexpr std::int64_t numbers_of_heads[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
 struct Question {
   std::int64_t queries = 64, keys = 64, dk = 64, dv = 64, heads = 2, kv_heads = 2;
   Causal causal = Causal::none;
-  bool masked = false;
+  std::optional<DType> mask{};  ///< boolean, or of numbers in q's format
 };
 
 /// What was asked along an axis, ascending, and which of it was answered.
@@ -99,6 +99,7 @@ class Finder {
     ask_heads();
     ask_lengths();
     ask_causal_forms();
+    ask_kinds_of_masks();
     ask_masks();
     return std::move(found_);
   }
@@ -117,10 +118,9 @@ class Finder {
     c[Slot::v] = tensor({1, q.kv_heads, q.keys, q.dv}, 7);
     c.scale = inverse_root(q.dk);
     c.causal = q.causal;
-    if (q.masked) {
-      const bool boolean = found_.manifest.bool_masks;
-      c[Slot::mask] = mapped(Tensor(boolean ? DType::boolean : dtype_, {1, 1, q.queries, q.keys}),
-                             [&](std::int64_t, double) { return boolean ? 1.0 : 0.0; });
+    if (q.mask) {
+      const double shows = *q.mask == DType::boolean ? 1.0 : 0.0;
+      c[Slot::mask] = mapped(Tensor(*q.mask, {1, 1, q.queries, q.keys}), [&](std::int64_t, double) { return shows; });
     }
     return in_kv_dtypes(std::move(c), found_.manifest);
   }
@@ -143,7 +143,18 @@ class Finder {
                               Question{.queries = 9, .keys = 5, .dk = 8, .dv = 8, .heads = 6, .kv_heads = kv_heads},
                               Question{.queries = 64, .keys = 64, .dk = 256, .dv = 256}})
       if (answers(project(case_of(q), m())) == false) return true;
+    for (const DType mask : mask_dtypes())
+      if (answers(project(case_of({.queries = 5, .keys = 7, .dk = 4, .dv = 6, .mask = mask}), m())) == false)
+        return true;
     return false;
+  }
+
+  /// Of the kinds of masks that the manifest lists.
+  std::vector<DType> mask_dtypes() {
+    std::vector<DType> kinds;
+    if (m().additive_masks) kinds.push_back(dtype_);
+    if (m().bool_masks) kinds.push_back(DType::boolean);
+    return kinds;
   }
 
   /// A problem that is answered, from which one axis is changed at a time.
@@ -329,13 +340,35 @@ class Finder {
     }
   }
 
+  /// Which kinds there are, beside the form of the base: a mask that no form goes with is the next question's.
+  void ask_kinds_of_masks() {
+    std::vector<std::string_view> taken, refused;
+    const auto ask = [&](bool& listed, DType dtype, std::string_view word) {
+      if (!listed) return;
+      Question masked = base_;
+      masked.mask = dtype;
+      const std::optional<bool> answer = answers(masked);
+      if (!answer) return;
+      (*answer ? taken : refused).push_back(word);
+      listed = *answer;
+    };
+    // Who states further formats of additive masks has stated that there are some.
+    if (m().mask_dtypes.empty()) ask(m().additive_masks, dtype_, "additive");
+    ask(m().bool_masks, DType::boolean, "bool");
+    if (refused.empty()) return;
+    const std::string quoted = taken.empty() ? "" : fmt::format("\"{}\"", taken.front());
+    keep(fmt::format("\"masks\": [{}]", quoted),
+         fmt::format("it refused a mask of the kind {}, and answered the same problem without one",
+                     fmt::join(refused, " and of the kind ")));
+  }
+
   void ask_masks() {
     if (m().causal.empty() || (!m().bool_masks && !m().additive_masks)) return;
     Question masked = base_, causal = base_;
-    masked.masked = true;
+    masked.mask = mask_dtypes().front();
     causal.causal = m().causal.front();
     Question both = causal;
-    both.masked = true;
+    both.mask = masked.mask;
     if (answers(causal) != true || answers(both) != false) return;
     if (m().required.empty() && answers(masked) != true) return;
     exclude({Feature::mask, Feature::causal},
@@ -387,6 +420,8 @@ Manifest with_limits_of(Manifest declared, const Manifest& found) {
   take(&Manifest::min_keys);
   take(&Manifest::max_keys);
   take(&Manifest::same_lengths);
+  take(&Manifest::additive_masks);
+  take(&Manifest::bool_masks);
   take(&Manifest::required);
   take(&Manifest::excluded);
   return declared;

@@ -22,8 +22,8 @@ struct FoundLimits {
 };
 /// Calls the kernel's attention entry: a handful of times, and where it answers `unsupported` to one of these shapes,
 /// which all lie within the limits of the manifest, about a hundred times. Asked is only what the manifest says nothing
-/// of: widths, lengths, groups, causal forms with unequal lengths and with masks. Ends with what is known by then at
-/// the first call that ends in anything but ok or `unsupported`: that is the run's to report.
+/// of: widths, lengths, groups, kinds of masks, causal forms with unequal lengths and with masks. Ends with what is
+/// known by then at the first call that ends in anything but ok or `unsupported`: that is the run's to report.
 [[nodiscard]] FoundLimits find_limits(Kernel& kernel);
 
 /// The declared manifest with every limit of `found` that it says nothing of.

@@ -32,26 +32,28 @@ std::int64_t rows_of(const Judging& judging, const Case& c) {
   return products > Judging::most_products_by_whole ? Judging::rows_of_large : Judging::all_rows;
 }
 
-/// The output, in the input's dtype and in every other that the kernel offers, within its bound of the exact value: a
-/// wide output shows what a narrow one hides (accumulation faults, error-bounds.md 3.4 f).
-Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
-  const Manifest& manifest = kernel.manifest();
-  const Arithmetic& arithmetic = manifest.arithmetic_for(c);
+/// The output, in the input's dtype and in every other that the kernel offers, within the arithmetic's bound of the
+/// exact value: a wide output shows what a narrow one hides (accumulation faults, error-bounds.md 3.4 f).
+Verdict in_each_output(Kernel& kernel, const Case& c, const Arithmetic& arithmetic, OracleOptions options) {
+  const bool measures = options.measure_errors;
   const auto judged = [&](DType output) {
     const Reply reply = answer(kernel, c, output, true);
-    return with_element(
-        judge_attention(
-            c, reply.out, reply.lse, with_output(arithmetic, output),
-            {.alarm_probability = judging.alarm, .measure_errors = output == c.dtype(), .rows = rows_of(judging, c)}),
-        c, reply.out);
+    options.measure_errors = measures && output == c.dtype();
+    return with_element(judge_attention(c, reply.out, reply.lse, with_output(arithmetic, output), options), c,
+                        reply.out);
   };
-  Verdict worst = and_at_own_precision(judged(c.dtype()), kernel, c);
-  const auto wider = manifest.out_dtypes.find(c.dtype());
-  if (wider == manifest.out_dtypes.end()) return worst;
+  Verdict worst = judged(c.dtype());
+  const auto wider = kernel.manifest().out_dtypes.find(c.dtype());
+  if (wider == kernel.manifest().out_dtypes.end()) return worst;
   for (const DType output : wider->second) {
     if (output != c.dtype()) worst = worse_of({std::move(worst), judged(output)});
   }
   return worst;
+}
+
+Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
+  const OracleOptions options{.alarm_probability = judging.alarm, .measure_errors = true, .rows = rows_of(judging, c)};
+  return and_at_own_precision(in_each_output(kernel, c, kernel.manifest().arithmetic_for(c), options), kernel, c);
 }
 
 Verdict oracle(Kernel& kernel, const Case& c) {
@@ -61,9 +63,7 @@ Verdict oracle(Kernel& kernel, const Case& c) {
 /// By what the kernel's documents say of it: one that declares less, and is right about that, is violated here.
 Verdict promised(Kernel& kernel, const Case& c) {
   const Arithmetic* const promise = kernel.manifest().promises.find(c);
-  if (promise == nullptr) return without_a_promise(c);
-  const Reply reply = answer(kernel, c, c.dtype(), true);
-  return with_element(judge_attention(c, reply.out, reply.lse, *promise, {}), c, reply.out);
+  return promise == nullptr ? without_a_promise(c) : in_each_output(kernel, c, *promise, {});
 }
 
 /// Every element of a row inside the domain of definition is finite.

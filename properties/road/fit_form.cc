@@ -95,15 +95,19 @@ std::vector<Causal> causal_forms(const Case& c, const Manifest& m) {
 
 }  // namespace
 
+std::string kind_of(const KvDtypes& formats) {
+  return fmt::format("{}-and-{}", name_of(formats.k), name_of(formats.v));
+}
+
 Case in_kv_dtypes(Case c, const Manifest& m) {
   if (c.operation != Operation::attention || !m.kv_dtypes.contains(c.dtype())) return c;
   const std::vector<KvDtypes> offered = m.kv_dtypes_for(c.dtype());
   const KvDtypes chosen = offered[static_cast<std::size_t>(argument(c, "kv-dtypes", std::ssize(offered)))];
-  if (c.k().dtype() == chosen.k && c.v().dtype() == chosen.v) return c;
-  c[Slot::k] = rounded(c.k(), chosen.k);
-  c[Slot::v] = rounded(c.v(), chosen.v);
+  if (c.k().dtype() != chosen.k) c[Slot::k] = rounded(c.k(), chosen.k);
+  if (c.v().dtype() != chosen.v) c[Slot::v] = rounded(c.v(), chosen.v);
+  if (!c.provenance.kinds) return c;
   drop_kinds(c, "kv-dtypes:");
-  add_kind(c, "kv-dtypes:", fmt::format("{}-and-{}", name_of(chosen.k), name_of(chosen.v)));
+  add_kind(c, "kv-dtypes:", kind_of(chosen));
   return c;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "core/kernel/manifest.h"
 #include "core/problem/case.h"
@@ -17,7 +18,10 @@ bool try_forms(const Case& c, const Manifest& manifest, const std::function<bool
 
 /// k and v of an attention problem in formats that the manifest lists beside q's, those of the case's own choice:
 /// each number rounded, and the largest one where it is beyond. As it is where the manifest lists none.
+/// A drawn case says which, as "kv-dtypes:" and kind_of.
 [[nodiscard]] Case in_kv_dtypes(Case c, const Manifest& manifest);
+/// "f16-and-bf16".
+[[nodiscard]] std::string kind_of(const KvDtypes& formats);
 
 /// What a kernel does not take and no property's theorem depends on: the scale, where it is 1/sqrt(dk) only; strides,
 /// without which or with a gap in the place of a stride of 0; the convention of an additive mask.

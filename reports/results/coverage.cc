@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/measure/enough.h"
+#include "properties/road/fit_form.h"
 #include "properties/road/offered.h"
 #include "reports/results/summary.h"
 #include "reports/run/text.h"
@@ -74,6 +75,27 @@ std::string shapes_left_out(const ShapeCounts& shapes, const std::map<Reason, st
   }
   return fmt::format("hardly judged on shapes that the manifest offers: {}{}; {}", fmt::join(words, ", "),
                      found.size() > shown ? fmt::format(" and {} more classes", found.size() - shown) : "",
+                     cause_and_remedy(reasons));
+}
+
+std::string forms_left_out(const Manifest& manifest, DType dtype, const DrawnCounts& drawn,
+                           const std::map<Reason, std::int64_t>& reasons) {
+  std::int64_t refused = 0;
+  for (const auto& [reason, count] : reasons) refused += is_refusal(reason) ? count : 0;
+  std::vector<std::string> found;
+  const auto look = [&](const std::string& kind, const std::string& words) {
+    const auto judged = drawn.find(kind);
+    const std::int64_t cases = judged == drawn.end() ? 0 : judged->second;
+    if (cases < least_judged(refused))
+      found.push_back(fmt::format("{}: {} judged", words, cases == 0 ? "no case" : std::to_string(cases)));
+  };
+  if (const auto listed = manifest.kv_dtypes.find(dtype); listed != manifest.kv_dtypes.end())
+    for (const KvDtypes& formats : listed->second)
+      look("kv-dtypes:" + kind_of(formats), fmt::format("k in {} and v in {}", name_of(formats.k), name_of(formats.v)));
+  for (const Causal form : manifest.causal)
+    look(fmt::format("causal:{}", name_of(form)), fmt::format("causal {}", name_of(form)));
+  if (found.empty()) return {};
+  return fmt::format("hardly judged in forms that the manifest lists: {}; {}", fmt::join(found, ", "),
                      cause_and_remedy(reasons));
 }
 

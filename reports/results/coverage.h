@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/journal/journal.h"
+#include "core/kernel/manifest.h"
 
 namespace attest {
 
@@ -15,6 +16,11 @@ struct Summary;  // summary.h
 /// class of shapes (shape_class.h): fewer of its cases were judged than least_judged asks for. `reasons`: why cases of
 /// the kernel were not judged.
 [[nodiscard]] std::string shapes_left_out(const ShapeCounts& shapes, const std::map<Reason, std::int64_t>& reasons);
+
+/// The same of forms: formats of k and v and causal forms that the manifest lists for the dtype, of which fewer cases
+/// were judged than least_judged asks of as many as the kernel refused. `drawn`: judged cases by their kinds.
+[[nodiscard]] std::string forms_left_out(const Manifest& manifest, DType dtype, const DrawnCounts& drawn,
+                                         const std::map<Reason, std::int64_t>& reasons);
 
 struct Concerned {
   std::int64_t properties = 0;  ///< that concern a kernel of the run in a dtype

@@ -58,14 +58,19 @@ std::string reason_of(const PropertySummary& property) {
 }
 
 /// Nothing of a manifest that cannot be read: a journal may be of another version.
-Limits limits_of(const std::string& manifest) {
+std::optional<Manifest> manifest_of(const Journal& journal, const std::string& id) {
+  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+  if (record == journal.kernels.end()) return std::nullopt;
   try {
-    const Manifest m = parse_manifest(manifest, "the journal's manifest");
-    const AllowedExtents widths = allowed_head_dims(m);
-    return {m.max_queries, m.max_keys, widths.list.empty() ? widths.most : widths.list.back(), m.max_heads};
+    return parse_manifest(record->manifest, "the journal's manifest");
   } catch (const UsageError&) {
-    return {};
+    return std::nullopt;
   }
+}
+
+Limits limits_of(const Manifest& m) {
+  const AllowedExtents widths = allowed_head_dims(m);
+  return {m.max_queries, m.max_keys, widths.list.empty() ? widths.most : widths.list.back(), m.max_heads};
 }
 
 /// Too few cases judged say that it is not known whether it holds.
@@ -81,11 +86,18 @@ void require_enough(PropertySummary& property) {
   }
 }
 
-void require_enough_shapes(KernelSummary& kernel) {
+void require_enough_shapes_and_forms(KernelSummary& kernel, const std::optional<Manifest>& manifest) {
   std::map<Reason, std::int64_t> reasons;
-  for (const PropertySummary& property : kernel.properties)
+  DrawnCounts drawn;
+  for (const PropertySummary& property : kernel.properties) {
     for (const auto& [reason, count] : property.tally.reasons) reasons[reason] += count;
+    for (const auto& [word, count] : property.tally.drawn) drawn[word] += count;
+  }
   kernel.left_out = shapes_left_out(kernel.shapes(), reasons);
+  if (const auto dtype = named<DType>(kernel.dtype); dtype && manifest) {
+    const std::string forms = forms_left_out(*manifest, *dtype, drawn, reasons);
+    if (!forms.empty()) kernel.left_out += (kernel.left_out.empty() ? "" : "; ") + forms;
+  }
   if (!kernel.left_out.empty()) kernel.verdict = worse(kernel.verdict, Outcome::inconclusive);
 }
 
@@ -284,7 +296,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     const bool masks_ruled_out = record != journal.kernels.end() && rules_masks_out(record->manifest);
     KernelSummary kernel{
         .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
-    if (record != journal.kernels.end()) kernel.limits = limits_of(record->manifest);
+    const std::optional<Manifest> manifest = manifest_of(journal, id);
+    if (manifest) kernel.limits = limits_of(*manifest);
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
       property.statistical = statistical.contains(name);
@@ -305,7 +318,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }
-    if (summary.drawn_whole) require_enough_shapes(kernel);
+    if (summary.drawn_whole) require_enough_shapes_and_forms(kernel, manifest);
     if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
     summary.verdict = worse(summary.verdict, kernel.verdict);
     summary.kernels.push_back(std::move(kernel));

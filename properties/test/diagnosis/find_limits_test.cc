@@ -55,7 +55,7 @@ TEST(FindLimits, AsksAKernelWithoutLimitsAHandfulOfTimes) {
   EXPECT_EQ(found.manifest, toy_manifest());
   EXPECT_TRUE(found.limits.empty());
   EXPECT_EQ(found.unexplained, "");
-  EXPECT_LE(kernel.calls, 4);
+  EXPECT_LE(kernel.calls, 6);
 }
 
 TEST(FindLimits, FindsThoseOfWidths) {
@@ -65,6 +65,19 @@ TEST(FindLimits, FindsThoseOfWidths) {
   expect_found([](Manifest& m) { m.head_dim_multiple = 16, m.max_head_dim = 128; },
                R"("limits": {"head_dim_multiple": 16}; "limits": {"max_head_dim": 128})");
   expect_found([](Manifest& m) { m.value_dim_equals_head_dim = true; }, R"("limits": {"value_dim": "head_dim"})");
+}
+
+TEST(FindLimits, FindsWhichKindsOfMasksThereAre) {
+  expect_found([](Manifest& m) { m.additive_masks = false; }, R"("masks": ["bool"])");
+  expect_found([](Manifest& m) { m.bool_masks = false; }, R"("masks": ["additive"])");
+  expect_found([](Manifest& m) { m.additive_masks = m.bool_masks = false; }, R"("masks": [])");
+  Manifest bool_alone = toy_manifest();
+  bool_alone.additive_masks = false;
+  expect_found([](Manifest& m) { m.bool_masks = false, m.head_dims = {64}; },
+               R"("limits": {"head_dims": [64]}; "masks": [])", bool_alone);
+  Manifest causal = toy_manifest();
+  expect_found([](Manifest& m) { m.required = {Feature::causal}, m.additive_masks = m.bool_masks = false; },
+               R"("requires": ["causal"]; "masks": [])", causal);
 }
 
 TEST(FindLimits, FindsThoseOfLengths) {

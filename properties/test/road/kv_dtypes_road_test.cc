@@ -11,6 +11,7 @@
 #include "core/kernels/kernel_families.h"
 #include "core/test/says.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/fit_form.h"
 #include "properties/test/toy_kernels.h"
 
 namespace attest {
@@ -64,6 +65,8 @@ TEST(KvDtypesOfARun, AreAllThatTheManifestLists) {
     for (const auto& [k, v] : kernel->manifest().kv_dtypes_for(dtype))
       listed.insert(std::string(name_of(k)) + " " + std::string(name_of(v)));
     EXPECT_EQ(counts.formats, listed) << name_of(dtype);
+    const Case c = project(generate(the("attention.oracle"), dtype, 1, 0), kernel->manifest());
+    EXPECT_NE(c.provenance.kinds->find("kv-dtypes:" + kind_of({c.k().dtype(), c.v().dtype()})), std::string::npos);
   }
 }
 
@@ -166,6 +169,24 @@ TEST(PromisesOfARun, AreJudgedApartFromWhatIsDeclared) {
     EXPECT_GT(kept.held, 30) << entry;
     EXPECT_EQ(counted(promised, *kernel, DType::bf16, 60).skipped, 60) << "promises nothing there";
   }
+}
+
+// A wide output shows what the narrow one rounds away.
+TEST(PromisesOfARun, AreOfEveryFormatOfTheOutput) {
+  const auto violated = [](bool wide) {
+    Manifest m = manifest_of("builtin:flash");
+    Arithmetic& promise = m.promises.usual[DType::bf16];
+    promise.accumulate = promise.score_sums = promise.weights = DType::f64;
+    if (wide) m.out_dtypes[DType::bf16] = {DType::f32};
+    m.lse = false;  // which is f64 and would show it, too
+    const auto kernel =
+        function_kernel("promising", m, [](const attest_problem& p, attest_result& r, std::string& why) {
+          return run_builtin(flash_kernel(), p, r, why);
+        });
+    return counted(the("attention.promised"), *kernel, DType::bf16, 60).violated;
+  };
+  EXPECT_GT(violated(true), 10);
+  EXPECT_LT(violated(false), violated(true));
 }
 
 }  // namespace

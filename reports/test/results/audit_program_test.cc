@@ -69,5 +69,12 @@ TEST(AuditProgram, LeavesWhatIsDoneWhenInterrupted) {
   EXPECT_TRUE(audit_of(folder, "a")["interrupted"]);
 }
 
+// What needs two tiles of keys and 64 queries is in no small case.
+TEST(AuditProgram, DrawsTheShapesOfACheck) {
+  const fake::Folder folder;
+  expect_status(folder, "$attest audit --kernel fault:prefill-sum-not-rescaled --out a --quiet");
+  EXPECT_TRUE(audit_of(folder, "a")["passed"]);
+}
+
 }  // namespace
 }  // namespace attest

@@ -221,6 +221,38 @@ TEST(ShapesLeftOut, AreNotThoseOfFewCases) {
   EXPECT_THAT(shapes_left_out(shapes, {}), Says("M 1, N 2..16: none of 10 cases"));
 }
 
+TEST(FormsLeftOut, AreThoseThatAManifestListsAndHardlyACaseHas) {
+  const Manifest m = parse_manifest(
+      R"({"name": "k", "dtypes": ["f32", "bf16"], "kv_dtypes": {"f32": ["f16", ["f16", "bf16"]]}, "causal": ["top-left"]})",
+      "mine");
+  const auto left_out = [&](DrawnCounts drawn, std::int64_t refused, DType dtype = DType::f32) {
+    return forms_left_out(m, dtype, drawn,
+                          {{{Outcome::skipped, refusal}, refused}, {{Outcome::skipped, no_mask}, 500}});
+  };
+  const DrawnCounts all{{"kv-dtypes:f16-and-f16", 40}, {"kv-dtypes:f16-and-bf16", 30}, {"causal:top-left", 30}};
+  EXPECT_EQ(left_out(all, 4000), "");
+  DrawnCounts some = all;
+  some.erase("kv-dtypes:f16-and-bf16");
+  EXPECT_EQ(left_out(some, 300),
+            "hardly judged in forms that the manifest lists: k in f16 and v in bf16: no case judged; most often (300) "
+            "skipped: unsupported: M must be a multiple of 64; state that limit in the manifest, or take these cases");
+  EXPECT_EQ(left_out(some, 9), "") << "a handful of refusals may be of anything";
+  EXPECT_EQ(left_out(some, 0), "");
+  EXPECT_EQ(left_out(all, 300, DType::bf16), "") << "which has its own formats alone";
+  some = all;
+  some["causal:top-left"] = 29;
+  EXPECT_THAT(left_out(some, 300), Says("causal top-left: 29 judged"));
+  EXPECT_THAT(left_out(some, 300), NeverSays("k in"));
+}
+
+TEST(FormsLeftOut, KeepAKernelFromBeingCalledHeld) {
+  const char* const manifest = R"({"name": "k", "dtypes": ["f32"], "causal": ["bottom-right"]})";
+  const Summary summary = summarise(journal_of({{"p", tally_of(200, 300)}}, manifest), "");
+  EXPECT_THAT(summary.kernels[0].left_out, Says("causal bottom-right: no case judged"));
+  EXPECT_EQ(summary.verdict, Outcome::inconclusive);
+  EXPECT_EQ(conclude(summary, {}).exit_status, 4);
+}
+
 TEST(NeverJudged, IsWhatLiesBeyondAndIsOffered) {
   const auto never = [](const std::string& limits) {
     const std::string whole = R"({"name": "mine", "dtypes": ["f32"], "limits": )" + limits + "}";
