@@ -12,7 +12,7 @@ FLOORS = {
     "core": "include support value measure problem definition scalars proof kernel bound oracle journal call isolation kernels",
     "properties": "generators language catalogue families faults road diagnosis proofs attest",
     "fuzz": ". targets",
-    "reports": "run results page sections formats starter command_line commands test_targets .",
+    "reports": "run causes results page sections formats starter command_line commands test_targets .",
 }
 # What stands beside the floor and sees all of it.
 ANNEXES = ("test", "bench")

@@ -59,8 +59,9 @@ class FunctionKernel final : public OutsideKernel {
                  GuardedMemory::Ends ends)
       : id_(std::move(id)),
         manifest_(std::move(manifest)),
-        attention_(std::move(attention)),
-        multihead_(std::move(multihead)),
+        as_made_{std::move(attention), std::move(multihead)},
+        attention_(as_made_.attention),
+        multihead_(as_made_.multihead),
         ends_(ends),
         memory_(ends) {}
   FunctionKernel(const FunctionKernel&) = delete;
@@ -74,7 +75,7 @@ class FunctionKernel final : public OutsideKernel {
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override;
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<FunctionKernel>(id_, manifest_, attention_, multihead_, ends_);
+    return std::make_unique<FunctionKernel>(id_, manifest_, as_made_.attention, as_made_.multihead, ends_);
   }
   [[nodiscard]] std::optional<std::string> late_change() const override { return memory_.changed_since_sealed(); }
 
@@ -90,6 +91,11 @@ class FunctionKernel final : public OutsideKernel {
 
   std::string id_;
   Manifest manifest_;
+  /// Never called, so that another thread may clone the kernel while a function with a state of its own runs.
+  const struct {
+    AttentionFunction attention;
+    MultiheadFunction multihead;
+  } as_made_;
   AttentionFunction attention_;
   MultiheadFunction multihead_;
   GuardedMemory::Ends ends_;

@@ -53,6 +53,9 @@ class JsonWriter;
 /// Findings kept per (property, kernel, dtype) and outcome: those with the smallest k. The rest is counted.
 inline constexpr std::size_t findings_kept = 3;
 
+/// Violated cases whose k is kept per (property, kernel, dtype): those with the smallest. The rest is counted.
+inline constexpr std::size_t violations_kept = 1000;
+
 /// Alarms (verdict.h) over a range of k.
 struct AlarmTally {
   Alarm all;
@@ -90,6 +93,8 @@ struct Tally {
   /// histogram[i] counts held and violated cases with utilisation in (2^((i-56)/4), 2^((i-55)/4)], clamped at both
   /// ends: 64 quarter octaves from 2^-14 to 2^2. The first bin also holds 0; 1, which is held, is in bin 55.
   std::array<std::int64_t, 64> histogram{};
+  /// The violated cases, ascending, the first violations_kept. Empty in journals of before they were kept.
+  std::vector<std::int64_t> violated_k{};
   std::map<Reason, std::int64_t> reasons;  ///< cases that were neither held nor violated, by why
   std::optional<AlarmTally> alarm;         ///< nothing where no case had an alarm to raise, or none was asked for
 

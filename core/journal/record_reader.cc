@@ -125,6 +125,9 @@ Tally take_tally(Members& members) {
     std::int64_t& count = tally.reasons[reason_of(reason)];
     if (__builtin_add_overflow(count, integer_of(cases, "reasons"), &count)) throw BadLine("\"reasons\" is too large");
   }
+  if (members.has("violated_k")) {
+    for (const dom::element k : members.array("violated_k")) tally.violated_k.push_back(integer_of(k, "violated_k"));
+  }
   if (members.has("same_bits")) {
     const auto [agreed, compared] = pair_of(members.take("same_bits"), "\"same_bits\" must hold agreed and compared");
     tally.bits_agreed = integer_of(agreed, "same_bits");

@@ -79,6 +79,19 @@ bool is_own(const BatchRecord& batch, std::int64_t k) {
   return k >= batch.first_k && k < batch.last_k && batch.shard.takes(k);
 }
 
+/// Journals of before do not say which cases were violated, so a run that resumed one says it of some.
+void require_violations(const BatchRecord& batch) {
+  const std::vector<std::int64_t>& ks = batch.tally.violated_k;
+  if (ks.empty()) return;
+  const auto all = static_cast<std::size_t>(batch.tally.violated);
+  if (ks.size() > std::min(all, violations_kept))
+    refuse(batch, fmt::format("\"violated_k\" names {} of {} violated cases", ks.size(), all));
+  if (std::ranges::adjacent_find(ks, std::ranges::greater_equal()) != ks.end())
+    refuse(batch, "\"violated_k\" does not ascend");
+  if (!std::ranges::all_of(ks, [&](std::int64_t k) { return is_own(batch, k); }))
+    refuse(batch, "a case of \"violated_k\" is none of the batch");
+}
+
 void require_worst(const BatchRecord& batch) {
   const Tally& tally = batch.tally;
   if (tally.judged() == 0) {
@@ -173,6 +186,7 @@ void require_adds_up(const BatchRecord& batch, const RunRecord& run) {
     refuse(batch, "\"histogram\" does not add up to the cases held and violated");
   require_reasons(batch);
   require_worst(batch);
+  require_violations(batch);
   if (tally.bits_compared > 0 && judged == 0) refuse(batch, "\"same_bits\" of no case");
   for (const auto& [word, count] : tally.drawn) {
     if (count > judged || !run.case_files.empty())

@@ -38,6 +38,11 @@ void write_tally(JsonWriter& json, const Tally& tally) {
   json.end_array().key("reasons").begin_object();
   for (const auto& [reason, count] : tally.reasons) json.member(reason.text(), count);
   json.end_object();
+  if (!tally.violated_k.empty()) {
+    json.key("violated_k").begin_array();
+    for (const std::int64_t k : tally.violated_k) json.value(k);
+    json.end_array();
+  }
   if (tally.bits_compared > 0)
     json.key("same_bits").begin_array().value(tally.bits_agreed).value(tally.bits_compared).end_array();
   if (!tally.drawn.empty()) write_drawn(json.key("drawn"), tally.drawn);

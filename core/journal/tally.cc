@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/journal/journal.h"
 #include "core/measure/bins.h"
@@ -73,6 +74,14 @@ void count(DrawnCounts& counts, std::string_view word) {
   }
 }
 
+/// The smallest of both, so that the order of adding changes nothing.
+void add_violations(std::vector<std::int64_t>& ks, std::span<const std::int64_t> others) {
+  const auto own = static_cast<std::ptrdiff_t>(ks.size());
+  ks.insert(ks.end(), others.begin(), others.end());
+  std::inplace_merge(ks.begin(), ks.begin() + own, ks.end());
+  if (ks.size() > violations_kept) ks.resize(violations_kept);
+}
+
 void take_reach(std::optional<Reach>& reach, const std::optional<Reach>& other) {
   if (!other) return;
   if (!reach) reach.emplace();
@@ -133,6 +142,7 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
       break;
     case Outcome::violated:
       ++violated;
+      add_violations(violated_k, std::span(&k, 1));
       break;
     case Outcome::skipped:
       ++skipped;
@@ -190,6 +200,7 @@ void Tally::merge(const Tally& other) {
   skipped += other.skipped;
   excused += other.excused;
   inconclusive += other.inconclusive;
+  add_violations(violated_k, other.violated_k);
   const bool worse = other.worst_utilisation > worst_utilisation ||
                      (other.worst_utilisation == worst_utilisation && other.worst_k < worst_k);
   if (other.worst_k >= 0 && (worst_k < 0 || worse)) {

@@ -13,6 +13,7 @@
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/diagnosis/find_limits.h"
+#include "properties/diagnosis/misreadings.h"
 #include "properties/diagnosis/probe_claims.h"
 #include "properties/diagnosis/probe_denominator.h"
 #include "properties/diagnosis/probe_multihead.h"
@@ -230,25 +231,11 @@ class Prober : public ProbeQuestions {
     const std::int64_t group = s.heads / s.kv_heads;
     const Settled settled = settle([&] {
       const Case c = plain(s);
-      const auto mapped_by = [&](auto&& kv_head) {
-        Case expanded = c;
-        for (const Slot slot : {Slot::k, Slot::v}) {
-          const Tensor& narrow = c[slot];
-          const std::int64_t page = narrow.shape()[2] * narrow.shape()[3];
-          Tensor wide(dtype(), {s.batch, s.heads, narrow.shape()[2], narrow.shape()[3]});
-          for (std::int64_t e = 0; e < wide.elements(); ++e) {
-            const std::int64_t head = e / page;
-            wide.set(e, narrow[(head / s.heads * s.kv_heads + kv_head(head % s.heads)) * page + e % page]);
-          }
-          expanded[slot] = std::move(wide);
-        }
-        return expanded;
-      };
       return Question{
           c,
-          {{"head h uses h / group", mapped_by([&](std::int64_t h) { return h / group; })},
-           {"head h uses h mod the key-value heads", mapped_by([&](std::int64_t h) { return h % s.kv_heads; })},
-           {"all use the first", mapped_by([](std::int64_t) { return std::int64_t{0}; })}}};
+          {{"head h uses h / group", with_kv_heads(c, [&](std::int64_t h) { return h / group; })},
+           {"head h uses h mod the key-value heads", with_kv_heads(c, [&](std::int64_t h) { return h % s.kv_heads; })},
+           {"all use the first", with_kv_heads(c, [](std::int64_t) { return std::int64_t{0}; })}}};
     });
     const bool does = settled.is("head h uses h / group");
     note("grouped queries", m.grouped_query, settled, does);

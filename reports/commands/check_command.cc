@@ -15,6 +15,7 @@
 #include "reports/commands/commands.h"
 #include "reports/commands/run_end.h"
 #include "reports/commands/run_kernels.h"
+#include "reports/formats/answer.h"
 #include "reports/formats/results.h"
 #include "reports/formats/table.h"
 #include "reports/results/conclusion.h"
@@ -26,6 +27,7 @@
 #include "reports/run/resumed.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
+#include "reports/run/wrap.h"
 
 namespace attest {
 namespace {
@@ -59,6 +61,7 @@ struct CheckOptions : RunOptions {
   std::filesystem::path known;     ///< file of the violations that are expected; empty: none are
   std::filesystem::path baseline;  ///< the run to compare with; empty: none
   bool alarm = false;
+  bool verbose = false;
   std::optional<std::int64_t> rows;  ///< of captured cases
   ShapeOptions shapes;
 
@@ -94,6 +97,8 @@ struct CheckOptions : RunOptions {
     declare_against(list, against);
     declare_alarm(list, alarm);
     declare_quiet(list, quiet);
+    list.flag("--verbose", verbose,
+              "print every finding as it is found, and all that attest findings prints; --quiet goes before it");
     ci_files.declare(list);
   }
   void refuse() const {
@@ -231,7 +236,10 @@ int check_kernels(CheckOptions& options, Arguments line) {
   const Judging judging{.alarm = run.alarm,
                         .rows = plan.captured.empty() ? Judging::all_rows : options.rows.value_or(Judging::by_size)};
   const Road road = with_shapes(open.other ? road_against(open.other) : road_judging(judging), shapes);
-  Progress progress(folder, options.time, options.quiet);
+  Progress progress(folder, options.time,
+                    options.quiet     ? Progress::Says::findings
+                    : options.verbose ? Progress::Says::all
+                                      : Progress::Says::progress);
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
   for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, amount_of(plan, engine))) {
@@ -240,7 +248,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   const Ending ending = engine.run();
   progress.finish();
   for (const KernelRecord& record : changed_meanwhile(open.records, options.against)) writer.append(record);
-  const Journal journal = finish_journal(plan, folder, writer, ending, open.other != nullptr, start);
+  const Journal journal = finish_journal(plan, road, folder, writer, ending, open.other != nullptr, start);
   save_worst_cases(engine, journal);
   const Summary summary = summarise(journal, folder.path());
   Expectations expectations{.inconclusive_held = options.inconclusive_held};
@@ -252,9 +260,13 @@ int check_kernels(CheckOptions& options, Arguments line) {
   if (!options.known.empty()) expectations.known = compare_with_known(known, options.known.string(), summary, complete);
   const Conclusion conclusion = conclude(summary, std::move(expectations));
   write_results(folder.path(), journal, summary, conclusion);
-  if (!options.quiet) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!options.quiet && !options.verbose) {
+    fmt::print("{}", answer_of(summary, journal, conclusion, ending, seconds,
+                               {.folder = folder.path().string(), .width = terminal_columns()}));
+  }
+  if (!options.quiet && options.verbose) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}{}{}{}\n{}\nrun: {}\nreport: {}\n", table_of(summary), skipped_text(summary), unjudged_text(summary),
                alarm_text(summary), closing_line(conclusion, ending, seconds), folder.path().string(),
                folder.report().string());

@@ -18,6 +18,7 @@
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
 #include "reports/results/conclusion.h"
+#include "reports/results/saved_journal.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/fuzz_progress.h"
 #include "reports/run/journal_rules.h"

@@ -21,6 +21,8 @@
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/page/element_text.h"
+#include "reports/results/saved_journal.h"
+#include "reports/results/summary.h"
 #include "reports/run/against.h"
 #include "reports/run/engine.h"
 #include "reports/run/interrupt.h"
@@ -46,6 +48,7 @@ struct ReplayOptions {
   std::string against;  ///< the kernel to compare with; empty: as the case says
   bool alarm = false;
   std::optional<std::int64_t> rows;
+  std::optional<std::int64_t> cause;  ///< of a run's folder, from 1
   std::vector<std::filesystem::path> cases;
 
   void declare(OptionList& list) {
@@ -54,7 +57,10 @@ struct ReplayOptions {
     declare_against(list, against);
     declare_alarm(list, alarm);
     declare_rows(list, rows);
-    list.several("CASE", cases, any_text("CASE", files), "the case file");
+    list.option("--cause", cause, whole_number<std::int64_t>(1),
+                "of a run's folder the case of this cause, as the run numbers them (default: 1)");
+    list.several("CASE", cases, any_text("CASE", files),
+                 "the case file, or the folder of a run, whose first cause is replayed");
   }
   void refuse() const {
     refuse_alarm_against(alarm, against);
@@ -231,14 +237,40 @@ int replay_without(const ReplayOptions& options, const Case& c, const std::files
   return reproduced ? 1 : 0;
 }
 
-/// A folder or a journal, or nothing at all, is no case.
+/// The case that a run's folder stands for: that of a cause, or of the first finding where there is none.
+std::filesystem::path case_of_run(const std::filesystem::path& folder, std::int64_t number) {
+  const Journal journal = read_results(folder);
+  const Summary summary = summarise(journal, folder);
+  const auto of = [&](const Subject& subject, std::int64_t k) {
+    const auto finding = std::ranges::find_if(journal.findings, [&](const FindingRecord& one) {
+      return one.subject == subject && one.k == k && !one.case_file.empty();
+    });
+    if (finding == journal.findings.end())
+      throw UsageError(fmt::format("{}: its journal does not have the case of cause {}; those that it has are in {}",
+                                   folder.string(), number, (folder / "cases").string()));
+    return folder / finding->case_file;
+  };
+  const auto causes = std::ssize(summary.causes);
+  if (number > std::max<std::ptrdiff_t>(causes, 1))
+    throw UsageError(
+        fmt::format("--cause {}: {} has {} cause{}", number, folder.string(), causes, causes == 1 ? "" : "s"));
+  if (causes > 0) {
+    const Cause& cause = summary.causes[static_cast<std::size_t>(number - 1)];
+    return of(cause.example, cause.example_k);
+  }
+  if (journal.findings.empty())
+    throw UsageError(fmt::format("{}: nothing was found in this run, so there is nothing to replay", folder.string()));
+  return of(journal.findings.front().subject, journal.findings.front().k);
+}
+
+/// A journal, a folder without one, or nothing at all, is no case.
 void refuse_no_case(const std::filesystem::path& file) {
   std::error_code error;
   const bool folder = std::filesystem::is_directory(file, error);
   if (folder || file.extension() == ".jsonl") {
-    throw UsageError(fmt::format("{}: is {}, and attest replay takes a case; those of a run are in {}", file.string(),
-                                 folder ? "a folder" : "a journal",
-                                 ((folder ? file : file.parent_path()) / "cases").string()));
+    throw UsageError(fmt::format(
+        "{}: is {}, and attest replay takes a case, or the folder of a run; its cases are in {}", file.string(),
+        folder ? "a folder without a run" : "a journal", ((folder ? file : file.parent_path()) / "cases").string()));
   }
   // A link that leads nowhere is something; what reads it says what.
   if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
@@ -292,7 +324,12 @@ int status_of(const Case& c, Outcome now) {
 }
 
 int replay_case(const ReplayOptions& options) {
-  const std::filesystem::path& file = options.cases.front();
+  std::filesystem::path file = options.cases.front();
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error) && std::filesystem::exists(file / "run.jsonl", error))
+    file = case_of_run(file, options.cause.value_or(1));
+  else
+    refuse_if(options.cause.has_value(), "--cause is of a run's folder; this is a case by itself");
   refuse_no_case(file);
   const Case c = load_named_case(file);
   if (c.provenance.without) return replay_without(options, c, file);
@@ -348,9 +385,9 @@ int replay_case(const ReplayOptions& options) {
 }  // namespace
 
 Command replay_command() {
-  return {with_options<ReplayOptions>(replay_case), "replay", "attest replay CASE [OPTIONS]",
+  return {with_options<ReplayOptions>(replay_case), "replay", "attest replay CASE|RUN [OPTIONS]",
           "Runs a saved case again: exit 1 when it is violated (again), 0 when it is not. A case that names an exec: "
-          "kernel starts that command.",
+          "kernel starts that command. Of a run's folder the case of its first cause.",
           "attest replay attest-run-001/cases/attention.oracle--exec-python3-mine-py--f32--k17.safetensors"};
 }
 

@@ -4,8 +4,9 @@
 #include <set>
 
 #include "properties/road/watched_kernel.h"
+#include "reports/causes/explanations.h"
+#include "reports/causes/find_causes.h"
 #include "reports/commands/run_kernels.h"
-#include "reports/results/explanations.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/version.h"
@@ -43,8 +44,10 @@ void note_unreached(const Plan& plan, const Journal& journal, LastRecords& last)
 }
 
 /// An interrupt leaves them out, and so does a lack of memory. `journal` is canonical.
-void explain_findings(const Plan& plan, const Journal& journal, const RunFolder& folder, LastRecords& last) {
+void explain_findings(const Plan& plan, const Road& road, const Journal& journal, const RunFolder& folder,
+                      LastRecords& last) {
   try {
+    for (const Cause& one : causes_of(journal, folder, plan, road)) last.append(record_of(one));
     for (const KernelExplanation& one : explanations_of(journal, folder, plan.kernels)) last.append(record_of(one));
   } catch (const Abandoned&) {
     return;  // what is explained so far stands
@@ -55,15 +58,15 @@ void explain_findings(const Plan& plan, const Journal& journal, const RunFolder&
 
 }  // namespace
 
-Journal finish_journal(const Plan& plan, const RunFolder& folder, JournalWriter& writer, Ending ending, bool compared,
-                       std::chrono::steady_clock::time_point start) {
+Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& writer,
+                       Ending ending, bool compared, std::chrono::steady_clock::time_point start) {
   // A journal has a line for every batch: reading it takes a share of the run's time, so it is read once.
   Journal parts[] = {read_results(folder.path()), {}};
   auto& [journal, end] = parts;
   LastRecords last(writer);
   note_unreached(plan, journal, last);
   for (const MetaRecord& note : notes_on(plan.kernels)) last.append(note);
-  if (ending != Ending::interrupted && !compared) explain_findings(plan, journal, folder, last);
+  if (ending != Ending::interrupted && !compared) explain_findings(plan, road, journal, folder, last);
   MetaRecord closing = end_record(start, ending == Ending::interrupted);
   if (ending == Ending::out_of_time) closing.facts["time_over"] = "yes";
   last.append(closing);

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/support/visible.h"
 #include "properties/catalogue/property.h"
+#include "reports/results/cause_words.h"
 #include "reports/run/run_folder.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
@@ -75,6 +77,33 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   return result;
 }
 
+/// One alert for a cause, however many properties fail by it. What it is known by is the same in the next run, whatever
+/// is drawn there.
+Json cause_result(const CauseWords& cause, std::size_t number, std::size_t rule, const std::string& folder) {
+  std::string text = fmt::format("{} in {}: {}", cause.kernel, cause.dtypes, cause.what);
+  const auto add = [&](std::string_view label, const std::string& said) {
+    if (!said.empty()) text += fmt::format("\n{}: {}", label, said);
+  };
+  add("when", cause.when);
+  add("smallest", cause.smallest);
+  add("found", cause.found);
+  add("fails", cause.fails);
+  add("replay", cause.replay);
+  Json result{{"ruleId", cause.cause->example.property}, {"ruleIndex", rule}, {"kind", "fail"}, {"level", "error"}};
+  result["message"] = message(text);
+  result["locations"] =
+      Json::array({location_of(cause.case_file.empty() ? "summary.md" : cause.case_file, !folder.empty())});
+  const std::string known_by = cause.cause->misreadings.empty()
+                                   ? fmt::format("cause {}", number)
+                                   : fmt::format("{}", fmt::join(cause.cause->misreadings, ", "));
+  result["partialFingerprints"] = {{"attestCause/v1", valid_utf8(fmt::format("{}/{}", cause.cause->kernel, known_by))}};
+  result["properties"] = {{"kernel", cause.cause->kernel},
+                          {"dtypes", cause.cause->dtypes},
+                          {"properties", cause.cause->properties},
+                          {"condition", cause.cause->condition}};
+  return result;
+}
+
 constexpr const char *rule_of_runs = "run", *rule_of_shapes = "shapes";
 
 /// What was hardly tested, which no case shows.
@@ -132,13 +161,18 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
                      const Conclusion& conclusion) {
   Json rules = Json::array(), results = Json::array();
   std::map<std::string, std::size_t> rule_index;
+  std::set<std::string> unexpected;  ///< kernels with causes that are not all expected
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       const auto [rule, added] = rule_index.try_emplace(property.name, rules.size());
       if (added) rules.push_back(rule_of(property.name));
       const bool expected = conclusion.of(kernel, property) == Counted::expected;
+      const bool told_by_cause =
+          !expected && std::ranges::find(summary.causes, kernel.id, &Cause::kernel) != summary.causes.end();
+      if (told_by_cause && property.verdict == Outcome::violated) unexpected.insert(kernel.id);
       for (const FindingRecord& finding : property.findings)
-        results.push_back(result_of(kernel, finding, rule->second, folder, expected));
+        if (!told_by_cause || finding.verdict.outcome != Outcome::violated)
+          results.push_back(result_of(kernel, finding, rule->second, folder, expected));
       if (property.hardly_tested && conclusion.of(kernel, property) == Counted::undecided)
         results.push_back(open_result(kernel, property.name, property.reason, rule->second, !folder.empty()));
     }
@@ -149,6 +183,14 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
                        {"shortDescription", message("A kernel is judged on every class of shapes that it offers.")},
                        {"defaultConfiguration", {{"level", "error"}}}});
     results.push_back(open_result(kernel, rule_of_shapes, kernel.left_out, rule->second, !folder.empty()));
+  }
+  std::size_t number = 0;
+  for (const CauseWords& cause : words_of_causes(summary, folder)) {
+    ++number;
+    if (!unexpected.contains(cause.cause->kernel)) continue;
+    const auto [rule, added] = rule_index.try_emplace(cause.cause->example.property, rules.size());
+    if (added) rules.push_back(rule_of(cause.cause->example.property));
+    results.push_back(cause_result(cause, number, rule->second, folder));
   }
   if (!conclusion.problems.empty()) {
     for (const std::string& problem : conclusion.problems)

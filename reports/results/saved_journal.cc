@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "reports/results/explanations.h"
+#include "reports/causes/causes.h"
+#include "reports/causes/explanations.h"
 #include "reports/run/journal_rules.h"
 
 namespace attest {
@@ -17,6 +18,14 @@ Journal read_results(const std::filesystem::path& folder) {
   journal.notes = std::move(merged.parts[0].notes);
   drop_overtaken(journal.meta);
   return journal;
+}
+
+void drop_overtaken(std::vector<MetaRecord>& meta) {
+  const auto last_begin = std::ranges::find(meta.rbegin(), meta.rend(), "begin", &MetaRecord::event).base();
+  const auto overtaken = std::remove_if(meta.begin(), last_begin, [](const MetaRecord& record) {
+    return record.event == explanation_event || record.event == cause_event || record.event == asked_event;
+  });
+  meta.erase(overtaken, last_begin);
 }
 
 MetaRecord record_of(const Asked& asked) {

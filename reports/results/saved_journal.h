@@ -13,6 +13,10 @@ namespace attest {
 /// The journal of a run's folder as it stands on the disk, canonical but with its meta records and notes.
 [[nodiscard]] Journal read_results(const std::filesystem::path& folder);
 
+/// Drops explanations and causes that a later beginning of the same run has overtaken, and what was asked before it. Of
+/// one journal, not of merged ones.
+void drop_overtaken(std::vector<MetaRecord>& meta);
+
 inline constexpr const char* asked_event = "asked";
 
 struct Asked {

@@ -319,7 +319,11 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.properties.push_back(std::move(property));
     }
     if (summary.drawn_whole) require_enough_shapes_and_forms(kernel, manifest);
-    if (kernel.verdict == Outcome::violated) kernel.explanations = explanations_in(journal, id, dtype);
+    if (kernel.verdict == Outcome::violated) {
+      kernel.explanations = explanations_in(journal, id, dtype);
+      if (std::ranges::find(summary.causes, id, &Cause::kernel) == summary.causes.end())
+        std::ranges::copy(causes_in(journal, id), std::back_inserter(summary.causes));
+    }
     summary.verdict = worse(summary.verdict, kernel.verdict);
     summary.kernels.push_back(std::move(kernel));
   }
@@ -461,6 +465,8 @@ std::string to_json(const Summary& summary) {
   }
   json.key("kernels").begin_array();
   for (const KernelSummary& kernel : summary.kernels) write_kernel(json, kernel);
+  json.end_array().key("causes").begin_array();
+  for (const Cause& cause : summary.causes) json.raw(to_json(cause));
   json.end_array();
   write_drawn_totals(json, summary);
   json.key("not_started").begin_array();

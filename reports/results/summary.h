@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/journal/journal.h"
+#include "reports/causes/causes.h"
+#include "reports/causes/explanations.h"
 #include "reports/results/drawn.h"
-#include "reports/results/explanations.h"
 #include "reports/results/saved_journal.h"
 
 namespace attest {
@@ -74,6 +75,7 @@ struct Summary {
   Outcome verdict = Outcome::skipped;
   std::vector<KernelSummary> kernels;  ///< by id, f64 first
   std::vector<KernelRecord> not_started;
+  std::vector<Cause> causes;      ///< of the violated kernels, by kernel
   std::vector<KernelNote> notes;  ///< sorted, each once
   std::uint64_t seed = 1;
   std::string shapes;          ///< of drawn cases (RunRecord::shapes)

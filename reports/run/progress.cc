@@ -63,10 +63,10 @@ std::string PrintedFindings::rest() {
   return "more findings: see the report\n";
 }
 
-Progress::Progress(const RunFolder& folder, std::optional<std::chrono::milliseconds> time, bool quiet)
+Progress::Progress(const RunFolder& folder, std::optional<std::chrono::milliseconds> time, Says says)
     : folder_(folder.path().string()),
       time_(time),
-      quiet_(quiet),
+      says_(says),
       terminal_(::isatty(STDERR_FILENO) != 0),
       start_(Clock::now()),
       last_line_(start_) {}
@@ -99,7 +99,9 @@ std::string Progress::line(const Status& status) const {
   std::string text = fmt::format("{:3.0f} %  {} cases  {:.0f}/s", 100 * status.part, done_ + earlier_,
                                  static_cast<double>(done_) / std::max(seconds_since(start_), 1e-3));
   if (status.seconds_left >= 0) text += fmt::format("  {} left", duration_text(status.seconds_left));
+  if (done_ + earlier_ == 0) text = "waiting for the first answers of the kernels";
   if (violated_ > 0) text += fmt::format("  {} violated", violated_);
+  if (!first_found_.empty()) text += fmt::format(", first {}", first_found_);
   return text;
 }
 
@@ -109,6 +111,11 @@ void Progress::batch_done(const BatchRecord& batch) {
 }
 
 void Progress::found(const FindingRecord& finding) {
+  if (says_ == Says::progress) {
+    if (first_found_.empty() && finding.verdict.outcome == Outcome::violated)
+      first_found_ = fmt::format("{} in {}", one_line(finding.subject.property), one_line(finding.subject.dtype));
+    return;
+  }
   const std::string text = printed_.text_of(finding, folder_);
   if (text.empty()) return;
   clear();
@@ -123,7 +130,7 @@ void Progress::finish() {
 }
 
 void Progress::tick() {
-  if (quiet_) return;
+  if (says_ == Says::findings) return;
   const Status now = status();
   std::string text = line(now);
   if (!terminal_) {

@@ -27,8 +27,13 @@ class PrintedFindings {
 
 class Progress final : public Observer {
  public:
-  /// Until all cases are done or `time` has passed. Quiet: findings only.
-  Progress(const RunFolder& folder, std::optional<std::chrono::milliseconds> time, bool quiet);
+  enum class Says {
+    findings,  ///< and nothing else
+    progress,  ///< with the first finding in it
+    all
+  };
+  /// Until all cases are done or `time` has passed.
+  Progress(const RunFolder& folder, std::optional<std::chrono::milliseconds> time, Says says);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -56,7 +61,9 @@ class Progress final : public Observer {
   PrintedFindings printed_;
   std::int64_t planned_ = 0;
   std::optional<std::chrono::milliseconds> time_;
-  bool quiet_, terminal_;
+  Says says_;
+  bool terminal_;
+  std::string first_found_;  ///< "attention.oracle in bf16"; empty: nothing yet
   bool drawn_ = false;
   std::int64_t done_ = 0, earlier_ = 0, violated_ = 0;
   std::chrono::steady_clock::time_point start_, last_line_;

@@ -34,6 +34,9 @@ struct Brief {
   Blocks entries;  ///< without any the section is left out
 };
 
+/// What is wrong with each violated kernel, told once: a card for each cause.
+[[nodiscard]] Blocks causes_page(const Reported& run);
+[[nodiscard]] Brief causes_brief(const Reported& run);
 /// What stands under the page's title: the verdict, counts and warnings; of proofs alone what is proved.
 [[nodiscard]] Blocks headline_page(const Reported& run);
 [[nodiscard]] Brief headline_brief(const Reported& run);
@@ -90,7 +93,9 @@ struct Section {
   std::size_t share = 0;                          ///< of summary.md, as all shares go; what is left the next ones have
 };
 inline constexpr std::array sections{
-    Section{"verdicts", "Verdicts", "", verdicts_page, headline_brief, /*share=*/2500},
+    Section{"headline", "", "", nullptr, headline_brief, /*share=*/2500},
+    Section{"causes", "What is wrong", "", causes_page, causes_brief, /*share=*/6000},
+    Section{"verdicts", "Verdicts", "", verdicts_page},
     Section{"changes", "What changed", "", changes_page, changes_brief, /*share=*/5500},
     Section{"tolerances", "Tolerances", "",
             [](const Reported& run) { return tolerances_page(tolerance_rows(run.summary, run.journal), run.summary); },

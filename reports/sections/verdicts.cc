@@ -176,9 +176,9 @@ Brief headline_brief(const Reported& run) {
 }
 
 Blocks verdicts_page(const Reported& run) {
-  Blocks blocks{counts(run.summary)};
+  Blocks blocks{strip(run.summary)};
   for (const Blocks& more :
-       {coverage(run.summary), audit_page(std::filesystem::path(run.folder)), Blocks{strip(run.summary)}})
+       {Blocks{counts(run.summary)}, coverage(run.summary), audit_page(std::filesystem::path(run.folder))})
     blocks.insert(blocks.end(), more.begin(), more.end());
   return blocks;
 }

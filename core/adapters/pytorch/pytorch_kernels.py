@@ -172,7 +172,7 @@ KERNELS = {
             "dtypes": ["f64", "f32"], "arithmetic": _MHA,
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
             "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left", "bottom-right"],
-            "strides": True, "limits": {"value_dim": "head_dim"},
+            "strides": True, "limits": {"value_dim": "head_dim", "model_dim": "heads*head_dim"},
         },
     },
     "mha-fast": {
@@ -182,7 +182,8 @@ KERNELS = {
             "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32},
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
             "masks": [], "causal": [],
-            "strides": True, "limits": {"value_dim": "head_dim", "heads_multiple": 2, "self_attention_only": True},
+            "strides": True, "limits": {"value_dim": "head_dim", "model_dim": "heads*head_dim", "heads_multiple": 2,
+                                        "self_attention_only": True},
         },
     },
 }

@@ -1,4 +1,5 @@
 // The kernel over C functions: what it hands to the function, and every way a function can misbehave.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -270,6 +271,19 @@ TEST(FunctionKernel, AClonedKernelIsAnother) {
   const auto other = kernel->clone();
   EXPECT_EQ(other->id(), "test:it");
   EXPECT_EQ(other->run(small_case(DType::f32)).out, kernel->run(small_case(DType::f32)).out);
+}
+
+/// Whatever the function has counted by then: another thread may be calling it.
+TEST(FunctionKernel, AClonesFunctionBeginsAnew) {
+  const auto kernel = function_kernel("test:counts", manifest_for(DType::f32),
+                                      [calls = 0](const attest_problem&, attest_result&, std::string& message) mutable {
+                                        message = fmt::format("call {}", ++calls);
+                                        return -1;
+                                      });
+  const Case c = small_case(DType::f32);
+  EXPECT_EQ(kernel->run(c).message, "returned status -1: call 1");
+  EXPECT_EQ(kernel->run(c).message, "returned status -1: call 2");
+  EXPECT_EQ(kernel->clone()->run(c).message, "returned status -1: call 1");
 }
 
 }  // namespace

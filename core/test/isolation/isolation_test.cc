@@ -21,6 +21,7 @@
 #include "core/test/isolation/kernel_problem.h"
 #include "core/test/isolation/opening.h"
 #include "core/test/places.h"
+#include "core/test/sanitizers.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -314,12 +315,9 @@ TEST(Isolation, NamesALogSoThatItIsSeen) {
 }
 
 TEST(Isolation, SaysThatThereAreTooManyOpenFiles) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  GTEST_SKIP()
-      << "the undefined-behaviour sanitizer opens a pipe to look at an exception's type, and there is none left";
-#endif
-#endif
+  if (under_address_sanitizer)
+    GTEST_SKIP()
+        << "the undefined-behaviour sanitizer opens a pipe to look at an exception's type, and there is none left";
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const auto kernel = open("crashes");  // with its watcher

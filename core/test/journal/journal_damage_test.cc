@@ -318,6 +318,9 @@ TEST(JournalDamage, BatchesAddUp) {
   changes.push_back({"\"worst\":3,", "\"worst\":\"inf\",", "\"worst\" is not in the last bin"});
   changes.push_back({member("worst_k", tally.worst_k), member("worst_k", 64), "\"worst_k\" is 64"});
   changes.push_back({member("worst_k", tally.worst_k), member("worst_k", -1), "\"worst_k\" is -1"});
+  ASSERT_EQ(tally.violated_k.size(), static_cast<std::size_t>(tally.violated));
+  changes.push_back({"\"violated_k\":[", "\"violated_k\":[64,", "\"violated_k\" names"});
+  changes.push_back({fmt::format("\"violated_k\":[{}", tally.violated_k[0]), "\"violated_k\":[64", "\"violated_k\""});
   changes.push_back({"\"heavy\":", "\"heavy\":9", "of \"drawn\" is in more cases"});
   changes.push_back({"\"error_k\":\"", "\"error_k\":\"9", "a worst case of \"errors\" is none of the batch"});
   changes.push_back({"\"signs\":\"7 0 ", "\"signs\":\"7 1 ", "\"signs\" of \"errors\" do not add up"});

@@ -130,6 +130,22 @@ TEST(Tally, CountsTheWorstAndTheSmallestKThatAttainsIt) {
   EXPECT_EQ(tally.worst_k, 4);
 }
 
+TEST(Tally, KeepsTheFirstViolationsInWhateverOrderTheyCome) {
+  Tally odd, even, together;
+  for (std::int64_t k = 1800; k > 0; --k) {
+    const Verdict verdict{.outcome = k % 3 == 0 ? Outcome::held : Outcome::violated, .utilisation = 1.5};
+    (k % 2 == 0 ? even : odd).add(k, verdict);
+    together.add(k, verdict);
+  }
+  ASSERT_EQ(together.violated, 1200);
+  EXPECT_EQ(together.violated_k.size(), violations_kept);
+  EXPECT_EQ(together.violated_k.front(), 1);
+  EXPECT_EQ(together.violated_k.back(), 1499);  // the thousandth that is no multiple of three
+  EXPECT_TRUE(std::ranges::is_sorted(together.violated_k));
+  even.merge(odd);
+  EXPECT_EQ(even.violated_k, together.violated_k);
+}
+
 TEST(Tally, BinsHaveExactEdges) {
   const auto bin = [](double utilisation) {
     Tally tally;

@@ -205,11 +205,12 @@ TEST(ATTEST_ATTACK_SUITE, NoLibraryEndsTheRunOrOutlivesIt) {
     const ShellResult compiled = shell(folder, "cc -w -shared -fPIC -O1 -I " + source_folder() +
                                                    "/core/include hostile.c -o hostile.so -lm -lpthread");
     ASSERT_EQ(compiled.status, 0) << compiled.output;
-    const Attacked run = attacked(folder,
-                                  "$attest check --kernel ./hostile.so --kernel builtin:flash --dtype f32 --property "
-                                  "attention.oracle --property masked.row-shift --cases 40 --timeout 300ms --memory "
-                                  "256MiB --jobs 2 --out run",
-                                  /*seconds=*/120);
+    const Attacked run =
+        attacked(folder,
+                 "$attest check --verbose --kernel ./hostile.so --kernel builtin:flash --dtype f32 --property "
+                 "attention.oracle --property masked.row-shift --cases 40 --timeout 300ms --memory "
+                 "256MiB --jobs 2 --out run",
+                 /*seconds=*/120);
     expect_survived(run);
     EXPECT_EQ(outside.changes(), "");
     const int status = run.result.status;

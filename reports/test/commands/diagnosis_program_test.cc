@@ -30,7 +30,8 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
                "'dtypes': ['f32']");
   const std::string result = output_of(
       folder,
-      "$attest check --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases 200 --out run", 1);
+      "$attest check --verbose --kernel 'exec:/usr/bin/python3 coarse.py' --property attention.oracle --cases 200 --out run",
+      1);
   // One narrower format may be meant, as tensor cores have it, however far it is from what is declared.
   EXPECT_THAT(result, Says("explained coarse in f32: all 3 saved cases are consistent with weights rounded to f16 "
                            "before they multiply V (",
@@ -55,8 +56,8 @@ TEST(DiagnosisProgram, ExplainsAViolatedBoundBesideIt) {
   EXPECT_THAT(read_file(folder / "again.html"), Says("all 3 saved cases are consistent with "));
   // What no arithmetic excuses.
   const std::string wrong = python_kernel(folder, "wrong", "-1.0");
-  const ShellResult mistake =
-      shell(folder, "$attest check --kernel " + wrong + " --property attention.oracle --cases 200 --out wrong-run");
+  const ShellResult mistake = shell(
+      folder, "$attest check --verbose --kernel " + wrong + " --property attention.oracle --cases 200 --out wrong-run");
   EXPECT_THAT(mistake.output,
               Says("explained wrong in f64: no arithmetic that a manifest can declare makes all 3 saved "
                    "cases right"));
@@ -76,7 +77,8 @@ TEST(DiagnosisProgram, NamesNoFormatOfAStageThatIsRight) {
                "'dtypes': ['f32'], 'arithmetic': {'weights': 'bf16', 'weights_in_denominator': False}");
   const std::string result = output_of(
       folder,
-      "$attest check --kernel 'exec:/usr/bin/python3 twice.py' --property attention.oracle --cases 400 --out run", 1);
+      "$attest check --verbose --kernel 'exec:/usr/bin/python3 twice.py' --property attention.oracle --cases 400 --out run",
+      1);
   EXPECT_THAT(result, Says("explained twice in f32: what goes wrong first: the weights, in ",
                            "; a mistake, or arithmetic far from what is declared: "));
   EXPECT_THAT(result, NeverSays("denominator")) << "the kernel's own answers refute that";
@@ -93,7 +95,7 @@ TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
   std::ofstream(folder / "overflows.py") << text;
   EXPECT_THAT(
       output_of(folder,
-                "$attest check --kernel " + kernel +
+                "$attest check --verbose --kernel " + kernel +
                     " --property attention.oracle --property attention.finite --cases 200 --out run",
                 1),
       AllOf(Says(" saved violations are NaN or Inf where a finite number is required"), NeverSays("declare it")));
@@ -103,9 +105,9 @@ TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
 TEST(DiagnosisProgram, ComparesTwoKernels) {
   const Folder folder;
   const std::string few = " --dtype f64 --property attention.oracle --cases 200 ";
-  EXPECT_THAT(
-      output_of(folder, "$attest check --kernel builtin:two-pass --against builtin:flash" + few + "--out right"),
-      Says("against builtin:flash"));
+  EXPECT_THAT(output_of(folder, "$attest check --verbose --kernel builtin:two-pass --against builtin:flash" + few +
+                                    "--out right"),
+              Says("against builtin:flash"));
   EXPECT_EQ(summary_of(folder, "right")["against"], "builtin:flash");
   const std::string kernel = python_kernel(folder, "wrong", "1.01");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
@@ -122,7 +124,7 @@ TEST(DiagnosisProgram, ComparesTwoKernels) {
   expect_refused("check --kernel builtin:flash --against builtin:flsh", "did you mean \"builtin:flash\"?");
   expect_refused("check --kernel builtin:flash --against builtin:flash --alarm", "exclude each other");
   expect_refused("check --kernel builtin:flash --against ./absent.so", "absent.so", 3);
-  EXPECT_EQ(shell(folder, "$attest check --kernel builtin:two-pass --resume --out right").status, 2)
+  EXPECT_EQ(shell(folder, "$attest check --verbose --kernel builtin:two-pass --resume --out right").status, 2)
       << "another question than the run began with";
 }
 

@@ -27,7 +27,7 @@ void write_tokens(const fake::Folder& folder) {
 TEST(Rows, AreSampledWhereAskedFor) {
   const fake::Folder folder;
   write_tokens(folder);
-  const std::string check = "$attest check --case tokens.safetensors --property attention.oracle --kernel ";
+  const std::string check = "$attest check --verbose --case tokens.safetensors --property attention.oracle --kernel ";
   EXPECT_THAT(output_of(folder, check + "builtin:flash --out all"), NeverSays("rows judged"));
   EXPECT_THAT(output_of(folder, check + "builtin:flash --rows all --out all --overwrite"), NeverSays("rows judged"));
   EXPECT_THAT(output_of(folder, check + "builtin:flash --rows 80 --out all --overwrite"), NeverSays("rows judged"));
@@ -44,7 +44,7 @@ TEST(Rows, AreSampledWhereAskedFor) {
 TEST(Rows, AreRefusedInOneLine) {
   const fake::Folder folder;
   write_tokens(folder);
-  EXPECT_THAT(output_of(folder, "$attest check --kernel builtin:flash --rows 10", 2),
+  EXPECT_THAT(output_of(folder, "$attest check --verbose --kernel builtin:flash --rows 10", 2),
               Says("--rows is for captured cases (--case)"));
   for (const char* rows : {"0", "-1", "some", "1.5"})
     EXPECT_THAT(

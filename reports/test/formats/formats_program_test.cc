@@ -27,7 +27,7 @@ std::string junit_facts(const fake::Folder& folder, const std::string& file) {
 
 TEST(Formats, AreWrittenOfAKernelWithAMistake) {
   const fake::Folder folder;
-  const ShellResult run = shell(folder, "$attest check --kernel fault:scale-ignored " + chosen +
+  const ShellResult run = shell(folder, "$attest check --verbose --kernel fault:scale-ignored " + chosen +
                                             "--out run --junit junit.xml --sarif run.sarif > /dev/null");
   EXPECT_EQ(run.status, 1) << run.output;
   EXPECT_THAT(junit_facts(folder, "junit.xml"), StartsWith("1 0 1 ['replay: attest replay run/cases/attention.oracle"));
@@ -57,8 +57,8 @@ TEST(Formats, AreWrittenOfAKernelWithAMistake) {
 TEST(Formats, AreWrittenOfARightKernelAndOfMergedShards) {
   const fake::Folder folder;
   for (const char* shard : {"0/2", "1/2"}) {
-    const std::string line =
-        std::string("$attest check --kernel builtin:flash ") + chosen + "--shard " + shard + " --out part-" + shard[0];
+    const std::string line = std::string("$attest check --verbose --kernel builtin:flash ") + chosen + "--shard " +
+                             shard + " --out part-" + shard[0];
     EXPECT_EQ(shell(folder, line).status, 0);
   }
   EXPECT_EQ(shell(folder, "$attest report part-0 part-1 --junit j.xml --sarif s.sarif --summary s.md").status, 0);
@@ -74,7 +74,7 @@ TEST(Formats, FollowTheExpectedViolationsAsTheExitStatusDoes) {
   const auto known = [&](const std::string& property) {
     std::ofstream(folder / "known.toml") << "[[finding]]\nkernel = 'fault:scale-ignored'\ndtype = 'f32'\nproperty = '"
                                          << property << "'\nreason = 'it is so'\ndate = 2026-01-31\n";
-    return shell(folder, "$attest check --kernel fault:scale-ignored " + chosen +
+    return shell(folder, "$attest check --verbose --kernel fault:scale-ignored " + chosen +
                              "--out run --overwrite --known known.toml --junit j.xml --sarif s.sarif > /dev/null")
         .status;
   };
@@ -113,8 +113,8 @@ TEST(Formats, AreWrittenOfACampaign) {
 TEST(Formats, OfMergedShardsFollowTheExpectedViolations) {
   const fake::Folder folder;
   for (const char* shard : {"0/2", "1/2"}) {
-    const std::string line = std::string("$attest check --kernel fault:scale-ignored ") + chosen + "--shard " + shard +
-                             " --out part-" + shard[0] + " > /dev/null";
+    const std::string line = std::string("$attest check --verbose --kernel fault:scale-ignored ") + chosen +
+                             "--shard " + shard + " --out part-" + shard[0] + " > /dev/null";
     EXPECT_EQ(shell(folder, line).status, 1);
   }
   const auto merge = [&](const std::string& rest) {
@@ -137,8 +137,8 @@ TEST(Formats, OfMergedShardsFollowTheExpectedViolations) {
 
 TEST(Formats, AreNamedWhereTheyStay) {
   const fake::Folder folder;
-  const std::string check = "$attest check --kernel fault:scale-ignored " + chosen;
-  ASSERT_EQ(shell(folder, check + "--out run > /dev/null; $attest check --kernel builtin:flash " + chosen +
+  const std::string check = "$attest check --verbose --kernel fault:scale-ignored " + chosen;
+  ASSERT_EQ(shell(folder, check + "--out run > /dev/null; $attest check --verbose --kernel builtin:flash " + chosen +
                               "--out right > /dev/null; mv run/report.html page.html")
                 .status,
             0);

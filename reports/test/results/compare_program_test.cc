@@ -9,7 +9,7 @@ namespace attest {
 namespace {
 
 std::string check(const std::string& kernel, const std::string& rest) {
-  return "$attest check --kernel " + kernel +
+  return "$attest check --verbose --kernel " + kernel +
          " --dtype f32 --property attention.oracle --property attention.linear-in-values --jobs 1 " + rest + ' ';
 }
 

@@ -11,7 +11,7 @@ namespace attest {
 namespace {
 
 const std::string check =
-    "$attest check --kernel fault:scale-of-all-heads --dtype f32 --property attention.oracle --property "
+    "$attest check --verbose --kernel fault:scale-of-all-heads --dtype f32 --property attention.oracle --property "
     "attention.linear-in-values --cases 60 --jobs 1 --out run --overwrite --known known.toml ";
 
 void write_known(const fake::Folder& folder, const std::vector<std::string>& properties) {

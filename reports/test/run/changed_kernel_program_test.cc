@@ -9,6 +9,7 @@
 #include "core/support/files.h"
 #include "core/test/isolation/opening.h"
 #include "core/test/places.h"
+#include "core/test/sanitizers.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -91,23 +92,14 @@ std::string limited(const Folder& folder, const std::string& name, const std::st
 }
 
 // Little memory to map, but where a sanitizer's own takes terabytes of it.
-constexpr const char* little_memory =
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    "";
-#else
-    "ulimit -v 4000000; ";
-#endif
-#else
-    "ulimit -v 4000000; ";
-#endif
+constexpr const char* little_memory = under_address_sanitizer || under_thread_sanitizer ? "" : "ulimit -v 4000000; ";
 
 TEST(HostileManifest, IsRefusedOrItsCasesAreSkippedAndOtherKernelsGoOn) {
   const Folder folder;
   const std::string refused = limited(folder, "huge", "'head_dim_multiple': 100000007");
   if (refused.empty()) GTEST_SKIP() << "Python has no numpy";
   const std::string check =
-      "$attest check --property attention.oracle --dtype f64 --jobs 1 --cases 40 --overwrite --out run --kernel ";
+      "$attest check --verbose --property attention.oracle --dtype f64 --jobs 1 --cases 40 --overwrite --out run --kernel ";
   EXPECT_THAT(output_of(folder, check + refused, 3),
               Says("\"limits\".\"head_dim_multiple\" is 100000007; it must be a whole number from 1 to 65536"));
   // The largest that is taken, in memory that would not hold what it asks for.

@@ -13,7 +13,8 @@ namespace {
 
 using fake::Folder;
 
-const std::string check_flash = "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle ";
+const std::string check_flash =
+    "$attest check --verbose --kernel builtin:flash --dtype f32 --property attention.oracle ";
 
 TEST(InterruptionProgram, IsInterruptedWithItsJournalComplete) {
   const Folder folder;
@@ -43,8 +44,9 @@ TEST(InterruptionProgram, IsInterruptedWhileAKernelHangs) {
   const std::string kernel = python_kernel(
       folder, "hangs", "1.0 if q.shape[2] != 2 else __import__('time').sleep(open('hung', 'w').write('3600'))");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
-  const ShellResult check = interrupted_when_hung(
-      folder, "$attest check --kernel " + kernel + " --property attention.oracle --timeout 1h --jobs 1 --out run");
+  const ShellResult check =
+      interrupted_when_hung(folder, "$attest check --verbose --kernel " + kernel +
+                                        " --property attention.oracle --timeout 1h --jobs 1 --out run");
   EXPECT_EQ(check.status, 130) << check.output;
   const Journal journal = read_journal(folder / "run");
   EXPECT_TRUE(journal.interrupted());
@@ -60,8 +62,8 @@ TEST(InterruptionProgram, IsInterruptedWhileAKernelHangs) {
 
 TEST(InterruptionProgram, IsInterruptedWhileAKernelStarts) {
   const Folder folder;
-  const ShellResult result =
-      interrupted_when_hung(folder, "$attest check --kernel 'exec:touch hung; exec sleep 3600' --timeout 1h --out run");
+  const ShellResult result = interrupted_when_hung(
+      folder, "$attest check --verbose --kernel 'exec:touch hung; exec sleep 3600' --timeout 1h --out run");
   EXPECT_EQ(result.status, 130) << result.output;
   EXPECT_EQ(result.output, "attest: interrupted before there was a verdict\n");
   EXPECT_FALSE(std::filesystem::exists(folder / "run/run.jsonl"));
@@ -98,7 +100,9 @@ TEST(InterruptionProgram, ResumesNoRunOfOtherKernelsOrMoreCases) {
   const Folder folder;
   const std::string flash = "--kernel builtin:flash ", rest = "--dtype f32 --quiet --out ";
   const std::string property = "--property attention.oracle ";
-  ASSERT_EQ(shell(folder, "$attest check --cases 100 --overwrite " + flash + property + rest + "'a run'").status, 0);
+  ASSERT_EQ(
+      shell(folder, "$attest check --verbose --cases 100 --overwrite " + flash + property + rest + "'a run'").status,
+      0);
   ASSERT_EQ(shell(folder, "$attest fuzz --runs 100 " + flash + rest + "bred").status, 0);
   struct Refused {
     std::string line, why, remedy;

@@ -27,7 +27,8 @@ TEST(KillProgram, AKilledMergeLeavesNoHalfFile) {
 }
 
 TEST(KillProgram, AJournalWithoutAWholeLineIsNoRun) {
-  const std::string check = "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle --cases 10 ";
+  const std::string check =
+      "$attest check --verbose --kernel builtin:flash --dtype f32 --property attention.oracle --cases 10 ";
   for (const char* left : {"", "{\"kind\":\"run\",\"sch"}) {
     for (const char* mode : {"", "--resume ", "--overwrite "}) {
       const fake::Folder folder;

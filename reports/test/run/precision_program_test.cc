@@ -39,10 +39,11 @@ TEST(Precision, IsKeptAsWrittenInRunFoldersAndByResumeReplayAndMerge) {
 
 TEST(Precision, OfTheNextWidthIsNamed) {
   const Folder folder;
-  EXPECT_THAT(output_of(folder,
-                        "$attest check --kernel core:cpp_dec_float@80 --dtype f64 --property softmax.rows-sum-to-one "
-                        "--cases 2 --out run"),
-              Says("core:cpp_dec_float@80", "computes with 100 decimal digits, the next width there is"));
+  EXPECT_THAT(
+      output_of(folder,
+                "$attest check --verbose --kernel core:cpp_dec_float@80 --dtype f64 --property softmax.rows-sum-to-one "
+                "--cases 2 --out run"),
+      Says("core:cpp_dec_float@80", "computes with 100 decimal digits, the next width there is"));
 }
 
 TEST(Precision, IsRefusedInOneLineWhereThereIsNone) {

@@ -39,7 +39,7 @@ class PreflightProgram : public testing::Test {
   ShellResult check(const std::string& body, const std::string& more = "") {
     write_kernel(folder_, body);
     return run(
-        "rm -f starts; $attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 20 --jobs 1 --out run "
+        "rm -f starts; $attest check --verbose --kernel 'exec:/usr/bin/python3 mine.py' --cases 20 --jobs 1 --out run "
         "--overwrite " +
         more);
   }
@@ -110,9 +110,10 @@ TEST_F(PreflightProgram, TellsNumbersThatAreNone) {
 TEST_F(PreflightProgram, SaysHowLongARunTakes) {
   const std::string right = "return softmax(q @ k.swapaxes(-1, -2) * root) @ v";
   write_kernel(folder_, "time.sleep(0.3); " + right);
-  const std::string output = run("timeout -s INT 6 $attest check --kernel 'exec:/usr/bin/python3 mine.py' --cases 3000 "
-                                 "--property attention.oracle --jobs 1 --out run")
-                                 .output;
+  const std::string output =
+      run("timeout -s INT 6 $attest check --verbose --kernel 'exec:/usr/bin/python3 mine.py' --cases 3000 "
+          "--property attention.oracle --jobs 1 --out run")
+          .output;
   EXPECT_THAT(output, StartsWith("preflight of exec:/usr/bin/python3 mine.py: a call takes 0.3"));
   EXPECT_THAT(output, Says("so that the 6000 cases of this run take 30 m"));
   // One that is right and quick costs no line.
@@ -145,9 +146,10 @@ TEST_F(PreflightProgram, IsSaidByTheOtherCommands) {
 
 // A library is given the memory of out: of another order of axes nothing but the numbers tells.
 TEST_F(PreflightProgram, ReadsAnotherOrderOffALibrarysNumbers) {
-  const std::string build = "sed -i 's/FROM/TO/' mine.c && cc -O1 -shared -fPIC -I " + source_folder() +
-                            "/core/include -o libmine.so mine.c -lm && $attest check --kernel ./libmine.so --property "
-                            "attention.oracle --cases 20 --out run --overwrite";
+  const std::string build =
+      "sed -i 's/FROM/TO/' mine.c && cc -O1 -shared -fPIC -I " + source_folder() +
+      "/core/include -o libmine.so mine.c -lm && $attest check --verbose --kernel ./libmine.so --property "
+      "attention.oracle --cases 20 --out run --overwrite";
   const auto built = [&](const std::string& from, const std::string& to) {
     std::string line = build;
     line.replace(line.find("FROM"), 4, from).replace(line.find("TO/"), 2, to);

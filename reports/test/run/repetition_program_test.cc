@@ -30,10 +30,11 @@ void write_kernel(const Folder& folder, const std::string& wrong) {
                "'dtypes': ['f64']");
 }
 ShellResult check(const Folder& folder, int cases) {
-  return shell(folder,
-               "$attest check --kernel 'exec:/usr/bin/python3 mine.py' --property attention.oracle --jobs 1 --out run "
-               "--cases " +
-                   std::to_string(cases));
+  return shell(
+      folder,
+      "$attest check --verbose --kernel 'exec:/usr/bin/python3 mine.py' --property attention.oracle --jobs 1 --out run "
+      "--cases " +
+          std::to_string(cases));
 }
 TEST(RepetitionProgram, MakesTheCallsAgainThatAStateTakes) {
   const Folder folder;

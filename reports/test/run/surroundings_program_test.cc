@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/journal/journal.h"
+#include "core/test/sanitizers.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/run/kills.h"
 #include "reports/test/shell.h"
@@ -56,11 +57,8 @@ TEST(Surroundings, AKernelThatHangsDoesNotKeepTheLock) {
 }
 
 TEST(Surroundings, TimeIsNotThatOfAClockThatIsSet) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  GTEST_SKIP() << "libfaketime allocates before the sanitizer that is to watch it has begun";
-#endif
-#endif
+  if (under_address_sanitizer)
+    GTEST_SKIP() << "libfaketime allocates before the sanitizer that is to watch it has begun";
   const Folder folder;
   const ShellResult library = shell(folder, "ls /usr/lib/*/faketime/libfaketime.so.1");
   if (library.status != 0) GTEST_SKIP() << "libfaketime is not here";
@@ -93,13 +91,14 @@ TEST(Surroundings, ALocaleWithDecimalCommasChangesNoByte) {
   // Without an end of time, of host and of arguments; scale and tolerances are numbers with a point.
   for (const auto& [name, before] : {std::pair<std::string, std::string>{"plain", ""}, {"comma", commas}}) {
     const ShellResult run = shell(
-        folder, joined({"mkdir ", name, " && cd ", name, " && { ", before,
-                        "$attest check --kernel fault:scale-ignored --kernel core:float --dtype f32 --property ",
-                        "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; ", before,
-                        "$attest merge run -o canonical; ", before, "$attest report run --json -o tolerances.json; ",
-                        before, "$attest report run --csv -o tolerances.csv; ", before,
-                        "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > ",
-                        "replay; ", before, "$attest merge canonical -o whole/; }"}));
+        folder,
+        joined({"mkdir ", name, " && cd ", name, " && { ", before,
+                "$attest check --verbose --kernel fault:scale-ignored --kernel core:float --dtype f32 --property ",
+                "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; ", before,
+                "$attest merge run -o canonical; ", before, "$attest report run --json -o tolerances.json; ", before,
+                "$attest report run --csv -o tolerances.csv; ", before,
+                "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > ", "replay; ",
+                before, "$attest merge canonical -o whole/; }"}));
     EXPECT_EQ(run.output,
               "wrote canonical: 2 batches, 3 findings of 2 kernels\nwrote tolerances.json\nwrote tolerances.csv\n"
               "wrote whole/: 2 batches, 3 findings of 2 kernels\n")

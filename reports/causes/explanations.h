@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/journal/journal.h"
@@ -25,11 +26,9 @@ struct KernelExplanation {
 [[nodiscard]] std::vector<KernelExplanation> explanations_of(const Journal& journal, const RunFolder& folder,
                                                              std::span<const std::unique_ptr<Kernel>> kernels);
 
-/// As the journal has it: event "explanation".
+/// As the journal has it.
+inline constexpr std::string_view explanation_event = "explanation";
 [[nodiscard]] MetaRecord record_of(const KernelExplanation& explanation);
-/// Drops those that a later beginning of the same run has overtaken, and what was asked before it. Of one journal, not
-/// of merged ones.
-void drop_overtaken(std::vector<MetaRecord>& meta);
 /// Those of the journal about a kernel in a dtype: each text once.
 [[nodiscard]] std::vector<KernelExplanation> explanations_in(const Journal& journal, const std::string& kernel,
                                                              const std::string& dtype);

@@ -1,4 +1,4 @@
-#include "reports/results/explanations.h"
+#include "reports/causes/explanations.h"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,12 @@
 #include "properties/diagnosis/explain.h"
 #include "properties/diagnosis/stages.h"
 #include "properties/road/watched_kernel.h"
-#include "reports/results/saved_journal.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
 
 namespace attest {
 namespace {
 
-constexpr std::string_view event = "explanation";
 /// More cases than these refute no more than these do.
 constexpr std::size_t most_cases = 24;
 /// Of so many it is asked which stage goes wrong first.
@@ -253,19 +251,11 @@ std::vector<KernelExplanation> explanations_of(const Journal& journal, const Run
 }
 
 MetaRecord record_of(const KernelExplanation& explanation) {
-  return {std::string(event),
+  return {std::string(explanation_event),
           {{"kernel", explanation.kernel},
            {"dtype", explanation.dtype},
            {"text", explanation.text},
            {"changes", explanation.changes}}};
-}
-
-void drop_overtaken(std::vector<MetaRecord>& meta) {
-  const auto last_begin = std::ranges::find(meta.rbegin(), meta.rend(), "begin", &MetaRecord::event).base();
-  const auto overtaken = std::remove_if(meta.begin(), last_begin, [](const MetaRecord& record) {
-    return record.event == event || record.event == asked_event;
-  });
-  meta.erase(overtaken, last_begin);
 }
 
 std::vector<KernelExplanation> explanations_in(const Journal& journal, const std::string& kernel,
@@ -276,7 +266,7 @@ std::vector<KernelExplanation> explanations_in(const Journal& journal, const std
       const auto at = meta.facts.find(name);
       return at == meta.facts.end() ? std::string() : at->second;
     };
-    if (meta.event != event || fact("kernel") != kernel || fact("dtype") != dtype) continue;
+    if (meta.event != explanation_event || fact("kernel") != kernel || fact("dtype") != dtype) continue;
     const std::string text = fact("text");
     if (std::ranges::none_of(found, [&](const KernelExplanation& one) { return one.text == text; }))
       found.push_back({kernel, dtype, text, fact("changes")});

@@ -1,0 +1,333 @@
+#include "properties/diagnosis/conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/problem/memory.h"
+
+namespace attest {
+namespace {
+
+/// Which of the observed cases have something.
+using Bits = std::vector<std::uint64_t>;
+
+Bits both(const Bits& a, const Bits& b) {
+  Bits c = a;
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] &= b[i];
+  return c;
+}
+
+std::int64_t count(const Bits& bits) {
+  std::int64_t all = 0;
+  for (const std::uint64_t word : bits) all += std::popcount(word);
+  return all;
+}
+
+std::int64_t count_of_both(const Bits& a, const Bits& b) {
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) all += std::popcount(a[i] & b[i]);
+  return all;
+}
+
+/// log2 of n choose v, and of the n + 1 values that v may have.
+double code_length(std::int64_t n, std::int64_t v) {
+  const auto log2_factorial = [](std::int64_t x) { return std::lgamma(static_cast<double>(x) + 1) / std::log(2.0); };
+  return log2_factorial(n) - log2_factorial(v) - log2_factorial(n - v) + std::log2(static_cast<double>(n) + 1);
+}
+
+/// What a case may have, in words.
+struct Part {
+  std::string words;
+  Bits bits;
+  double cost = 0;  ///< bits to name it, beyond its place in the list
+};
+
+using Extent = std::int64_t Extents::*;
+constexpr std::pair<std::string_view, Extent> named_extents[] = {
+    {"H", &Extents::heads}, {"KV", &Extents::kv_heads}, {"B", &Extents::batch}, {"M", &Extents::queries},
+    {"N", &Extents::keys},  {"dk", &Extents::dk},       {"dv", &Extents::dv}};
+
+class Search {
+ public:
+  Search(std::span<const Observed> observed, std::vector<std::size_t> open)
+      : observed_(observed), open_(std::move(open)) {
+    violated_ = bits_of([](const Observed& one) { return one.violated; });
+    all_violated_ = count(violated_);
+    relations();
+    words();
+    thresholds();
+  }
+
+  struct Found {
+    double length;
+    std::vector<std::size_t> parts;
+  };
+  /// Bits of the description without a condition.
+  [[nodiscard]] double length() const { return code_length(std::ssize(open_), all_violated_); }
+  /// The best condition as the numbers of its parts, and the bits of the description with it; no parts: none makes it
+  /// shorter. `all`: of those that every violated case meets.
+  [[nodiscard]] Found best(bool all) const {
+    Found best{.length = length(), .parts = {}};
+    std::vector<Found> layer;
+    for (std::size_t i = 0; i < parts_.size(); ++i) layer.push_back(found({i}, parts_[i].bits, all));
+    for (int size = 1; size <= most_parts; ++size) {
+      std::ranges::sort(layer, {}, [](const Found& one) { return std::tie(one.length, one.parts); });
+      if (!layer.empty() && layer.front().length < best.length) best = layer.front();
+      if (size == most_parts) break;
+      if (layer.size() > widest) layer.resize(widest);
+      std::vector<Found> next;
+      for (const Found& shorter : layer) {
+        const Bits bits = bits_of(shorter.parts);
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+          if (std::ranges::find(shorter.parts, i) != shorter.parts.end()) continue;
+          std::vector<std::size_t> parts = shorter.parts;
+          parts.push_back(i);
+          std::ranges::sort(parts);
+          next.push_back(found(std::move(parts), both(bits, parts_[i].bits), all));
+        }
+      }
+      layer = std::move(next);
+    }
+    return best;
+  }
+
+  [[nodiscard]] Condition condition(const std::vector<std::size_t>& parts) const {
+    Condition condition;
+    for (const std::size_t i : parts)
+      condition.words += fmt::format("{}{}", condition.words.empty() ? "" : " and ", parts_[i].words);
+    const Bits bits = bits_of(parts);
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      const bool meets = (bits[i / 64] >> i % 64 & 1U) != 0, violated = observed_[open_[i]].violated;
+      if (meets) condition.of.push_back(open_[i]);
+      ++(meets ? condition.cases : condition.others);
+      if (violated) ++(meets ? condition.violated : condition.others_violated);
+    }
+    return condition;
+  }
+
+ private:
+  static constexpr int most_parts = 3;
+  static constexpr std::size_t widest = 40;  ///< conditions that get a further part
+
+  [[nodiscard]] Found found(std::vector<std::size_t> parts, const Bits& bits, bool all) const {
+    const std::int64_t n = count(bits), v = count_of_both(bits, violated_);
+    const auto cases = static_cast<std::int64_t>(open_.size());
+    // A condition says when cases are violated, not when they are held.
+    if (v * cases <= all_violated_ * n || (all && v < all_violated_))
+      return {std::numeric_limits<double>::infinity(), std::move(parts)};
+    double length = code_length(n, v) + code_length(cases - n, all_violated_ - v);
+    for (const std::size_t i : parts) length += std::log2(static_cast<double>(parts_.size())) + parts_[i].cost;
+    return {length, std::move(parts)};
+  }
+
+  template <class Has>
+  [[nodiscard]] Bits bits_of(Has has) const
+    requires std::predicate<Has, const Observed&>
+  {
+    Bits bits((open_.size() + 63) / 64);
+    for (std::size_t i = 0; i < open_.size(); ++i)
+      if (has(observed_[open_[i]])) bits[i / 64] |= std::uint64_t{1} << i % 64;
+    return bits;
+  }
+  [[nodiscard]] Bits bits_of(const std::vector<std::size_t>& parts) const {
+    Bits bits = parts_[parts.front()].bits;
+    for (const std::size_t i : parts) bits = both(bits, parts_[i].bits);
+    return bits;
+  }
+
+  /// Of parts that the same cases have the first is taken, so that what is said first is said most plainly.
+  template <class Has>
+  void add(std::string words, Has has, double cost = 0) {
+    Part part{std::move(words), bits_of([&](const Observed& one) { return has(one.traits); }), cost};
+    const std::int64_t n = count(part.bits);
+    if (n == 0 || n == static_cast<std::int64_t>(open_.size()) || !known_.insert(part.bits).second) return;
+    parts_.push_back(std::move(part));
+  }
+
+  void relations() {
+    const auto add_of = [&](std::string words, std::predicate<const Extents&> auto has) {
+      add(std::move(words), [has](const Traits& t) { return has(t.extents); });
+    };
+    add_of("H > KV > 1", [](const Extents& e) { return e.heads > e.kv_heads && e.kv_heads > 1; });
+    add_of("H > KV", [](const Extents& e) { return e.heads > e.kv_heads && e.kv_heads > 0; });
+    add_of("KV > 1", [](const Extents& e) { return e.kv_heads > 1; });
+    add_of("H = KV > 1", [](const Extents& e) { return e.heads == e.kv_heads && e.heads > 1; });
+    add_of("H > 1", [](const Extents& e) { return e.heads > 1; });
+    add_of("B > 1", [](const Extents& e) { return e.batch > 1; });
+    add_of("M > 1", [](const Extents& e) { return e.queries > 1; });
+    add_of("M = 1", [](const Extents& e) { return e.queries == 1; });
+    add_of("N > 1", [](const Extents& e) { return e.keys > 1; });
+    add_of("N = 1", [](const Extents& e) { return e.keys == 1; });
+    add_of("M = N", [](const Extents& e) { return e.queries == e.keys; });
+    add_of("M != N", [](const Extents& e) { return e.queries != e.keys; });
+    add_of("M < N", [](const Extents& e) { return e.queries < e.keys; });
+    add_of("M > N", [](const Extents& e) { return e.queries > e.keys; });
+    add_of("dk != dv", [](const Extents& e) { return e.dk != e.dv; });
+    add_of("dk = dv", [](const Extents& e) { return e.dk == e.dv; });
+    for (const auto& [name, extent] : named_extents) {
+      for (const std::int64_t tile : {2, 4, 8, 16, 32, 64, 128, 256})
+        add_of(fmt::format("{} > {}", name, tile), [=](const Extents& e) { return e.*extent > tile; });
+      for (const std::int64_t tile : {2, 4, 8, 16, 32, 64, 128}) {
+        add_of(fmt::format("{} not a multiple of {}", name, tile),
+               [=](const Extents& e) { return e.*extent % tile != 0; });
+        add_of(fmt::format("{} a multiple of {}", name, tile), [=](const Extents& e) { return e.*extent % tile == 0; });
+      }
+    }
+  }
+
+  void words() {
+    std::set<std::string> all;
+    for (const std::size_t i : open_) all.insert(observed_[i].traits.words.begin(), observed_[i].traits.words.end());
+    for (const std::string& word : all)
+      add(word, [&](const Traits& t) { return std::ranges::find(t.words, word) != t.words.end(); });
+  }
+
+  /// Between what violated cases have at least and at most.
+  void thresholds() {
+    constexpr double cost = 4;  // to say which number it is
+    for (const auto& [name, extent] : named_extents) {
+      std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+      for (const std::size_t i : open_) {
+        if (!observed_[i].violated) continue;
+        least = std::min(least, observed_[i].traits.extents.*extent);
+        most = std::max(most, observed_[i].traits.extents.*extent);
+      }
+      const auto add_of = [&](std::string words, auto has) {
+        add(std::move(words), [has, extent = extent](const Traits& t) { return has(t.extents.*extent); }, cost);
+      };
+      if (least == most) {
+        add_of(fmt::format("{} = {}", name, least), [=](std::int64_t x) { return x == least; });
+      } else {
+        add_of(fmt::format("{} >= {}", name, least), [=](std::int64_t x) { return x >= least; });
+        add_of(fmt::format("{} <= {}", name, most), [=](std::int64_t x) { return x <= most; });
+      }
+    }
+  }
+
+  std::span<const Observed> observed_;
+  std::vector<std::size_t> open_;  ///< the observed cases that are looked at
+  Bits violated_;
+  std::int64_t all_violated_ = 0;
+  std::vector<Part> parts_;
+  std::set<Bits> known_;
+};
+
+/// "scores:huge" as "scores of the kind huge"; empty for what the case itself tells.
+std::string spoken(std::string_view word) {
+  const std::size_t colon = std::min(word.find(':'), word.size());
+  const std::string_view group = word.substr(0, colon);
+  if (colon == word.size() || group == "causal" || group == "shape" || group == "scale") return {};
+  return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
+}
+
+}  // namespace
+
+Traits traits_of(const Case& c) {
+  Traits traits{extents_of(c), {}};
+  const auto add = [&](std::string words) { traits.words.push_back(std::move(words)); };
+  add(fmt::format("dtype {}", name_of(c.dtype())));
+  add(c.operation == Operation::multihead ? "the multihead entry" : "the attention entry");
+  add(c.mask().present() ? "a mask" : "no mask");
+  if (c.mask().present()) {
+    const Shape shape = c.mask().shape();
+    const bool boolean = c.mask().dtype() == DType::boolean;
+    add(boolean ? "a boolean mask" : "an additive mask");
+    if (!boolean && c.mask_convention == MaskConvention::pre_scale) add("a mask added before the scale");
+    if (shape.rank() == 4 && shape[1] > 1) add("a mask of its own for every head");
+    if (shape.rank() == 4 && shape[0] > 1) add("a mask of its own for every batch entry");
+    if (c.causal != Causal::none) add("a mask beside a causal form");
+  }
+  add(c.causal == Causal::none ? "no causal form" : "a causal form");
+  if (c.causal != Causal::none) {
+    add(fmt::format("the causal form {}", name_of(c.causal)));
+    if (traits.extents.queries != traits.extents.keys) add("a causal form and M != N");
+  }
+  add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");
+  if (c.k().dtype() != c.dtype() || c.v().dtype() != c.dtype()) add("k or v in another format than q");
+  for (int slot = static_cast<int>(Slot::w_q); slot < slot_count; ++slot)
+    if (c[static_cast<Slot>(slot)].present()) add(fmt::format("{}", name_of(static_cast<Slot>(slot))));
+  const Layouts layouts = layouts_of(c);
+  if (!(layouts == Layouts())) {
+    add("strides");
+    const std::string text = to_string(layouts);
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t end = std::min(text.find(' ', from), text.size());
+      add(fmt::format("strides {}", text.substr(from, end - from)));
+      from = end + 1;
+    }
+  }
+  std::string_view kinds = kinds_of(c);
+  while (!kinds.empty()) {
+    const std::size_t end = std::min(kinds.find(' '), kinds.size());
+    if (std::string words = spoken(kinds.substr(0, end)); !words.empty()) add(std::move(words));
+    kinds.remove_prefix(std::min(end + 1, kinds.size()));
+  }
+  return traits;
+}
+
+std::vector<Condition> conditions_of(std::span<const Observed> observed) {
+  constexpr std::size_t most_conditions = 4;
+  // Of what one condition leaves over, a second is believed less readily.
+  constexpr double first_gain = 10, further_gain = 20;
+  std::vector<Condition> conditions;
+  std::vector<std::size_t> open(observed.size());
+  for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
+  const auto violated = [&](std::size_t i) { return observed[i].violated; };
+  if (std::ranges::none_of(open, violated)) return {};
+  const Search whole(observed, open);
+  const Search::Found of_all = whole.best(/*all=*/true);
+  double gained = 0;
+  while (conditions.size() < most_conditions && std::ranges::any_of(open, violated)) {
+    const Search search(observed, open);
+    const Search::Found best = search.best(/*all=*/false);
+    const double gain = search.length() - best.length;
+    if (best.parts.empty() || gain < (conditions.empty() ? first_gain : further_gain)) break;
+    gained += gain;
+    conditions.push_back(search.condition(best.parts));
+    std::erase_if(open, [&](std::size_t i) { return std::ranges::binary_search(conditions.back().of, i); });
+  }
+  // One mistake shows more often in some cases than in others, which is no reason to tell it as two.
+  const double gained_by_one = whole.length() - of_all.length;
+  constexpr double share = 0.2, most_left_over = 0.01;
+  if (!of_all.parts.empty() && gained_by_one >= first_gain && gained_by_one >= share * gained)
+    return {whole.condition(of_all.parts)};
+  // Nor are several conditions an answer that leave over what they were to tell.
+  const auto left_over = static_cast<double>(std::ranges::count_if(open, violated));
+  if (conditions.size() > 1 && left_over > most_left_over * static_cast<double>(open.size())) {
+    conditions.resize(1);
+    open.clear();
+    for (std::size_t i = 0; i < observed.size(); ++i)
+      if (!std::ranges::binary_search(conditions[0].of, i)) open.push_back(i);
+  }
+  // A condition without which cases are violated almost as often is none.
+  if (conditions.size() == 1) {
+    const auto rate = [](std::int64_t part, std::int64_t all) {
+      return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(all, 1));
+    };
+    const Condition& one = conditions[0];
+    if (4 * rate(one.others_violated, one.others) > rate(one.violated, one.cases)) {
+      conditions.clear();
+      open.resize(observed.size());
+      for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
+    }
+  }
+  if (conditions.empty()) {
+    const auto all = static_cast<std::int64_t>(std::ranges::count_if(open, violated));
+    return {{.of = open, .cases = std::ssize(open), .violated = all}};
+  }
+  // What is left over is told with the first.
+  for (const std::size_t i : open)
+    if (observed[i].violated) conditions.front().of.push_back(i);
+  std::ranges::sort(conditions.front().of);
+  return conditions;
+}
+
+}  // namespace attest

@@ -1,0 +1,386 @@
+#include "properties/diagnosis/misreadings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numbers>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "core/oracle/oracle.h"
+#include "core/problem/selection.h"
+#include "core/problem/sight.h"
+#include "core/support/infinity.h"
+#include "properties/language/arrange.h"
+#include "properties/language/masks.h"
+
+namespace attest {
+namespace {
+
+/// Tiles and paths have such sizes.
+constexpr std::int64_t tiles[] = {2, 4, 8, 16, 32, 64, 128, 256};
+/// What readings say of a case with more products than these is not asked: each costs an answer of the oracle.
+constexpr std::int64_t most_products = std::int64_t{1} << 22;
+
+/// The readings of one case: words, the other problem, and where its elements lie in an output that is no
+/// [batch, heads, M, dv].
+struct Misreading {
+  std::string words;
+  Case problem;
+  std::function<Tensor(const Tensor& out)> rearranged = {};
+};
+
+/// Collects those that are other problems.
+class Misreadings {
+ public:
+  explicit Misreadings(const Case& c) : c_(c), e_(extents_of(c)) {
+    scales();
+    if (c.mask().present()) masks();
+    causal_forms();
+    heads();
+    batch_entries();
+    keys();
+    columns();
+    tensors();
+  }
+  [[nodiscard]] std::vector<Misreading> take() { return std::move(found_); }
+
+ private:
+  void add(std::string words, Case problem, std::function<Tensor(const Tensor&)> rearranged = {}) {
+    if (!rearranged && static_cast<const Problem&>(problem) == static_cast<const Problem&>(c_)) return;
+    found_.push_back({std::move(words), std::move(problem), std::move(rearranged)});
+  }
+  void add_scale(std::string words, double scale) {
+    if (!(scale > 0) || scale == infinity || scale == c_.scale) return;
+    Case other = c_;
+    other.scale = scale;
+    add(std::move(words), std::move(other));
+  }
+  /// The tensor with element e read from where `from` says.
+  static Tensor gathered(const Tensor& tensor, const std::function<std::int64_t(std::int64_t e)>& from) {
+    Tensor other = tensor;
+    for (std::int64_t e = 0; e < tensor.elements(); ++e) other.set(e, tensor[from(e)]);
+    return other;
+  }
+
+  void scales() {
+    add_scale("q·k were not scaled", 1);
+    add_scale("the scale were 1/sqrt(dk), whatever is asked", inverse_root(e_.dk));
+    add_scale("the scale were applied twice", c_.scale * c_.scale);
+    add_scale("the scale were 1/dk", 1 / static_cast<double>(e_.dk));
+    add_scale("the scale were 1/sqrt(dv)", inverse_root(e_.dv));
+    add_scale("the scale were 1/sqrt(heads·dk)", inverse_root(e_.heads * e_.dk));
+    if (only_hides(c_)) {
+      add_scale("powers of 2 stood for powers of e", c_.scale * std::numbers::ln2);
+      add_scale("scores were multiplied by log2(e), and powers of e taken", c_.scale * std::numbers::log2e);
+    }
+    Case even = c_;
+    even[Slot::q] = mapped(c_.q(), [](std::int64_t, double) { return 0.0; });
+    add("all scores were equal", std::move(even));
+  }
+
+  void masks() {
+    const bool boolean = c_.mask().dtype() == DType::boolean;
+    const Shape shape = c_.mask().shape();
+    const std::int64_t page = shape[2] * shape[3], batch = shape[0], heads = shape[1];
+    Case without = c_;
+    without[Slot::mask] = Tensor();
+    add("the mask were not there", std::move(without));
+    const auto add_mask = [&](std::string words, Tensor mask) {
+      Case other = c_;
+      other[Slot::mask] = std::move(mask);
+      add(std::move(words), std::move(other));
+    };
+    if (boolean) {
+      add_mask("true hid a key", mapped(c_.mask(), [](std::int64_t, double old) { return 1 - old; }));
+      add_mask("the boolean mask were added to the scores",
+               mapped(Tensor(c_.dtype(), shape), [&](std::int64_t e, double) { return c_.mask()[e]; }));
+    } else {
+      Case other = c_;
+      const bool post = c_.mask_convention == MaskConvention::post_scale;
+      other.mask_convention = post ? MaskConvention::pre_scale : MaskConvention::post_scale;
+      add(post ? "the mask were added before the scale" : "the mask were added after the scale", std::move(other));
+      add_mask("only -inf in the mask counted",
+               mapped(c_.mask(), [](std::int64_t, double old) { return old == -infinity ? old : 0.0; }));
+    }
+    add_mask("every head had the mask of the first",
+             gathered(c_.mask(), [&](std::int64_t e) { return e / page / heads * heads * page + e % page; }));
+    add_mask("every batch entry had the mask of the first",
+             gathered(c_.mask(), [&](std::int64_t e) { return e % (heads * page); }));
+    if (batch == heads)
+      add_mask("batch entries and heads of the mask were exchanged", gathered(c_.mask(), [&](std::int64_t e) {
+                 const std::int64_t b = e / page / heads, h = e / page % heads;
+                 return (h * heads + b) * page + e % page;
+               }));
+    if (heads == e_.heads)
+      add_mask("a head had the mask of its key-value head's number", gathered(c_.mask(), [&](std::int64_t e) {
+                 const std::int64_t b = e / page / heads, h = e / page % heads;
+                 return (b * heads + kv_head_of(c_, h)) * page + e % page;
+               }));
+    add_mask("every row had the mask of the first",
+             gathered(c_.mask(), [&](std::int64_t e) { return e / page * page + e % shape[3]; }));
+    if (shape[2] == shape[3])
+      add_mask("rows and columns of the mask were exchanged", gathered(c_.mask(), [&](std::int64_t e) {
+                 const std::int64_t i = e % page / shape[3], j = e % shape[3];
+                 return e / page * page + j * shape[3] + i;
+               }));
+  }
+
+  /// Keys up to `behind` beyond the row's own place, counted from the first of them.
+  void add_diagonal(std::string words, std::int64_t behind) {
+    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
+    Case plain = c_;
+    plain.causal = Causal::none;
+    Case other = only_hides(plain) ? with_boolean_mask(plain) : with_additive_mask(plain);
+    const double hides = other.mask().dtype() == DType::boolean ? 0.0 : -infinity;
+    other[Slot::mask] = mapped(other.mask(), [&](std::int64_t e, double old) {
+      const auto [b, h, i, j] = other.mask().shape().index_of(e);
+      return j > i + behind ? hides : old;
+    });
+    add(std::move(words), std::move(other));
+  }
+  void causal_forms() {
+    const auto add_form = [&](std::string words, Causal causal) {
+      Case other = c_;
+      other.causal = causal;
+      add(std::move(words), std::move(other));
+    };
+    const std::int64_t more = e_.keys - e_.queries;
+    if (c_.causal == Causal::none) {
+      add_form("it were causal, from the first keys on", Causal::top_left);
+      if (more != 0) add_form("it were causal, up to the last keys", Causal::bottom_right);
+      return;
+    }
+    const bool bottom = c_.causal == Causal::bottom_right;
+    add_form("there were no causal form", Causal::none);
+    if (more != 0)
+      add_form(
+          bottom ? "the causal form were aligned to the first keys" : "the causal form were aligned to the last keys",
+          bottom ? Causal::top_left : Causal::bottom_right);
+    add_diagonal("a causal row saw one key more", (bottom ? more : 0) + 1);
+    add_diagonal("a causal row did not see its own key", (bottom ? more : 0) - 1);
+  }
+
+  void heads() {
+    if (e_.kv_heads > 1 && e_.kv_heads < e_.heads)
+      add("head h read key-value head h mod KV, where h / (H / KV) is right",
+          with_kv_heads(c_, [&](std::int64_t h) { return h % e_.kv_heads; }));
+    if (e_.kv_heads > 1) {
+      add("all heads read the first key-value head", with_kv_heads(c_, [](std::int64_t) { return std::int64_t{0}; }));
+      add("heads of keys and values were in reverse order",
+          with_kv_heads(c_, [&](std::int64_t h) { return e_.kv_heads - 1 - kv_head_of(c_, h); }));
+    }
+  }
+
+  void batch_entries() {
+    if (e_.batch == 1) return;
+    const auto add_entries = [&](std::string words, std::span<const Slot> slots, auto entry) {
+      Case other = c_;
+      for (const Slot slot : slots) {
+        const std::int64_t size = c_[slot].elements() / e_.batch;
+        other[slot] = gathered(c_[slot], [&](std::int64_t e) { return entry(e / size) * size + e % size; });
+      }
+      add(std::move(words), std::move(other));
+    };
+    constexpr Slot keys_and_values[] = {Slot::k, Slot::v}, only_keys[] = {Slot::k}, only_values[] = {Slot::v},
+                   queries[] = {Slot::q};
+    const auto first = [](std::int64_t) { return std::int64_t{0}; };
+    const auto one_before = [&](std::int64_t b) { return (b + e_.batch - 1) % e_.batch; };
+    add_entries("all batch entries read the keys and values of the first", keys_and_values, first);
+    add_entries("all batch entries read the keys of the first", only_keys, first);
+    add_entries("all batch entries read the values of the first", only_values, first);
+    add_entries("all batch entries had the queries of the first", queries, first);
+    add_entries("batch entries read the keys and values of the one before", keys_and_values, one_before);
+  }
+
+  /// Other keys than those that there are. A causal form counts keys, so it becomes a mask first.
+  void keys() {
+    const std::int64_t N = e_.keys;
+    if (N < 1) return;
+    if (c_.causal != Causal::none && c_.dtype() == DType::f8_e4m3) return;
+    const Case counted = c_.causal == Causal::none ? c_ : with_causal_written_out(c_);
+    const auto add_keys = [&](std::string words, const Indices& chosen) {
+      if (!chosen.empty()) add(std::move(words), with_keys(counted, chosen));
+    };
+    const auto range = [](std::int64_t first, std::int64_t last) {
+      Indices some(static_cast<std::size_t>(std::max<std::int64_t>(last - first, 0)));
+      std::iota(some.begin(), some.end(), first);
+      return some;
+    };
+    add_keys("the last key were not there", range(0, N - 1));
+    add_keys("the first key were not there", range(1, N));
+    if (N > e_.queries) add_keys("there were no more keys than queries", range(0, e_.queries));
+    for (const std::int64_t tile : tiles) {
+      const std::int64_t whole = N - N % tile;
+      if (N > tile) {
+        add_keys(fmt::format("there were {} keys at most", tile), range(0, tile));
+        add_keys(fmt::format("the first {} keys were not there", tile), range(tile, N));
+      }
+      if (whole == N) continue;
+      if (whole > 0) add_keys(fmt::format("keys behind the last whole {} were not there", tile), range(0, whole));
+      if (N > tile) {
+        Indices twice = range(0, N);
+        for (const std::int64_t j : range(N - tile, whole)) twice.push_back(j);
+        add_keys(fmt::format("keys that the last {} share with the {} before counted twice", tile, tile), twice);
+      }
+      add(fmt::format("keys of zeros filled up a multiple of {}", tile), padded(counted, whole + tile - N));
+    }
+  }
+  /// With that many keys and values of zeros behind the last, which every row sees.
+  [[nodiscard]] Case padded(const Case& counted, std::int64_t more) const {
+    Indices chosen = all_of(e_.keys);
+    chosen.insert(chosen.end(), static_cast<std::size_t>(more), 0);
+    Case other = with_keys(counted, chosen);
+    const std::int64_t keys = e_.keys + more;
+    for (const Slot slot : {Slot::k, Slot::v}) {
+      const std::int64_t width = other[slot].shape()[3];
+      other[slot] =
+          mapped(other[slot], [&](std::int64_t e, double old) { return e / width % keys < e_.keys ? old : 0.0; });
+    }
+    if (other.mask().present()) {
+      const double shows = other.mask().dtype() == DType::boolean ? 1.0 : 0.0;
+      other[Slot::mask] =
+          mapped(other.mask(), [&](std::int64_t e, double old) { return e % keys < e_.keys ? old : shows; });
+    }
+    return other;
+  }
+
+  void columns() {
+    for (const std::int64_t width : tiles) {
+      if (e_.dk <= width) continue;
+      const auto cut = [&](std::int64_t columns, std::string words) {
+        if (columns <= 0 || columns == e_.dk) return;
+        Case other = c_;
+        other[Slot::q] = mapped(c_.q(), [&](std::int64_t e, double old) { return e % e_.dk < columns ? old : 0.0; });
+        add(std::move(words), std::move(other));
+      };
+      cut(e_.dk - e_.dk % width, fmt::format("columns of q and k behind the last whole {} were not there", width));
+      cut(width, fmt::format("q and k had {} columns at most", width));
+    }
+  }
+
+  void tensors() {
+    const auto exchanged = [&](std::string words, Slot a, Slot b) {
+      if (c_[a].shape() != c_[b].shape() || c_[a].dtype() != c_[b].dtype()) return;
+      Case other = c_;
+      std::swap(other[a], other[b]);
+      add(std::move(words), std::move(other));
+    };
+    exchanged("keys and values were exchanged", Slot::k, Slot::v);
+    exchanged("queries and keys were exchanged", Slot::q, Slot::k);
+    if (c_.k().shape() == c_.v().shape() && c_.k().dtype() == c_.v().dtype()) {
+      Case other = c_;
+      other[Slot::v] = c_.k();
+      add("the keys were the values, too", std::move(other));
+    }
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+      const std::int64_t tokens = c_[slot].shape()[2], width = c_[slot].shape()[3];
+      Case other = c_;
+      other[slot] = gathered(c_[slot], [&](std::int64_t e) {
+        const std::int64_t page = tokens * width, i = e % page / width, column = e % width;
+        return e / page * page + column * tokens + i;
+      });
+      if (tokens > 1 && width > 1)
+        add(fmt::format("{} lay in memory column by column", name_of(slot)), std::move(other));
+    }
+    tokens_before_heads();
+  }
+  /// The layout of other libraries: [batch, tokens, heads, width].
+  void tokens_before_heads() {
+    const auto by_token = [](const Tensor& tensor) {
+      const Shape shape = tensor.shape();
+      const std::int64_t heads = shape[1], tokens = shape[2], width = shape[3], entry = heads * tokens * width;
+      return gathered(tensor, [=](std::int64_t e) {
+        const std::int64_t h = e % entry / (tokens * width), i = e % (tokens * width) / width;
+        return e / entry * entry + (i * heads + h) * width + e % width;
+      });
+    };
+    if (e_.heads == 1 && e_.kv_heads == 1 && e_.queries == 1 && e_.keys == 1) return;
+    Case other = c_;
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) other[slot] = by_token(c_[slot]);
+    add("tensors lay in memory as [batch, tokens, heads, width]", other, by_token);
+    add("the output were asked for as [batch, tokens, heads, width]", c_, by_token);
+    // Whoever takes the extents from the shape finds other ones, too.
+    if (e_.queries != e_.keys || c_.mask().present()) return;
+    const auto exchanged = [](const Tensor& tensor) {
+      const Shape shape = tensor.shape();
+      Tensor turned(tensor.dtype(), {shape[0], shape[2], shape[1], shape[3]});
+      for (std::int64_t e = 0; e < turned.elements(); ++e) {
+        const auto [b, i, h, column] = turned.shape().index_of(e);
+        turned.set(e, tensor.at(b, h, i, column));
+      }
+      return turned;
+    };
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) other[slot] = exchanged(c_[slot]);
+    add("shapes were [batch, tokens, heads, width]", std::move(other), exchanged);
+  }
+
+  const Case& c_;
+  const Extents e_;
+  std::vector<Misreading> found_;
+};
+
+/// How an answer fares as one to that problem.
+Outcome outcome_as(const Case& problem, const Tensor& out, const Arithmetic& arithmetic) {
+  if (out.shape() != problem.out_shape()) return Outcome::violated;
+  return judge_attention(problem, out, Tensor(), arithmetic).outcome;
+}
+
+}  // namespace
+
+Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t head)>& kv_head) {
+  const std::int64_t heads = heads_of(c);
+  Case expanded = c;
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    const Tensor& narrow = c[slot];
+    const Shape shape = narrow.shape();
+    const std::int64_t page = shape[2] * shape[3];
+    Tensor wide(narrow.dtype(), shape.with(1, heads));
+    for (std::int64_t e = 0; e < wide.elements(); ++e) {
+      const std::int64_t head = e / page;
+      wide.set(e, narrow[(head / heads * shape[1] + kv_head(head % heads)) * page + e % page]);
+    }
+    expanded[slot] = std::move(wide);
+  }
+  return expanded;
+}
+
+std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> cases) {
+  // By words, in how many cases the answer is right; of those that are not wrong in any.
+  std::optional<std::vector<std::pair<std::string, std::size_t>>> found;
+  std::size_t wrong = 0;
+  for (const Case& c : cases) {
+    const Extents e = extents_of(c);
+    if (c.operation != Operation::attention || e.queries == 0 || e.keys == 0) continue;
+    if (e.batch * e.heads * e.queries * e.keys * (e.dk + e.dv) > most_products) continue;
+    const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
+    const Reply reply = kernel.run(c);
+    if (reply.status != CallStatus::ok || !reply.out.present()) continue;
+    const Tensor& out = reply.out;
+    if (judge_attention(c, out, Tensor(), arithmetic).outcome != Outcome::violated) continue;
+    ++wrong;
+    std::vector<std::pair<std::string, std::size_t>> fitting;
+    for (const Misreading& one : Misreadings(c).take()) {
+      std::size_t right = 0;
+      if (found) {
+        const auto before = std::ranges::find(*found, one.words, &std::pair<std::string, std::size_t>::first);
+        if (before == found->end()) continue;
+        right = before->second;
+      }
+      // A case of which the other problem says nothing, as it hides all keys, say, speaks neither for it nor against
+      // it.
+      const Outcome outcome = outcome_as(one.problem, one.rearranged ? one.rearranged(out) : out, arithmetic);
+      if (outcome == Outcome::held) ++right;
+      if (outcome == Outcome::held || outcome == Outcome::excused) fitting.emplace_back(one.words, right);
+    }
+    found = std::move(fitting);
+    if (found->empty()) break;
+  }
+  std::vector<std::string> words;
+  for (const auto& [of, right] : found.value_or(std::vector<std::pair<std::string, std::size_t>>()))
+    if (right == wrong || right >= 2) words.push_back(of);
+  return words;
+}
+
+}  // namespace attest

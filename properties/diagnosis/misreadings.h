@@ -1,0 +1,24 @@
+// What a wrong kernel may have taken a problem for: another mask, other heads, other keys. A kernel whose answers are
+// right answers to such another problem is told so in words.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/kernel/kernel_under_test.h"
+
+namespace attest {
+
+/// Heads of q read that head of k and v, of the same batch entry. Of attention.
+[[nodiscard]] Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t head)>& kv_head);
+
+/// Of cases of attention that the kernel answers wrong, what it computes instead, in words that follow "it computes as
+/// if": "head h read key-value head h mod KV". A reading is found when no answer that is not the case's own lies beyond
+/// the bound of that other problem, and two are judged by it, or all. Several: nothing tells them apart. Empty where no
+/// reading that is tried here is that of all, where no case is answered wrong, and where the kernel gives no numbers.
+/// Declared arithmetic is believed. Each case is put to the kernel once.
+[[nodiscard]] std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> cases);
+
+}  // namespace attest

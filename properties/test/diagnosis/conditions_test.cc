@@ -1,0 +1,92 @@
+// The condition that a rule was made of is found again, however the cases are drawn.
+#include "properties/diagnosis/conditions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "properties/catalogue/property.h"
+
+namespace attest {
+namespace {
+
+using Rule = std::function<bool(const Case&, std::int64_t k)>;
+
+std::vector<Observed> observed(const Rule& violated, std::int64_t cases = 3000) {
+  std::vector<Observed> all;
+  for (std::int64_t k = 0; k < cases; ++k) {
+    const Case c = generate(property_named("attention.oracle"), k % 2 == 0 ? DType::f32 : DType::bf16, 1, k);
+    all.push_back({traits_of(c), violated(c, k)});
+  }
+  return all;
+}
+std::vector<std::string> words_of(const Rule& violated) {
+  std::vector<std::string> words;
+  for (const Condition& one : conditions_of(observed(violated))) words.push_back(one.words);
+  return words;
+}
+bool masked(const Case& c) {
+  return c.mask().present();
+}
+
+TEST(Conditions, AreThoseOfTheRule) {
+  using testing::ElementsAre;
+  EXPECT_THAT(words_of([](const Case& c, std::int64_t) {
+                const Extents e = extents_of(c);
+                return e.heads > e.kv_heads && e.kv_heads > 1;
+              }),
+              ElementsAre("H > KV > 1"));
+  EXPECT_THAT(words_of([](const Case& c, std::int64_t) { return extents_of(c).keys > 16 && masked(c); }),
+              ElementsAre("N > 16 and a mask"));
+  EXPECT_THAT(words_of([](const Case& c, std::int64_t) { return c.dtype() == DType::bf16; }),
+              ElementsAre("dtype bf16"));
+  EXPECT_THAT(words_of([](const Case& c, std::int64_t) { return extents_of(c).dk % 8 != 0; }),
+              ElementsAre("dk not a multiple of 8"));
+  EXPECT_THAT(words_of([](const Case& c, std::int64_t) {
+                return c.causal != Causal::none && extents_of(c).queries != extents_of(c).keys;
+              }),
+              ElementsAre("a causal form and M != N"));
+}
+
+/// Not every case that meets a condition shows what is wrong.
+TEST(Conditions, AreFoundWhereOneCaseOfFourShowsIt) {
+  const std::vector<Observed> all =
+      observed([](const Case& c, std::int64_t k) { return extents_of(c).keys > 16 && masked(c) && k % 4 == 1; });
+  const std::vector<Condition> found = conditions_of(all);
+  ASSERT_EQ(found.size(), 1U);
+  // k mod 4 = 1 is bf16 here.
+  EXPECT_EQ(found[0].words, "N > 16 and a mask and dtype bf16");
+  EXPECT_EQ(found[0].others_violated, 0);
+  EXPECT_EQ(found[0].violated + found[0].others_violated, std::ranges::count_if(all, &Observed::violated));
+  EXPECT_EQ(found[0].cases + found[0].others, std::ssize(all));
+  EXPECT_EQ(std::ssize(found[0].of), found[0].cases);
+}
+
+TEST(Conditions, OfTwoMistakesAreTwo) {
+  const std::vector<Observed> all = observed([](const Case& c, std::int64_t) {
+    const Extents e = extents_of(c);
+    return (e.heads > e.kv_heads && e.kv_heads > 1) || (e.dk > 64 && c.causal != Causal::none);
+  });
+  const std::vector<Condition> found = conditions_of(all);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].words, "H > KV > 1");
+  EXPECT_EQ(found[1].words, "dk > 64 and a causal form");
+  EXPECT_EQ(found[1].others_violated, 0);
+}
+
+TEST(Conditions, AreNoneWhereThereIsNone) {
+  EXPECT_TRUE(conditions_of(observed([](const Case&, std::int64_t) { return false; })).empty());
+  EXPECT_TRUE(conditions_of({}).empty());
+  // By no trait: an arbitrary share of the cases.
+  const std::vector<Observed> all = observed([](const Case&, std::int64_t k) { return k * 2654435761U % 1024 < 400; });
+  const std::vector<Condition> found = conditions_of(all);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].words, "");
+  EXPECT_EQ(found[0].cases, std::ssize(all));
+  EXPECT_EQ(found[0].violated, std::ranges::count_if(all, &Observed::violated));
+  const std::vector<Condition> every = conditions_of(observed([](const Case&, std::int64_t) { return true; }));
+  ASSERT_EQ(every.size(), 1U);
+  EXPECT_EQ(every[0].words, "");
+}
+
+}  // namespace
+}  // namespace attest

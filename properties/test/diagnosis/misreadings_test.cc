@@ -1,0 +1,71 @@
+// Planted faults that are another problem in the place of the one that was asked are told so, and kernels that are
+// wrong in another way are not.
+#include "properties/diagnosis/misreadings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "properties/catalogue/property.h"
+#include "properties/test/catalogue/tampered.h"
+
+namespace attest {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Of the first violated cases of attention.oracle, as they were drawn.
+std::vector<std::string> misread(std::string_view name, DType dtype = DType::f32, std::size_t most = 12) {
+  const auto kernel = registered(name);
+  const Property& property = property_named("attention.oracle");
+  std::vector<Case> cases;
+  for (std::int64_t k = 0; k < 6000 && cases.size() < most; ++k) {
+    Case c = project(generate(property, dtype, 1, k), kernel->manifest());
+    if (check_case(property, *kernel, c).outcome == Outcome::violated) cases.push_back(std::move(c));
+  }
+  EXPECT_EQ(cases.size(), most) << name;
+  return misreadings_of(*kernel, cases);
+}
+
+TEST(Misreadings, OfMasks) {
+  EXPECT_THAT(misread("fault:mask-of-first-head"), ElementsAre("every head had the mask of the first"));
+  EXPECT_THAT(misread("fault:mask-of-first-batch"), ElementsAre("every batch entry had the mask of the first"));
+  EXPECT_THAT(misread("fault:mask-axes-exchanged"), ElementsAre("batch entries and heads of the mask were exchanged"));
+  EXPECT_THAT(misread("fault:bool-mask-inverted"), ElementsAre("true hid a key"));
+  EXPECT_THAT(misread("fault:bool-mask-added"), ElementsAre("the boolean mask were added to the scores"));
+  EXPECT_THAT(misread("fault:mask-transposed-when-square"), ElementsAre("rows and columns of the mask were exchanged"));
+  EXPECT_THAT(misread("fault:mask-of-kv-head"), ElementsAre("a head had the mask of its key-value head's number"));
+}
+
+TEST(Misreadings, OfCausalForms) {
+  EXPECT_THAT(misread("fault:top-left-for-bottom-right"),
+              ElementsAre("the causal form were aligned to the first keys"));
+  EXPECT_THAT(misread("fault:bottom-right-for-top-left"), ElementsAre("the causal form were aligned to the last keys"));
+  EXPECT_THAT(misread("fault:causal-dropped-for-one-query"), Contains("there were no causal form"));
+}
+
+TEST(Misreadings, OfHeadsScalesAndWidths) {
+  EXPECT_THAT(misread("fault:interleaved-groups", DType::bf16),
+              ElementsAre("head h read key-value head h mod KV, where h / (H / KV) is right"));
+  EXPECT_THAT(misread("fault:scale-ignored"), Contains("the scale were 1/sqrt(dk), whatever is asked"));
+  EXPECT_THAT(misread("fault:scale-of-all-heads"), ElementsAre("the scale were 1/sqrt(heads·dk)"));
+  EXPECT_THAT(misread("fault:head-dim-in-eights"),
+              ElementsAre("columns of q and k behind the last whole 8 were not there"));
+}
+
+TEST(Misreadings, AreNotSeenInWhatIsNoOtherProblem) {
+  for (const char* name : {"fault:last-tile-not-rescaled", "fault:coarse-exp", "fault:bias-sign", "fault:exp-clamped"})
+    EXPECT_THAT(misread(name), IsEmpty()) << name;
+}
+
+TEST(Misreadings, AreNotLookedForInRightAnswers) {
+  const auto kernel = registered("builtin:flash");
+  std::vector<Case> cases;
+  for (std::int64_t k = 0; k < 20; ++k)
+    cases.push_back(project(generate(property_named("attention.oracle"), DType::f32, 1, k), kernel->manifest()));
+  EXPECT_THAT(misreadings_of(*kernel, cases), IsEmpty());
+}
+
+}  // namespace
+}  // namespace attest

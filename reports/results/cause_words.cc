@@ -1,0 +1,167 @@
+#include "reports/results/cause_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "core/problem/case.h"
+#include "core/problem/selection.h"
+#include "core/support/errors.h"
+#include "core/support/folder.h"
+#include "core/support/names.h"
+#include "reports/run/text.h"
+
+namespace attest {
+namespace {
+
+const FindingRecord* example_of(const Summary& summary, const Cause& cause) {
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.id != cause.kernel || kernel.dtype != cause.example.dtype) continue;
+    for (const PropertySummary& property : kernel.properties) {
+      if (property.name != cause.example.property) continue;
+      const auto found = std::ranges::find(property.findings, cause.example_k, &FindingRecord::k);
+      if (found != property.findings.end()) return &*found;
+    }
+  }
+  return nullptr;
+}
+std::string name_of_kernel(const Summary& summary, const std::string& id) {
+  const auto kernel = std::ranges::find(summary.kernels, id, &KernelSummary::id);
+  return one_line(kernel == summary.kernels.end() ? id : kernel->name);
+}
+
+std::string what_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
+  if (!cause.misreadings.empty()) {
+    std::string words = "it computes as if";
+    for (std::size_t i = 0; i < std::min<std::size_t>(cause.misreadings.size(), 3); ++i)
+      words += fmt::format("{} {}", i == 0 ? "" : ", or as if", one_line(cause.misreadings[i]));
+    return words;
+  }
+  if (example == nullptr) return {};
+  if (example->verdict.violation == Violation::bound || example->verdict.violation == Violation::not_finite) {
+    for (const KernelSummary& kernel : summary.kernels)
+      if (kernel.id == cause.kernel && kernel.dtype == cause.example.dtype && !kernel.explanations.empty())
+        return one_line(kernel.explanations.front().text);
+  }
+  return one_line(example->verdict.reason);
+}
+
+std::string when_of(const Cause& cause) {
+  if (cause.cases == 0) return {};
+  if (cause.condition.empty())
+    return fmt::format("in {} of {} cases", with_commas(cause.violated), with_commas(cause.cases));
+  const std::string others =
+      cause.others_violated == 0
+          ? fmt::format("in none of {} others", with_commas(cause.others))
+          : fmt::format("in {} of {} others", with_commas(cause.others_violated), with_commas(cause.others));
+  return fmt::format("in {} of {} cases with {}; {}", with_commas(cause.violated), with_commas(cause.cases),
+                     one_line(cause.condition), others);
+}
+
+std::optional<Case> case_of(const FindingRecord& finding, const std::string& folder) {
+  if (folder.empty() || finding.case_file.empty()) return std::nullopt;
+  try {
+    const std::filesystem::path path = folder;
+    return decode_case(Folder(path).read(finding.case_file), (path / finding.case_file).native());
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+/// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".
+std::string smallest_of(const FindingRecord& finding, const std::string& folder) {
+  const std::optional<Case> c = case_of(finding, folder);
+  if (!c) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
+  const Extents e = extents_of(*c);
+  std::string words = fmt::format("{} ", name_of(c->dtype()));
+  const auto extent = [&](std::string_view name, std::int64_t value, bool shown) {
+    if (shown) words += fmt::format(" {}={}", name, value);
+  };
+  extent("B", e.batch, e.batch > 1);
+  extent("H", e.heads, e.heads > 1);
+  extent("KV", e.kv_heads, e.heads > 1 && e.kv_heads > 0);
+  extent("M", e.queries, true);
+  extent("N", e.keys, true);
+  extent("dk", e.dk, true);
+  extent("dv", e.dv, e.dv != e.dk);
+  if (c->causal != Causal::none) words += fmt::format(" causal {}", name_of(c->causal));
+  if (!is_inverse_root(c->scale, e.dk)) words += fmt::format(" scale={}", short_number(c->scale));
+  constexpr std::int64_t shown = 8;
+  for (int i = 0; i < slot_count; ++i) {
+    const auto slot = static_cast<Slot>(i);
+    const Tensor& tensor = (*c)[slot];
+    if (!tensor.present()) continue;
+    if (tensor.elements() > shown) {
+      if (slot >= Slot::mask) words += fmt::format("  {} {}", name_of(slot), tensor.shape().to_string());
+      continue;
+    }
+    words += fmt::format("  {}=", name_of(slot));
+    for (std::int64_t at = 0; at < tensor.elements(); ++at)
+      words += fmt::format("{}{}", at == 0 ? "" : ",", short_number(tensor[at]));
+  }
+  return words;
+}
+
+/// "out[0, 1, 0, 0] = 0, exact 1, allowed ± 0.0039: 256 times too far".
+std::string found_of(const FindingRecord& finding) {
+  const Verdict& verdict = finding.verdict;
+  if (finding.repetition)
+    return fmt::format("not repeatable: wrong in {} of {} further calls", finding.repetition->again,
+                       finding.repetition->of);
+  const bool against_exact = finding.compared.size() == 1 && finding.compared[0].exact;
+  if (!against_exact || verdict.violation == Violation::lse) return one_line(verdict.reason);
+  const ComparedRecord& one = finding.compared[0];
+  std::string words = fmt::format("out{} = {}, exact {}", index_text(one.element, one.shape), short_number(one.found),
+                                  short_number(one.exact->lower));
+  if (verdict.violation != Violation::bound) return words;
+  // Of a sum of zeros next to nothing is allowed, and how many times it is exceeded says nothing.
+  constexpr double many = 1e6;
+  words += verdict.utilisation > many ? fmt::format(", allowed ± {}", short_number(verdict.allowed))
+                                      : fmt::format(", allowed ± {}: {} times as far", short_number(verdict.allowed),
+                                                    short_number(verdict.utilisation));
+  return words;
+}
+
+std::string fails_of(const Cause& cause) {
+  constexpr std::size_t shown = 3;
+  std::string words = cause.properties.size() == 1 ? "" : fmt::format("{} properties: ", cause.properties.size());
+  for (std::size_t i = 0; i < std::min(shown, cause.properties.size()); ++i)
+    words += fmt::format("{}{}", i == 0 ? "" : ", ", one_line(cause.properties[i]));
+  if (cause.properties.size() > shown) words += fmt::format(", +{}", cause.properties.size() - shown);
+  return words;
+}
+
+}  // namespace
+
+std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder) {
+  std::vector<CauseWords> all;
+  for (const Cause& cause : summary.causes) {
+    const FindingRecord* const example = example_of(summary, cause);
+    const std::size_t number = all.size() + 1;
+    CauseWords words{.kernel = name_of_kernel(summary, cause.kernel),
+                     .dtypes = one_line(fmt::format("{}", fmt::join(cause.dtypes, ", "))),
+                     .title = summary.causes.size() > 1 ? fmt::format("cause {}", number) : "",
+                     .of = {},
+                     .what = what_of(summary, cause, example),
+                     .when = when_of(cause),
+                     .smallest = {},
+                     .found = {},
+                     .replay = {},
+                     .fails = fails_of(cause),
+                     .cause = &cause};
+    words.of = fmt::format("{} in {}", words.kernel, words.dtypes);
+    if (example != nullptr) {
+      words.smallest = smallest_of(*example, folder);
+      words.found = found_of(*example);
+      words.case_file = example->case_file;
+      if (!folder.empty())
+        words.replay = fmt::format("{} replay {}{}", command_name(), shell_quoted(folder),
+                                   number == 1 ? "" : fmt::format(" --cause {}", number));
+    }
+    all.push_back(std::move(words));
+  }
+  return all;
+}
+
+}  // namespace attest

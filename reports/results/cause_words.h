@@ -1,0 +1,29 @@
+// Causes in words, the same on the terminal, the page and in summary.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/results/summary.h"
+
+namespace attest {
+
+/// A cause as it is told, each a line without markup; words of kernels in it are one_line.
+struct CauseWords {
+  std::string kernel;       ///< by its manifest's name
+  std::string dtypes;       ///< "f32, bf16"
+  std::string title;        ///< "cause 2"; empty where there is but one
+  std::string of;           ///< "mine in f32, bf16"
+  std::string what;         ///< "it computes as if …", or what else is known of it
+  std::string when;         ///< "in 140 of 239 cases with H > KV > 1; in none of 7,751 others"; empty: not known
+  std::string smallest;     ///< "bf16  H=4 KV=2 M=1 N=1 dk=1  q=0,0,0,0  k=0,0  v=0,1"; empty: no finding is kept
+  std::string found;        ///< "out[0, 1, 0, 0] = 1, exact 0, allowed ± 0.0039: 256 times as far"
+  std::string replay;       ///< what to type
+  std::string fails;        ///< the properties, the first three by name
+  std::string case_file{};  ///< of the smallest, in the run's folder
+  const Cause* cause = nullptr;
+};
+/// In the order of the summary. `folder`: the run's, where its cases are and for what is typed.
+[[nodiscard]] std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder);
+
+}  // namespace attest

@@ -1,0 +1,116 @@
+// What is wrong with a kernel stands in the first 25 lines of a terminal of 80 columns, at the top of the page and at
+// the top of summary.md: kernel, dtype, cause, the smallest input, what to type next.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "reports/run/wrap.h"
+#include "reports/test/program_checks.h"
+#include "reports/test/shell.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr;
+
+struct Wrong {
+  std::string fault, dtype, cause;
+  int cases = 200;
+};
+class Answer : public testing::TestWithParam<Wrong> {};
+
+/// Without the line breaks of a terminal's width.
+std::string joined(const std::string& text) {
+  std::string words;
+  for (const char c : text) {
+    if (c != '\n' && c != ' ')
+      words += c;
+    else if (!words.empty() && words.back() != ' ')
+      words += ' ';
+  }
+  return words;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    lines.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return lines;
+}
+
+TEST_P(Answer, IsThereInTenSeconds) {
+  const auto& [fault, dtype, cause, cases] = GetParam();
+  const fake::Folder folder;
+  const ShellResult result = shell(folder, "$attest check --kernel fault:" + fault + " --dtype " + dtype + " --cases " +
+                                               std::to_string(cases) + " --out run 2>/dev/null");
+  EXPECT_EQ(result.status, 1);
+  const std::vector<std::string> lines = lines_of(result.output);
+  EXPECT_LE(lines.size(), 25U) << result.output;
+  for (const std::string& line : lines) EXPECT_LE(columns_of_text(line), 80U) << line;
+  const std::string said = joined(result.output);
+  EXPECT_THAT(said, HasSubstr("✗ fault:" + fault + " " + dtype + " WRONG"));
+  EXPECT_THAT(said, HasSubstr(cause));
+  EXPECT_THAT(said, HasSubstr(" smallest " + dtype + " "));
+  EXPECT_THAT(said, HasSubstr("attest replay run "));
+  EXPECT_THAT(said, HasSubstr("attest findings run (exit status 1)"));
+  // What it says to type.
+  EXPECT_EQ(shell(folder, "$attest replay run").status, 1);
+  const std::string page = read_file(folder / "run/report.html");
+  const std::size_t causes = page.find("<section id=\"causes\">"), behind = page.find("<section", causes + 1);
+  ASSERT_NE(causes, std::string::npos);
+  EXPECT_EQ(page.find("<section"), causes);
+  const std::string first = page.substr(causes, behind - causes);
+  for (const std::string& part : {"fault:" + fault, dtype, std::string("attest replay run")})
+    EXPECT_THAT(first, HasSubstr(part));
+  // A comment in a pull request shows some forty lines.
+  std::vector<std::string> head = lines_of(read_file(folder / "run/summary.md"));
+  head.resize(std::min<std::size_t>(head.size(), 40));
+  std::string markdown;
+  for (const std::string& line : head) markdown += line + '\n';
+  for (const std::string& part : {fault, dtype, std::string("smallest"), std::string("attest replay run")})
+    EXPECT_THAT(markdown, HasSubstr(part));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, Answer,
+    testing::Values(Wrong{"interleaved-groups", "bf16", "head h read key-value head h mod KV"},
+                    Wrong{"mask-of-first-head", "f32", "every head had the mask of the first"},
+                    Wrong{"mask-axes-exchanged", "f32", "batch entries and heads of the mask were exchanged", 500},
+                    Wrong{"bool-mask-inverted", "f16", "true hid a key"},
+                    Wrong{"bool-mask-added", "f32", "the boolean mask were added to the scores"},
+                    Wrong{"top-left-for-bottom-right", "f64", "the causal form were aligned to the first keys"},
+                    Wrong{"scale-of-all-heads", "f32", "the scale were 1/sqrt(heads·dk)"},
+                    Wrong{"head-dim-in-eights", "f32", "columns of q and k behind the last whole 8 were not there"},
+                    Wrong{"split-drops-remainder", "f32", "keys behind the last whole 4 were not there"},
+                    Wrong{"keys-transposed-when-square", "f32", "k lay in memory column by column"},
+                    Wrong{"last-tile-not-rescaled", "f32", "cases with N > 128", 500},
+                    Wrong{"prefill-sum-not-rescaled", "f32", "cases with M >= ", 500},
+                    Wrong{"bias-sign", "f32", "an additive mask"}),
+    [](const testing::TestParamInfo<Wrong>& one) {
+      std::string name = one.param.fault;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
+
+TEST(AnswerProgram, OfAKernelThatHoldsSaysHowFarThatGoes) {
+  const fake::Folder folder;
+  const ShellResult result = shell(folder, "$attest check --kernel builtin:flash --dtype f32 --out run 2>/dev/null");
+  EXPECT_EQ(result.status, 0);
+  const std::vector<std::string> lines = lines_of(result.output);
+  EXPECT_LE(lines.size(), 16U) << result.output;
+  for (const std::string& line : lines) EXPECT_LE(columns_of_text(line), 80U) << line;
+  const std::string said = joined(result.output);
+  EXPECT_THAT(said, HasSubstr("✓ builtin:flash f32 right where judged"));
+  EXPECT_THAT(said, HasSubstr("never judged: M > "));
+  EXPECT_THAT(said, HasSubstr("tolerance f32 atol "));
+  EXPECT_THAT(said, HasSubstr("(exit status 0)"));
+}
+
+}  // namespace
+}  // namespace attest
