@@ -31,4 +31,9 @@ struct CommandWord {
 };
 [[nodiscard]] std::vector<CommandWord> command_words(std::string_view line);
 
+/// "exec:python3 mine.py" for "mine.py": what to write for a script, or for a command without its "exec:", that was
+/// named as if it were a kernel. A script is known by its extension, there or not, or by its first line where it can be
+/// executed; a command by a first word that can be run. Empty for anything else.
+[[nodiscard]] std::string command_meant(std::string_view spec);
+
 }  // namespace attest

@@ -76,7 +76,7 @@ struct CheckOptions : RunOptions {
     declare_seed(list, plan.seed);
     declare_jobs(list, plan.jobs);
     place.declare(list);
-    list.option("--time", time, duration(), "stop after this long: 500ms, 90s, 10m, 2h");
+    list.option("--time", time, duration(), "stop after this long: 500ms, 90s, 10m or 2h; a number alone is seconds");
     list.flag("--fail-fast", plan.fail_fast, "stop at the first violation");
     process.declare(list);
     list.option("--inconclusive", inconclusive_held,

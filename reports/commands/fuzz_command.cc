@@ -67,7 +67,9 @@ struct FuzzOptions : RunOptions {
                 "seed of the search; with --runs and one job all follows from it (default: 1)");
     declare_jobs(list, plan.jobs);
     place.declare(list);
-    list.option("--time", time, duration(), "stop after this long (default: 60s where no --runs are given)");
+    list.option("--time", time, duration(),
+                "stop after this long: 500ms, 90s, 10m or 2h; a number alone is seconds (default: 60s where no --runs "
+                "are given)");
     process.declare(list);
     declare_against(list, against);
     declare_quiet(list, quiet);

@@ -39,6 +39,19 @@ TEST(Program, RefusesACommandLineInOneLine) {
   expect_refused("check --dtype f31", "did you mean \"f32\"?");
   expect_refused("check --dtype ''", "unknown dtype \"\"");
   expect_refused("check --property 'nothing.*'", "attest list --properties");
+  expect_refused("check --property causal", "did you mean 'causal.*'?");
+  expect_refused("prove --property masked.", "did you mean 'masked.*'?");
+  expect_refused("check --property oracle", "did you mean '*.oracle'?");
+  expect_refused("check --property attention.oracle,attention.finit", "named \"attention.finit\"; did you mean");
+  expect_refused("check --property attention.oracle,", "is named \"\"");
+  expect_refused("fuzz --kernel builtin:flash --objective law:causal", "did you mean 'causal.*'?");
+  expect_refused("check --kernel flash_torch.py", "did you mean 'exec:python3 flash_torch.py'?");
+  expect_refused("check --kernel ./a/flash.js", "did you mean 'exec:node ./a/flash.js'?");
+  expect_refused("replay --kernel flash.py x", "there is no such case");
+  expect_refused("check --kernel 'python3 flash.py'", "did you mean 'exec:python3 flash.py'?");
+  expect_refused("check --dtype bfloat16", "unknown dtype \"bfloat16\"; did you mean \"bf16\"?");
+  expect_refused("check --time 60sec", "a number alone is seconds");
+  expect_refused("fuzz --timeout 5min", "a number alone is seconds");
   expect_refused("check --out /dev/full", "/dev/full");
   expect_refused("check --out /proc/none", "/proc/none");
   expect_refused("check --case absent.safetensors", "absent.safetensors");
@@ -46,6 +59,27 @@ TEST(Program, RefusesACommandLineInOneLine) {
   expect_refused("merge absent -o x", "absent");
   expect_refused("report absent -o x", "absent");
   expect_refused("check --resume --out absent", "holds no run to resume");
+}
+
+/// Of every command, and of the benchmarks' programs, which are another project's.
+TEST(Program, AnswersAnUnknownOptionInOneLine) {
+  for (const char* command : {"init", "check", "list", "replay", "merge", "report", "compare", "tolerance", "probe",
+                              "fuzz", "prove", "audit", "bench"})
+    expect_refused(joined({command, " --foo"}), joined({"unknown option \"--foo\" of attest ", command}));
+  expect_refused("--foo", "unknown option \"--foo\"");
+  expect_refused("bench --filter=verdict", "did you mean \"--benchmark_filter\"?");
+  expect_refused("bench verdict", "unknown option \"verdict\" of attest bench");
+}
+
+TEST(Program, TakesAListOfPropertiesAndATimeInSeconds) {
+  const Folder folder;
+  expect_status(folder,
+                "$attest check --kernel builtin:flash --dtype f32 --property attention.finite,attention.or* --time 60 "
+                "--timeout 5 --cases 2 --quiet --out o");
+  std::set<std::string> properties;
+  const Journal journal = read_journal(folder / "o");
+  for (const BatchRecord& batch : journal.batches) properties.insert(batch.subject.property);
+  EXPECT_EQ(properties, (std::set<std::string>{"attention.finite", "attention.oracle"}));
 }
 
 TEST(Program, SaysWhatItCanDo) {
