@@ -142,6 +142,10 @@ std::vector<CommandWord> command_words(std::string_view line) {
   return words;
 }
 
+bool is_from_outside(std::string_view id) {
+  return id.starts_with("exec:") || id.find('/') != std::string_view::npos || id.ends_with(".so");
+}
+
 std::string command_meant(std::string_view spec) {
   struct Language {
     std::string_view extension, program;
@@ -177,8 +181,7 @@ FileHashes kernel_files(std::string_view id) {
     if (std::ranges::find(family.kernels, id, &AdapterKernel::id) != family.kernels.end())
       return files_of_family(family);
   }
-  const bool is_path = id.find('/') != std::string_view::npos || id.ends_with(".so");
-  if (!is_path || !is_regular(fs::path(id))) return {};
+  if (!is_from_outside(id) || !is_regular(fs::path(id))) return {};
   return {{std::string(id), {hash_of(fs::path(id))}}};
 }
 

@@ -10,6 +10,10 @@
 
 namespace attest {
 
+/// Whether an id, as --kernel takes it, is of a program (exec:COMMAND) or of a shared library by its path, and no name
+/// that Attest gives.
+[[nodiscard]] bool is_from_outside(std::string_view id);
+
 /// Hashes by name; as in KernelRecord::files.
 using FileHashes = std::map<std::string, std::set<std::string>>;
 

@@ -24,6 +24,7 @@
 #include "reports/run/preflight.h"
 #include "reports/run/progress.h"
 #include "reports/run/resumed.h"
+#include "reports/run/started_in.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
 
@@ -223,6 +224,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
                        folder.path().string());
   }
   MetaRecord begin = begin_record(line);
+  begin.facts["started_in"] = started_in(folder.path());
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin.facts["shard"] = fmt::format("{}/{}", plan.shard.index, plan.shard.count);
   begin_journal(writer, folder, earlier, run, begin, open);
@@ -252,6 +254,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   if (!options.known.empty()) expectations.known = compare_with_known(known, options.known.string(), summary, complete);
   const Conclusion conclusion = conclude(summary, std::move(expectations));
   write_results(folder.path(), journal, summary, conclusion);
+  if (conclusion.exit_status == 3) fmt::print("{}: no case was judged\n\n", nothing_tested);
   if (!options.quiet) {
     fmt::print(stderr, "{}{}", warning_text(summary), note_text(summary));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

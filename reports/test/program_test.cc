@@ -202,6 +202,49 @@ TEST(Program, SaysWhatCouldBeRunWhereNothingCan) {
   }
 }
 
+TEST(Program, HeadsWhatWasNotTestedAtAll) {
+  const Folder folder;
+  EXPECT_THAT(one_line_of(folder, "$attest check --kernel ./absent.so", 3),
+              testing::StartsWith("attest: NOTHING WAS TESTED: ./absent.so: there is no such file"));
+  // Every case of it is skipped: its kernel takes no mask.
+  const std::string kernel = python_kernel(folder, "mine", "1");
+  if (kernel.empty()) GTEST_SKIP() << "numpy is not here";
+  for (const char* const quiet : {"", " --quiet"}) {
+    const std::string skipped = output_of(
+        folder,
+        joined({"$attest check --kernel ", kernel,
+                " --property masked.boolean-is-additive --cases 3 --overwrite --out run 2> /dev/null", quiet}),
+        3);
+    EXPECT_THAT(skipped, testing::StartsWith("NOTHING WAS TESTED: no case was judged\n"));
+    EXPECT_THAT(skipped, NeverSays("inconclusive:"));
+  }
+  const std::string summary = read_file(folder / "run/summary.md");
+  EXPECT_THAT(summary.substr(0, summary.find('\n')), testing::EndsWith(" Attest: NOTHING WAS TESTED"));
+}
+
+/// Whoever unpacks what CI kept types them beside the folder; where it lay on the runner says nothing there.
+TEST(Program, WritesReplayLinesThatHoldWhereTheRunIsUnpacked) {
+  const Folder folder;
+  const std::string check =
+      "$attest check --kernel fault:scale-ignored --property attention.oracle --dtype f32 --cases 20 "
+      "--jobs 1 --alarm --quiet --junit junit.xml --sarif attest.sarif --out ";
+  expect_status(folder, "mkdir -p runner/work && " + check + "\"$PWD/runner/work/run\" > terminal", 1);
+  const std::string runner = (folder / "runner").string();
+  EXPECT_THAT(read_file(folder / "terminal"), Says("replay: attest replay " + runner + "/work/run/cases/"));
+  for (const char* const file :
+       {"runner/work/run/report.html", "runner/work/run/summary.md", "junit.xml", "attest.sarif"})
+    EXPECT_THAT(read_file(folder / file), AllOf(Says("attest replay run/cases/"), NeverSays("replay " + runner)))
+        << file;
+  // As the page has it, beside the unpacked folder.
+  const std::string page = read_file(folder / "runner/work/run/summary.md");
+  const std::size_t line = page.find("replay run/cases/");
+  const std::string words = page.substr(line, page.find_first_of("`\n<", line) - line);
+  expect_status(folder, "mkdir unpacked && mv runner/work/run unpacked && cd unpacked && $attest " + words, 1);
+  expect_status(folder, "cd unpacked && $attest report run && cd run && $attest report . --summary here.md");
+  EXPECT_THAT(read_file(folder / "unpacked/run/report.html"), Says("attest replay run/cases/"));
+  EXPECT_THAT(read_file(folder / "unpacked/run/here.md"), Says("attest replay run/cases/"));
+}
+
 TEST(Program, SaysWhatFileIsWanted) {
   const Folder folder;
   ASSERT_EQ(shell(folder, "$attest check " + flash + "--cases 5 --quiet --out run").status, 0);
