@@ -19,6 +19,7 @@
 #include "reports/command_line/manual.h"
 #include "reports/command_line/parse.h"
 #include "reports/commands/commands.h"
+#include "reports/results/conclusion.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     return complain(error.what(), 2);
   } catch (const KernelLoadError& error) {
-    return complain(error.what(), 3);
+    return complain(fmt::format("{}: {}", nothing_tested, error.what()), 3);
   } catch (const std::bad_alloc&) {
     return complain("not enough memory; fewer --jobs or smaller cases need less", 2);
   } catch (const std::exception& error) {

@@ -142,6 +142,38 @@ std::vector<CommandWord> command_words(std::string_view line) {
   return words;
 }
 
+bool is_from_outside(std::string_view id) {
+  return id.starts_with("exec:") || id.find('/') != std::string_view::npos || id.ends_with(".so");
+}
+
+std::string command_meant(std::string_view spec) {
+  struct Language {
+    std::string_view extension, program;
+  };
+  static constexpr Language languages[] = {{".py", "python3 "}, {".js", "node "},  {".mjs", "node "}, {".cjs", "node "},
+                                           {".sh", "sh "},      {".jl", "julia "}, {".rb", "ruby "},  {".pl", "perl "},
+                                           {".lua", "lua "},    {".R", "Rscript "}};
+  const fs::path file(spec);
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:@%,~";
+  const bool one_word = spec.find_first_not_of(plain) == std::string_view::npos;
+  if (!one_word && !is_regular(file)) {
+    const std::vector<CommandWord> words = command_words(spec);
+    const auto can_run = [](const std::string& program) {
+      return program.find('/') == std::string::npos ? on_path(program).has_value()
+                                                    : ::access(program.c_str(), X_OK) == 0;
+    };
+    if (words.size() > 1 && words.front().program && can_run(words.front().text)) return fmt::format("exec:{}", spec);
+  }
+  const std::string_view word = one_word ? spec : "FILE";
+  for (const Language& language : languages)
+    if (file.extension() == language.extension) return fmt::format("exec:{}{}", language.program, word);
+  if (!is_regular(file) || ::access(file.c_str(), X_OK) != 0) return {};
+  std::string start(2, ' ');
+  std::ifstream(file, std::ios::binary).read(start.data(), 2);
+  if (start != "#!") return {};
+  return fmt::format("exec:{}{}", spec.find('/') == std::string_view::npos ? "./" : "", word);
+}
+
 FileHashes kernel_files(std::string_view id) {
   constexpr std::string_view exec = "exec:";
   if (id.starts_with(exec)) return files_of_command(id.substr(exec.size()));
@@ -149,8 +181,7 @@ FileHashes kernel_files(std::string_view id) {
     if (std::ranges::find(family.kernels, id, &AdapterKernel::id) != family.kernels.end())
       return files_of_family(family);
   }
-  const bool is_path = id.find('/') != std::string_view::npos || id.ends_with(".so");
-  if (!is_path || !is_regular(fs::path(id))) return {};
+  if (!is_from_outside(id) || !is_regular(fs::path(id))) return {};
   return {{std::string(id), {hash_of(fs::path(id))}}};
 }
 

@@ -10,6 +10,10 @@
 
 namespace attest {
 
+/// Whether an id, as --kernel takes it, is of a program (exec:COMMAND) or of a shared library by its path, and no name
+/// that Attest gives.
+[[nodiscard]] bool is_from_outside(std::string_view id);
+
 /// Hashes by name; as in KernelRecord::files.
 using FileHashes = std::map<std::string, std::set<std::string>>;
 
@@ -30,5 +34,10 @@ struct CommandWord {
   [[nodiscard]] bool operator==(const CommandWord&) const = default;
 };
 [[nodiscard]] std::vector<CommandWord> command_words(std::string_view line);
+
+/// "exec:python3 mine.py" for "mine.py": what to write for a script, or for a command without its "exec:", that was
+/// named as if it were a kernel. A script is known by its extension, there or not, or by its first line where it can be
+/// executed; a command by a first word that can be run. Empty for anything else.
+[[nodiscard]] std::string command_meant(std::string_view spec);
 
 }  // namespace attest

@@ -15,6 +15,7 @@
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernels/kernel_families.h"
+#include "core/kernels/kernel_files.h"
 #include "core/kernels/precise_name.h"
 #include "core/support/names.h"
 
@@ -204,6 +205,8 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
   }
   if (!kernels.empty()) return kernels;
 
+  if (const std::string command = command_meant(spec); !command.empty())
+    throw UsageError(fmt::format("--kernel is {}, which is no kernel; did you mean '{}'?", in_quotes(spec), command));
   if (!is_path) {
     const std::string nearest = suggestion(spec, known_kernels());
     throw UsageError(fmt::format("--kernel is {}, which is no kernel{}", in_quotes(spec),

@@ -45,8 +45,9 @@ std::chrono::milliseconds time_of(std::string_view option, Text text) {
   if (error == std::errc() && factor > 0 && value * factor >= 1 && value * factor <= limit) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(value * factor));
   }
-  throw UsageError(fmt::format("{} is {}; it must be a time from 1ms to a year such as 500ms, 90s, 10m or 2h", option,
-                               in_quotes(text)));
+  throw UsageError(fmt::format(
+      "{} is {}; it must be a time from 1ms to a year such as 500ms, 90s, 10m or 2h; a number alone is seconds", option,
+      in_quotes(text)));
 }
 
 std::uint64_t bytes_of(std::string_view option, Text text) {
@@ -72,6 +73,42 @@ std::uint64_t bytes_of(std::string_view option, Text text) {
                                option, in_quotes(text)));
 }
 
+/// What PyTorch, NumPy and JAX call the dtypes, without a module in front; empty for any other word.
+std::string_view dtype_of_frameworks(std::string_view word) {
+  struct Name {
+    std::string_view theirs, ours;
+  };
+  static constexpr Name names[] = {{"float64", "f64"},
+                                   {"double", "f64"},
+                                   {"fp64", "f64"},
+                                   {"float", "f32"},
+                                   {"float32", "f32"},
+                                   {"single", "f32"},
+                                   {"fp32", "f32"},
+                                   {"f4", "f32"},
+                                   {"tf32", "f32"},
+                                   {"float16", "f16"},
+                                   {"half", "f16"},
+                                   {"fp16", "f16"},
+                                   {"f2", "f16"},
+                                   {"bfloat16", "bf16"},
+                                   {"bfloat", "bf16"},
+                                   {"brain", "bf16"},
+                                   {"float8_e4m3fn", "f8_e4m3"},
+                                   {"float8_e4m3", "f8_e4m3"},
+                                   {"fp8_e4m3", "f8_e4m3"},
+                                   {"e4m3", "f8_e4m3"},
+                                   {"float8_e5m2", "f8_e5m2"},
+                                   {"fp8_e5m2", "f8_e5m2"},
+                                   {"e5m2", "f8_e5m2"}};
+  const std::string_view last = word.substr(word.rfind('.') + 1);
+  const auto found = std::ranges::find_if(names, [&](const Name& name) {
+    return std::ranges::equal(name.theirs, last, {}, {},
+                              [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  });
+  return found == std::ranges::end(names) ? std::string_view() : found->ours;
+}
+
 std::vector<DType> dtypes_of(std::string_view, Text text) {
   std::vector<DType> dtypes;
   static constexpr std::array known{DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
@@ -83,7 +120,10 @@ std::vector<DType> dtypes_of(std::string_view, Text text) {
       std::vector<std::string_view> names;
       names.reserve(known.size());
       for (const DType candidate : known) names.push_back(name_of(candidate));
-      throw UsageError(fmt::format("unknown dtype {}{}", in_quotes(word), suggestion(word, names)));
+      const std::string_view meant = dtype_of_frameworks(word);
+      throw UsageError(
+          fmt::format("unknown dtype {}{}", in_quotes(word),
+                      meant.empty() ? suggestion(word, names) : fmt::format("; did you mean \"{}\"?", meant)));
     }
     dtypes.push_back(*dtype);
   }

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
-#include "core/problem/case.h"
+#include "core/support/errors.h"
+#include "core/support/names.h"
 #include "reports/commands/commands.h"
 
 extern char** environ;
@@ -45,6 +47,30 @@ int run_program(const std::filesystem::path& program, const std::vector<std::str
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/// Google Benchmark would answer with all that it knows, once for each program.
+void refuse_foreign(const std::vector<std::string>& words) {
+  static constexpr std::array<std::string_view, 11> known{"--benchmark_filter",
+                                                          "--benchmark_list_tests",
+                                                          "--benchmark_min_time",
+                                                          "--benchmark_repetitions",
+                                                          "--benchmark_report_aggregates_only",
+                                                          "--benchmark_format",
+                                                          "--benchmark_out",
+                                                          "--benchmark_out_format",
+                                                          "--benchmark_time_unit",
+                                                          "--benchmark_color",
+                                                          "--help"};
+  for (const std::string& word : words) {
+    if (word.starts_with("--benchmark_") || word.starts_with("--v=") || word == "-h" || word == "--help") continue;
+    const std::string name = word.substr(0, word.find('='));
+    const std::string whole = "--benchmark_" + name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    const std::string meant = nearest_name(whole, known).value_or("");
+    throw UsageError(fmt::format("unknown option {} of attest bench; {}", in_quotes(name),
+                                 meant.empty() ? "its options are Google Benchmark's, as --benchmark_filter=NAME"
+                                               : fmt::format("did you mean \"{}\"?", meant)));
+  }
+}
+
 struct BenchOptions {
   std::vector<std::string> passed_on;  ///< the arguments for the benchmark programs
 
@@ -52,6 +78,7 @@ struct BenchOptions {
 };
 
 int run_benchmarks(const BenchOptions& options) {
+  refuse_foreign(options.passed_on);
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::vector<std::filesystem::path> programs = benchmark_programs(folder);
   if (programs.empty()) {

@@ -25,6 +25,7 @@
 #include "reports/run/preflight.h"
 #include "reports/run/progress.h"
 #include "reports/run/resumed.h"
+#include "reports/run/started_in.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
 #include "reports/run/wrap.h"
@@ -79,7 +80,7 @@ struct CheckOptions : RunOptions {
     declare_seed(list, plan.seed);
     declare_jobs(list, plan.jobs);
     place.declare(list);
-    list.option("--time", time, duration(), "stop after this long: 500ms, 90s, 10m, 2h");
+    list.option("--time", time, duration(), "stop after this long: 500ms, 90s, 10m or 2h; a number alone is seconds");
     list.flag("--fail-fast", plan.fail_fast, "stop at the first violation");
     process.declare(list);
     list.option("--inconclusive", inconclusive_held,
@@ -228,6 +229,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
                        folder.path().string());
   }
   MetaRecord begin = begin_record(line);
+  begin.facts["started_in"] = started_in(folder.path());
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin.facts["shard"] = fmt::format("{}/{}", plan.shard.index, plan.shard.count);
   begin_journal(writer, folder, earlier, run, begin, open);
@@ -260,6 +262,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   if (!options.known.empty()) expectations.known = compare_with_known(known, options.known.string(), summary, complete);
   const Conclusion conclusion = conclude(summary, std::move(expectations));
   write_results(folder.path(), journal, summary, conclusion);
+  if (conclusion.exit_status == 3) fmt::print("{}: no case was judged\n\n", nothing_tested);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!options.quiet && !options.verbose) {
     fmt::print("{}", answer_of(summary, journal, conclusion, ending, seconds,

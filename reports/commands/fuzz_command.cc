@@ -21,6 +21,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
 #include "reports/run/resumed.h"
+#include "reports/run/started_in.h"
 #include "reports/run/text.h"
 #include "reports/run/version.h"
 #include "reports/sections/self_test.h"
@@ -67,7 +68,9 @@ struct FuzzOptions : RunOptions {
                 "seed of the search; with --runs and one job all follows from it (default: 1)");
     declare_jobs(list, plan.jobs);
     place.declare(list);
-    list.option("--time", time, duration(), "stop after this long (default: 60s where no --runs are given)");
+    list.option("--time", time, duration(),
+                "stop after this long: 500ms, 90s, 10m or 2h; a number alone is seconds (default: 60s where no --runs "
+                "are given)");
     process.declare(list);
     declare_against(list, against);
     declare_quiet(list, quiet);
@@ -217,6 +220,7 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   refuse_other_kernels(plan.done, open.records, folder.path().string());
   if (plan.runs) refuse_fewer_cases(plan.done, *plan.runs, "--runs", folder.path().string());
   MetaRecord begin = begin_record(line);
+  begin.facts["started_in"] = started_in(folder.path());
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin_journal(writer, folder, plan.done, run, begin, open);
 
@@ -229,7 +233,9 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   }
   CampaignEnding ending{};
   {
-    FuzzRecorder recorder(folder, writer, {.time = time, .quiet = options.quiet, .against = options.against});
+    FuzzRecorder::Look look{.time = time, .quiet = options.quiet, .against = options.against};
+    for (const std::unique_ptr<Kernel>& kernel : plan.kernels) look.called.emplace(kernel->id(), called(*kernel));
+    FuzzRecorder recorder(folder, writer, std::move(look));
     if (!folder.resumes()) record_load_findings(plan, writer, recorder);
     Campaign campaign(plan, road, recorder);
     ending = campaign.run();
@@ -242,6 +248,7 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   const Summary summary = summarise(journal, folder.path());
   const Conclusion conclusion = conclude(summary);
   write_results(folder.path(), journal, summary, conclusion);
+  if (conclusion.exit_status == 3) fmt::print("{}: no case was judged\n\n", nothing_tested);
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print(stderr, "{}", note_text(summary));

@@ -27,10 +27,8 @@ std::vector<const Property*> laws(const std::string& word) {
   const std::string glob = word.substr(std::string_view("law:").size());
   std::vector<const Property*> matching = properties_matching(glob);
   if (matching.empty()) {
-    std::vector<std::string_view> names;
-    for (const Property* const property : catalogue()) names.push_back(property->name);
-    throw UsageError(fmt::format("--objective {}: no property is named {}{}", in_quotes(word), in_quotes(glob),
-                                 suggestion(glob, names, /*list_up_to=*/0)));
+    throw UsageError(
+        fmt::format("--objective {}: no property is named {}{}", in_quotes(word), in_quotes(glob), glob_meant(glob)));
   }
   std::erase_if(matching, [](const Property* property) { return property->is_statistical(); });
   if (matching.empty()) {

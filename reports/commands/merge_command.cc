@@ -170,7 +170,9 @@ void copy_worst_cases(const Merged& merged, const Folder& to) {
     }
   }
   for (const auto& [subject, where] : worst) {
-    copy_if_there(Folder(merged.folders[where.second]), to, case_file_name(subject, "worst"));
+    const Folder from(merged.folders[where.second]);
+    const std::string file = saved_case(from, subject, name_of_kernel(merged.journal, subject.kernel), "worst");
+    if (!file.empty()) copy_if_there(from, to, file);
   }
 }
 

@@ -30,6 +30,7 @@
 #include "reports/run/preflight.h"
 #include "reports/run/repetition.h"
 #include "reports/run/run_folder.h"
+#include "reports/run/started_in.h"
 #include "reports/run/text.h"
 
 namespace attest {
@@ -80,14 +81,38 @@ const Property& property_of(const Case& c, const std::filesystem::path& file) {
                                in_quotes(name), suggestion(name, names, /*list_up_to=*/0)));
 }
 
+/// The folders in which the case's kernels were looked for.
+using Places = std::vector<std::filesystem::path>;
+
+/// Goes where the kernels that the case names are: from here, where the run was started, or beside the run's folder.
+/// What the user names holds from here, and then nothing else is looked for elsewhere.
+Places go_where_kernels_are(const ReplayOptions& options, const Case& c) {
+  Places places{"."};
+  if (options.kernel || !options.against.empty()) return places;
+  places = folders_for_kernels(options.cases.front());
+  for (const Provenance::Word& kernel : {c.provenance.kernel, c.provenance.against}) {
+    const std::filesystem::path folder = folder_with_kernel(kernel.value_or(""), places);
+    if (folder == places.front()) continue;
+    fmt::print(stderr, "note: {} is taken from {}, as the case names it from there\n", one_line(*kernel),
+               one_line(folder.string()));
+    std::error_code error;
+    std::filesystem::current_path(folder, error);
+    break;
+  }
+  return places;
+}
+
 /// A kernel that cannot be loaded under the name that the case has for it, which may hold in another folder only.
-[[noreturn]] void throw_as_named_by_case(const KernelLoadError& wrong, std::string_view option) {
-  throw KernelLoadError(
-      fmt::format("{}; the case names it so, {} names it as it is found from here", wrong.what(), option));
+[[noreturn]] void throw_as_named_by_case(const KernelLoadError& wrong, std::string_view option, const Places& places) {
+  std::string looked;
+  for (const std::filesystem::path& place : places)
+    looked += (looked.empty() ? "here" : " and in ") + (looked.empty() ? "" : place.string());
+  throw KernelLoadError(fmt::format("{}; the case names it so{}, {} names it as it is found from here", wrong.what(),
+                                    places.size() > 1 ? fmt::format(" and it was looked for {}", looked) : "", option));
 }
 
 /// What the case was compared with when it was saved, or what is asked for now; null: with what is exact.
-std::unique_ptr<Kernel> other_of(const ReplayOptions& options, const Case& c) {
+std::unique_ptr<Kernel> other_of(const ReplayOptions& options, const Case& c, const Places& places) {
   const std::string spec = options.against.empty() ? c.provenance.against.value_or("") : options.against;
   if (spec.empty()) return nullptr;
   try {
@@ -95,11 +120,11 @@ std::unique_ptr<Kernel> other_of(const ReplayOptions& options, const Case& c) {
   } catch (const KernelLoadError& wrong) {
     if (interrupt_requested()) throw Abandoned();
     if (!options.against.empty()) throw;
-    throw_as_named_by_case(wrong, "--against");
+    throw_as_named_by_case(wrong, "--against", places);
   }
 }
 
-std::unique_ptr<Kernel> kernel_of(const ReplayOptions& options, const Case& c) {
+std::unique_ptr<Kernel> kernel_of(const ReplayOptions& options, const Case& c, const Places& places) {
   if (!options.kernel && !c.provenance.kernel)
     throw UsageError(fmt::format("{}: names no kernel; give one with --kernel", options.cases.front().string()));
   try {
@@ -110,7 +135,7 @@ std::unique_ptr<Kernel> kernel_of(const ReplayOptions& options, const Case& c) {
         Journal(), notes);
   } catch (const KernelLoadError& wrong) {
     if (options.kernel) throw;
-    throw_as_named_by_case(wrong, "--kernel");
+    throw_as_named_by_case(wrong, "--kernel", places);
   }
 }
 
@@ -331,19 +356,21 @@ int replay_case(const ReplayOptions& options) {
   else
     refuse_if(options.cause.has_value(), "--cause is of a run's folder; this is a case by itself");
   refuse_no_case(file);
+  const std::filesystem::path whole_name = std::filesystem::absolute(file);
   const Case c = load_named_case(file);
   if (c.provenance.without) return replay_without(options, c, file);
   const Property& property = property_of(c, file);
   handle_signals();
-  const std::unique_ptr<Kernel> opened = kernel_of(options, c);
-  const std::unique_ptr<Kernel> other = other_of(options, c);
+  const Places places = go_where_kernels_are(options, c);
+  const std::unique_ptr<Kernel> opened = kernel_of(options, c, places);
+  const std::unique_ptr<Kernel> other = other_of(options, c, places);
   WatchedKernel kernel(*opened, interrupt_requested);
   fmt::print("{} by {} in {}\n{}", property.name, one_line(kernel.id()), name_of(c.dtype()),
              describe(c, numbers_shown));
   if (other) fmt::print("against {}\n", one_line(other->id()));
   const std::optional<Repetition> repetition = repetition_of(c);
   if (repetition) {
-    for (const Call& call : calls_before(*repetition, file)) make(call, kernel);
+    for (const Call& call : calls_before(*repetition, whole_name)) make(call, kernel);
     if (!repetition->before.empty()) fmt::print("after {} other calls, as it was found\n", repetition->before.size());
   }
   Road road = without_projection(road_judging(
@@ -387,8 +414,9 @@ int replay_case(const ReplayOptions& options) {
 Command replay_command() {
   return {with_options<ReplayOptions>(replay_case), "replay", "attest replay CASE|RUN [OPTIONS]",
           "Runs a saved case again: exit 1 when it is violated (again), 0 when it is not. A case that names an exec: "
-          "kernel starts that command. Of a run's folder the case of its first cause.",
-          "attest replay attest-run-001/cases/attention.oracle--exec-python3-mine-py--f32--k17.safetensors"};
+          "kernel starts that command. A kernel that the case names by a relative path is looked for here, where the "
+          "run was started, and beside the run's folder. Of a run's folder the case of its first cause.",
+          "attest replay attest-run-001"};
 }
 
 }  // namespace attest

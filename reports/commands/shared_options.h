@@ -136,8 +136,9 @@ struct KernelProcess {
 
   void declare(OptionList& list) {
     list.option("--timeout", limits.reply, duration(),
-                "time limit for a process's reply (default: 10s, and for a large case up to 5 minutes, by the speed of "
-                "the calls before; its first may take 60s). Given, what takes longer is violated however large");
+                "time limit for a process's reply: 500ms, 90s, 10m or 2h; a number alone is seconds (default: 10s, and "
+                "for a large case up to 5 minutes, by the speed of the calls before; its first may take 60s). Given, "
+                "what takes longer is violated however large");
     list.option("--memory", limits.memory, memory_size(),
                 "memory that a kernel's process may hold beyond what it shares: 512MiB, 4GiB, or none for no limit "
                 "(default: 4GiB)");

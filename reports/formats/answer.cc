@@ -115,7 +115,7 @@ class Answer {
 
   void causes() {
     std::size_t told = 0;
-    const std::vector<CauseWords> all = words_of_causes(summary_, place_.folder);
+    const std::vector<CauseWords> all = words_of_causes(summary_, place_.folder, place_.folder);
     for (const CauseWords& cause : all) {
       if (told == most_causes) break;
       ++told;

@@ -185,7 +185,7 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
     results.push_back(open_result(kernel, rule_of_shapes, kernel.left_out, rule->second, !folder.empty()));
   }
   std::size_t number = 0;
-  for (const CauseWords& cause : words_of_causes(summary, folder)) {
+  for (const CauseWords& cause : words_of_causes(summary, folder, name_of_folder(folder))) {
     ++number;
     if (!unexpected.contains(cause.cause->kernel)) continue;
     const auto [rule, added] = rule_index.try_emplace(cause.cause->example.property, rules.size());

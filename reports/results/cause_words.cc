@@ -27,7 +27,7 @@ const FindingRecord* example_of(const Summary& summary, const Cause& cause) {
   }
   return nullptr;
 }
-std::string name_of_kernel(const Summary& summary, const std::string& id) {
+std::string kernel_name(const Summary& summary, const std::string& id) {
   const auto kernel = std::ranges::find(summary.kernels, id, &KernelSummary::id);
   return one_line(kernel == summary.kernels.end() ? id : kernel->name);
 }
@@ -134,12 +134,12 @@ std::string fails_of(const Cause& cause) {
 
 }  // namespace
 
-std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder) {
+std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder, const std::string& typed) {
   std::vector<CauseWords> all;
   for (const Cause& cause : summary.causes) {
     const FindingRecord* const example = example_of(summary, cause);
     const std::size_t number = all.size() + 1;
-    CauseWords words{.kernel = name_of_kernel(summary, cause.kernel),
+    CauseWords words{.kernel = kernel_name(summary, cause.kernel),
                      .dtypes = one_line(fmt::format("{}", fmt::join(cause.dtypes, ", "))),
                      .title = summary.causes.size() > 1 ? fmt::format("cause {}", number) : "",
                      .of = {},
@@ -155,8 +155,8 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
       words.smallest = smallest_of(*example, folder);
       words.found = found_of(*example);
       words.case_file = example->case_file;
-      if (!folder.empty())
-        words.replay = fmt::format("{} replay {}{}", command_name(), shell_quoted(folder),
+      if (!typed.empty())
+        words.replay = fmt::format("{} replay {}{}", command_name(), shell_quoted(typed),
                                    number == 1 ? "" : fmt::format(" --cause {}", number));
     }
     all.push_back(std::move(words));

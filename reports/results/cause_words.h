@@ -23,7 +23,9 @@ struct CauseWords {
   std::string case_file{};  ///< of the smallest, in the run's folder
   const Cause* cause = nullptr;
 };
-/// In the order of the summary. `folder`: the run's, where its cases are and for what is typed.
-[[nodiscard]] std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder);
+/// In the order of the summary. `folder`: the run's, where its cases are; `typed`: as it stands in what is to be typed,
+/// which a report names alone (name_of_folder).
+[[nodiscard]] std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder,
+                                                      const std::string& typed);
 
 }  // namespace attest

@@ -124,7 +124,7 @@ Conclusion conclude(const Summary& summary, Expectations expectations) {
     result.exit_status = 4;
     result.sign = worse(result.sign, Outcome::inconclusive);
   }
-  result.headline = name_of(result.sign);
+  result.headline = result.exit_status == 3 ? nothing_tested : name_of(result.sign);
   if (!worsened.empty())
     result.headline += ", and worse than the baseline";
   else if (!unexpected.empty() && result.sign != Outcome::violated)

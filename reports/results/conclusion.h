@@ -15,6 +15,9 @@
 
 namespace attest {
 
+/// Heads all that is said where no case was judged: exit status 3.
+inline constexpr std::string_view nothing_tested = "NOTHING WAS TESTED";
+
 /// What a run is held against beside the laws.
 struct Expectations {
   bool inconclusive_held = false;          ///< --inconclusive held
@@ -44,7 +47,7 @@ struct Conclusion {
   /// for neither 3 nor 4.
   int exit_status = 0;
   Outcome sign = Outcome::skipped;  ///< that the headline stands under
-  std::string headline;             ///< "held", "held, and worse than the baseline"
+  std::string headline;             ///< "held", "held, and worse than the baseline"; nothing_tested
   std::map<Subject, Counted> subjects;
   std::string coverage;    ///< how much of what concerns its kernels was judged, as coverage_text says
   std::string quick_look;  ///< as coverage.h's

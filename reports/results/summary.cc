@@ -10,6 +10,7 @@
 
 #include "core/kernel/limits.h"
 #include "core/kernel/manifest.h"
+#include "core/kernels/kernel_files.h"
 #include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "core/support/json_writer.h"
@@ -23,6 +24,15 @@
 #include "reports/run/run_folder.h"
 
 namespace attest {
+
+std::string name_of_kernel(const Journal& journal, const std::string& id) {
+  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+  if (!is_from_outside(id) || record == journal.kernels.end() || record->manifest.empty()) return id;
+  const auto manifest = nlohmann::json::parse(record->manifest, nullptr, /*allow_exceptions=*/false);
+  const auto name = manifest.find("name");
+  return name != manifest.end() && name->is_string() ? name->get<std::string>() : id;
+}
+
 namespace {
 
 int rank_of(Outcome outcome) {
@@ -99,15 +109,6 @@ void require_enough_shapes_and_forms(KernelSummary& kernel, const std::optional<
     if (!forms.empty()) kernel.left_out += (kernel.left_out.empty() ? "" : "; ") + forms;
   }
   if (!kernel.left_out.empty()) kernel.verdict = worse(kernel.verdict, Outcome::inconclusive);
-}
-
-std::string name_of_kernel(const Journal& journal, const std::string& id) {
-  const bool outside = id.starts_with("exec:") || id.find('/') != std::string::npos || id.ends_with(".so");
-  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
-  if (!outside || record == journal.kernels.end() || record->manifest.empty()) return id;
-  const auto manifest = nlohmann::json::parse(record->manifest, nullptr, /*allow_exceptions=*/false);
-  const auto name = manifest.find("name");
-  return name != manifest.end() && name->is_string() ? name->get<std::string>() : id;
 }
 
 /// f64 before f32 before f16: the order of the enumeration, unknown names last.
@@ -304,13 +305,11 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       property.offered = offered_cases(property.tally);
       property.reason = reason_of(property);
       if (summary.drawn_whole) require_enough(property);
-      const std::string worst = case_file_name({name, id, dtype}, "worst");
-      if (property.tally.worst_k >= 0 && files && files->holds(worst)) {
-        property.worst_case = worst;
-      }
-      const std::string alarm = case_file_name({name, id, dtype}, "alarm");
-      const bool alarmed = property.tally.alarm && property.tally.alarm->all.beyond > 0;
-      if (alarmed && files && files->holds(alarm)) property.alarm_case = alarm;
+      const auto saved = [&](const char* which) {
+        return files ? saved_case(*files, {name, id, dtype}, kernel.name, which) : std::string();
+      };
+      if (property.tally.worst_k >= 0) property.worst_case = saved("worst");
+      if (property.tally.alarm && property.tally.alarm->all.beyond > 0) property.alarm_case = saved("alarm");
       // A property's name says there only whose cases they are.
       if (summary.against.empty())
         for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))

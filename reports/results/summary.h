@@ -113,6 +113,9 @@ struct Summary {
 [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> commonest(
     const std::map<Reason, std::int64_t>& reasons);
 
+/// What a kernel of the journal is called: its id, or the name in the manifest of a program or a library.
+[[nodiscard]] std::string name_of_kernel(const Journal& journal, const std::string& id);
+
 /// From a canonical journal. `folder` is where case files are looked for; empty: nowhere.
 [[nodiscard]] Summary summarise(const Journal& journal, const std::filesystem::path& folder);
 

@@ -155,27 +155,27 @@ class Engine::Job {
 
   Found finding(const Cell& cell, std::size_t index, WatchedKernel& kernel, const Subject& subject, std::int64_t k,
                 const Walked& walked) {
-    const std::string file = case_file_name(subject, fmt::format("k{}", k));
+    const std::string file = case_file_name(subject, called(kernel), fmt::format("k{}", k));
     Finding finding{.record = {subject, k, file, walked.verdict}, .saved = walked.problem};
     if (engine_.stands_for_loading(cell, index, k)) {
       finding.saved.provenance.at_load = "yes";
     } else if (walked.is(Outcome::violated)) {
       told_[index].confirmer.confirm(finding, *cell.property, kernel, [&] { return history_of(index); });
     }
-    return found_of(std::move(finding), kernel.manifest(), walked.verdict.outcome);
+    return found_of(std::move(finding), kernel, walked.verdict.outcome);
   }
 
   /// The finding with its calls as case files, which it and its case name.
-  static Found found_of(Finding finding, const Manifest& manifest, Outcome expected) {
+  static Found found_of(Finding finding, const Kernel& kernel, Outcome expected) {
     auto& [record, saved, calls] = finding;
     std::vector<Case> before;
     for (const Call& call : calls) {
       before.push_back(call_file(call));
       record.repetition->before.push_back(
-          case_file_name(record.subject, fmt::format("k{}-before{}", record.k, before.size())));
+          case_file_name(record.subject, called(kernel), fmt::format("k{}-before{}", record.k, before.size())));
     }
     if (record.repetition) note_repetition(record, saved);
-    note_compared(record, manifest);
+    note_compared(record, kernel.manifest());
     return {std::move(record), std::move(saved), std::move(before), name_of(expected)};
   }
 
@@ -410,7 +410,7 @@ void Engine::save_worst(const BatchRecord& whole) const {
         std::optional<Case> made;
         try {
           Case worst = road_.project(case_of(cell, k, made), kernel.manifest());
-          save(std::move(worst), whole.subject, k, case_file_name(whole.subject, which), expected);
+          save(std::move(worst), whole.subject, k, case_file_name(whole.subject, called(kernel), which), expected);
         } catch (const std::bad_alloc&) {
           return;  // it was judged, and is not saved
         }

@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 std::string archive_file_name(const Subject& subject) {
-  const std::filesystem::path like_a_case = case_file_name(subject, "archive");
+  const std::filesystem::path like_a_case = case_file_name(subject, subject.kernel, "archive");
   return "archive/" + like_a_case.stem().string() + ".jsonl";
 }
 
@@ -52,6 +52,11 @@ FuzzRecorder::~FuzzRecorder() {
   clear();
 }
 
+std::string FuzzRecorder::file_of(const Subject& subject, std::string_view which) const {
+  const auto name = look_.called.find(subject.kernel);
+  return case_file_name(subject, name == look_.called.end() ? subject.kernel : name->second, which);
+}
+
 void FuzzRecorder::save(Case c, const Subject& subject, Outcome expected, const std::string& file) const {
   c.provenance.property = subject.property;
   c.provenance.kernel = subject.kernel;
@@ -62,7 +67,7 @@ void FuzzRecorder::save(Case c, const Subject& subject, Outcome expected, const 
 }
 
 void FuzzRecorder::found(FindingRecord& finding, Case c) {
-  finding.case_file = case_file_name(finding.subject, fmt::format("k{}", finding.k));
+  finding.case_file = file_of(finding.subject, fmt::format("k{}", finding.k));
   if (finding.repetition) note_repetition(finding, c);
   save(std::move(c), finding.subject, finding.verdict.outcome, finding.case_file);
   journal_.append(finding);
@@ -80,7 +85,7 @@ void FuzzRecorder::archive_grew(const Subject& subject, const Archive& archive) 
 }
 
 void FuzzRecorder::new_worst(const Subject& subject, const Case& c, const Verdict& verdict) {
-  save(c, subject, verdict.outcome, case_file_name(subject, "worst"));
+  save(c, subject, verdict.outcome, file_of(subject, "worst"));
 }
 
 void FuzzRecorder::tick(const Status& status) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,7 @@ class FuzzRecorder final : public CampaignObserver {
     std::optional<std::chrono::milliseconds> time;  ///< what --time gives the campaign
     bool quiet = false;                             ///< findings only
     std::string against;                            ///< saved with every case; empty: none
+    std::map<std::string, std::string> called{};    ///< what kernels are called, by their ids
   };
   FuzzRecorder(const RunFolder& folder, JournalWriter& journal, Look look);
   ~FuzzRecorder() override;
@@ -36,6 +38,7 @@ class FuzzRecorder final : public CampaignObserver {
   void clear();
 
  private:
+  [[nodiscard]] std::string file_of(const Subject& subject, std::string_view which) const;
   void save(Case c, const Subject& subject, Outcome expected, const std::string& file) const;
 
   const RunFolder& folder_;

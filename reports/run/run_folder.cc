@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/kernels/kernel_files.h"
 #include "core/support/names.h"
 #include "core/support/visible.h"
 #include "reports/run/journal_rules.h"
@@ -224,11 +225,15 @@ Case load_named_case(const fs::path& file) {
   return load_case(file);
 }
 
-std::string case_file_name(const Subject& subject, const std::string& which) {
+std::string called(const Kernel& kernel) {
+  return is_from_outside(kernel.id()) ? kernel.manifest().name : kernel.id();
+}
+
+std::string case_file_name(const Subject& subject, std::string_view name, std::string_view which) {
   constexpr std::size_t longest = 40;
   std::string slug;
-  bool changed = subject.kernel.size() > longest;
-  for (const char c : subject.kernel.substr(0, longest)) {
+  bool changed = name != subject.kernel || name.size() > longest;
+  for (const char c : name.substr(0, longest)) {
     const bool keep = plain(c);
     changed = changed || (!keep && c != ':');
     if (keep || slug.empty() || slug.back() != '-') slug += keep ? c : '-';
@@ -239,6 +244,12 @@ std::string case_file_name(const Subject& subject, const std::string& which) {
     slug += fmt::format("-{:08x}", hash);
   }
   return fmt::format("cases/{}--{}--{}--{}.safetensors", subject.property, slug, subject.dtype, which);
+}
+
+std::string saved_case(const Folder& folder, const Subject& subject, std::string_view name, std::string_view which) {
+  for (const std::string_view kernel : {name, std::string_view(subject.kernel)})
+    if (std::string file = case_file_name(subject, kernel, which); folder.holds(file)) return file;
+  return {};
 }
 
 std::filesystem::path folder_with_cases(const std::vector<std::filesystem::path>& folders) {
@@ -270,8 +281,16 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+std::string name_of_folder(const fs::path& folder) {
+  if (folder.empty()) return {};
+  std::error_code error;
+  const fs::path whole = fs::absolute(folder, error).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 std::string replay_line(const std::string& folder, const std::string& case_file) {
-  return command_name() + " replay " + shell_quoted(folder.empty() ? case_file : folder + "/" + case_file);
+  const std::string name = name_of_folder(folder);
+  return command_name() + " replay " + shell_quoted(name.empty() ? case_file : name + "/" + case_file);
 }
 
 std::string command_name() {

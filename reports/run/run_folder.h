@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/journal/journal.h"
+#include "core/kernel/kernel_under_test.h"
 #include "core/problem/case.h"
 #include "core/support/folder.h"
 
@@ -67,9 +69,18 @@ void remove_leftovers(const Folder& folder);
 /// device there throws ForeignEntry.
 [[nodiscard]] Case load_named_case(const std::filesystem::path& file);
 
-/// "cases/PROPERTY--KERNEL--DTYPE--WHICH.safetensors", relative to the run's folder; distinct for distinct kernels,
-/// whatever characters their ids hold.
-[[nodiscard]] std::string case_file_name(const Subject& subject, const std::string& which);
+/// What a kernel is called: its id, or, of a program and of a library, the name in its manifest.
+[[nodiscard]] std::string called(const Kernel& kernel);
+
+/// "cases/PROPERTY--NAME--DTYPE--WHICH.safetensors", relative to the run's folder. `name`: what the kernel is called,
+/// foreign words. Distinct for distinct kernels, whatever characters their ids and names hold, in every run alike: a
+/// name that is not the id, or is not kept as it is, is followed by a hash of the id.
+[[nodiscard]] std::string case_file_name(const Subject& subject, std::string_view name, std::string_view which);
+
+/// The file of that name in a run's folder, or that of an earlier version, which named every kernel by its id; empty
+/// where there is none.
+[[nodiscard]] std::string saved_case(const Folder& folder, const Subject& subject, std::string_view name,
+                                     std::string_view which);
 
 /// Of the folders that a report is made from the one that has cases; the only one, with or without. Empty where several
 /// have some.
@@ -78,7 +89,12 @@ void remove_leftovers(const Folder& folder);
 /// The word quoted for a POSIX shell where it needs it; with characters that are not seen (visible.h) as $'\xNN'.
 [[nodiscard]] std::string shell_quoted(const std::string& word);
 
-/// The line that runs a saved case again; `folder` is the run's, empty for the current one.
+/// The name of a run's folder within the one that holds it: what reports call it, which are read where it was unpacked.
+/// Empty for an empty path and for the root.
+[[nodiscard]] std::string name_of_folder(const std::filesystem::path& folder);
+
+/// The line of a report that runs a saved case again, typed beside the run's folder, wherever that lies by then; empty
+/// for the current one.
 [[nodiscard]] std::string replay_line(const std::string& folder, const std::string& case_file);
 
 /// How the user starts this program, quoted: $ATTEST_COMMAND, by which the launcher names itself, or "attest".

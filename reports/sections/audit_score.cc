@@ -44,10 +44,10 @@ Blocks audit_page(const std::filesystem::path& folder) {
   if (folder.empty()) return {};
   const std::optional<Folder> files = Folder::if_there(folder);
   if (!files || !files->holds("audit.json")) {
-    return {Paragraph{
-        {"The suite's own score, of the faults planted in it, is not in this folder: ",
-         code(fmt::format("{} audit --out {}", command_name(), shell_quoted(folder.string()))), " puts it there."},
-        "note"}};
+    return {Paragraph{{"The suite's own score, of the faults planted in it, is not in this folder: ",
+                       code(fmt::format("{} audit --out {}", command_name(), shell_quoted(name_of_folder(folder)))),
+                       " puts it there."},
+                      "note"}};
   }
   return audit_page(parse_audit_score(files->read("audit.json"), (folder / "audit.json").string()));
 }

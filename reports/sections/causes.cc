@@ -1,4 +1,5 @@
 #include "reports/results/cause_words.h"
+#include "reports/run/run_folder.h"
 #include "reports/sections/sections.h"
 
 namespace attest {
@@ -25,13 +26,14 @@ Group card_of(const CauseWords& cause) {
 
 Blocks causes_page(const Reported& run) {
   Blocks cards;
-  for (const CauseWords& cause : words_of_causes(run.summary, run.folder)) cards.emplace_back(card_of(cause));
+  for (const CauseWords& cause : words_of_causes(run.summary, run.folder, name_of_folder(run.folder)))
+    cards.emplace_back(card_of(cause));
   return cards;
 }
 
 Brief causes_brief(const Reported& run) {
   Brief brief{"What is wrong", "causes", {}, {}};
-  for (const CauseWords& cause : words_of_causes(run.summary, run.folder)) {
+  for (const CauseWords& cause : words_of_causes(run.summary, run.folder, name_of_folder(run.folder))) {
     Listing listing;
     const auto add = [&](std::string_view name, const std::string& said) {
       if (!said.empty()) listing.items.push_back({name, ": ", theirs(said)});

@@ -125,7 +125,9 @@ Blocks headline_page(const Reported& run) {
         Paragraph{{"Every kernel is compared with ", code(summary.against), meaning, code("--against"), " tells."}});
   }
   const auto warn = [&](Text text) { blocks.emplace_back(Paragraph{std::move(text), "warning"}); };
-  if (!run.conclusion.quick_look.empty()) warn(sentence(run.conclusion.quick_look));
+  // What is as it was asked for, and what a kernel is, is nothing to be warned of.
+  const auto remark = [&](Text text) { blocks.emplace_back(Paragraph{std::move(text), "note"}); };
+  if (!run.conclusion.quick_look.empty()) remark(sentence(run.conclusion.quick_look));
   if (std::ranges::any_of(summary.kernels, &is_hardly_tested))
     warn({"Some of what the manifests offer was hardly tested, and is inconclusive for that: see ",
           leading("not-covered", "what was not covered"), "."});
@@ -134,7 +136,7 @@ Blocks headline_page(const Reported& run) {
     warn({"Some properties were judged on too few cases of the kind that they are about: see ",
           leading("drawn", "what was drawn"), "."});
   }
-  for (const KernelNote& note : summary.notes) warn({"Note on ", theirs(note.kernel), ": ", theirs(note.text), "."});
+  for (const KernelNote& note : summary.notes) remark({"Note on ", theirs(note.kernel), ": ", theirs(note.text), "."});
   if (summary.interrupted) warn("This run was interrupted: the figures are of the batches that were finished.");
   if (summary.unfinished) warn("This run has not come to its end: the figures are of the batches that were finished.");
   return blocks;

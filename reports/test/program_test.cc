@@ -39,6 +39,19 @@ TEST(Program, RefusesACommandLineInOneLine) {
   expect_refused("check --dtype f31", "did you mean \"f32\"?");
   expect_refused("check --dtype ''", "unknown dtype \"\"");
   expect_refused("check --property 'nothing.*'", "attest list --properties");
+  expect_refused("check --property causal", "did you mean 'causal.*'?");
+  expect_refused("prove --property masked.", "did you mean 'masked.*'?");
+  expect_refused("check --property oracle", "did you mean '*.oracle'?");
+  expect_refused("check --property attention.oracle,attention.finit", "named \"attention.finit\"; did you mean");
+  expect_refused("check --property attention.oracle,", "is named \"\"");
+  expect_refused("fuzz --kernel builtin:flash --objective law:causal", "did you mean 'causal.*'?");
+  expect_refused("check --kernel flash_torch.py", "did you mean 'exec:python3 flash_torch.py'?");
+  expect_refused("check --kernel ./a/flash.js", "did you mean 'exec:node ./a/flash.js'?");
+  expect_refused("replay --kernel flash.py x", "there is no such case");
+  expect_refused("check --kernel 'python3 flash.py'", "did you mean 'exec:python3 flash.py'?");
+  expect_refused("check --dtype bfloat16", "unknown dtype \"bfloat16\"; did you mean \"bf16\"?");
+  expect_refused("check --time 60sec", "a number alone is seconds");
+  expect_refused("fuzz --timeout 5min", "a number alone is seconds");
   expect_refused("check --out /dev/full", "/dev/full");
   expect_refused("check --out /proc/none", "/proc/none");
   expect_refused("check --case absent.safetensors", "absent.safetensors");
@@ -46,6 +59,27 @@ TEST(Program, RefusesACommandLineInOneLine) {
   expect_refused("merge absent -o x", "absent");
   expect_refused("report absent -o x", "absent");
   expect_refused("check --resume --out absent", "holds no run to resume");
+}
+
+/// Of every command, and of the benchmarks' programs, which are another project's.
+TEST(Program, AnswersAnUnknownOptionInOneLine) {
+  for (const char* command : {"init", "check", "list", "replay", "merge", "report", "compare", "tolerance", "probe",
+                              "fuzz", "prove", "audit", "bench"})
+    expect_refused(joined({command, " --foo"}), joined({"unknown option \"--foo\" of attest ", command}));
+  expect_refused("--foo", "unknown option \"--foo\"");
+  expect_refused("bench --filter=verdict", "did you mean \"--benchmark_filter\"?");
+  expect_refused("bench verdict", "unknown option \"verdict\" of attest bench");
+}
+
+TEST(Program, TakesAListOfPropertiesAndATimeInSeconds) {
+  const Folder folder;
+  expect_status(folder,
+                "$attest check --kernel builtin:flash --dtype f32 --property attention.finite,attention.or* --time 60 "
+                "--timeout 5 --cases 2 --quiet --out o");
+  std::set<std::string> properties;
+  const Journal journal = read_journal(folder / "o");
+  for (const BatchRecord& batch : journal.batches) properties.insert(batch.subject.property);
+  EXPECT_EQ(properties, (std::set<std::string>{"attention.finite", "attention.oracle"}));
 }
 
 TEST(Program, SaysWhatItCanDo) {
@@ -167,6 +201,49 @@ TEST(Program, SaysWhatCouldBeRunWhereNothingCan) {
     expect_status(folder, joined({"$attest ", line, "--kernel 'exec:false' --out silent"}), 3);
     EXPECT_FALSE(std::filesystem::exists(folder / "silent"));
   }
+}
+
+TEST(Program, HeadsWhatWasNotTestedAtAll) {
+  const Folder folder;
+  EXPECT_THAT(one_line_of(folder, "$attest check --kernel ./absent.so", 3),
+              testing::StartsWith("attest: NOTHING WAS TESTED: ./absent.so: there is no such file"));
+  // Every case of it is skipped: its kernel takes no mask.
+  const std::string kernel = python_kernel(folder, "mine", "1");
+  if (kernel.empty()) GTEST_SKIP() << "numpy is not here";
+  for (const char* const quiet : {"", " --quiet"}) {
+    const std::string skipped = output_of(
+        folder,
+        joined({"$attest check --kernel ", kernel,
+                " --property masked.boolean-is-additive --cases 3 --overwrite --out run 2> /dev/null", quiet}),
+        3);
+    EXPECT_THAT(skipped, testing::StartsWith("NOTHING WAS TESTED: no case was judged\n"));
+    EXPECT_THAT(skipped, NeverSays("inconclusive:"));
+  }
+  const std::string summary = read_file(folder / "run/summary.md");
+  EXPECT_THAT(summary.substr(0, summary.find('\n')), testing::EndsWith(" Attest: NOTHING WAS TESTED"));
+}
+
+/// Whoever unpacks what CI kept types them beside the folder; where it lay on the runner says nothing there.
+TEST(Program, WritesReplayLinesThatHoldWhereTheRunIsUnpacked) {
+  const Folder folder;
+  const std::string check =
+      "$attest check --kernel fault:scale-ignored --property attention.oracle --dtype f32 --cases 20 "
+      "--jobs 1 --alarm --quiet --junit junit.xml --sarif attest.sarif --out ";
+  expect_status(folder, "mkdir -p runner/work && " + check + "\"$PWD/runner/work/run\" > terminal", 1);
+  const std::string runner = (folder / "runner").string();
+  EXPECT_THAT(read_file(folder / "terminal"), Says("replay: attest replay " + runner + "/work/run/cases/"));
+  for (const char* const file :
+       {"runner/work/run/report.html", "runner/work/run/summary.md", "junit.xml", "attest.sarif"})
+    EXPECT_THAT(read_file(folder / file), AllOf(Says("attest replay run/cases/"), NeverSays("replay " + runner)))
+        << file;
+  // As the page has it, beside the unpacked folder.
+  const std::string page = read_file(folder / "runner/work/run/summary.md");
+  const std::size_t line = page.find("replay run/cases/");
+  const std::string words = page.substr(line, page.find_first_of("`\n<", line) - line);
+  expect_status(folder, "mkdir unpacked && mv runner/work/run unpacked && cd unpacked && $attest " + words, 1);
+  expect_status(folder, "cd unpacked && $attest report run && cd run && $attest report . --summary here.md");
+  EXPECT_THAT(read_file(folder / "unpacked/run/report.html"), Says("attest replay run/cases/"));
+  EXPECT_THAT(read_file(folder / "unpacked/run/here.md"), Says("attest replay run/cases/"));
 }
 
 TEST(Program, SaysWhatFileIsWanted) {

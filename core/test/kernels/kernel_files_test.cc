@@ -90,6 +90,22 @@ TEST_F(KernelFiles, OfACommandAreTheProgramAndTheFilesItNames) {
   EXPECT_EQ(files.at("sh").begin()->size(), 64U);
 }
 
+TEST_F(KernelFiles, AScriptNamedAsAKernelIsMeantAsACommand) {
+  EXPECT_EQ(command_meant("flash_torch.py"), "exec:python3 flash_torch.py");  // there or not
+  EXPECT_EQ(command_meant("./here/flash.mjs"), "exec:node ./here/flash.mjs");
+  EXPECT_EQ(command_meant("python3 flash.py"), "exec:python3 flash.py") << "a command without its exec:";
+  EXPECT_EQ(command_meant("no-such-program flash.py"), "exec:python3 FILE");
+  write("my flash.py", "1");
+  EXPECT_EQ(command_meant("my flash.py"), "exec:python3 FILE") << "a name to quote is not spelt out";
+  write("runner", "#!/bin/sh\n");
+  EXPECT_EQ(command_meant("runner"), "") << "cannot be executed";
+  fs::permissions("runner", fs::perms::owner_all);
+  EXPECT_EQ(command_meant("runner"), "exec:./runner");
+  EXPECT_EQ(command_meant("./runner"), "exec:./runner");
+  for (const char* other : {"builtin:flash", "./libmine.so", "mine.so", "flash", "", "core:mpfr@300", "mine.c"})
+    EXPECT_EQ(command_meant(other), "") << other;
+}
+
 TEST_F(KernelFiles, OfAnAdapterAreItsScripts) {
   const FileHashes files = kernel_files("pytorch:sdpa");
   EXPECT_TRUE(files.contains("pytorch/pytorch_kernels.py"));

@@ -111,6 +111,17 @@ TEST(Options, RefusesBadValuesInOneLine) {
   EXPECT_NE(refusal({"check", "--out", ""}).find("--out is empty"), std::string::npos);
   EXPECT_NE(refusal({"check", "--inconclusive", "hold"}).find("held"), std::string::npos);
   EXPECT_EQ(refusal({"check", "--dtype", "f23"}), "unknown dtype \"f23\"; did you mean \"f32\"?");
+  const std::pair<const char*, const char*> frameworks[] = {{"bfloat16", "bf16"},   {"torch.bfloat16", "bf16"},
+                                                            {"jnp.float32", "f32"}, {"Float64", "f64"},
+                                                            {"double", "f64"},      {"half", "f16"},
+                                                            {"fp16", "f16"},        {"numpy.float16", "f16"},
+                                                            {"torch.float", "f32"}, {"torch.float8_e4m3fn", "f8_e4m3"},
+                                                            {"f32,float16", "f16"}};
+  for (const auto& [theirs, ours] : frameworks) {
+    EXPECT_NE(refusal({"check", "--dtype", theirs}).find(std::string("; did you mean \"") + ours + "\"?"),
+              std::string::npos)
+        << theirs;
+  }
   EXPECT_NE(refusal({"check", "--dtype", "bool"}).find("unknown dtype"), std::string::npos);
   EXPECT_EQ(refusal({"check", "--seed", "1", "--seed", "2"}), "--seed is given 2 times; give it once");
   EXPECT_NE(refusal({"check", "--cases"}).find("--cases"), std::string::npos);

@@ -62,6 +62,35 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
   }
 }
 
+TEST(Init, ItsScriptKeepsItsOptionsBesideThoseThatAreGiven) {
+  const fake::Folder folder;
+  ASSERT_EQ(begin(folder, "").status, 0);
+  ASSERT_EQ(check(folder).status, 0);
+  expect_status(folder, "mv mine/run/tolerances.json mine/attest-baseline.json");
+  const auto oracle = [&](const std::string& run) {
+    const nlohmann::json summary = summary_of(folder, "mine/" + run);
+    for (const auto& property : summary["kernels"][0]["properties"])
+      if (property["name"] == "attention.oracle")
+        return std::pair(summary["seed"].get<int>(), property["cases"].get<int>());
+    return std::pair(0, 0);
+  };
+  const ShellResult seeded = check(folder, "--seed 11");
+  EXPECT_THAT(seeded.output, Says("baseline: "));
+  EXPECT_EQ(oracle("run"), std::pair(11, 20));
+  expect_status(folder, "test -s mine/run/junit.xml && test -s mine/run/attest.sarif");
+  // What is given takes the place of what the script has, and other cases have no baseline.
+  for (const char* const line : {"--cases 5 --out there", "--cases=5 -o there", "--cases 5 --output=there"}) {
+    const ShellResult own = check(folder, line);
+    EXPECT_EQ(own.status, 0) << line << own.output;
+    EXPECT_THAT(own.output, NeverSays("baseline"));
+    EXPECT_EQ(oracle("there"), std::pair(1, 5));
+    expect_status(folder, "test -s mine/there/junit.xml && rm -r mine/there");
+  }
+  EXPECT_THAT(check(folder, "--kernel builtin:flash --dtype f32 --junit 'a file.xml'").output,
+              Says("builtin:flash  f32", "report: run/report.html"));
+  expect_status(folder, "test -s 'mine/a file.xml'");
+}
+
 TEST(Init, TellsABuildThatFailedFromAVerdict) {
   const fake::Folder folder;
   ASSERT_EQ(begin(folder, "").status, 0);

@@ -50,7 +50,7 @@ TEST(Markdown, SaysWhatARunAmountsTo) {
   ASSERT_EQ(journal.batches.back().subject.kernel, "builtin:good");
   journal.batches.back().tally.reach = Reach{320, 8192, 256, 64, 8, 2, 1};
   std::filesystem::create_directories(folder / "cases");
-  const std::string worst = case_file_name({"attention.oracle", "builtin:good", "bf16"}, "worst");
+  const std::string worst = case_file_name({"attention.oracle", "builtin:good", "bf16"}, "builtin:good", "worst");
   std::ofstream(folder / worst) << "a case";
   const std::string text = markdown_of(journal, folder.path().string());
   EXPECT_THAT(text, StartsWith("## ❌ Attest: violated\n"));

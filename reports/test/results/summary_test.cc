@@ -62,7 +62,9 @@ TEST(Summary, WritesTheContractsJson) {
   const fake::Folder folder;
   const Subject subject{"attention.oracle", "exec:python3 mine.py", "f32"};
   std::filesystem::create_directories(folder / "cases");
-  std::ofstream(folder / case_file_name(subject, "worst")) << "a case";
+  const std::string worst = case_file_name(subject, "my flash kernel", "worst");
+  const std::string former = case_file_name(subject, subject.kernel, "worst");
+  std::ofstream(folder / former) << "a case";
   Journal journal = journal_of(
       {{subject, tally(3, 2, 1, 1, 0)}, {{"attention.oracle", "builtin:flash", "f16"}, tally(4, 0, 0, 0, 0)}});
   journal.kernels = {{"exec:python3 mine.py", R"({"name":"my flash kernel"})", ""}, {"pytorch:*", "", "no torch"}};
@@ -86,7 +88,10 @@ TEST(Summary, WritesTheContractsJson) {
   EXPECT_EQ(property["cases"], 7);
   EXPECT_EQ(property["excused"], 1);
   EXPECT_EQ(property["worst"]["utilisation"], "inf");
-  EXPECT_EQ(property["worst"]["case"], case_file_name(subject, "worst"));
+  EXPECT_EQ(property["worst"]["case"], former) << "as earlier versions named it";
+  std::ofstream(folder / worst) << "a case";
+  const auto again = nlohmann::json::parse(to_json(summarise(journal, folder.path())));
+  EXPECT_EQ(again["kernels"][1]["properties"][0]["worst"]["case"], worst);
   EXPECT_EQ(property["reason"], "found nan");
   EXPECT_EQ(property["findings"][0]["class"], "non-finite");
   EXPECT_EQ(json["not_started"][0]["id"], "pytorch:*");
@@ -382,7 +387,7 @@ TEST(Alarm, IsReportedBesideAVerdictThatItDoesNotChange) {
   EXPECT_THAT(everything(), NeverSays("alarm", "Alarm"));
 
   std::filesystem::create_directories(folder / "cases");
-  std::ofstream(folder / case_file_name(loud, "alarm")) << "a case";
+  std::ofstream(folder / case_file_name(loud, loud.kernel, "alarm")) << "a case";
   journal.run->alarm = 1e-9;
   journal.batches[0].tally.alarm = AlarmTally{{.elements = 3000, .beyond = 5, .uncovered = 7, .worst = 1.25}, 2, 1};
   journal.batches[1].tally.alarm = AlarmTally{{.elements = 1000, .beyond = 0, .uncovered = 0, .worst = 0.5}, 0, 0};
@@ -402,7 +407,7 @@ TEST(Alarm, IsReportedBesideAVerdictThatItDoesNotChange) {
   EXPECT_EQ(json["alarm"]["elements"], 4000);
   EXPECT_EQ(json["alarm"]["beyond"], 5);
   EXPECT_EQ(json["kernels"][0]["properties"][0]["alarm"]["worst"], 1.25);
-  EXPECT_EQ(json["kernels"][0]["properties"][0]["alarm"]["case"], case_file_name(loud, "alarm"));
+  EXPECT_EQ(json["kernels"][0]["properties"][0]["alarm"]["case"], case_file_name(loud, loud.kernel, "alarm"));
   const std::string page = html_page(summary, journal, "run", conclude(summary));
   EXPECT_THAT(page, AllOf(Says("5 of 4000 elements lie beyond", " --alarm</code>"), NeverSays("<a>")));
 }

@@ -521,13 +521,23 @@ TEST(WatchedKernel, NotesTheBitsOfEveryCall) {
 }
 
 TEST(RunFolder, NamesDistinctKernelsDistinctly) {
-  const auto name = [](const std::string& kernel) { return case_file_name({"p", kernel, "f32"}, "k1"); };
+  const auto named = [](const std::string& kernel, std::string_view name) {
+    return case_file_name({"p", kernel, "f32"}, name, "k1");
+  };
+  const auto name = [&](const std::string& kernel) { return named(kernel, kernel); };
   EXPECT_EQ(name("builtin:flash"), "cases/p--builtin-flash--f32--k1.safetensors");
   EXPECT_NE(name("exec:a b"), name("exec:a_b"));
   EXPECT_NE(name("exec:a b"), name("exec:a/b"));
   EXPECT_NE(name("exec:" + std::string(300, 'x')), name("exec:" + std::string(301, 'x')));
   EXPECT_EQ(name("exec:../../etc").find('/'), name("exec:../../etc").rfind('/'));
   EXPECT_LT(name(std::string(3000, '%')).size(), 120U);
+  // Two kernels may have one name in their manifests, and a name may look like another one's with its hash.
+  EXPECT_TRUE(named("exec:python3 mine.py", "mine").starts_with("cases/p--mine-")) << named("exec:x", "mine");
+  EXPECT_NE(named("exec:python3 mine.py", "mine"), named("exec:python3 mine.py --tiled", "mine"));
+  EXPECT_NE(named("exec:a", "flash"), named("flash", "flash"));
+  for (const std::string& foreign : {std::string("../../etc/passwd"), std::string(".hidden"), std::string("a\nb\0c", 5),
+                                     std::string("\xff\xfe"), std::string(5000, 'a'), std::string("名前")})
+    EXPECT_TRUE(is_case_file(named("exec:python3 mine.py", foreign))) << named("exec:python3 mine.py", foreign);
 }
 
 TEST(RunFolder, QuotesForTheShell) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <utility>
 
 #include "core/journal/journal.h"
@@ -17,6 +18,7 @@ namespace attest {
 namespace {
 
 using fake::Folder;
+using testing::AllOf;
 using testing_process::library;
 
 /// A run of few cases of one property in one dtype, in the folder `run`.
@@ -96,17 +98,64 @@ TEST(IsolationProgram, ReplaysACrash) {
   EXPECT_THAT(output_of(folder, "$attest replay " + saved, 1), Says("through a null pointer", "\nreproduced\n"));
 }
 
-// The name of a kernel is a path, which may hold in one folder alone.
+// The name of a kernel is a path, which may hold in one folder alone: where the run was started, or beside its folder.
+TEST(IsolationProgram, FindsTheKernelOfARunFromAnotherFolder) {
+  const Folder folder;
+  const std::string start = "mkdir -p a/b away && cp " + library("good") + " a/mine.so && cd a && ";
+  const std::string check =
+      "$attest check --kernel ./mine.so --property attention.oracle --dtype f64 --jobs 1 --cases 6 --quiet --out ";
+  const std::string replay = "cd away && $attest replay ";
+  // Started beside its folder, and two folders above; both moved together.
+  ASSERT_EQ(shell(folder, start + check + "run && " + check + "b/c/run && cd .. && mv a moved").status, 0);
+  for (const char* const run : {"run", "b/c/run"}) {
+    EXPECT_THAT(
+        output_of(folder, joined({replay, "../moved/", run, "/cases/*--worst.safetensors"})),
+        AllOf(Says("note: ./mine.so is taken from ", "/moved, as the case"), Says("attention.oracle by ./mine.so")));
+  }
+  // Of an artifact that was unpacked beside the kernel there is its own folder, and its journal speaks of another.
+  expect_status(folder, "mkdir other && cp -r moved/b/c/run moved/mine.so other; rm moved/mine.so; " + replay +
+                            "../other/run/cases/*--worst.safetensors");
+  // From where one stands goes before all.
+  EXPECT_THAT(output_of(folder, "cd other && $attest replay ../moved/run/cases/*--worst.safetensors"),
+              NeverSays("note:"));
+  EXPECT_THAT(
+      output_of(folder, replay + "../moved/b/c/run/cases/*--worst.safetensors", 3),
+      Says("there is no such file", "it was looked for here and in ", "/moved and in ", "/moved/b/c, --kernel"));
+}
+
+TEST(IsolationProgram, FindsTheProgramOfARunFromAnotherFolder) {
+  const Folder folder;
+  output_of(
+      folder,
+      "mkdir a away && cp " + source_folder() +
+          "/core/test/isolation/misbehave.py a/mine.py && cd a && $attest check --kernel 'exec:python3 -I -S "
+          "mine.py good' --kernel 'exec:python3 -S -I mine.py good' --property attention.oracle --dtype f64 --jobs "
+          "1 --cases 6 --quiet --out run",
+      1);
+  // Both programs have one name in their manifests, and none of the other's files.
+  EXPECT_EQ(shell(folder, "ls a/run/cases/attention.oracle--misbehave-*--f64--worst.safetensors | wc -l").output,
+            "2\n");
+  const Journal journal = read_journal(folder / "a/run");
+  std::map<std::string, std::string> kernel_of;
+  for (const FindingRecord& finding : journal.findings) {
+    EXPECT_TRUE(kernel_of.emplace(finding.case_file, finding.subject.kernel).second) << finding.case_file;
+    EXPECT_THAT(output_of(folder, "cd away && $attest replay ../a/run/" + finding.case_file, 1),
+                Says("note: " + finding.subject.kernel + " is taken from "));
+  }
+  EXPECT_EQ(journal.findings.size(), 6U);
+}
+
 TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {
   const Folder folder;
   const std::string check = "cp " + library("good") + " mine.so && mkdir away && $attest check --kernel ./mine.so " +
                             "--property attention.oracle --dtype f64 --jobs 1 --cases 6 --quiet --out run ";
   ASSERT_EQ(shell(folder, check).status, 0);
   const std::string replay = "cd away && $attest replay ../run/cases/*--worst.safetensors ";
-  const std::string lost = output_of(folder, replay, 3);
-  EXPECT_EQ(lost,
-            "attest: ./mine.so: there is no such file; build the library first or correct its path; the case names it "
-            "so, --kernel names it as it is found from here\n");
+  const std::string lost = output_of(folder, "mv mine.so mine; " + replay, 3);
+  EXPECT_THAT(lost, Says("attest: ",
+                         "./mine.so: there is no such file; build the library first or correct its path; the "
+                         "case names it so and it was looked for here and in "));
+  expect_status(folder, "mv mine mine.so");
   expect_status(folder, replay + "--kernel ../mine.so");
   // Who names it there knows that option.
   EXPECT_THAT(output_of(folder, replay + "--kernel ./absent.so", 3), NeverSays("--kernel"));
