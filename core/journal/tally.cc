@@ -76,9 +76,9 @@ void count(DrawnCounts& counts, std::string_view word) {
 
 /// The smallest of both, so that the order of adding changes nothing.
 void add_violations(std::vector<std::int64_t>& ks, std::span<const std::int64_t> others) {
-  const auto own = static_cast<std::ptrdiff_t>(ks.size());
+  const bool ascends = ks.empty() || others.empty() || ks.back() < others.front();
   ks.insert(ks.end(), others.begin(), others.end());
-  std::inplace_merge(ks.begin(), ks.begin() + own, ks.end());
+  if (!ascends) std::ranges::sort(ks);
   if (ks.size() > violations_kept) ks.resize(violations_kept);
 }
 

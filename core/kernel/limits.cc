@@ -96,6 +96,10 @@ bool has(const Case& c, Feature feature) {
       return lengths().queries != lengths().keys;
     case Feature::fewer_keys:
       return lengths().keys < lengths().queries;
+    case Feature::output_projection:
+      return c.operation == Operation::attention || c[Slot::w_o].present();
+    case Feature::bias_kv:
+      return c[Slot::bias_k].present() || c[Slot::bias_v].present();
   }
   return false;
 }

@@ -32,15 +32,18 @@ enum class Feature {
   causal,  ///< a causal form of either kind
   top_left,
   bottom_right,
-  grouped_query,    ///< fewer key-value heads than heads
-  unequal_lengths,  ///< M != N
-  fewer_keys        ///< N < M
+  grouped_query,      ///< fewer key-value heads than heads
+  unequal_lengths,    ///< M != N
+  fewer_keys,         ///< N < M
+  output_projection,  ///< w_o; of attention, which has none, nothing is asked
+  bias_kv             ///< bias_k or bias_v
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 9> names{"mask",          "additive-mask",   "bool-mask",
-                                                         "causal",        "top-left",        "bottom-right",
-                                                         "grouped-query", "unequal-lengths", "fewer-keys"};
+  static constexpr std::array<std::string_view, 11> names{
+      "mask",       "additive-mask",     "bool-mask",     "causal",
+      "top-left",   "bottom-right",      "grouped-query", "unequal-lengths",
+      "fewer-keys", "output-projection", "bias-kv"};
 };
 
 /// Where a kernel's tiles end: their lengths in queries and in keys, and into how many parts keys are split. A hint for

@@ -617,7 +617,7 @@ ordered_json excludes_json(const Manifest& m) {
 }
 
 void read_excludes(const JsonObject& object, std::string_view key, Manifest& m) {
-  constexpr std::string_view rule = "it must be an array of lists of two words or more, as [[\"mask\", \"causal\"]]";
+  constexpr std::string_view rule = "it must be an array of lists of words, as [[\"mask\", \"causal\"]]";
   const json& lists = *object.find(key);
   if (!lists.is_array()) object.refuse(key, rule);
   for (const json& list : lists) {
@@ -628,7 +628,7 @@ void read_excludes(const JsonObject& object, std::string_view key, Manifest& m) 
     const JsonObject inner(one, "", known);
     Reader io(inner);
     io(key, together);
-    if (together.size() < 2) object.refuse(key, rule);
+    if (together.empty()) object.refuse(key, rule);
     m.excluded.push_back(std::move(together));
   }
 }
@@ -654,6 +654,9 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::unequal_lengths:
     case Feature::fewer_keys:
       return !m.same_lengths;
+    case Feature::output_projection:
+    case Feature::bias_kv:
+      return m.multihead;
   }
   return false;
 }

@@ -201,7 +201,7 @@ class Search {
         most = std::max(most, observed_[i].traits.extents.*extent);
       }
       const auto add_of = [&](std::string words, auto has) {
-        add(std::move(words), [has, extent = extent](const Traits& t) { return has(t.extents.*extent); }, cost);
+        add(std::move(words), [has, which = extent](const Traits& t) { return has(t.extents.*which); }, cost);
       };
       if (least == most) {
         add_of(fmt::format("{} = {}", name, least), [=](std::int64_t x) { return x == least; });

@@ -111,6 +111,30 @@ Case in_kv_dtypes(Case c, const Manifest& m) {
   return c;
 }
 
+namespace {
+
+/// A multi-head case without the appended key where that is ruled out, and with an output projection where there must
+/// be one: the identity, which changes nothing but roundings. Nothing where that is the case already.
+std::optional<Case> with_fitting_projections(const Case& c, const Manifest& m) {
+  if (c.operation != Operation::multihead) return std::nullopt;
+  const bool appended = c[Slot::bias_k].present() || c[Slot::bias_v].present();
+  const bool drops = appended && std::ranges::any_of(m.excluded, [](const std::vector<Feature>& together) {
+                       return std::ranges::count(together, Feature::bias_kv) > 0;
+                     });
+  const bool adds = !c[Slot::w_o].present() && std::ranges::count(m.required, Feature::output_projection) > 0;
+  if (!drops && !adds) return std::nullopt;
+  Case fitting = c;
+  if (drops) fitting[Slot::bias_k] = fitting[Slot::bias_v] = Tensor();
+  if (adds) {
+    const std::int64_t width = c[Slot::w_v].shape()[1];
+    fitting[Slot::w_o] = mapped(Tensor(c.dtype(), {width, width}),
+                                [&](std::int64_t e, double) { return e / width == e % width ? 1.0 : 0.0; });
+  }
+  return fitting;
+}
+
+}  // namespace
+
 bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>& take) {
   for (const MaskForm mask : {MaskForm::as_it_is, MaskForm::other_kind, MaskForm::none, MaskForm::all_visible}) {
     const std::optional<Case> masked = with_mask_form(c, mask, m);
@@ -122,7 +146,8 @@ bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>
         drop_kinds(formed, "causal:");
         add_kind(formed, "causal:", name_of(causal));
       }
-      if (take(std::move(formed))) return true;
+      std::optional<Case> fitting = with_fitting_projections(formed, m);
+      if (take(std::move(formed)) || (fitting && take(std::move(*fitting)))) return true;
     }
   }
   return false;

@@ -48,6 +48,7 @@ std::string_view mark_of(Outcome verdict) {
 /// A kernel's dtypes of one verdict.
 struct Line {
   Outcome verdict;
+  bool known;  ///< it is violated as was expected
   std::string kernel;
   std::vector<std::string> dtypes;
 };
@@ -68,6 +69,7 @@ class Answer {
     tolerances();
     notes();
     how_it_ended(ending);
+    what_ours_show();
     const std::string folder = shell_quoted(place_.folder);
     add("report", (std::filesystem::path(place_.folder) / "report.html").string());
     add("all of it", fmt::format("{} findings {}   (exit status {})", command_name(), folder, conclusion_.exit_status));
@@ -83,10 +85,12 @@ class Answer {
   void kernels() {
     std::vector<Line> lines;
     for (const KernelSummary& kernel : summary_.kernels) {
-      const auto same = std::ranges::find_if(
-          lines, [&](const Line& line) { return line.kernel == kernel.name && line.verdict == kernel.verdict; });
+      const bool known = is_known(kernel);
+      const auto same = std::ranges::find_if(lines, [&](const Line& line) {
+        return line.kernel == kernel.name && line.verdict == kernel.verdict && line.known == known;
+      });
       if (same == lines.end())
-        lines.push_back({kernel.verdict, kernel.name, {kernel.dtype}});
+        lines.push_back({kernel.verdict, known, kernel.name, {kernel.dtype}});
       else
         same->dtypes.push_back(kernel.dtype);
     }
@@ -102,8 +106,9 @@ class Answer {
         for (const Line& line : of)
           text_ += labelled(
               mark_of(verdict),
-              fmt::format("{}  {}  {}", one_line(line.kernel), fmt::join(line.dtypes, " "), verdict_word(verdict)), 4,
-              place_.width);
+              fmt::format("{}  {}  {}{}", one_line(line.kernel), fmt::join(line.dtypes, " "), verdict_word(verdict),
+                          verdict == Outcome::violated && line.known ? ", as is known" : ""),
+              4, place_.width);
         continue;
       }
       std::string names;
@@ -120,7 +125,10 @@ class Answer {
       if (told == most_causes) break;
       ++told;
       text_ += '\n';
-      tell(cause, all.size() == 1 ? 0 : all.size() == 2 ? 1 : 2);
+      const bool known = std::ranges::all_of(summary_.kernels, [&](const KernelSummary& kernel) {
+        return kernel.id != cause.cause->kernel || is_known(kernel);
+      });
+      tell(cause, known ? 2 : all.size() == 1 ? 0 : all.size() == 2 ? 1 : 2);
     }
     if (summary_.causes.size() > told) add("", fmt::format("and {} more causes", summary_.causes.size() - told));
     if (!summary_.causes.empty() || summary_.verdict != Outcome::violated) return;
@@ -235,6 +243,24 @@ class Answer {
                           ? ""
                           : fmt::format("  (misses {} of {} planted faults)", row.missed.size(), row.missed_of)));
     }
+  }
+  /// What a run without --kernel shows whoever has just installed this, and what comes next.
+  void what_ours_show() {
+    if (!place_.of_ours) return;
+    const bool known = conclusion_.known && !conclusion_.known->expected.empty();
+    if (conclusion_.exit_status == 0) {
+      add("shown", fmt::format("the set-up works, and Attest's own kernels are right{}",
+                               known ? "; what is wrong in PyTorch 1.13 is known: reports/findings.md" : ""));
+    }
+    add("next", fmt::format("{} check --kernel 'exec:python3 mine.py' or ./libmine.so; {} init DIR writes one to begin "
+                            "with",
+                            command_name(), command_name()));
+  }
+  /// All that is violated of the kernel in that dtype is known.
+  [[nodiscard]] bool is_known(const KernelSummary& kernel) const {
+    return std::ranges::all_of(kernel.properties, [&](const PropertySummary& property) {
+      return property.verdict != Outcome::violated || conclusion_.of(kernel, property) == Counted::expected;
+    });
   }
   [[nodiscard]] std::size_t kernels_named() const {
     std::set<std::string> ids;

@@ -13,6 +13,7 @@ namespace attest {
 struct AnswerPlace {
   std::string folder;      ///< of the run, as it was given
   std::size_t width = 80;  ///< columns; at least 40
+  bool of_ours = false;    ///< of the kernels that are checked when none is named: what that shows, and what is next
 };
 
 /// `seconds`: what the run took.

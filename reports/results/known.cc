@@ -62,7 +62,7 @@ class Reader {
     }
     std::vector<std::string_view> names;
     for (const Property* property : catalogue()) names.push_back(property->name);
-    if (std::ranges::find(names, finding.property) == names.end()) {
+    if (properties_matching(finding.property).empty()) {
       refuse(source_, line_of(*entry.get("property")),
              fmt::format("no property of attest list --properties is named {}{}", in_quotes(finding.property),
                          suggestion(finding.property, names)));
@@ -108,6 +108,15 @@ bool is_expected(const KnownFinding& known, const PropertySummary& property) {
          });
 }
 
+bool is_glob(std::string_view property) {
+  return property.find_first_of("*?[") != std::string_view::npos;
+}
+
+bool is_about(const KnownFinding& known, std::string_view property) {
+  if (!is_glob(known.property)) return known.property == property;
+  return std::ranges::count(properties_matching(known.property), property, &Property::name) > 0;
+}
+
 std::string about(std::string_view property, std::string_view kernel, std::string_view dtype) {
   return fmt::format("{} by {} in {}", property, kernel, dtype);
 }
@@ -149,16 +158,17 @@ std::vector<KnownFinding> read_known_findings(const std::filesystem::path& file)
 KnownComparison compare_with_known(const std::vector<KnownFinding>& known, std::string_view source,
                                    const Summary& summary, bool complete) {
   KnownComparison result{.source = std::string(source), .expected = {}, .problems = {}, .remarks = {}};
-  std::vector<bool> reached(known.size());
+  std::vector<bool> reached(known.size()), shown(known.size());
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       const Subject subject{property.name, kernel.id, kernel.dtype};
       for (std::size_t i = 0; i < known.size(); ++i) {
-        if (known[i].property != property.name || !is_of(known[i], kernel)) continue;
+        if (!is_about(known[i], property.name) || !is_of(known[i], kernel)) continue;
         reached[i] = true;
         if (is_expected(known[i], property)) {
           result.expected.insert(subject);
-        } else if (property.verdict != Outcome::violated) {
+          shown[i] = true;
+        } else if (property.verdict != Outcome::violated && known[i].property == property.name) {
           const std::string gone =
               fmt::format("{}, line {}: {} ", source, known[i].line, about(property.name, kernel.name, kernel.dtype));
           if (complete) {
@@ -177,6 +187,11 @@ KnownComparison compare_with_known(const std::vector<KnownFinding>& known, std::
     }
   }
   for (std::size_t i = 0; i < known.size(); ++i) {
+    const bool several = reached[i] && !shown[i] && is_glob(known[i].property);
+    if (several && complete)
+      result.problems.push_back(fmt::format(
+          "GONE {}, line {}: {} is expected to be violated since {} ({}) and was not; remove the entry", source,
+          known[i].line, about(known[i].property, known[i].kernel, known[i].dtype), known[i].date, known[i].reason));
     if (reached[i]) continue;
     result.remarks.push_back(fmt::format("{}, line {}: {} is not part of this run", source, known[i].line,
                                          about(known[i].property, known[i].kernel, known[i].dtype)));

@@ -15,7 +15,7 @@ namespace attest {
 struct KnownFinding {
   std::string kernel;    ///< as on the command line, or the manifest's name
   std::string dtype;     ///< "f32"
-  std::string property;  ///< of the catalogue
+  std::string property;  ///< of the catalogue, or a glob that names some: each of these may be violated, and one is
   std::string kind;      ///< what is violated, as summary.json's "class"; empty: whatever it is
   std::string reason;    ///< why it is expected
   std::string date;      ///< when it was written down, "2026-01-31"

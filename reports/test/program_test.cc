@@ -255,8 +255,11 @@ TEST(Program, SaysWhatFileIsWanted) {
   };
   for (const Line& line :
        {Line{"report run -o -", "-o is \"-\"; it must name a file"},
-        Line{"replay run/run.jsonl", "is a journal, and attest replay takes a case; those of a run are in run/cases"},
-        Line{"replay run", "is a folder, and attest replay takes a case; those of a run are in run/cases"},
+        Line{"replay run/run.jsonl",
+             "is a journal, and attest replay takes a case, or the folder of a run; its cases are in run/cases"},
+        Line{"replay .", "is a folder without a run, and attest replay takes a case, or the folder of a run"},
+        Line{"replay run", "run: nothing was found in this run, so there is nothing to replay"},
+        Line{"replay run --cause 2", "--cause 2: run has 0 causes"},
         Line{"replay nosuch", "\"nosuch\": there is no such case; those of a run are in its folder's cases/"},
         Line{"report run -o a.html --baseline run/report.html",
              "wanted is a run's folder, its journal or its tolerances.json"},

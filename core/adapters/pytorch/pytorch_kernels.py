@@ -173,6 +173,7 @@ KERNELS = {
             "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
             "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left", "bottom-right"],
             "strides": True, "limits": {"value_dim": "head_dim", "model_dim": "heads*head_dim"},
+            "requires": ["output-projection"],
         },
     },
     "mha-fast": {
@@ -184,6 +185,7 @@ KERNELS = {
             "masks": [], "causal": [],
             "strides": True, "limits": {"value_dim": "head_dim", "model_dim": "heads*head_dim", "heads_multiple": 2,
                                         "self_attention_only": True},
+            "requires": ["output-projection"], "excludes": [["bias-kv"]],
         },
     },
 }

@@ -155,6 +155,9 @@ TEST(Limits, OfFormsAreMet) {
   EXPECT_GT(changed_by(requires_excludes({causal}, {{mask, causal}})), 100);
   EXPECT_GT(changed_by(requires_excludes({}, {{causal, unequal_lengths}}), with_causal), 20);
   EXPECT_GT(changed_by(requires_excludes({}, {{bottom_right, fewer_keys}}), with_causal), 5);
+  EXPECT_GT(changed_by(requires_excludes({output_projection}, {}), heads), 20);
+  EXPECT_GT(changed_by(requires_excludes({}, {{bias_kv}}), heads), 20);
+  EXPECT_GT(changed_by(requires_excludes({output_projection}, {{bias_kv}}), heads), 40);
   EXPECT_GT(changed_by(limited([](Manifest& m) { m.additive_masks = false; })), 50);
   EXPECT_GT(changed_by(limited([](Manifest& m) { m.bool_masks = false; })), 20);
   EXPECT_GT(changed_by(limited([](Manifest& m) { m.additive_masks = m.bool_masks = false; })), 100);

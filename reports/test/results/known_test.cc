@@ -115,6 +115,23 @@ TEST(KnownFindings, MakeWhatIsExpectedNoFailure) {
   EXPECT_EQ(conclude(undecided, {.known = compared(good, undecided)}).exit_status, 4);
 }
 
+/// A glob is of properties that one mistake may break: each may be violated, and one of them is.
+TEST(KnownFindings, MayNameSeveralProperties) {
+  const std::string several = replaced("attention.oracle", "attention.*");
+  for (const Summary& found :
+       {summary_of(Outcome::violated, Outcome::violated), summary_of(Outcome::held, Outcome::violated)}) {
+    const KnownComparison result = compared(several, found);
+    EXPECT_THAT(result.problems, IsEmpty());
+    EXPECT_EQ(conclude(found, {.known = result}).exit_status, 0);
+  }
+  EXPECT_THAT(compared(several, summary_of(Outcome::held, Outcome::held)).problems,
+              ElementsAre(Says("GONE known.toml, line 2: attention.* by mine in f32")));
+  EXPECT_THAT(compared(several, summary_of(Outcome::held, Outcome::held), /*complete=*/false).problems, IsEmpty());
+  EXPECT_THAT(compared(replaced("attention.oracle", "masked.*"), summary_of(Outcome::violated, Outcome::held)).problems,
+              ElementsAre(Says("NEW attention.oracle")));
+  EXPECT_THAT(refusal_of(replaced("attention.oracle", "atention.*")), Says("atention.*"));
+}
+
 TEST(KnownFindings, DoNotHideANewOne) {
   const Summary both = summary_of(Outcome::violated, Outcome::violated);
   const KnownComparison other = compared(good, both);

@@ -100,9 +100,7 @@ TEST(InterruptionProgram, ResumesNoRunOfOtherKernelsOrMoreCases) {
   const Folder folder;
   const std::string flash = "--kernel builtin:flash ", rest = "--dtype f32 --quiet --out ";
   const std::string property = "--property attention.oracle ";
-  ASSERT_EQ(
-      shell(folder, "$attest check --verbose --cases 100 --overwrite " + flash + property + rest + "'a run'").status,
-      0);
+  ASSERT_EQ(shell(folder, "$attest check --cases 100 --overwrite " + flash + property + rest + "'a run'").status, 0);
   ASSERT_EQ(shell(folder, "$attest fuzz --runs 100 " + flash + rest + "bred").status, 0);
   struct Refused {
     std::string line, why, remedy;
