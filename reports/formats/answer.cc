@@ -60,8 +60,9 @@ class Answer {
 
   std::string text(Ending ending, double seconds) {
     kernels();
-    text_ += fmt::format("  ({}: attest {}, seed {}, {} judged cases in {})\n", conclusion_.headline, version(),
-                         summary_.seed, with_commas(summary_.judged()), duration_text(seconds));
+    text_ += fmt::format("  ({}, exit status {}; attest {}, seed {}, {} judged cases in {})\n", conclusion_.headline,
+                         conclusion_.exit_status, version(), summary_.seed, with_commas(summary_.judged()),
+                         duration_text(seconds));
     causes();
     undecided();
     text_ += '\n';
@@ -70,15 +71,19 @@ class Answer {
     notes();
     how_it_ended(ending);
     what_ours_show();
-    const std::string folder = shell_quoted(place_.folder);
-    add("report", (std::filesystem::path(place_.folder) / "report.html").string());
-    add("all of it", fmt::format("{} findings {}   (exit status {})", command_name(), folder, conclusion_.exit_status));
+    add_line("report", (std::filesystem::path(place_.folder) / "report.html").string());
+    add_line("all of it", fmt::format("{} findings {}", command_name(), shell_quoted(place_.folder)));
     return std::move(text_);
   }
 
  private:
   void add(std::string_view label, std::string_view said, std::size_t most = 100) {
     text_ += labelled(label, said, label_columns, place_.width, most);
+  }
+
+  /// What one types or opens is copied, so it stands on one line, however long.
+  void add_line(std::string_view label, const std::string& line) {
+    text_ += fmt::format("  {:<{}}{}\n", label, label_columns - 2, line);
   }
 
   /// Kernels by their verdicts, the wrong ones first; of right ones that are many the names alone.
@@ -142,7 +147,7 @@ class Answer {
             fmt::format("{} in {}: {}", one_line(property.name), one_line(kernel.dtype),
                         one_line(property.findings[0].verdict.reason)),
             4);
-        add("replay", replay_of(property.findings[0]));
+        add_line("replay", replay_of(property.findings[0]));
         break;
       }
     }
@@ -155,7 +160,7 @@ class Answer {
     if (!cause.when.empty()) add("when", cause.when);
     if (brief < 2 && !cause.smallest.empty()) add("smallest", cause.smallest, brief == 0 ? 3 : 1);
     if (brief < 1 && !cause.found.empty()) add("", cause.found, 3);
-    if (!cause.replay.empty()) add("replay", cause.replay);
+    if (!cause.replay.empty()) add_line("replay", cause.replay);
     if (brief < 2) add("fails", cause.fails, brief == 0 ? 2 : 1);
   }
 

@@ -43,7 +43,7 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
       continue;
     const ShellResult right = check(folder);
     EXPECT_EQ(right.status, 0) << one.language << right.output;
-    EXPECT_THAT(right.output, Says("report: run/report.html"));
+    EXPECT_THAT(right.output, Says("\n  report    run/report.html\n"));
     expect_status(folder,
                   "cp mine/run/tolerances.json mine/attest-baseline.json && test -s mine/run/report.html && "
                   "test -s mine/run/junit.xml && test -s mine/run/attest.sarif");
@@ -87,7 +87,7 @@ TEST(Init, ItsScriptKeepsItsOptionsBesideThoseThatAreGiven) {
     expect_status(folder, "test -s mine/there/junit.xml && rm -r mine/there");
   }
   EXPECT_THAT(check(folder, "--kernel builtin:flash --dtype f32 --junit 'a file.xml'").output,
-              Says("builtin:flash  f32", "report: run/report.html"));
+              Says("builtin:flash  f32", "\n  report    run/report.html\n"));
   expect_status(folder, "test -s 'mine/a file.xml'");
 }
 

@@ -35,7 +35,7 @@ if(NOT output MATCHES "attest.mine .*Passed" OR NOT output MATCHES "attest.chose
 endif()
 # The kernel with a mistake fails, and what its test prints can be copied to see it again.
 run_in_vain("attest.broken.f32 .*Failed" "${CMAKE_CTEST_COMMAND}" --test-dir "${project}" --output-on-failure -R broken)
-if(NOT output MATCHES "replay: ([^\n]*bin/attest replay [^\n]*safetensors)")
+if(NOT output MATCHES "\n  replay +([^\n]*bin/attest replay [^\n]+)")
   message(FATAL_ERROR "no line to replay the finding:\n${output}")
 endif()
 run_in_vain("reproduced" sh -c "${CMAKE_MATCH_1}")
