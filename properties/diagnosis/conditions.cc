@@ -77,6 +77,7 @@ class Search {
   [[nodiscard]] Found best(bool all) const {
     Found best{.length = length(), .parts = {}};
     std::vector<Found> layer;
+    layer.reserve(parts_.size());
     for (std::size_t i = 0; i < parts_.size(); ++i) layer.push_back(found({i}, parts_[i].bits, all));
     for (int size = 1; size <= most_parts; ++size) {
       std::ranges::sort(layer, {}, [](const Found& one) { return std::tie(one.length, one.parts); });
@@ -200,8 +201,8 @@ class Search {
         least = std::min(least, observed_[i].traits.extents.*extent);
         most = std::max(most, observed_[i].traits.extents.*extent);
       }
-      const auto add_of = [&](std::string words, auto has) {
-        add(std::move(words), [has, which = extent](const Traits& t) { return has(t.extents.*which); }, cost);
+      const auto add_of = [&, which = extent](std::string words, auto has) {
+        add(std::move(words), [has, which](const Traits& t) { return has(t.extents.*which); }, cost);
       };
       if (least == most) {
         add_of(fmt::format("{} = {}", name, least), [=](std::int64_t x) { return x == least; });

@@ -197,20 +197,27 @@ class Causes {
     cause.misreadings = misreadings_of(kernel_, asked);
     return cause;
   }
-  /// Cases as they were drawn, which have more in them than shrunk ones.
+  /// Cases as they were drawn, which have more in them than shrunk ones: of each property one before any has a second.
   void add_drawn(std::vector<Case>& asked, std::size_t number) {
-    std::size_t drawn_ones = 0;
-    std::set<std::string> properties;
+    using Drawn = std::pair<const Subject*, std::int64_t>;
+    std::map<std::string, std::size_t> of_property;
+    std::map<std::size_t, std::vector<Drawn>> rounds;
     for (const auto& [at, place] : placed_) {
       const auto& [subject, k] = at;
-      if (place != number || failing_.at(subject).property->operation != Operation::attention) continue;
-      if (!properties.insert(subject.property).second) continue;
-      try {
-        asked.push_back(drawn(subject, k));
-      } catch (const std::bad_alloc&) {
-        continue;
+      if (place == number && failing_.at(subject).property->operation == Operation::attention)
+        rounds[of_property[subject.property]++].emplace_back(&subject, k);
+    }
+    std::size_t drawn_ones = 0;
+    for (const auto& [round, all] : rounds) {
+      for (const auto& [subject, k] : all) {
+        if (drawn_ones == most_drawn) return;
+        try {
+          asked.push_back(drawn(*subject, k));
+        } catch (const std::bad_alloc&) {
+          continue;
+        }
+        ++drawn_ones;
       }
-      if (++drawn_ones == most_drawn) break;
     }
   }
   void name_subjects(Cause& cause, std::size_t number) const {

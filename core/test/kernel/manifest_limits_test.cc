@@ -84,8 +84,6 @@ TEST(ManifestLimits, RefuseWhatContradictsItself) {
       {R"("requires": ["causal"])", "\"requires\" is [\"causal\"]; no other key of the manifest offers \"causal\""},
       {R"("causal": ["none"], "requires": ["causal"])",
        "\"requires\" is [\"causal\"]; no other key of the manifest offers \"causal\""},
-      {R"("requires": ["output-projection"])",
-       "\"requires\" is [\"output-projection\"]; no other key of the manifest offers \"output-projection\""},
       {R"("requires": ["causl"])", "\"requires\" holds \"causl\", which is unknown; did you mean \"causal\"?"},
       {R"("requires": ["additive-mask", "bool-mask"])",
        "\"requires\" is [\"additive-mask\",\"bool-mask\"]; no problem has two causal forms or two masks"},

@@ -61,10 +61,10 @@ TEST(Markdown, SaysWhatARunAmountsTo) {
   EXPECT_THAT(text, HasSubstr("Reach: the largest M, N, dk and number of heads"));
   EXPECT_THAT(text, HasSubstr("❌ `builtin:bad` in `f32` violates `attention.oracle`, 2 of 5 cases: "
                               "`out[0] = 2; accepted is [0, 1]`\n\n```sh\nattest replay " +
-                              folder.path().string() + "/cases/k7.safetensors\n```\n"));
+                              folder.path().filename().string() + "/cases/k7.safetensors\n```\n"));
   EXPECT_THAT(text, HasSubstr("❔ `builtin:bad` in `f32` is undecided for `softmax.monotone`, 1 of 3 cases"));
   EXPECT_THAT(text, HasSubstr("# builtin:good, bf16: 0.25 of what is allowed, attention.oracle\nattest replay " +
-                              folder.path().string() + "/" + worst));
+                              folder.path().filename().string() + "/" + worst));
   EXPECT_THAT(text, HasSubstr("- `builtin:bad`: `prints a lot`\n"));
   EXPECT_THAT(text, HasSubstr("- `pytorch:*` did not start: `no torch`\n"));
   EXPECT_THAT(text, HasSubstr("- `builtin:bad` in `f32`: `masked.row-shift`: `skipped: has N keys (4 of 4 cases)`"));

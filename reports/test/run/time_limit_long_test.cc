@@ -16,7 +16,7 @@ TEST(TimeLimitLong, ALargeCaseWithoutAnAnswerIsInconclusiveAndASmallOneViolated)
   save_case(testing_process::attention_case(DType::f64, {1, 1, 1000, 1000, 1, 1}), folder / "large.safetensors");
   save_case(testing_process::attention_case(DType::f64, {1, 1, 4, 4, 4, 4}), folder / "small.safetensors");
   const auto check = [&](const std::string& mode, const std::string& more) {
-    return shell(folder, "$attest check --kernel \"exec:exec python3 -I -S '" + source_folder() +
+    return shell(folder, "$attest check --verbose --kernel \"exec:exec python3 -I -S '" + source_folder() +
                              "/core/test/isolation/misbehave.py' " + mode +
                              "\" --property attention.oracle --jobs 1 --out run --overwrite --case " + more);
   };
