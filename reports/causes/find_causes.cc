@@ -89,6 +89,7 @@ class Causes {
     if (conditions.empty()) conditions.emplace_back();
     place(conditions);
     std::vector<Cause> causes;
+    causes.reserve(conditions.size());
     for (std::size_t i = 0; i < conditions.size(); ++i) causes.push_back(cause_of(conditions[i], i));
     // What no case of was looked at, or saved, stands for nothing.
     std::erase_if(causes, [](const Cause& cause) { return cause.example.property.empty(); });
@@ -233,6 +234,7 @@ class Causes {
       if (place_of(finding->subject, finding->k) == number && failing_.contains(finding->subject))
         add(finding->subject, 0);
     std::vector<std::pair<std::int64_t, std::string>> order;
+    order.reserve(properties.size());
     for (const auto& [name, cases] : properties) order.emplace_back(-cases, name);
     std::ranges::sort(order);
     for (const auto& [cases, name] : order) cause.properties.push_back(name);
