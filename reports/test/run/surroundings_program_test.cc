@@ -57,7 +57,7 @@ TEST(Surroundings, AKernelThatHangsDoesNotKeepTheLock) {
 }
 
 TEST(Surroundings, TimeIsNotThatOfAClockThatIsSet) {
-  if (under_address_sanitizer)
+  if (under_address_sanitizer || under_thread_sanitizer)
     GTEST_SKIP() << "libfaketime allocates before the sanitizer that is to watch it has begun";
   const Folder folder;
   const ShellResult library = shell(folder, "ls /usr/lib/*/faketime/libfaketime.so.1");
