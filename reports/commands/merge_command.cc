@@ -136,6 +136,7 @@ bool is_whole(const MergedJournals& merged) {
 Merged merge(const JoinedRuns& options) {
   MergedJournals journals = merge_journals(options.runs, journal_rules(options.salvage), options.accept_changed_kernel);
   std::vector<JournalNotes> notes;
+  notes.reserve(journals.parts.size());
   for (std::size_t i = 0; i < journals.parts.size(); ++i) notes.push_back({options.runs[i], journals.parts[i].notes});
   say_notes(notes);
   const bool whole = is_whole(journals);

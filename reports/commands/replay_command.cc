@@ -378,7 +378,7 @@ int replay_case(const ReplayOptions& options) {
   if (other) {
     road.check = [&](const Property&, Kernel& of, const Case& problem) { return check_against(of, *other, problem); };
   }
-  const auto check = [&] { return walk(road, property, kernel, [&] { return c; }).verdict; };
+  const auto check = [&] { return walk(road, property, kernel, [&] { return Case(c); }).verdict; };
   Verdict verdict = checked_again(check, repetition);
   const std::string at_load = c.provenance.at_load ? opened->load_finding() : std::string();
   if (!at_load.empty()) add_load_finding(verdict, at_load);
