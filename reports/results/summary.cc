@@ -237,6 +237,7 @@ Alarm Summary::alarms() const {
 
 std::vector<std::pair<std::string, std::int64_t>> commonest(const std::map<Reason, std::int64_t>& reasons) {
   std::vector<std::pair<std::string, std::int64_t>> sorted;
+  sorted.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) sorted.emplace_back(reason.text(), count);
   std::ranges::sort(sorted, {},
                     [](const auto& one) { return std::pair<std::int64_t, std::string_view>(-one.second, one.first); });
