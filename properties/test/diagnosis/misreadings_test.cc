@@ -62,6 +62,7 @@ TEST(Misreadings, AreNotSeenInWhatIsNoOtherProblem) {
 TEST(Misreadings, AreNotLookedForInRightAnswers) {
   const auto kernel = registered("builtin:flash");
   std::vector<Case> cases;
+  cases.reserve(20);
   for (std::int64_t k = 0; k < 20; ++k)
     cases.push_back(project(generate(property_named("attention.oracle"), DType::f32, 1, k), kernel->manifest()));
   EXPECT_THAT(misreadings_of(*kernel, cases), IsEmpty());

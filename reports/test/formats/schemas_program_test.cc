@@ -90,7 +90,7 @@ class Checker {
       const bool listed = described.contains(name);
       if (!listed && !schema.contains("additionalProperties")) return fmt::format("{}.{} is not described", at, name);
       const json& rule = listed ? described[name] : schema["additionalProperties"];
-      if (std::string fault = wrong(member, rule, at + "." + name); !fault.empty()) return fault;
+      if (std::string fault = wrong(member, rule, fmt::format("{}.{}", at, name)); !fault.empty()) return fault;
     }
     return {};
   }
