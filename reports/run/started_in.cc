@@ -29,9 +29,10 @@ std::optional<std::string> told_by_journal(const fs::path& run) {
     if (second == std::string::npos) return std::nullopt;
     for (const MetaRecord& record : parse_journal(std::string_view(text).substr(0, second + 1), "run.jsonl").meta)
       if (const auto at = record.facts.find("started_in"); at != record.facts.end()) return at->second;
+    return std::nullopt;
   } catch (const UsageError&) {
+    return std::nullopt;  // whoever reads the journal says what is wrong with it
   }
-  return std::nullopt;
 }
 
 bool holds_file(const fs::path& folder, const std::string& name) {
