@@ -163,6 +163,8 @@ class Search {
     add_of("H = KV > 1", [](const Extents& e) { return e.heads == e.kv_heads && e.heads > 1; });
     add_of("H > 1", [](const Extents& e) { return e.heads > 1; });
     add_of("B > 1", [](const Extents& e) { return e.batch > 1; });
+    add_of("M = 0", [](const Extents& e) { return e.queries == 0; });
+    add_of("N = 0", [](const Extents& e) { return e.keys == 0; });
     add_of("M > 1", [](const Extents& e) { return e.queries > 1; });
     add_of("M = 1", [](const Extents& e) { return e.queries == 1; });
     add_of("N > 1", [](const Extents& e) { return e.keys > 1; });
@@ -179,7 +181,9 @@ class Search {
       for (const std::int64_t tile : {2, 4, 8, 16, 32, 64, 128}) {
         add_of(fmt::format("{} not a multiple of {}", name, tile),
                [=](const Extents& e) { return e.*extent % tile != 0; });
-        add_of(fmt::format("{} a multiple of {}", name, tile), [=](const Extents& e) { return e.*extent % tile == 0; });
+        // (0 has a part of its own.)
+        add_of(fmt::format("{} a multiple of {}", name, tile),
+               [=](const Extents& e) { return e.*extent > 0 && e.*extent % tile == 0; });
       }
     }
   }

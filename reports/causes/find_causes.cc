@@ -125,14 +125,28 @@ class Causes {
       for (const std::int64_t k : seen) observe(subject, k, /*violated=*/true);
       for (const std::int64_t k : spread(others, each - seen.size())) observe(subject, k, /*violated=*/false);
     }
+    leave_out_empty_ones();
+  }
+  /// Of an empty problem nearly everything holds: where nothing else was found in one, the condition is not to say that
+  /// there are queries and keys.
+  void leave_out_empty_ones() {
+    const auto is_empty = [](const Observed& one) {
+      return one.traits.extents.queries == 0 || one.traits.extents.keys == 0;
+    };
+    if (std::ranges::any_of(observed_, [&](const Observed& one) { return one.violated && is_empty(one); })) return;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < observed_.size(); ++i) {
+      if (is_empty(observed_[i])) continue;
+      if (kept != i) observed_[kept] = std::move(observed_[i]), origins_[kept] = origins_[i];
+      ++kept;
+    }
+    observed_.resize(kept);
+    origins_.resize(kept);
   }
   void observe(const Subject& subject, std::int64_t k, bool violated) {
     if (interrupt_requested()) throw Abandoned();
     try {
-      Traits traits = traits_of(drawn(subject, k));
-      // Of these everything holds.
-      if (!violated && (traits.extents.queries == 0 || traits.extents.keys == 0)) return;
-      observed_.push_back({std::move(traits), violated});
+      observed_.push_back({traits_of(drawn(subject, k)), violated});
       origins_.push_back({&subject, k});
     } catch (const std::bad_alloc&) {
       return;  // it may have been skipped for that

@@ -60,9 +60,11 @@ class Answer {
 
   std::string text(Ending ending, double seconds) {
     kernels();
-    text_ += fmt::format("  ({}, exit status {}; attest {}, seed {}, {} judged cases in {})\n", conclusion_.headline,
-                         conclusion_.exit_status, version(), summary_.seed, with_commas(summary_.judged()),
-                         duration_text(seconds));
+    const bool known = summary_.verdict == Outcome::violated &&
+                       std::ranges::all_of(summary_.kernels, [&](const KernelSummary& one) { return is_known(one); });
+    text_ += fmt::format("  ({}{}, exit status {}; attest {}, seed {}, {} judged cases in {})\n", conclusion_.headline,
+                         known ? " as is known" : "", conclusion_.exit_status, version(), summary_.seed,
+                         with_commas(summary_.judged()), duration_text(seconds));
     causes();
     undecided();
     text_ += '\n';

@@ -47,6 +47,11 @@ TEST(Conditions, AreThoseOfTheRule) {
               ElementsAre("a causal form and M != N"));
 }
 
+TEST(Conditions, OfNoKeysAreNoMultiple) {
+  EXPECT_THAT(words_of([](const Case& c, std::int64_t) { return extents_of(c).keys == 0; }),
+              testing::ElementsAre("N = 0"));
+}
+
 /// Not every case that meets a condition shows what is wrong.
 TEST(Conditions, AreFoundWhereOneCaseOfFourShowsIt) {
   const std::vector<Observed> all =
