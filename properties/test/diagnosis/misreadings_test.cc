@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/catalogue/property.h"
+#include "properties/language/arrange.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {
@@ -66,6 +67,18 @@ TEST(Misreadings, AreNotLookedForInRightAnswers) {
   for (std::int64_t k = 0; k < 20; ++k)
     cases.push_back(project(generate(property_named("attention.oracle"), DType::f32, 1, k), kernel->manifest()));
   EXPECT_THAT(misreadings_of(*kernel, cases), IsEmpty());
+}
+
+/// Of one query and one key much is the same, and a mask that hides the key leaves nothing to judge by.
+TEST(Misreadings, AreNotReadOutOfWhatSaysNothing) {
+  Case c;
+  c[Slot::q] = c[Slot::k] = c[Slot::v] =
+      mapped(Tensor(DType::f32, {1, 1, 1, 1}), [](std::int64_t, double) { return 1.0; });
+  c[Slot::mask] = mapped(Tensor(DType::boolean, {1, 1, 1, 1}), [](std::int64_t, double) { return 1.0; });
+  EXPECT_THAT(misreadings_of(*registered("builtin:flash"), std::vector{c}), IsEmpty()) << "it is right";
+  const auto inverted = registered("fault:bool-mask-inverted");
+  ASSERT_EQ(check_case(property_named("attention.oracle"), *inverted, c).outcome, Outcome::violated);
+  EXPECT_THAT(misreadings_of(*inverted, std::vector{c}), IsEmpty()) << "a row without a key may be anything";
 }
 
 }  // namespace
