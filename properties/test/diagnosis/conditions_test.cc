@@ -78,6 +78,54 @@ TEST(Conditions, OfTwoMistakesAreTwo) {
   EXPECT_EQ(found[1].others_violated, 0);
 }
 
+/// Which cases are violated is told in fewer words by two conditions; what both have in common is still one.
+TEST(Conditions, OfAMistakeThatShowsMoreInSomeCasesAreOne) {
+  const std::vector<Condition> found = conditions_of(observed([](const Case& c, std::int64_t k) {
+    if (!masked(c) || extents_of(c).keys < 2) return false;
+    return k * 2654435761U % 1024 < (c.mask().dtype() == DType::boolean ? 900 : 400);
+  }));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].others_violated, 0) << found[0].words;
+  EXPECT_NE(found[0].words.find("a mask"), std::string::npos) << found[0].words;
+}
+
+/// What little two mistakes have in common does not make them one.
+TEST(Conditions, OfTwoMistakesWithALittleInCommonAreTwo) {
+  const std::vector<Condition> found = conditions_of(observed([](const Case& c, std::int64_t) {
+    const Extents e = extents_of(c);
+    return e.queries > 1 && ((e.heads > e.kv_heads && e.kv_heads > 1) || (e.keys > 16 && c.causal != Causal::none));
+  }));
+  ASSERT_EQ(found.size(), 2U) << found[0].words;
+  EXPECT_EQ(found[0].others_violated - found[1].violated, 0);
+  EXPECT_EQ(found[1].others_violated, 0);
+}
+
+/// That groups are right does not tell when the rest is wrong.
+TEST(Conditions, AreNotHiddenByCasesThatAreRight) {
+  const std::vector<Condition> found = conditions_of(observed([](const Case& c, std::int64_t k) {
+    const Extents e = extents_of(c);
+    if (e.heads > e.kv_heads && e.kv_heads > 1) return false;
+    return e.keys > 64 || k * 2654435761U % 1024 < 100;
+  }));
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(found[0].words.find("N > 64"), std::string::npos) << found[0].words;
+}
+
+/// Of many chances one would look like a condition, if it were believed at once.
+TEST(Conditions, AreNotReadOutOfChance) {
+  std::vector<Observed> all = observed([](const Case&, std::int64_t) { return false; }, 600);
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    std::uint32_t state = seed * 2654435761U;
+    for (Observed& one : all) {
+      state = state * 1664525U + 1013904223U;
+      one.violated = (state >> 16U) % 100 < 5;
+    }
+    const std::vector<Condition> found = conditions_of(all);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].words, "") << seed;
+  }
+}
+
 /// The few cases that a kernel gets right are not when it is wrong.
 TEST(Conditions, AreOfTheViolatedCases) {
   for (const Condition& one : conditions_of(observed([](const Case& c, std::int64_t) {
