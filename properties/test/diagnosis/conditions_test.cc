@@ -82,7 +82,7 @@ TEST(Conditions, OfTwoMistakesAreTwo) {
 TEST(Conditions, OfAMistakeThatShowsMoreInSomeCasesAreOne) {
   const std::vector<Condition> found = conditions_of(observed([](const Case& c, std::int64_t k) {
     if (!masked(c) || extents_of(c).keys < 2) return false;
-    return k * 2654435761U % 1024 < (c.mask().dtype() == DType::boolean ? 900 : 400);
+    return k * 2654435761U % 1024 < (c.mask().dtype() == DType::boolean ? 900 : 80);
   }));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].others_violated, 0) << found[0].words;
@@ -93,7 +93,7 @@ TEST(Conditions, OfAMistakeThatShowsMoreInSomeCasesAreOne) {
 TEST(Conditions, OfTwoMistakesWithALittleInCommonAreTwo) {
   const std::vector<Condition> found = conditions_of(observed([](const Case& c, std::int64_t) {
     const Extents e = extents_of(c);
-    return e.queries > 1 && ((e.heads > e.kv_heads && e.kv_heads > 1) || (e.keys > 16 && c.causal != Causal::none));
+    return e.queries > 2 && ((e.heads > e.kv_heads && e.kv_heads > 1) || (e.keys > 16 && c.causal != Causal::none));
   }));
   ASSERT_EQ(found.size(), 2U) << found[0].words;
   EXPECT_EQ(found[0].others_violated - found[1].violated, 0);

@@ -165,6 +165,25 @@ TEST(Limits, OfFormsAreMet) {
   EXPECT_GT(changed_by(limited([](Manifest& m) { m.mask_conventions = {MaskConvention::pre_scale}; })), 20);
 }
 
+/// Nothing else changes: what comes out is what the heads gave.
+TEST(Limits, OfAnOutputProjectionAreMetByTheIdentity) {
+  const Manifest m = limited([](Manifest& of) { of.required = {Feature::output_projection}; });
+  int added = 0;
+  for (std::int64_t k = 0; k < 200; ++k) {
+    const Case drawn = generate(heads, DType::f32, 1, k), c = project(drawn, m);
+    if (drawn[Slot::w_o].present() || drawn.q().elements() == 0) continue;
+    ++added;
+    const Tensor& w_o = c[Slot::w_o];
+    ASSERT_TRUE(w_o.present());
+    for (std::int64_t row = 0; row < w_o.shape()[0]; ++row)
+      for (std::int64_t column = 0; column < w_o.shape()[1]; ++column)
+        EXPECT_EQ(w_o.at(row, column), row == column ? 1.0 : 0.0);
+    EXPECT_EQ(c.q(), drawn.q());
+    EXPECT_EQ(c[Slot::w_v], drawn[Slot::w_v]);
+  }
+  EXPECT_GT(added, 10);
+}
+
 TEST(Limits, NoteTheFormThatACaseGot) {
   const Manifest m = limited([](Manifest& of) {
     of.required = {Feature::causal};
