@@ -114,7 +114,8 @@ TEST(Conditions, AreNotHiddenByCasesThatAreRight) {
 /// Of many chances one would look like a condition, if it were believed at once.
 TEST(Conditions, AreNotReadOutOfChance) {
   std::vector<Observed> all = observed([](const Case&, std::int64_t) { return false; }, 600);
-  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+  // Of 400 draws those in which some condition makes the description shorter, and some others.
+  for (const std::uint32_t seed : {1U, 2U, 3U, 4U, 5U, 196U, 247U, 281U, 339U, 368U}) {
     std::uint32_t state = seed * 2654435761U;
     for (Observed& one : all) {
       state = state * 1664525U + 1013904223U;
