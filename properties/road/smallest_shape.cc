@@ -38,15 +38,19 @@ std::string tiles_in(std::int64_t length, std::span<const std::int64_t> tiles, s
 
 }  // namespace
 
-std::string smallest_shape_text(const Extents& e, const Tiles& tiles) {
+std::string tiles_text(const Extents& e, const Tiles& tiles) {
   const auto of = [](const std::vector<std::int64_t>& declared) {
     return declared.empty() ? std::span<const std::int64_t>(usual_tiles) : std::span<const std::int64_t>(declared);
   };
   const std::string queries = tiles_in(e.queries, of(tiles.queries), "query");
   const std::string keys = tiles_in(e.keys, of(tiles.keys), "key");
-  if (queries.empty() && keys.empty()) return {};
-  return fmt::format("smallest failing shape found: M {}, N {} ({}{}{})", e.queries, e.keys, keys,
-                     !keys.empty() && !queries.empty() ? ", " : "", queries);
+  return fmt::format("{}{}{}", keys, !keys.empty() && !queries.empty() ? ", " : "", queries);
+}
+
+std::string smallest_shape_text(const Extents& e, const Tiles& tiles) {
+  const std::string words = tiles_text(e, tiles);
+  if (words.empty()) return {};
+  return fmt::format("smallest failing shape found: M {}, N {} ({})", e.queries, e.keys, words);
 }
 
 }  // namespace attest

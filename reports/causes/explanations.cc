@@ -113,34 +113,6 @@ Stages stages_of(Kernel& kernel, const std::vector<Case>& cases) {
   return {std::move(text), found.size() == 1 ? std::optional(found.begin()->first) : std::nullopt};
 }
 
-/// What is wrong with a finding of that kind.
-std::string_view words_of(Violation violation) {
-  switch (violation) {
-    case Violation::not_finite:
-      return "NaN or Inf where a finite number is required";
-    case Violation::lse:
-      return "a log-sum-exp beyond its bound or not finite";
-    case Violation::bits:
-      return "other bits where the kernel claims the same";
-    case Violation::shape:
-      return "outputs of different shapes where a law wants the same";
-    case Violation::rejected:
-      return "a valid case that was refused";
-    case Violation::failed:
-      return "an error, or elements left unwritten or written beside";
-    case Violation::died:
-      return "a process that ended";
-    case Violation::timed_out:
-      return "no reply within the time limit";
-    case Violation::malformed:
-      return "a reply of another shape or dtype, or none";
-    case Violation::none:
-    case Violation::bound:
-      break;
-  }
-  return "an error beyond its bound";
-}
-
 std::int64_t count_of(const std::map<Violation, std::int64_t>& kinds) {
   std::int64_t count = 0;
   for (const auto& [kind, of_kind] : kinds) count += of_kind;
@@ -221,6 +193,33 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
 }
 
 }  // namespace
+
+std::string_view words_of(Violation violation) {
+  switch (violation) {
+    case Violation::not_finite:
+      return "NaN or Inf where a finite number is required";
+    case Violation::lse:
+      return "a log-sum-exp beyond its bound or not finite";
+    case Violation::bits:
+      return "other bits where the kernel claims the same";
+    case Violation::shape:
+      return "outputs of different shapes where a law wants the same";
+    case Violation::rejected:
+      return "a valid case that was refused";
+    case Violation::failed:
+      return "an error, or elements left unwritten or written beside";
+    case Violation::died:
+      return "a process that ended";
+    case Violation::timed_out:
+      return "no reply within the time limit";
+    case Violation::malformed:
+      return "a reply of another shape or dtype, or none";
+    case Violation::none:
+    case Violation::bound:
+      break;
+  }
+  return "an error beyond its bound";
+}
 
 std::vector<KernelExplanation> explanations_of(const Journal& journal, const RunFolder& folder,
                                                std::span<const std::unique_ptr<Kernel>> kernels) {

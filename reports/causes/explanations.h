@@ -26,6 +26,9 @@ struct KernelExplanation {
 [[nodiscard]] std::vector<KernelExplanation> explanations_of(const Journal& journal, const RunFolder& folder,
                                                              std::span<const std::unique_ptr<Kernel>> kernels);
 
+/// What is wrong with a finding of that kind: "NaN or Inf where a finite number is required".
+[[nodiscard]] std::string_view words_of(Violation violation);
+
 /// As the journal has it.
 inline constexpr std::string_view explanation_event = "explanation";
 [[nodiscard]] MetaRecord record_of(const KernelExplanation& explanation);

@@ -11,25 +11,34 @@
 #include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "core/support/names.h"
+#include "properties/road/smallest_shape.h"
 #include "reports/run/text.h"
 
 namespace attest {
 namespace {
 
-const FindingRecord* example_of(const Summary& summary, const Cause& cause) {
-  for (const KernelSummary& kernel : summary.kernels) {
-    if (kernel.id != cause.kernel || kernel.dtype != cause.example.dtype) continue;
-    for (const PropertySummary& property : kernel.properties) {
-      if (property.name != cause.example.property) continue;
-      const auto found = std::ranges::find(property.findings, cause.example_k, &FindingRecord::k);
-      if (found != property.findings.end()) return &*found;
-    }
-  }
-  return nullptr;
-}
 std::string kernel_name(const Summary& summary, const std::string& id) {
   const auto kernel = std::ranges::find(summary.kernels, id, &KernelSummary::id);
   return one_line(kernel == summary.kernels.end() ? id : kernel->name);
+}
+
+/// In the dtype of its example.
+const KernelSummary* kernel_of(const Summary& summary, const Cause& cause) {
+  const auto kernel = std::ranges::find_if(summary.kernels, [&](const KernelSummary& one) {
+    return one.id == cause.kernel && one.dtype == cause.example.dtype;
+  });
+  return kernel == summary.kernels.end() ? nullptr : &*kernel;
+}
+
+const FindingRecord* example_of(const Summary& summary, const Cause& cause) {
+  const KernelSummary* const kernel = kernel_of(summary, cause);
+  if (kernel == nullptr) return nullptr;
+  for (const PropertySummary& property : kernel->properties) {
+    if (property.name != cause.example.property) continue;
+    const auto found = std::ranges::find(property.findings, cause.example_k, &FindingRecord::k);
+    if (found != property.findings.end()) return &*found;
+  }
+  return nullptr;
 }
 
 std::string what_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
@@ -40,12 +49,15 @@ std::string what_of(const Summary& summary, const Cause& cause, const FindingRec
     return words;
   }
   if (example == nullptr) return {};
-  if (example->verdict.violation == Violation::bound || example->verdict.violation == Violation::not_finite) {
-    for (const KernelSummary& kernel : summary.kernels)
-      if (kernel.id == cause.kernel && kernel.dtype == cause.example.dtype && !kernel.explanations.empty())
-        return one_line(kernel.explanations.front().text);
+  const Violation violation = example->verdict.violation;
+  if (violation == Violation::bound || violation == Violation::not_finite) {
+    const KernelSummary* const kernel = kernel_of(summary, cause);
+    if (kernel != nullptr && !kernel->explanations.empty()) return one_line(kernel->explanations.front().text);
   }
-  return one_line(example->verdict.reason);
+  // What the numbers are is told with the smallest input.
+  const bool numbers =
+      violation == Violation::bound || violation == Violation::not_finite || violation == Violation::lse;
+  return numbers ? std::string(words_of(violation)) : one_line(example->verdict.reason);
 }
 
 std::string when_of(const Cause& cause) {
@@ -70,7 +82,7 @@ std::optional<Case> case_of(const FindingRecord& finding, const std::string& fol
   }
 }
 /// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".
-std::string smallest_of(const FindingRecord& finding, const std::string& folder) {
+std::string smallest_of(const FindingRecord& finding, const std::string& folder, const Tiles& tiles) {
   const std::optional<Case> c = case_of(finding, folder);
   if (!c) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
   const Extents e = extents_of(*c);
@@ -85,6 +97,8 @@ std::string smallest_of(const FindingRecord& finding, const std::string& folder)
   extent("N", e.keys, true);
   extent("dk", e.dk, true);
   extent("dv", e.dv, e.dv != e.dk);
+  if (const std::string in_tiles = tiles_text(e, tiles); c->provenance.shrunk && !in_tiles.empty())
+    words += fmt::format(" ({})", in_tiles);
   if (c->causal != Causal::none) words += fmt::format(" causal {}", name_of(c->causal));
   if (!is_inverse_root(c->scale, e.dk)) words += fmt::format(" scale={}", short_number(c->scale));
   constexpr std::int64_t shown = 8;
@@ -152,8 +166,10 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
                      .cause = &cause};
     words.of = fmt::format("{} in {}", words.kernel, words.dtypes);
     if (example != nullptr) {
-      words.smallest = smallest_of(*example, folder);
+      const KernelSummary* const kernel = kernel_of(summary, cause);
+      words.smallest = smallest_of(*example, folder, kernel == nullptr ? Tiles() : kernel->tiles);
       words.found = found_of(*example);
+      if (words.found == words.what) words.found.clear();
       words.case_file = example->case_file;
       if (!typed.empty())
         words.replay = fmt::format("{} replay {}{}", command_name(), shell_quoted(typed),

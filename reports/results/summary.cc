@@ -299,7 +299,7 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     KernelSummary kernel{
         .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
     const std::optional<Manifest> manifest = manifest_of(journal, id);
-    if (manifest) kernel.limits = limits_of(*manifest);
+    if (manifest) kernel.limits = limits_of(*manifest), kernel.tiles = manifest->tiles;
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
       property.statistical = statistical.contains(name);

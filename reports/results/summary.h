@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/journal/journal.h"
+#include "core/kernel/manifest.h"
 #include "reports/causes/causes.h"
 #include "reports/causes/explanations.h"
 #include "reports/results/drawn.h"
@@ -42,6 +43,7 @@ struct KernelSummary {
   std::vector<PropertySummary> properties;
   std::vector<KernelExplanation> explanations;  ///< beside violated bounds, never instead of them
   Limits limits{};
+  Tiles tiles{};  ///< that the manifest declares
   /// Shapes that the manifest offers and that it was hardly judged on (coverage.h), for which it is inconclusive; empty
   /// where there are none.
   std::string left_out{};
