@@ -320,7 +320,13 @@ TEST(JournalDamage, BatchesAddUp) {
   changes.push_back({member("worst_k", tally.worst_k), member("worst_k", -1), "\"worst_k\" is -1"});
   ASSERT_EQ(tally.violated_k.size(), static_cast<std::size_t>(tally.violated));
   changes.push_back({"\"violated_k\":[", "\"violated_k\":[64,", "\"violated_k\" names"});
-  changes.push_back({fmt::format("\"violated_k\":[{}", tally.violated_k[0]), "\"violated_k\":[64", "\"violated_k\""});
+  ASSERT_EQ(tally.violated_k.size(), 2U);
+  const auto violated_ks = [&](std::int64_t a, std::int64_t b) { return fmt::format("\"violated_k\":[{},{}]", a, b); };
+  const std::int64_t low = tally.violated_k[0], high = tally.violated_k[1];
+  changes.push_back({violated_ks(low, high), violated_ks(high, low), "\"violated_k\" does not ascend"});
+  changes.push_back({violated_ks(low, high), violated_ks(low, low), "\"violated_k\" does not ascend"});
+  changes.push_back({violated_ks(low, high), violated_ks(low, 64), "a case of \"violated_k\" is none of the batch"});
+  changes.push_back({violated_ks(low, high), violated_ks(-1, high), "a case of \"violated_k\" is none of the batch"});
   changes.push_back({"\"heavy\":", "\"heavy\":9", "of \"drawn\" is in more cases"});
   changes.push_back({"\"error_k\":\"", "\"error_k\":\"9", "a worst case of \"errors\" is none of the batch"});
   changes.push_back({"\"signs\":\"7 0 ", "\"signs\":\"7 1 ", "\"signs\" of \"errors\" do not add up"});
