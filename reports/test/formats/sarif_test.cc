@@ -100,6 +100,52 @@ TEST(Sarif, HasAResultForEachFindingAndARuleForEachProperty) {
   EXPECT_EQ(invocation["toolExecutionNotifications"][0]["message"]["text"], "pytorch:* did not start: no torch");
 }
 
+Journal journal_with_causes(std::vector<Cause> causes) {
+  Journal journal = fake::mixed_journal();
+  for (const Cause& cause : causes) journal.meta.push_back(record_of(cause));
+  return journal;
+}
+
+std::string print_of(const Json& result) {
+  return result["partialFingerprints"]["attestCause/v1"].get<std::string>();
+}
+
+TEST(Sarif, HasAnAlertForEachCauseKnownByWhatItIs) {
+  const Cause read{.kernel = "builtin:bad",
+                   .dtypes = {"f32"},
+                   .properties = {"attention.oracle"},
+                   .misreadings = {"as if the scale were 1"},
+                   .example = {"attention.oracle", "builtin:bad", "f32"},
+                   .example_k = 7};
+  Cause met = read, unknown = read;
+  met.misreadings = {}, met.condition = "H > KV > 1";
+  unknown.misreadings = {};
+  const Json results = sarif_of(journal_with_causes({read, met, unknown, unknown}))["results"];
+  std::vector<std::string> prints;
+  for (const Json& result : results)
+    if (result["partialFingerprints"].contains("attestCause/v1")) prints.push_back(print_of(result));
+  EXPECT_EQ(prints, (std::vector<std::string>{"builtin:bad/as if the scale were 1", "builtin:bad/H > KV > 1",
+                                              "builtin:bad/attention.oracle", "builtin:bad/attention.oracle/2"}));
+  // Where more is found in another run, these are the same.
+  EXPECT_EQ(print_of(sarif_of(journal_with_causes({met, read}))["results"].back()), prints[0]);
+}
+
+TEST(Sarif, PutsAlertsWhereTheKernelsSourceIs) {
+  const Cause cause{.kernel = "builtin:bad",
+                    .dtypes = {"f32"},
+                    .properties = {"attention.oracle"},
+                    .example = {"attention.oracle", "builtin:bad", "f32"},
+                    .example_k = 7};
+  Journal journal = journal_with_causes({cause});
+  for (MetaRecord& meta : journal.meta)
+    if (meta.event == "begin") meta.facts[source_fact] = "src/my flash.cu:42";
+  const Json result = sarif_of(journal)["results"].back();
+  const Json& at = result["locations"][0]["physicalLocation"];
+  EXPECT_EQ(at["artifactLocation"], (Json{{"uri", "src/my%20flash.cu"}})) << "relative to the repository";
+  EXPECT_EQ(at["region"]["startLine"], 42);
+  EXPECT_EQ(result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"], "cases/k7.safetensors");
+}
+
 TEST(Sarif, SuppressesWhatIsExpectedAndNothingElse) {
   const Journal journal = fake::mixed_journal();
   const auto suppressed = [&](const std::set<Subject>& expected) {
