@@ -73,6 +73,16 @@ TEST(Baseline, IsToldInTheSameWordsByTerminalSummaryAndPage) {
   }
 }
 
+TEST(Baseline, ATrendIsShownOverMoreThanTwoRuns) {
+  const fake::Folder folder;
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 90 --out a")).status, 0);
+  ASSERT_EQ(shell(folder, "cp -r a b && cp -r a c").status, 0);
+  const std::string text = output_of(folder, "$attest compare a b c");
+  EXPECT_THAT(text, testing::ContainsRegex("^builtin:flash  f32  [^ ]+  worst share 0\\.[0-9]+ to 0"));
+  EXPECT_THAT(text, Says("properties that both runs have, from b to c\n"));
+  EXPECT_THAT(output_of(folder, "$attest compare a b c --json"), Says("\"trends\":[{\"kernel\":\"builtin:flash\""));
+}
+
 TEST(Baseline, SaysHowManyCasesARunHas) {
   const fake::Folder folder;
   ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 90 --out base")).status, 0);
@@ -95,7 +105,7 @@ TEST(Baseline, IsRefusedBeforeTheRunWhereItCannotServe) {
   expect_refused("check --baseline absent.json", "absent.json");
   expect_refused("check --baseline x --fail-fast", "--baseline and --fail-fast exclude each other");
   expect_refused("check --baseline x --shard 0/2", "attest merge the parts, then attest compare");
-  expect_refused("compare one", "takes two RUNs, the earlier one first, not 1");
+  expect_refused("compare one", "takes two RUNs or more, the earliest first, not 1");
   expect_refused("report run -o x --json --baseline x", "attest compare BASELINE RUN --json");
   EXPECT_THAT(one_line_of(folder,
                           "echo '{\"schema\":\"attest-tolerances/1\",\"subjects\":[]}' > empty.json; " +
