@@ -65,6 +65,7 @@ struct CheckOptions : RunOptions {
   bool alarm = false;
   bool verbose = false;
   std::optional<std::int64_t> rows;  ///< of captured cases
+  std::filesystem::path table;       ///< a row of each case goes there; empty: nowhere
   ShapeOptions shapes;
 
   void declare(OptionList& list) {
@@ -102,6 +103,8 @@ struct CheckOptions : RunOptions {
     list.flag("--verbose", verbose,
               "print every finding as it is found, and all that attest findings prints; --quiet goes before it");
     declare_ci_files(list);
+    list.option("--table", table, file_name(),
+                "write a row for each case there, as CSV: extents, what was drawn, verdict, error, allowed, condition");
   }
   void refuse() const {
     place.refuse();
@@ -118,6 +121,8 @@ struct CheckOptions : RunOptions {
     refuse_alarm_against(alarm, against);
     refuse_if(rows && case_files.empty(),
               "--rows is for captured cases (--case); drawn ones are made so that all of their rows are judged");
+    refuse_if(table.extension() == ".parquet",
+              "--table writes CSV; name a FILE.csv, which pandas, DuckDB and others turn into Parquet");
     shapes.refuse();
     refuse_if(!case_files.empty() && shapes.any(),
               "--case judges the files given; options of shapes are for generated cases");
@@ -266,7 +271,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
       fmt::print(stderr, "skipped {}: {}\n", record.id, one_line(record.not_started));
   }
 
-  const Plan plan =
+  Plan plan =
       whole_plan(options, std::move(properties), std::move(captured), std::move(open.kernels), baseline.cases.most);
   JournalWriter writer(folder.journal());
   // After the journal's lock: of a run that is still going on that is what is to be said.
@@ -290,6 +295,9 @@ int check_kernels(CheckOptions& options, Arguments line) {
                     options.quiet     ? Progress::Says::findings
                     : options.verbose ? Progress::Says::all
                                       : Progress::Says::progress);
+  std::optional<CaseTable> table;
+  if (!options.table.empty()) table.emplace(options.table, folder.resumes());
+  plan.table = table ? &*table : nullptr;
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
   for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, amount_of(plan, engine))) {

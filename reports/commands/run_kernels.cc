@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/support/errors.h"
+#include "core/support/names.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/interrupt.h"

@@ -45,7 +45,9 @@ void expect_valid(const Json& log) {
           << uri;
       EXPECT_NE(uri.front(), '/') << "relative to the run";
       EXPECT_GE(location["physicalLocation"].at("region").at("startLine"), 1);
-      EXPECT_EQ(artifact.contains("uriBaseId"), run.contains("originalUriBaseIds"));
+      // What is not of the run is of the repository, and what it was made of stands beside it.
+      EXPECT_EQ(artifact.contains("uriBaseId"),
+                run.contains("originalUriBaseIds") && !result.contains("relatedLocations"));
       EXPECT_EQ(artifact.value("uriBaseId", "RUN"), "RUN");
     }
     for (const Json& one : result.value("suppressions", Json::array())) EXPECT_EQ(one.at("kind"), "external");
@@ -118,14 +120,16 @@ TEST(Sarif, HasAnAlertForEachCauseKnownByWhatItIs) {
                    .example = {"attention.oracle", "builtin:bad", "f32"},
                    .example_k = 7};
   Cause met = read, unknown = read;
+  Cause again = read;
   met.misreadings = {}, met.condition = "H > KV > 1";
+  again.condition = "M > 1";
   unknown.misreadings = {};
-  const Json results = sarif_of(journal_with_causes({read, met, unknown, unknown}))["results"];
+  const Json results = sarif_of(journal_with_causes({read, met, unknown, again}))["results"];
   std::vector<std::string> prints;
   for (const Json& result : results)
     if (result["partialFingerprints"].contains("attestCause/v1")) prints.push_back(print_of(result));
   EXPECT_EQ(prints, (std::vector<std::string>{"builtin:bad/as if the scale were 1", "builtin:bad/H > KV > 1",
-                                              "builtin:bad/attention.oracle", "builtin:bad/attention.oracle/2"}));
+                                              "builtin:bad/attention.oracle", "builtin:bad/as if the scale were 1/2"}));
   // Where more is found in another run, these are the same.
   EXPECT_EQ(print_of(sarif_of(journal_with_causes({met, read}))["results"].back()), prints[0]);
 }

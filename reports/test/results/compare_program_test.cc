@@ -24,10 +24,10 @@ TEST(Baseline, AnEqualRunPassesAndASmallerOrAWorseOneDoesNot) {
                    "runs have.\n\nNothing lies beyond the noise between two runs of one kernel: "));
   expect_status(folder, check("builtin:flash", "--cases 250 --seed 2 --baseline base --out other"));
   // A run of another kernel beside it is no baseline for this one alone.
-  ASSERT_EQ(shell(folder, check("builtin:flash --kernel builtin:naive", "--cases 200 --out two")).status, 0);
+  ASSERT_EQ(shell(folder, check("builtin:flash --kernel builtin:online", "--cases 200 --out two")).status, 0);
   const std::string smaller =
       output_of(folder, check("builtin:flash", "--cases 200 --quiet --baseline two --out small"), 1);
-  EXPECT_THAT(smaller, Says("WORSE builtin:naive in f32: is not part of this run any more"));
+  EXPECT_THAT(smaller, Says("WORSE builtin:online in f32: is not part of this run any more"));
   EXPECT_EQ(lines_in(smaller), 1) << smaller;
   EXPECT_THAT(
       output_of(folder,
@@ -56,7 +56,7 @@ TEST(Baseline, AComparisonOfTwoRunsIsWrittenAsTextJsonAndPage) {
 /// The words stand alike in the three places where a run says what changed.
 TEST(Baseline, IsToldInTheSameWordsByTerminalSummaryAndPage) {
   const fake::Folder folder;
-  ASSERT_EQ(shell(folder, check("builtin:flash --kernel builtin:naive", "--cases 60 --out base")).status, 0);
+  ASSERT_EQ(shell(folder, check("builtin:flash --kernel builtin:online", "--cases 60 --out base")).status, 0);
   const std::string run = output_of(folder, check("builtin:flash", "--cases 60 --baseline base --out run"), 1);
   EXPECT_THAT(run, Says("\nheld, and worse than the baseline: "));
   EXPECT_THAT(read_file(folder / "run/summary.md"),
@@ -86,7 +86,8 @@ TEST(Baseline, ATrendIsShownOverMoreThanTwoRuns) {
 TEST(Baseline, SaysHowManyCasesARunHas) {
   const fake::Folder folder;
   ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 90 --out base")).status, 0);
-  EXPECT_THAT(output_of(folder, check("builtin:flash", "--baseline base --out same")), Says("\nheld: 180 cases in "));
+  EXPECT_THAT(output_of(folder, check("builtin:flash", "--baseline base --out same")),
+              Says("\nheld: 2 of 2 properties that concern this kernel judged; 180 cases; "));
   EXPECT_THAT(
       one_line_of(
           folder,
