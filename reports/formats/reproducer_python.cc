@@ -59,7 +59,7 @@ std::string_view value_of_bits(DType dtype) {
     case DType::f8_e5m2:
       return "struct.unpack('<e', struct.pack('<H', b << 8))[0]";
     default:
-      return "nan if b & 127 == 127 else (-1) ** (b >> 7) * ((b & 7) + (8 if b & 120 else 0)) * "
+      return "nan if b & 127 == 127 else (-1.0) ** (b >> 7) * ((b & 7) + (8 if b & 120 else 0)) * "
              "2.0 ** (max(b >> 3 & 15, 1) - 10)";
   }
 }
