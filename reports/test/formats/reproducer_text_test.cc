@@ -52,9 +52,9 @@ Case problem_of(const Asked& asked) {
     for (std::int64_t e = 1; e < c.mask().elements(); e += 7) c[Slot::mask].set(e, -INFINITY);
   }
   if (asked.mask == 'b') {
-    // 4 divides no head's entries, so that each head has others.
+    // 7 divides the entries of no head and of no batch, so that each has others.
     c[Slot::mask] = Tensor(DType::boolean, asked.mask_shape);
-    for (std::int64_t e = 0; e < c.mask().elements(); ++e) c[Slot::mask].set(e, e % 4 != 1 ? 1.0 : 0.0);
+    for (std::int64_t e = 0; e < c.mask().elements(); ++e) c[Slot::mask].set(e, e % 7 != 1 && e % 7 != 4 ? 1.0 : 0.0);
   }
   return c;
 }
