@@ -26,7 +26,6 @@ std::string python_element(const Tensor& tensor, std::int64_t element, bool by_b
 
 /// "[0.0] * 7 + [3.0] + [0.0] * 16", or all numbers.
 std::string python_list(const Tensor& tensor, bool by_bits) {
-  std::vector<std::string> words;
   const std::vector<Run> runs = runs_of(tensor);
   if (is_told_by_runs(tensor, runs)) {
     std::string text;
@@ -38,6 +37,8 @@ std::string python_list(const Tensor& tensor, bool by_bits) {
     }
     return runs.size() > 1 ? "(" + text + ")" : text;
   }
+  std::vector<std::string> words;
+  words.reserve(static_cast<std::size_t>(tensor.elements()));
   for (std::int64_t e = 0; e < tensor.elements(); ++e) words.push_back(python_element(tensor, e, by_bits));
   const std::string text = wrapped(words, "    ");
   return text.size() < 100 && text.find('\n') == std::string::npos

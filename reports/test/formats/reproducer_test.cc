@@ -21,7 +21,6 @@
 namespace attest {
 namespace {
 
-using testing::ElementsAre;
 using testing::Eq;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
