@@ -10,6 +10,7 @@
 #include "core/bound/error_bound.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/memory.h"
+#include "core/support/errors.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/diagnosis/find_limits.h"
@@ -36,9 +37,10 @@ bool is_program(std::string_view id) {
 
 class Prober : public ProbeQuestions {
  public:
-  using ProbeQuestions::ProbeQuestions;
+  /// `stated`: the kernel under the manifest that it states.
+  Prober(Kernel& kernel, Kernel& stated, std::uint64_t seed) : ProbeQuestions(kernel, seed), stated_(stated) {}
 
-  Probed run() {
+  Probed run(const std::vector<DType>& dtypes) {
     ask_scale();
     ask_boolean_mask();
     ask_additive_mask(MaskConvention::post_scale);
@@ -57,6 +59,8 @@ class Prober : public ProbeQuestions {
     ask_head_dimensions(*this);
     if (operation() == Operation::attention) ask_denominators();
     ask_claims();
+    for (const DType one : dtypes) ask_arithmetic(one);
+    if (dtypes.empty()) ask_arithmetic(dtype());
     return std::move(result());
   }
 
@@ -303,6 +307,26 @@ class Prober : public ProbeQuestions {
     }
   }
 
+  void ask_arithmetic(DType of) {
+    ProbedArithmetic found = probe_arithmetic(stated_, of);
+    for (const ArithmeticFinding& one : found.findings) {
+      const std::string suffix = fmt::format(", {}", name_of(of));
+      const bool plain = of == dtype() || one.question.ends_with(suffix);
+      std::string question = plain ? one.question : one.question + suffix;
+      // The denominator has been asked about under what is declared.
+      if (std::ranges::count(result().answers, question, &ProbeAnswer::question) > 0) continue;
+      result().answers.push_back({.question = std::move(question),
+                                  .declared = one.declared,
+                                  .found = one.found,
+                                  .evidence = one.evidence,
+                                  .contradicts = one.contradicts});
+    }
+    Arithmetics& kept = result().manifest.arithmetic;
+    // Paths of their own are arithmetics of some shapes, of which many were asked together.
+    if (!kept.paths.contains(of) && !found.declared_nothing) kept.usual[of] = found.declare;
+    result().arithmetics.push_back(std::move(found));
+  }
+
   void ask_claims() {
     for (const ProbedClaim& one : probe_claims(kernel(), result().manifest, dtype())) {
       const bool declared = manifest().claims_to(one.claim), held = one.verdict == Outcome::held;
@@ -312,6 +336,8 @@ class Prober : public ProbeQuestions {
       if (held || broken) set_member(result().manifest.claims, one.claim, held);
     }
   }
+
+  Kernel& stated_;
 };
 
 }  // namespace
@@ -320,14 +346,31 @@ bool Probed::contradicted() const {
   return std::ranges::any_of(answers, &ProbeAnswer::contradicts);
 }
 
-Probed probe(Kernel& kernel, std::uint64_t seed) {
+Probed probe(Kernel& kernel, std::uint64_t seed, const std::vector<DType>& dtypes) {
+  for (const DType one : dtypes)
+    if (!kernel.manifest().takes(one)) throw UsageError(fmt::format("{} does not list {}", kernel.id(), name_of(one)));
   const FoundLimits found = find_limits(kernel);
   RedeclaredKernel limited(kernel, found.manifest);
-  Prober prober(limited, seed);
-  for (const FoundLimit& limit : found.limits)
-    prober.note("limit", "none", fmt::format("{}: {}", limit.key, limit.words), false, false);
-  if (!found.unexplained.empty()) prober.note("limit", "none", found.unexplained, false, false);
-  return prober.run();
+  const auto ask = [&](Kernel& under) {
+    Prober prober(under, limited, seed);
+    for (const FoundLimit& limit : found.limits)
+      prober.note("limit", "none", fmt::format("{}: {}", limit.key, limit.words), false, false);
+    if (!found.unexplained.empty()) prober.note("limit", "none", found.unexplained, false, false);
+    return prober.run(dtypes);
+  };
+  try {
+    return ask(limited);
+  } catch (const UsageError&) {
+    // Right by no more than it declares, it may be so by what it does: sums in f16 of which the manifest says nothing.
+    Manifest manifest = limited.manifest();
+    const DType dtype = asked_dtype(manifest);
+    const ProbedArithmetic does = probe_arithmetic(limited, dtype);
+    Arithmetic& usual = manifest.arithmetic.usual.at(dtype);
+    if (does.declared_nothing || !does.readable || does.declare == usual) throw;
+    usual = does.declare;
+    RedeclaredKernel under(limited, std::move(manifest));
+    return ask(under);
+  }
 }
 
 }  // namespace attest

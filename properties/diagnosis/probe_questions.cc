@@ -24,12 +24,16 @@ std::string Settled::text() const {
   return fmt::format("{}{}", fmt::join(readings, " or "), readings.size() > 1 ? ", not told apart" : "");
 }
 
+DType asked_dtype(const Manifest& manifest) {
+  const auto f32 = std::ranges::find(manifest.dtypes, DType::f32);
+  return f32 == manifest.dtypes.end() ? manifest.dtypes.front() : *f32;
+}
+
 ProbeQuestions::ProbeQuestions(Kernel& kernel, std::uint64_t seed) : kernel_(kernel), stream_(seed) {
   const Manifest& m = kernel.manifest();
   if (!m.attention) operation_ = Operation::multihead;
   if (is_self()) size_.queries = size_.keys;
-  const auto f32 = std::ranges::find(m.dtypes, DType::f32);
-  dtype_ = f32 == m.dtypes.end() ? m.dtypes.front() : *f32;
+  dtype_ = asked_dtype(m);
   result_.manifest = m;
   find_footing();
 }

@@ -92,5 +92,7 @@ class ProbeQuestions {
 };
 
 [[nodiscard]] std::string yes_or_no(bool yes);
+/// f32 where the manifest lists it, else its first.
+[[nodiscard]] DType asked_dtype(const Manifest& manifest);
 
 }  // namespace attest

@@ -14,6 +14,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
 #include "reports/run/text.h"
+#include "reports/run/wrap.h"
 
 namespace attest {
 namespace {
@@ -27,10 +28,29 @@ std::string table_of_answers(const Probed& probed) {
   return columns(rows, {false, false, false, false});
 }
 
+/// What was asked of the arithmetic and what came out, a paragraph each.
+std::string evidence_of(const Probed& probed) {
+  std::string text;
+  for (const ProbeAnswer& answer : probed.answers) {
+    if (answer.evidence.empty()) continue;
+    text += labelled("", fmt::format("{}: {}. {}", answer.question, one_line(answer.found), one_line(answer.evidence)),
+                     2, terminal_columns());
+  }
+  return text.empty() ? text : "\nHow the arithmetic was found:\n" + text;
+}
+
+/// The object for the manifest's "arithmetic".
+std::string declaration_text(const Probed& probed) {
+  const std::string declaration = declaration_of(probed.arithmetics);
+  if (declaration.empty()) return {};
+  return fmt::format("\nDeclare this, as \"arithmetic\" in the manifest:\n{}\n", declaration);
+}
+
 struct ProbeOptions {
   std::optional<std::string> kernel;
   KernelProcess process;
   std::uint64_t seed = 1;
+  std::vector<DType> dtypes;
   std::filesystem::path output;  ///< empty: standard output
 
   void declare(OptionList& list) {
@@ -38,6 +58,8 @@ struct ProbeOptions {
     process.declare(list);
     list.option("--seed", seed, whole_number<std::uint64_t>(0),
                 "the numbers of the questions follow from it (default: 1)");
+    list.option("--dtype", dtypes, dtype_list(),
+                "whose arithmetic is asked, one or several with commas (default: f32 where the kernel takes it)");
     list.option("-o,--output", output, any_text("FILE", files), "write the manifest there instead of showing it");
   }
   void refuse() const { refuse_if(!kernel, "attest probe needs --kernel KERNEL, the kernel to ask"); }
@@ -48,11 +70,11 @@ int probe_kernel(const ProbeOptions& options) {
   const std::unique_ptr<Kernel> kernel = open_chosen_kernel(*options.kernel, options.process, "probe asks one");
   (void)look_before_the_run(std::span(&kernel, 1), {}, Amount());
   WatchedKernel watched(*kernel, interrupt_requested);
-  const Probed probed = probe(watched, options.seed);
+  const Probed probed = probe(watched, options.seed, options.dtypes);
   if (const std::string finding = kernel->load_finding(); !finding.empty())
     fmt::print(stderr, "violated: {}\n", one_line(finding));
   for (const std::string& note : kernel->notes()) fmt::print(stderr, "note: {}\n", one_line(note));
-  fmt::print("{}", table_of_answers(probed));
+  fmt::print("{}{}", table_of_answers(probed), evidence_of(probed));
   const std::string manifest = to_json(probed.manifest) + "\n";
   if (options.output.empty()) {
     fmt::print("\nA manifest that says what was found:\n{}", manifest);
@@ -60,17 +82,20 @@ int probe_kernel(const ProbeOptions& options) {
     write_file_atomically(options.output, manifest);
     fmt::print("\nmanifest: {}\n", options.output.string());
   }
+  fmt::print("{}", declaration_text(probed));
   return probed.contradicted() ? 1 : 0;
 }
 
 }  // namespace
 
 Command probe_command() {
-  return {with_options<ProbeOptions>(probe_kernel), "probe", "attest probe --kernel KERNEL [OPTIONS]",
-          "Asks an attention kernel what its manifest leaves open: mask polarity and convention, causal alignment, "
-          "rows without a key, head mapping, strides, lengths, log-sum-exp, which claims hold. Prints what was found "
-          "and a manifest that says so. Exit 1 when the kernel does other than its manifest offers.",
-          "attest probe --kernel ./libmine.so -o manifest.json"};
+  return {
+      with_options<ProbeOptions>(probe_kernel), "probe", "attest probe --kernel KERNEL [OPTIONS]",
+      "Asks an attention kernel what its manifest leaves open: mask polarity and convention, causal alignment, "
+      "rows without a key, head mapping, strides, lengths, log-sum-exp, the arithmetic (formats and order of sums, "
+      "rounding of weights, blocks, exp), which claims hold. Prints what was found and how, and a manifest that says "
+      "so. Exit 1 when the kernel does other than its manifest offers.",
+      "attest probe --kernel ./libmine.so -o manifest.json"};
 }
 
 }  // namespace attest

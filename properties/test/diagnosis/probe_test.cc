@@ -11,6 +11,7 @@
 #include "properties/diagnosis/probe_denominator.h"
 #include "properties/language/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
+#include "properties/test/diagnosis/arithmetic_kernel.h"
 
 namespace attest {
 namespace {
@@ -269,6 +270,27 @@ TEST(ProbeMultihead, ReadsWhatAKernelTakesAQuestionFor) {
   EXPECT_FALSE(probed.contradicted()) << "it offers no other tokens";
   EXPECT_TRUE(probed.manifest.self_attention_only);
   EXPECT_EQ(answer_to(probed, "causal, bottom-right").found, "bottom-right");
+}
+
+TEST(Probe, ReadsAKernelThatIsRightByTheArithmeticThatIsFound) {
+  MadeKernel kernel("f16 sums", {.input = DType::f16, .score = DType::f16, .sums = DType::f16});
+  const Probed probed = probe(kernel, 1);
+  EXPECT_EQ(answer_to(probed, "sums over keys").declared, "f32") << "what the manifest means";
+  EXPECT_TRUE(answer_to(probed, "sums over keys").contradicts);
+  EXPECT_THAT(answer_to(probed, "sums over keys").evidence, Says("11 bits"));
+  EXPECT_EQ(answer_to(probed, "boolean mask").found, "true: may attend");
+  EXPECT_EQ(probed.manifest.arithmetic.usual_for(DType::f16).accumulate, DType::f16);
+  EXPECT_EQ(probed.manifest.arithmetic.usual_for(DType::f16), probed.arithmetics.at(0).declare);
+  EXPECT_EQ(parse_manifest(to_json(probed.manifest), "found"), probed.manifest);
+}
+
+TEST(Probe, AsksForTheArithmeticOfSeveralDtypes) {
+  const auto kernel = registered("builtin:two-pass");
+  const Probed probed = probe(*kernel, 1, {DType::f32, DType::bf16});
+  EXPECT_EQ(probed.arithmetics.size(), 2U);
+  EXPECT_EQ(answer_to(probed, "sums over keys").found, "f32 (24 bits, rounded to nearest)");
+  EXPECT_THAT(answer_to(probed, "weights before V, bf16").found, Says("bf16"));
+  EXPECT_THROW(static_cast<void>(probe(*kernel, 1, {DType::f8_e4m3})), UsageError);
 }
 
 TEST(Probe, RefusesWhatCannotBeRead) {
