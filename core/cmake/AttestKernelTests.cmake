@@ -63,7 +63,7 @@ include([[${CMAKE_CURRENT_FUNCTION_LIST_DIR}/AttestKernelTestList.cmake]])
   if(several)
     set(config "\${CTEST_CONFIGURATION_TYPE}")
   endif()
-  file(WRITE "${list}.cmake" "include([[${list}-]]${config}.cmake)\n")
+  file(WRITE "${list}.cmake" "include(\"${list}-${config}.cmake\")\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${list}.cmake")
 endfunction()
 
