@@ -37,6 +37,12 @@ struct WeightQuestion {
   std::optional<long double> near{};  ///< about the weight; nothing: exp of the difference
 };
 
+using Weights = std::vector<long double>;
+/// What the weights of the questions are exactly.
+[[nodiscard]] Weights exact_weights(const std::vector<WeightQuestion>& questions);
+/// The largest relative error; infinite where an answer is no number.
+[[nodiscard]] long double largest_error(const Weights& found, const Weights& right);
+
 /// Asks the attention entry of a kernel in one dtype. Keys that a question does not name have weights of nothing beside
 /// the others.
 class ArithmeticQuestions {
@@ -75,8 +81,7 @@ class ArithmeticQuestions {
                                                   std::int64_t keys);
   /// The weights, read to some `bits` bits: NaN where the answer is none. An output of few bits is asked twice, the
   /// second time for what is left of the first answer.
-  [[nodiscard]] std::optional<std::vector<long double>> weights(const std::vector<WeightQuestion>& questions,
-                                                                std::int64_t keys);
+  [[nodiscard]] std::optional<Weights> weights(const std::vector<WeightQuestion>& questions, std::int64_t keys);
   /// Keys of the largest score in a question for weights: each takes a piece of the expected weight away.
   [[nodiscard]] std::int64_t top_keys() const { return top_keys_; }
   void read_bits(int bits);
@@ -92,8 +97,7 @@ class ArithmeticQuestions {
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  [[nodiscard]] std::optional<std::vector<long double>> weights_once(const std::vector<WeightQuestion>& questions,
-                                                                     std::int64_t keys);
+  [[nodiscard]] std::optional<Weights> weights_once(const std::vector<WeightQuestion>& questions, std::int64_t keys);
 
   Kernel& kernel_;
   DType dtype_, output_;
