@@ -134,14 +134,18 @@ void ArithmeticQuestions::read_bits(int bits) {
   top_keys_ = std::max(1, (bits + each - 1) / each);
 }
 
+std::int64_t ArithmeticQuestions::rows(std::int64_t keys) const {
+  return manifest().same_lengths ? keys : allowed_queries(manifest()).nearest(rows_);
+}
+
 Case ArithmeticQuestions::blank(std::int64_t batch, std::int64_t keys, std::int64_t dk, std::int64_t dv) const {
   const Manifest& m = manifest();
   const std::int64_t heads = m.heads_multiple * (m.group_sizes.empty() ? 1 : m.group_sizes.front());
   const std::int64_t kv_heads = m.group_sizes.empty() ? heads : heads / m.group_sizes.front();
-  const std::int64_t rows = m.same_lengths ? keys : allowed_queries(m).nearest(1);
+
   Case c;
   c.scale = scale(dk);
-  c[Slot::q] = Tensor(dtype_, {batch, heads, rows, dk});
+  c[Slot::q] = Tensor(dtype_, {batch, heads, rows(keys), dk});
   c[Slot::k] = Tensor(formats_.k, {batch, kv_heads, keys, dk});
   c[Slot::v] = Tensor(formats_.v, {batch, kv_heads, keys, dv});
   return c;

@@ -82,6 +82,10 @@ class ArithmeticQuestions {
   /// The weights, read to some `bits` bits: NaN where the answer is none. An output of few bits is asked twice, the
   /// second time for what is left of the first answer.
   [[nodiscard]] std::optional<Weights> weights(const std::vector<WeightQuestion>& questions, std::int64_t keys);
+  /// Problems have so many rows from now on, or as many as are allowed; they have one at first. All rows are the same.
+  void ask_rows(std::int64_t rows) { rows_ = rows; }
+  /// The rows of problems of so many keys.
+  [[nodiscard]] std::int64_t rows(std::int64_t keys) const;
   /// Keys of the largest score in a question for weights: each takes a piece of the expected weight away.
   [[nodiscard]] std::int64_t top_keys() const { return top_keys_; }
   void read_bits(int bits);
@@ -103,7 +107,7 @@ class ArithmeticQuestions {
   DType dtype_, output_;
   KvDtypes formats_;
   std::string why_not_, failure_;
-  std::int64_t top_keys_ = 1;
+  std::int64_t top_keys_ = 1, rows_ = 1;
   int bits_ = 24;  ///< of a weight that are read
 };
 

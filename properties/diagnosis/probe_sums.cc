@@ -111,7 +111,7 @@ std::vector<std::int64_t> looked_at(std::int64_t n) {
 
 /// What is known of the order of a sum of some length.
 struct Seen {
-  std::int64_t terms = 0;
+  std::int64_t terms = 0, rows = 1;  ///< and of so many queries
   std::vector<std::int64_t> at;
   std::optional<SummationTree> tree;
 };
@@ -181,9 +181,10 @@ FoundOrder order_of(const std::vector<Seen>& all, std::string_view terms) {
   order.fit = known_orders();
   for (const Seen& seen : all) {
     order.fit = fitting(order.fit, seen);
-    lengths.push_back(fmt::format("{}", seen.terms));
+    const std::string rows = seen.rows > 1 ? fmt::format(" of {} queries", seen.rows) : "";
+    lengths.push_back(fmt::format("{}{}", seen.terms, rows));
     by_length.push_back(
-        fmt::format("{} {}: {}", seen.terms, terms,
+        fmt::format("{} {}{}: {}", seen.terms, terms, rows,
                     seen.tree ? words_of(different(fitting(known_orders(), seen), seen.terms)) : "no order came out"));
   }
   order.evidence = fmt::format(
@@ -191,7 +192,7 @@ FoundOrder order_of(const std::vector<Seen>& all, std::string_view terms) {
       "added outside of the subtree of the two (FPRev, Xie et al. 2025), and all pairs together make the tree.",
       fmt::join(lengths, ", then "), terms);
   if (!order.fit.empty()) {
-    order.found = words_of(different(order.fit, all.back().terms));
+    order.found = words_of(different(order.fit, std::ranges::max(all, {}, &Seen::terms).terms));
     order.evidence += fmt::format(" Every length shows {}; {} other orders make other trees.", order.found,
                                   known_orders().size() - order.fit.size());
   } else {
@@ -382,15 +383,19 @@ class SumProber {
         .question = "order over keys", .declared = depth_words(before), .found = {}, .evidence = {}};
     std::vector<Seen> all;
     const double most = std::ldexp(1.0, std::min(std::ilogb(format_of(ask_.values()).largest), 100));
-    for (const std::int64_t wanted : {64, 1000, 4097}) {
+    // A product of matrices may be another one of several rows.
+    for (const auto& [wanted, rows] : {std::pair(64, 1), std::pair(1000, 1), std::pair(4097, 1), std::pair(300, 17)}) {
+      ask_.ask_rows(rows);
       const auto keys = ask_.keys_near(wanted);
-      if (!keys || (!all.empty() && all.back().terms == *keys)) continue;
-      Seen seen{.terms = *keys, .at = looked_at(*keys), .tree = {}};
+      const auto same = [&](const Seen& one) { return keys == one.terms && ask_.rows(*keys) == one.rows; };
+      if (!keys || std::ranges::any_of(all, same)) continue;
+      Seen seen{.terms = *keys, .rows = ask_.rows(*keys), .at = looked_at(*keys), .tree = {}};
       const double unit = most / std::ldexp(static_cast<double>(std::bit_ceil(seen.at.size())), rounded.bits + 2);
       const auto size = sizes(rounded, unit, most, seen.at.size());
       if (!size || !rounded.nearest) {
         finding.found = !rounded.nearest ? "not asked: a small term beside -M is not lost where sums round toward zero"
                                          : "not asked: the values do not reach far enough";
+        ask_.ask_rows(1);
         note(std::move(finding));
         return;
       }
@@ -398,11 +403,13 @@ class SumProber {
           tree_at(seen.at, size->large, size->unit, [&](const auto& sums) { return ask_.sums(sums, *keys, seen.at); });
       all.push_back(std::move(seen));
     }
+    ask_.ask_rows(1);
+    const std::int64_t longest = std::ranges::max(all, {}, &Seen::terms).terms;
     const FoundOrder order = order_of(all, "keys");
     finding.found = order.found;
     finding.evidence = order.evidence;
     if (const auto depth = order.fit.empty() ? std::nullopt : loosest_depth(order.fit)) {
-      std::string why = why_other_denominator(order.fit.front(), all.back().terms, rounded);
+      std::string why = why_other_denominator(order.fit.front(), longest, rounded);
       if (why.empty()) {
         a_.blocked_sums = *depth;
         finding.evidence += " The denominator loses as much as that order loses.";
