@@ -24,7 +24,7 @@ install(DIRECTORY core properties DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attest
         PATTERN test EXCLUDE)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" core/cmake/attestConfig.cmake
-              core/cmake/AttestKernelTests.cmake core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake
+              core/cmake/AttestKernelTests.cmake core/cmake/AttestKernelTestList.cmake core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake
         DESTINATION "${attest_package}")
 
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,6 +1,7 @@
 #include "reports/causes/causes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -49,6 +50,19 @@ void join(Cause& cause, Cause other) {
 }
 
 }  // namespace
+
+bool is_against_exact(const FindingRecord& finding) {
+  if (finding.compared.size() != 1 || !finding.compared[0].exact) return false;
+  const Verdict& verdict = finding.verdict;
+  if (verdict.violation != Violation::bound) return true;
+  const double found = finding.compared[0].found;
+  const auto [lower, upper] = *finding.compared[0].exact;
+  const double farthest = std::max(std::abs(found - lower), std::abs(found - upper));
+  const double nearest = std::max({0.0, lower - found, found - upper});
+  // Of the error, too, an upper end is kept.
+  constexpr double slack = 1e-6;
+  return verdict.error >= nearest * (1 - slack) && verdict.error <= farthest * (1 + slack);
+}
 
 MetaRecord record_of(const Cause& cause) {
   return {std::string(cause_event), {{"kernel", cause.kernel}, {"cause", to_json(cause)}}};

@@ -27,6 +27,10 @@ struct Cause {
   [[nodiscard]] bool operator==(const Cause&) const = default;
 };
 
+/// Whether the numbers of the finding's verdict are those of one element beside its exact answer. A law's verdict may
+/// name one element too, and be about its distance from a sum of others.
+[[nodiscard]] bool is_against_exact(const FindingRecord& finding);
+
 /// As the journal has it, with to_json of it as a fact.
 inline constexpr std::string_view cause_event = "cause";
 [[nodiscard]] MetaRecord record_of(const Cause& cause);

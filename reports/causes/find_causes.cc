@@ -191,7 +191,7 @@ class Causes {
     }
     const auto order = [](const Saved& one) {
       const FindingRecord& f = *one.finding;
-      const bool exact = f.compared.size() == 1 && f.compared[0].exact && !f.subject.property.starts_with("softmax.");
+      const bool exact = is_against_exact(f) && !f.subject.property.starts_with("softmax.");
       std::int64_t elements = 0;
       for (const Tensor& tensor : one.value.tensors) elements += tensor.elements();
       return std::tuple(f.repetition.has_value(), !exact, elements, !f.subject.property.ends_with(".oracle"), f.subject,

@@ -65,6 +65,7 @@ struct CheckOptions : RunOptions {
   bool alarm = false;
   bool verbose = false;
   std::optional<std::int64_t> rows;  ///< of captured cases
+  std::filesystem::path table;       ///< a row of each case goes there; empty: nowhere
   ShapeOptions shapes;
 
   void declare(OptionList& list) {
@@ -76,8 +77,8 @@ struct CheckOptions : RunOptions {
     declare_properties(list, properties);
     declare_dtypes(list, plan.dtypes);
     list.option("--cases", cases, whole_number<std::int64_t>(1),
-                "cases per property, kernel and dtype (default: 8000, fewer where there are more than eight "
-                "properties; with --time: until it ends)");
+                "cases per property, kernel and dtype (default: the baseline's; else 8000, fewer where there are more "
+                "than eight properties; with --time: until it ends)");
     declare_seed(list, plan.seed);
     declare_jobs(list, plan.jobs);
     place.declare(list);
@@ -101,7 +102,9 @@ struct CheckOptions : RunOptions {
     declare_quiet(list, quiet);
     list.flag("--verbose", verbose,
               "print every finding as it is found, and all that attest findings prints; --quiet goes before it");
-    ci_files.declare(list);
+    declare_ci_files(list);
+    list.option("--table", table, file_name(),
+                "write a row for each case there, as CSV: extents, what was drawn, verdict, error, allowed, condition");
   }
   void refuse() const {
     place.refuse();
@@ -118,6 +121,8 @@ struct CheckOptions : RunOptions {
     refuse_alarm_against(alarm, against);
     refuse_if(rows && case_files.empty(),
               "--rows is for captured cases (--case); drawn ones are made so that all of their rows are judged");
+    refuse_if(table.extension() == ".parquet",
+              "--table writes CSV; name a FILE.csv, which pandas, DuckDB and others turn into Parquet");
     shapes.refuse();
     refuse_if(!case_files.empty() && shapes.any(),
               "--case judges the files given; options of shapes are for generated cases");
@@ -138,13 +143,14 @@ std::vector<CapturedCase> captured_cases(std::span<const std::filesystem::path> 
   return captured;
 }
 
-/// What the options say of the plan, and the rest of it.
+/// What the options say of the plan, and the rest of it. `cases_of_baseline`: as CasesOfBaseline, 0 without one.
 Plan whole_plan(CheckOptions& options, std::vector<const Property*> properties, std::vector<CapturedCase> captured,
-                std::vector<std::unique_ptr<Kernel>> kernels) {
+                std::vector<std::unique_ptr<Kernel>> kernels, std::int64_t cases_of_baseline) {
   Plan plan = std::move(options.plan);
   plan.properties = std::move(properties);
   plan.kernels = std::move(kernels);
-  plan.cases = options.cases.value_or(options.time ? endless_cases : default_cases(plan.properties.size()));
+  const std::int64_t unasked = cases_of_baseline > 0 ? cases_of_baseline : default_cases(plan.properties.size());
+  plan.cases = options.cases.value_or(options.time ? endless_cases : unasked);
   if (options.kernels.empty()) plan.most_cases_of_wide = default_cases_of_wide;
   plan.shard = options.place.shard;
   plan.captured = std::move(captured);
@@ -181,9 +187,30 @@ void save_worst_cases(const Engine& engine, const Journal& journal) {
     engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
 }
 
+/// As many as the baseline has of the chosen property of which it has most: however many properties there are by now, a
+/// run that does as many has no fewer of any.
+struct CasesOfBaseline {
+  std::int64_t most = 0;  ///< 0: it has none of these properties
+  std::string property{};
+};
+
+CasesOfBaseline cases_of(const Figures& baseline, const std::vector<const Property*>& properties) {
+  CasesOfBaseline all;
+  for (const SubjectFigures& one : baseline.subjects) {
+    const auto is_it = [&](const Property* property) { return property->name == one.subject.property; };
+    if (one.cases > all.most && std::ranges::any_of(properties, is_it)) all = {one.cases, one.subject.property};
+  }
+  return all;
+}
+
+struct Baseline {
+  std::optional<Figures> figures;
+  CasesOfBaseline cases{};
+};
+
 /// Refused before the run where it cannot be compared with.
-std::optional<Figures> read_baseline(const CheckOptions& options) {
-  if (options.baseline.empty()) return std::nullopt;
+Baseline read_baseline(const CheckOptions& options, const std::vector<const Property*>& properties) {
+  if (options.baseline.empty()) return {};
   Figures baseline = read_figures(options.baseline);
   Figures planned;
   planned.against = options.against;
@@ -192,7 +219,14 @@ std::optional<Figures> read_baseline(const CheckOptions& options) {
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("--baseline {}: {}", options.baseline.string(), error.what()));
   }
-  return baseline;
+  if (!options.case_files.empty()) return {std::move(baseline)};
+  CasesOfBaseline cases = cases_of(baseline, properties);
+  if (options.cases && *options.cases < cases.most) {
+    throw UsageError(fmt::format(
+        "--cases is {}; the baseline {} has {} of {}: give --cases {}, or make the baseline anew with fewer",
+        *options.cases, in_quotes(options.baseline.string()), cases.most, cases.property, cases.most));
+  }
+  return {std::move(baseline), std::move(cases)};
 }
 
 /// Those of --known; with `of_ours` those of the kernels that are checked when none is named.
@@ -217,7 +251,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   // Read first: a mistake in it is no reason to wait for a run's end.
   const bool of_ours = options.kernels.empty() && options.known.empty();
   const std::vector<KnownFinding> known = known_findings(options, of_ours);
-  const std::optional<Figures> baseline = read_baseline(options);
+  const Baseline baseline = read_baseline(options, properties);
   std::vector<CapturedCase> captured = captured_cases(options.case_files);
   const Shapes shapes = options.shapes.read();
   RunRecord run{.seed = options.plan.seed,
@@ -237,7 +271,8 @@ int check_kernels(CheckOptions& options, Arguments line) {
       fmt::print(stderr, "skipped {}: {}\n", record.id, one_line(record.not_started));
   }
 
-  const Plan plan = whole_plan(options, std::move(properties), std::move(captured), std::move(open.kernels));
+  Plan plan =
+      whole_plan(options, std::move(properties), std::move(captured), std::move(open.kernels), baseline.cases.most);
   JournalWriter writer(folder.journal());
   // After the journal's lock: of a run that is still going on that is what is to be said.
   refuse_other_kernels(earlier, open.records, folder.path().string());
@@ -247,6 +282,7 @@ int check_kernels(CheckOptions& options, Arguments line) {
   }
   MetaRecord begin = begin_record(line);
   begin.facts["started_in"] = started_in(folder.path());
+  if (!options.source.empty()) begin.facts[source_fact] = options.source;
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin.facts["shard"] = fmt::format("{}/{}", plan.shard.index, plan.shard.count);
   begin_journal(writer, folder, earlier, run, begin, open);
@@ -259,6 +295,9 @@ int check_kernels(CheckOptions& options, Arguments line) {
                     options.quiet     ? Progress::Says::findings
                     : options.verbose ? Progress::Says::all
                                       : Progress::Says::progress);
+  std::optional<CaseTable> table;
+  if (!options.table.empty()) table.emplace(options.table, folder.resumes());
+  plan.table = table ? &*table : nullptr;
   Engine engine(plan, road, folder, writer, earlier, progress);
   progress.plan(engine.cases_planned(), earlier);
   for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, amount_of(plan, engine))) {
@@ -271,8 +310,8 @@ int check_kernels(CheckOptions& options, Arguments line) {
   save_worst_cases(engine, journal);
   const Summary summary = summarise(journal, folder.path());
   Expectations expectations{.inconclusive_held = options.inconclusive_held};
-  if (baseline && ending == Ending::complete) {
-    expectations.changes = compare(*baseline, figures_of(summary, journal));
+  if (baseline.figures && ending == Ending::complete) {
+    expectations.changes = compare(*baseline.figures, figures_of(summary, journal));
     expectations.changes->baseline = options.baseline.string();
   }
   const bool complete = ending == Ending::complete && plan.shard.count == 1;

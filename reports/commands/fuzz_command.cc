@@ -74,7 +74,7 @@ struct FuzzOptions : RunOptions {
     process.declare(list);
     declare_against(list, against);
     declare_quiet(list, quiet);
-    ci_files.declare(list);
+    declare_ci_files(list);
   }
   void refuse() const {
     place.refuse();
@@ -221,6 +221,7 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   if (plan.runs) refuse_fewer_cases(plan.done, *plan.runs, "--runs", folder.path().string());
   MetaRecord begin = begin_record(line);
   begin.facts["started_in"] = started_in(folder.path());
+  if (!options.source.empty()) begin.facts[source_fact] = options.source;
   begin.facts["jobs"] = std::to_string(plan.jobs);
   begin_journal(writer, folder, plan.done, run, begin, open);
 

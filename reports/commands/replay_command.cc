@@ -20,6 +20,7 @@
 #include "properties/road/road.h"
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
+#include "reports/commands/script_option.h"
 #include "reports/page/element_text.h"
 #include "reports/results/saved_journal.h"
 #include "reports/results/summary.h"
@@ -50,6 +51,7 @@ struct ReplayOptions {
   bool alarm = false;
   std::optional<std::int64_t> rows;
   std::optional<std::int64_t> cause;  ///< of a run's folder, from 1
+  ScriptOption script;
   std::vector<std::filesystem::path> cases;
 
   void declare(OptionList& list) {
@@ -60,12 +62,14 @@ struct ReplayOptions {
     declare_rows(list, rows);
     list.option("--cause", cause, whole_number<std::int64_t>(1),
                 "of a run's folder the case of this cause, as the run numbers them (default: 1)");
+    script.declare(list);
     list.several("CASE", cases, any_text("CASE", files),
                  "the case file, or the folder of a run, whose first cause is replayed");
   }
   void refuse() const {
     refuse_alarm_against(alarm, against);
     refuse_if(cases.size() != 1, fmt::format("attest replay takes one CASE file, not {}", cases.size()));
+    script.refuse();
   }
 };
 
@@ -241,6 +245,7 @@ std::string beside_saved(const Case& c, Outcome now) {
 
 /// A witness against a theorem without one of its hypotheses: of the core in Arb balls, whatever kernel there is.
 int replay_without(const ReplayOptions& options, const Case& c, const std::filesystem::path& file) {
+  refuse_if(options.script.given(), "--script: the case is a witness about real numbers, and no kernel is wrong in it");
   if (options.kernel || !options.against.empty() || options.alarm) {
     throw UsageError(
         fmt::format("{}: is a witness about real numbers, shown by the core in Arb balls; no other kernel "
@@ -405,6 +410,12 @@ int replay_case(const ReplayOptions& options) {
   if (const JudgedOutput* const about = worst_of(outputs); shows_worst && about != nullptr)
     fmt::print("{}",
                element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));
+  if (options.script.given()) {
+    refuse_if(!at_load.empty(), "--script: the finding is about the loading of the kernel, and a script calls it");
+    options.script.write(c, property, verdict, kernel, repetition, file);
+  } else if (violated && !repetition && !outputs.empty() && worst_of(outputs)->utilisation > 1) {
+    fmt::print("--script FILE.py or FILE.c writes this down for those who do not have attest\n");
+  }
   fmt::print("{}\n", beside_saved(c, verdict.outcome));
   return status_of(c, verdict.outcome);
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/support/errors.h"
+#include "core/support/names.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/changed_kernel.h"
 #include "reports/run/interrupt.h"
@@ -70,7 +71,24 @@ KernelLoadError with_logs(const KernelLoadError& error, const RunFolder& folder)
   return KernelLoadError(fmt::format("{}; all that was written there is in {}", error.what(), fmt::join(names, ", ")));
 }
 
+std::string read_source(std::string_view option, const std::string& text) {
+  const SourcePlace place = source_place(text);
+  if (place.file.empty() || place.file.starts_with('/') || place.line < 1) {
+    throw UsageError(
+        fmt::format("{} is {}; it must name the kernel's source as from the root of its repository, "
+                    "\"src/flash.cu\" or with a line \"src/flash.cu:42\"",
+                    option, in_quotes(text)));
+  }
+  return text;
+}
+
 }  // namespace
+
+void RunOptions::declare_ci_files(OptionList& list) {
+  ci_files.declare(list);
+  list.option("--source", source, Value<std::string>{"FILE[:LINE]", read_source, files},
+              "where the kernel's source stands in its repository: code scanning shows the alerts of --sarif there");
+}
 
 RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, const Journal& earlier,
                             const std::function<void(RunKernels&)>& require) {

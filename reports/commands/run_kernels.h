@@ -22,7 +22,11 @@ struct RunOptions {
   KernelProcess process;
   std::string against;  ///< the kernel to compare with; empty: none
   CiFiles ci_files;
+  std::string source;  ///< of the kernel, for its alerts; empty: not told
   bool quiet = false;
+
+  /// Where a run's results go beside its folder, and what they say of the kernel's place.
+  void declare_ci_files(OptionList& list);
 };
 
 struct RunKernels {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/journal/journal.h"
+#include "reports/formats/badge.h"
 #include "reports/formats/junit.h"
 #include "reports/formats/sarif.h"
 #include "reports/results/conclusion.h"
@@ -27,6 +28,9 @@ inline constexpr std::array report_formats{
         "replay them",
         to_junit},
     ReportFormat{"--sarif", "write the findings there as SARIF 2.1.0, for code scanning", to_sarif},
+    ReportFormat{"--badge", "write the verdict there as a badge, an SVG picture", to_badge},
+    ReportFormat{"--badge-json", "write the badge's words there, as services that draw badges read them",
+                 to_badge_json},
 };
 
 }  // namespace attest

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
+#include <system_error>
 
 #include "core/support/visible.h"
 #include "properties/catalogue/property.h"
@@ -77,9 +80,15 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   return result;
 }
 
-/// One alert for a cause, however many properties fail by it. What it is known by is the same in the next run, whatever
-/// is drawn there.
-Json cause_result(const CauseWords& cause, std::size_t number, std::size_t rule, const std::string& folder) {
+/// By what a cause is the same one in the next run, whatever is drawn there.
+std::string known_by(const Cause& cause) {
+  if (!cause.misreadings.empty()) return fmt::format("{}", fmt::join(cause.misreadings, ", "));
+  return cause.condition.empty() ? cause.example.property : cause.condition;
+}
+
+/// One alert for a cause, however many properties fail by it. `again`: how many before it are known by the same.
+Json cause_result(const CauseWords& cause, std::int64_t again, std::size_t rule, const std::string& folder,
+                  const Json& source) {
   std::string text = fmt::format("{} in {}: {}", cause.kernel, cause.dtypes, cause.what);
   const auto add = [&](std::string_view label, const std::string& said) {
     if (!said.empty()) text += fmt::format("\n{}: {}", label, said);
@@ -91,17 +100,30 @@ Json cause_result(const CauseWords& cause, std::size_t number, std::size_t rule,
   add("replay", cause.replay);
   Json result{{"ruleId", cause.cause->example.property}, {"ruleIndex", rule}, {"kind", "fail"}, {"level", "error"}};
   result["message"] = message(text);
-  result["locations"] =
-      Json::array({location_of(cause.case_file.empty() ? "summary.md" : cause.case_file, !folder.empty())});
-  const std::string known_by = cause.cause->misreadings.empty()
-                                   ? fmt::format("cause {}", number)
-                                   : fmt::format("{}", fmt::join(cause.cause->misreadings, ", "));
-  result["partialFingerprints"] = {{"attestCause/v1", valid_utf8(fmt::format("{}/{}", cause.cause->kernel, known_by))}};
+  const Json at_case = location_of(cause.case_file.empty() ? "summary.md" : cause.case_file, !folder.empty());
+  result["locations"] = Json::array({source.is_null() ? at_case : source});
+  if (!source.is_null()) result["relatedLocations"] = Json::array({at_case});
+  std::string print = fmt::format("{}/{}", cause.cause->kernel, known_by(*cause.cause));
+  if (again > 0) print += fmt::format("/{}", again + 1);
+  result["partialFingerprints"] = {{"attestCause/v1", valid_utf8(print)}};
   result["properties"] = {{"kernel", cause.cause->kernel},
                           {"dtypes", cause.cause->dtypes},
                           {"properties", cause.cause->properties},
                           {"condition", cause.cause->condition}};
   return result;
+}
+
+/// Where the kernel stands, as the run was told; null where it was not.
+Json source_in(const Journal& journal) {
+  for (const MetaRecord& meta : journal.meta | std::views::reverse) {
+    const auto named = meta.facts.find(source_fact);
+    if (meta.event != "begin" || named == meta.facts.end()) continue;
+    const SourcePlace place = source_place(named->second);
+    Json location = location_of(place.file, /*in_a_run=*/false);
+    location["physicalLocation"]["region"]["startLine"] = place.line;
+    return location;
+  }
+  return nullptr;
 }
 
 constexpr const char *rule_of_runs = "run", *rule_of_shapes = "shapes";
@@ -145,6 +167,16 @@ Json notifications_of(const Summary& summary, const Conclusion& conclusion) {
 
 }  // namespace
 
+SourcePlace source_place(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string_view digits = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  SourcePlace place{.file = std::string(text.substr(0, colon)), .line = 1};
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), place.line);
+  if (colon != std::string_view::npos && (read.ptr != digits.data() + digits.size() || read.ec != std::errc{}))
+    place.line = 0;
+  return place;
+}
+
 std::string uri_of_path(std::string_view path) {
   std::string uri;
   for (const char c : path) {
@@ -184,13 +216,14 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
                        {"defaultConfiguration", {{"level", "error"}}}});
     results.push_back(open_result(kernel, rule_of_shapes, kernel.left_out, rule->second, !folder.empty()));
   }
-  std::size_t number = 0;
+  const Json source = source_in(journal);
+  std::map<std::pair<std::string, std::string>, std::int64_t> times;
   for (const CauseWords& cause : words_of_causes(summary, folder, name_of_folder(folder))) {
-    ++number;
+    const std::int64_t again = times[{cause.cause->kernel, known_by(*cause.cause)}]++;
     if (!unexpected.contains(cause.cause->kernel)) continue;
     const auto [rule, added] = rule_index.try_emplace(cause.cause->example.property, rules.size());
     if (added) rules.push_back(rule_of(cause.cause->example.property));
-    results.push_back(cause_result(cause, number, rule->second, folder));
+    results.push_back(cause_result(cause, again, rule->second, folder, source));
   }
   if (!conclusion.problems.empty()) {
     for (const std::string& problem : conclusion.problems)

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/archive/iterators/base64_from_binary.hpp>
+#include <boost/archive/iterators/transform_width.hpp>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -299,18 +301,23 @@ std::vector<Plot> plots_of(const Summary& summary, std::vector<BatchRecord> batc
   return plots;
 }
 
+std::string base64_of(const std::string& bytes) {
+  using namespace boost::archive::iterators;
+  using Digits = base64_from_binary<transform_width<const char*, 6, 8>>;
+  std::string text(Digits(bytes.data()), Digits(bytes.data() + bytes.size()));
+  return text.append((3 - bytes.size() % 3) % 3, '=');
+}
+
 /// The scripts at the end of the page that fill the figures.
 std::string script_of(const std::vector<Plot>& plots, const std::string& nonce) {
   Json specs = Json::array();
   for (const Plot& plot : plots) specs.push_back(plot.spec);
   const std::string data = json_for_script(specs.dump(-1, ' ', false, Json::error_handler_t::replace));
   return fmt::format(
-      "<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script nonce=\"{}\">/*\n{}*/\n{}</script>\n"
-      "<script nonce=\"{}\">\nJSON.parse(document.getElementById('plot-data').textContent).forEach((spec, i) => {{\n"
-      "  const place = document.getElementById('plot-' + i);\n"
-      "  new vega.View(vega.parse(spec), {{renderer: 'svg', container: place}}).runAsync().then(() => {{\n"
-      "    place.dataset.drawn = 'yes';\n  }});\n}});\n</script>\n",
-      data, nonce, embedded_file("vega/LICENSE"), embedded_file("vega/vega.min.js"), nonce);
+      "<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script type=\"text/plain\" id=\"vega\">{}</script>\n"
+      "<script nonce=\"{}\">/*\nThe plots are drawn by Vega, which stands above, packed by gzip:\n{}*/\n{}</script>\n",
+      data, base64_of(std::string(embedded_file("vega/vega.min.js.gz"))), nonce, embedded_file("vega/LICENSE"),
+      embedded_file("page/plots.js"));
 }
 
 }  // namespace
@@ -325,7 +332,7 @@ std::string json_for_script(std::string_view json) {
 PagePlots page_plots(const Summary& summary, const std::vector<BatchRecord>& campaign, const std::string& nonce) {
   const std::vector<Plot> plots = plots_of(summary, campaign);
   if (plots.empty()) return {};
-  if (embedded_file("vega/vega.min.js").empty()) {
+  if (embedded_file("vega/vega.min.js.gz").empty()) {
     return {
         "<p>This program was built without Vega, so there are tables only: <code>npm ci</code> in reports/vega, then "
         "build again.</p>",

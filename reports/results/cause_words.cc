@@ -123,8 +123,7 @@ std::string found_of(const FindingRecord& finding) {
   if (finding.repetition)
     return fmt::format("not repeatable: wrong in {} of {} further calls", finding.repetition->again,
                        finding.repetition->of);
-  const bool against_exact = finding.compared.size() == 1 && finding.compared[0].exact;
-  if (!against_exact || verdict.violation == Violation::lse) return one_line(verdict.reason);
+  if (!is_against_exact(finding) || verdict.violation == Violation::lse) return one_line(verdict.reason);
   const ComparedRecord& one = finding.compared[0];
   std::string words = fmt::format("out{} = {}, exact {}", index_text(one.element, one.shape), short_number(one.found),
                                   short_number(one.exact->lower));

@@ -23,22 +23,6 @@ constexpr double champion_growth = 1.25;
 /// Where another arithmetic is declared, growth of the largest error with so many keys by less than this factor.
 constexpr double octave_growth = 2;
 
-/// How far from held.
-int distance(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::held:
-      return 0;
-    case Outcome::skipped:
-    case Outcome::excused:
-      return 1;
-    case Outcome::inconclusive:
-      return 2;
-    case Outcome::violated:
-      return 3;
-  }
-  return 3;
-}
-
 std::string share_of(std::int64_t part, std::int64_t whole) {
   return fmt::format("{} of {}", part, whole);
 }
@@ -196,7 +180,7 @@ class Comparing {
 
   void compare_subject(const SubjectFigures& before, const SubjectFigures& now) {
     const std::string& property = before.subject.property;
-    if (const int far = distance(now.verdict) - distance(before.verdict); far != 0) {
+    if (const int far = distance_from_held(now.verdict) - distance_from_held(before.verdict); far != 0) {
       add(far > 0 ? Direction::worse : Direction::better, "verdict", property,
           fmt::format("was {} and is {}", name_of(before.verdict), name_of(now.verdict)));
     }
@@ -366,7 +350,8 @@ std::string changes_text(const Comparison& comparison, const std::array<std::siz
   return text;
 }
 
-std::string changes_json(const Comparison& comparison) {
+std::string changes_json(const Comparison& comparison, std::span<const Trend> trends,
+                         std::span<const std::string> names) {
   JsonWriter json;
   json.begin_object().member("schema", "attest-comparison/1");
   json.member("worse", comparison.count(Direction::worse)).member("better", comparison.count(Direction::better));
@@ -376,7 +361,9 @@ std::string changes_json(const Comparison& comparison) {
     json.member("kernel", one.kernel).member("dtype", one.dtype).member("property", one.property);
     json.member("words", one.words).end_object();
   }
-  return json.end_array().end_object().text() + '\n';
+  json.end_array();
+  if (!trends.empty()) write_trends(json.key("trends"), trends, names);
+  return json.end_object().text() + '\n';
 }
 
 }  // namespace attest

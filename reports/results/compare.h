@@ -4,12 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/support/words.h"
 #include "reports/results/figures.h"
+#include "reports/results/trend.h"
 
 namespace attest {
 
@@ -72,7 +74,8 @@ struct ChangesInWords {
                                        const std::array<std::size_t, 3>& most = {20, 20, 20});
 
 /// {"schema": "attest-comparison/1", "worse", "better", "subjects", "changes": [{"direction", "what", "kernel",
-/// "dtype", "property", "words"}]}
-[[nodiscard]] std::string changes_json(const Comparison& comparison);
+/// "dtype", "property", "words"}]}, and "trends" (trend.h) where there are any, of the runs by their names.
+[[nodiscard]] std::string changes_json(const Comparison& comparison, std::span<const Trend> trends = {},
+                                       std::span<const std::string> names = {});
 
 }  // namespace attest

@@ -106,6 +106,7 @@ class Engine::Job {
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<Found> findings;
     std::vector<MetaRecord> notes;
+    std::string rows;
     const auto [index_of_shard, shards] = engine_.plan_.shard;
     const std::int64_t to_own = (index_of_shard - batch.first_k % shards + shards) % shards;
     for (std::int64_t k = batch.first_k + to_own; k < batch.last_k; k += shards) {
@@ -117,6 +118,7 @@ class Engine::Job {
       const std::optional<Extents> shape = offered_shape(walked);
       batch.tally.add(k, walked.verdict, drawn ? kinds_of(walked.problem) : "", drawn ? walked.sent : 0,
                       shape ? &*shape : nullptr);
+      if (engine_.plan_.table != nullptr) rows += CaseTable::row(batch.subject, k, walked);
       if (walked.verdict.rows_judged < walked.verdict.rows && !drawn)
         notes.push_back(sample_note(batch.subject, k, walked));
       const bool violated = walked.is(Outcome::violated);
@@ -127,7 +129,7 @@ class Engine::Job {
       batch.last_k = k + 1;
       break;
     }
-    engine_.write(findings, batch, notes);
+    engine_.write(findings, batch, notes, rows);
   }
 
   /// "mine.safetensors in bf16: 4,096 of 1,048,576 rows judged (--rows all judges them all)".
@@ -372,7 +374,8 @@ bool Engine::wants_finding(const Subject& subject, Outcome outcome, std::int64_t
   return wanted;
 }
 
-void Engine::write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes) {
+void Engine::write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes,
+                   const std::string& rows) {
   // Not before their batch is finished, so that one that is given up leaves no file that nothing names, and before
   // the lines that name them.
   for (auto& [record, saved, before, expected] : findings) {
@@ -390,6 +393,7 @@ void Engine::write(std::vector<Found>& findings, const BatchRecord& batch, const
     observer_.found(finding.record);
   }
   for (const MetaRecord& note : notes) journal_.append(note);
+  if (plan_.table != nullptr) plan_.table->append(rows);
   journal_.append(batch);
   observer_.batch_done(batch);
   if (plan_.fail_fast && batch.tally.violated > 0) {

@@ -19,6 +19,7 @@
 #include "properties/catalogue/property.h"
 #include "properties/road/jobs.h"
 #include "properties/road/road.h"
+#include "reports/run/case_table.h"
 #include "reports/run/run_folder.h"
 
 namespace attest {
@@ -45,6 +46,7 @@ struct Plan {
   bool fail_fast = false;
   std::string against;  ///< saved with every case: the kernel of road_against; empty: none
   std::optional<std::chrono::steady_clock::time_point> deadline;  ///< no batch is begun after it
+  CaseTable* table = nullptr;  ///< gets a row of each case; null: nobody asked for it
 };
 
 /// The properties, kernels and dtype that share cases.
@@ -133,7 +135,8 @@ class Engine {
   void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
-  void write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes);
+  void write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes,
+             const std::string& rows);
 
   const Plan& plan_;
   const Road road_;

@@ -326,7 +326,7 @@ TEST(JournalDamage, BatchesAddUp) {
   changes.push_back({violated_ks(low, high), violated_ks(high, low), "\"violated_k\" does not ascend"});
   changes.push_back({violated_ks(low, high), violated_ks(low, low), "\"violated_k\" does not ascend"});
   changes.push_back({violated_ks(low, high), violated_ks(low, 64), "a case of \"violated_k\" is none of the batch"});
-  changes.push_back({violated_ks(low, high), violated_ks(-1, high), "a case of \"violated_k\" is none of the batch"});
+  changes.push_back({violated_ks(low, high), violated_ks(-1, high), "\"violated_k\" must be a whole number"});
   changes.push_back({"\"heavy\":", "\"heavy\":9", "of \"drawn\" is in more cases"});
   changes.push_back({"\"error_k\":\"", "\"error_k\":\"9", "a worst case of \"errors\" is none of the batch"});
   changes.push_back({"\"signs\":\"7 0 ", "\"signs\":\"7 1 ", "\"signs\" of \"errors\" do not add up"});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace attest {
 namespace {
 
@@ -22,6 +24,34 @@ Cause cause_of(const std::string& kernel, const std::string& condition) {
           .others_violated = 1,
           .example = {"attention.oracle", kernel, "f32"},
           .example_k = 4};
+}
+
+TEST(Causes, TellTheNumbersOfOneElementFromThoseOfALaw) {
+  // A law found 0.00328 on one side and a merge of 0.00329 on the other, too far apart; the exact answer is 0.000329.
+  FindingRecord finding{.subject = {"attention.split-merge", "mine", "bf16"}, .k = 1, .case_file = "", .verdict = {}};
+  finding.verdict = {.outcome = Outcome::violated,
+                     .violation = Violation::bound,
+                     .utilisation = 2.17,
+                     .error = 1.29925e-05,
+                     .allowed = 5.99e-06};
+  finding.compared = {{.shape = {1, 2, 1, 1},
+                       .element = 0,
+                       .keys = 3,
+                       .found = 0.0032806396484375,
+                       .exact = Enclosure{0.0003293204389638929, 0.00032932043896389293}}};
+  EXPECT_FALSE(is_against_exact(finding));
+  finding.verdict.error = 0.0032806396484375 - 0.00032932043896389293;
+  EXPECT_TRUE(is_against_exact(finding));
+  finding.verdict.error *= 1.001;
+  EXPECT_FALSE(is_against_exact(finding));
+  finding.verdict.error = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(is_against_exact(finding));
+  finding.verdict.violation = Violation::not_finite;
+  EXPECT_TRUE(is_against_exact(finding)) << "no distance is told of it";
+  finding.compared[0].exact.reset();
+  EXPECT_FALSE(is_against_exact(finding));
+  finding.compared.clear();
+  EXPECT_FALSE(is_against_exact(finding));
 }
 
 TEST(Causes, AreReadAsTheyWereWritten) {

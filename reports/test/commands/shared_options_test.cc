@@ -24,7 +24,7 @@ struct AllShared : RunOptions {
     list.option("--baseline", baseline, baseline_name(), "");
     place.declare(list);
     process.declare(list);
-    ci_files.declare(list);
+    declare_ci_files(list);
     declare_against(list, against);
     declare_alarm(list, alarm);
     declare_dtypes(list, dtypes);
@@ -47,8 +47,8 @@ TEST(SharedOptions, AreReadIntoTheirFields) {
   EXPECT_EQ(what.against, "a");
   EXPECT_EQ(read({"--jobs", "5000"}).jobs, 1024);
 
-  const AllShared files = read({"--junit", "j", "--sarif", "s", "--known", "k", "--baseline", "b"});
-  EXPECT_EQ(files.ci_files.files, (std::array<std::filesystem::path, 2>{"j", "s"}));
+  const AllShared files = read({"--junit", "j", "--sarif", "s", "--badge", "v", "--known", "k", "--baseline", "b"});
+  EXPECT_EQ(files.ci_files.files, (std::array<std::filesystem::path, report_formats.size()>{"j", "s", "v", ""}));
   EXPECT_EQ(files.known, "k");
   EXPECT_EQ(files.baseline, "b");
 
@@ -58,6 +58,14 @@ TEST(SharedOptions, AreReadIntoTheirFields) {
   EXPECT_TRUE(fresh.place.overwrite && fresh.quiet && fresh.alarm && !fresh.place.resume);
   const RunPlace more = read({"--resume", "--accept-changed-kernel", "--salvage", "-o", "o"}).place;
   EXPECT_TRUE(more.resume && more.accept_changed_kernel && more.salvage && !more.overwrite);
+}
+
+TEST(SharedOptions, NameTheSourceOfAKernelFromItsRepository) {
+  for (const char* right : {"mine.c", "src/flash.cu:42", "a:b.cu:1"})
+    EXPECT_EQ(read({"--source", right}).source, right);
+  for (const char* wrong : {"", ":3", "/src/mine.c", "mine.c:", "mine.c:0", "mine.c:-1", "mine.c:3x", "mine.c:1e3",
+                            "mine.c:99999999999999999999"})
+    EXPECT_THROW((void)read({"--source", wrong}), UsageError) << wrong;
 }
 
 TEST(SharedOptions, LimitTheProcessesOfKernels) {

@@ -45,7 +45,9 @@ void expect_valid(const Json& log) {
           << uri;
       EXPECT_NE(uri.front(), '/') << "relative to the run";
       EXPECT_GE(location["physicalLocation"].at("region").at("startLine"), 1);
-      EXPECT_EQ(artifact.contains("uriBaseId"), run.contains("originalUriBaseIds"));
+      // What is not of the run is of the repository, and what it was made of stands beside it.
+      EXPECT_EQ(artifact.contains("uriBaseId"),
+                run.contains("originalUriBaseIds") && !result.contains("relatedLocations"));
       EXPECT_EQ(artifact.value("uriBaseId", "RUN"), "RUN");
     }
     for (const Json& one : result.value("suppressions", Json::array())) EXPECT_EQ(one.at("kind"), "external");
@@ -98,6 +100,54 @@ TEST(Sarif, HasAResultForEachFindingAndARuleForEachProperty) {
   EXPECT_EQ(invocation["startTimeUtc"], "2026-01-31T01:02:03Z");
   EXPECT_EQ(invocation["endTimeUtc"], "2026-01-31T01:02:05Z");
   EXPECT_EQ(invocation["toolExecutionNotifications"][0]["message"]["text"], "pytorch:* did not start: no torch");
+}
+
+Journal journal_with_causes(std::vector<Cause> causes) {
+  Journal journal = fake::mixed_journal();
+  for (const Cause& cause : causes) journal.meta.push_back(record_of(cause));
+  return journal;
+}
+
+std::string print_of(const Json& result) {
+  return result["partialFingerprints"]["attestCause/v1"].get<std::string>();
+}
+
+TEST(Sarif, HasAnAlertForEachCauseKnownByWhatItIs) {
+  const Cause read{.kernel = "builtin:bad",
+                   .dtypes = {"f32"},
+                   .properties = {"attention.oracle"},
+                   .misreadings = {"as if the scale were 1"},
+                   .example = {"attention.oracle", "builtin:bad", "f32"},
+                   .example_k = 7};
+  Cause met = read, unknown = read;
+  Cause again = read;
+  met.misreadings = {}, met.condition = "H > KV > 1";
+  again.condition = "M > 1";
+  unknown.misreadings = {};
+  const Json results = sarif_of(journal_with_causes({read, met, unknown, again}))["results"];
+  std::vector<std::string> prints;
+  for (const Json& result : results)
+    if (result["partialFingerprints"].contains("attestCause/v1")) prints.push_back(print_of(result));
+  EXPECT_EQ(prints, (std::vector<std::string>{"builtin:bad/as if the scale were 1", "builtin:bad/H > KV > 1",
+                                              "builtin:bad/attention.oracle", "builtin:bad/as if the scale were 1/2"}));
+  // Where more is found in another run, these are the same.
+  EXPECT_EQ(print_of(sarif_of(journal_with_causes({met, read}))["results"].back()), prints[0]);
+}
+
+TEST(Sarif, PutsAlertsWhereTheKernelsSourceIs) {
+  const Cause cause{.kernel = "builtin:bad",
+                    .dtypes = {"f32"},
+                    .properties = {"attention.oracle"},
+                    .example = {"attention.oracle", "builtin:bad", "f32"},
+                    .example_k = 7};
+  Journal journal = journal_with_causes({cause});
+  for (MetaRecord& meta : journal.meta)
+    if (meta.event == "begin") meta.facts[source_fact] = "src/my flash.cu:42";
+  const Json result = sarif_of(journal)["results"].back();
+  const Json& at = result["locations"][0]["physicalLocation"];
+  EXPECT_EQ(at["artifactLocation"], (Json{{"uri", "src/my%20flash.cu"}})) << "relative to the repository";
+  EXPECT_EQ(at["region"]["startLine"], 42);
+  EXPECT_EQ(result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"], "cases/k7.safetensors");
 }
 
 TEST(Sarif, SuppressesWhatIsExpectedAndNothingElse) {

@@ -23,9 +23,11 @@ TEST(Baseline, AnEqualRunPassesAndASmallerOrAWorseOneDoesNot) {
               Says("\n### What changed\n\nAgainst `base/tolerances.json`: 0 worse, 0 better, of 2 properties that both "
                    "runs have.\n\nNothing lies beyond the noise between two runs of one kernel: "));
   expect_status(folder, check("builtin:flash", "--cases 250 --seed 2 --baseline base --out other"));
+  // A run of another kernel beside it is no baseline for this one alone.
+  ASSERT_EQ(shell(folder, check("builtin:flash --kernel builtin:online", "--cases 200 --out two")).status, 0);
   const std::string smaller =
-      output_of(folder, check("builtin:flash", "--cases 100 --quiet --baseline base --out small"), 1);
-  EXPECT_THAT(smaller, Says("WORSE builtin:flash in f32: 2 properties had fewer cases"));
+      output_of(folder, check("builtin:flash", "--cases 200 --quiet --baseline two --out small"), 1);
+  EXPECT_THAT(smaller, Says("WORSE builtin:online in f32: is not part of this run any more"));
   EXPECT_EQ(lines_in(smaller), 1) << smaller;
   EXPECT_THAT(
       output_of(folder,
@@ -54,8 +56,8 @@ TEST(Baseline, AComparisonOfTwoRunsIsWrittenAsTextJsonAndPage) {
 /// The words stand alike in the three places where a run says what changed.
 TEST(Baseline, IsToldInTheSameWordsByTerminalSummaryAndPage) {
   const fake::Folder folder;
-  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 60 --out base")).status, 0);
-  const std::string run = output_of(folder, check("builtin:flash", "--cases 40 --baseline base --out run"), 1);
+  ASSERT_EQ(shell(folder, check("builtin:flash --kernel builtin:online", "--cases 60 --out base")).status, 0);
+  const std::string run = output_of(folder, check("builtin:flash", "--cases 60 --baseline base --out run"), 1);
   EXPECT_THAT(run, Says("\nheld, and worse than the baseline: "));
   EXPECT_THAT(read_file(folder / "run/summary.md"),
               testing::StartsWith("## ❌ Attest: held, and worse than the baseline\n"));
@@ -67,8 +69,36 @@ TEST(Baseline, IsToldInTheSameWordsByTerminalSummaryAndPage) {
   const std::string band = run.substr(noise + 1, run.find('\n', noise + 1) - noise - 1);
   for (const char* file : {"run/summary.md", "run/report.html"}) {
     const std::string text = read_file(folder / file);
-    EXPECT_THAT(text, Says(counted + ".", band, "2 properties had fewer cases than in the baseline"));
+    EXPECT_THAT(text, Says(counted + ".", band, "is not part of this run any more"));
   }
+}
+
+TEST(Baseline, ATrendIsShownOverMoreThanTwoRuns) {
+  const fake::Folder folder;
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 90 --out a")).status, 0);
+  ASSERT_EQ(shell(folder, "cp -r a b && cp -r a c").status, 0);
+  const std::string text = output_of(folder, "$attest compare a b c");
+  EXPECT_THAT(text, testing::ContainsRegex("^builtin:flash  f32  [^ ]+  worst share 0\\.[0-9]+ to 0"));
+  EXPECT_THAT(text, Says("properties that both runs have, from b to c\n"));
+  EXPECT_THAT(output_of(folder, "$attest compare a b c --json"), Says("\"trends\":[{\"kernel\":\"builtin:flash\""));
+}
+
+TEST(Baseline, SaysHowManyCasesARunHas) {
+  const fake::Folder folder;
+  ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 90 --out base")).status, 0);
+  EXPECT_THAT(output_of(folder, check("builtin:flash", "--baseline base --out same")),
+              Says("\nheld: 2 of 2 properties that concern this kernel judged; 180 cases; "));
+  EXPECT_THAT(
+      one_line_of(
+          folder,
+          check("builtin:flash", "--cases 89 --baseline base --out fewer") + "; s=$?; test ! -e fewer && exit $s", 2),
+      Says("--cases is 89; the baseline \"base\" has 90 of attention."));
+  // One of its properties alone has them, too, and one that it does not have what it has without a baseline.
+  EXPECT_THAT(output_of(folder,
+                        "$attest check --verbose --kernel builtin:flash --dtype f32 --property attention.one-key "
+                        "--baseline base --cases 20 --out another",
+                        1),
+              Says("WORSE attention.oracle by builtin:flash in f32: is not checked any more"));
 }
 
 TEST(Baseline, IsRefusedBeforeTheRunWhereItCannotServe) {
@@ -76,7 +106,7 @@ TEST(Baseline, IsRefusedBeforeTheRunWhereItCannotServe) {
   expect_refused("check --baseline absent.json", "absent.json");
   expect_refused("check --baseline x --fail-fast", "--baseline and --fail-fast exclude each other");
   expect_refused("check --baseline x --shard 0/2", "attest merge the parts, then attest compare");
-  expect_refused("compare one", "takes two RUNs, the earlier one first, not 1");
+  expect_refused("compare one", "takes two RUNs or more, the earliest first, not 1");
   expect_refused("report run -o x --json --baseline x", "attest compare BASELINE RUN --json");
   EXPECT_THAT(one_line_of(folder,
                           "echo '{\"schema\":\"attest-tolerances/1\",\"subjects\":[]}' > empty.json; " +

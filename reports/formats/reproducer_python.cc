@@ -1,0 +1,285 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "core/problem/sight.h"
+#include "reports/formats/reproducer_text.h"
+
+namespace attest {
+namespace {
+
+/// A literal that reads back as the same double: -0.0 would be lost as the whole number -0.
+std::string python_number(double value) {
+  if (std::isnan(value)) return "nan";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".einf") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string python_element(const Tensor& tensor, std::int64_t element, bool by_bits) {
+  if (by_bits) return fmt::format("{:#0{}x}", bits_of(tensor, element), 2 + 2 * size_of(tensor.dtype()));
+  if (tensor.dtype() == DType::boolean) return tensor[element] != 0 ? "True" : "False";
+  return python_number(tensor[element]);
+}
+
+/// "[0.0] * 7 + [3.0] + [0.0] * 16", or all numbers.
+std::string python_list(const Tensor& tensor, bool by_bits) {
+  const std::vector<Run> runs = runs_of(tensor);
+  if (is_told_by_runs(tensor, runs)) {
+    std::string text;
+    for (const Run& run : runs) {
+      const std::string one = fmt::format("[{}]{}", python_element(tensor, run.first, by_bits),
+                                          run.count > 1 ? fmt::format(" * {}", run.count) : "");
+      const bool broken = text.size() - (text.rfind('\n') + 1) + one.size() > 100;
+      text += fmt::format("{}{}", text.empty() ? "" : broken ? " +\n    " : " + ", one);
+    }
+    return runs.size() > 1 ? "(" + text + ")" : text;
+  }
+  std::vector<std::string> words;
+  words.reserve(static_cast<std::size_t>(tensor.elements()));
+  for (std::int64_t e = 0; e < tensor.elements(); ++e) words.push_back(python_element(tensor, e, by_bits));
+  const std::string text = wrapped(words, "    ");
+  return text.size() < 100 && text.find('\n') == std::string::npos
+             ? fmt::format("[{}]", text.empty() ? text : text.substr(4))
+             : fmt::format("[\n{}\n]", text);
+}
+
+/// The number that a bit pattern `b` of the format is, as an expression.
+std::string_view value_of_bits(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "struct.unpack('<d', struct.pack('<Q', b))[0]";
+    case DType::f32:
+      return "struct.unpack('<f', struct.pack('<I', b))[0]";
+    case DType::bf16:
+      return "struct.unpack('<f', struct.pack('<I', b << 16))[0]";
+    case DType::f16:
+      return "struct.unpack('<e', struct.pack('<H', b))[0]";
+    case DType::f8_e5m2:
+      return "struct.unpack('<e', struct.pack('<H', b << 8))[0]";
+    default:
+      return "nan if b & 127 == 127 else (-1.0) ** (b >> 7) * ((b & 7) + (8 if b & 120 else 0)) * "
+             "2.0 ** (max(b >> 3 & 15, 1) - 10)";
+  }
+}
+
+std::string python_tensor(const Problem& c, Slot slot) {
+  const Tensor& tensor = c[slot];
+  const std::string_view name = name_of(slot);
+  if (!has_unusual_nan(tensor)) return fmt::format("{} = {}\n", name, python_list(tensor, false));
+  return fmt::format(
+      "# Bit patterns of {0}, because a NaN among them is not the usual one.\n{1}_bits = {2}\n"
+      "{1} = [{3} for b in {1}_bits]\n",
+      name_of(tensor.dtype()), name, python_list(tensor, true), value_of_bits(tensor.dtype()));
+}
+
+/// How PyTorch is asked for the same problem.
+struct TorchCall {
+  std::string device;    ///< "cpu"
+  std::string back_end;  ///< of SDPBackend; empty: PyTorch's choice
+  bool is_old = false;   ///< 1.13's, which has no scale
+};
+
+/// Nothing where the kernel is none of PyTorch's, or scaled_dot_product_attention does not have the problem.
+std::optional<TorchCall> torch_call_of(const Reproducer& r) {
+  TorchCall call{.device = "cpu", .back_end = {}, .is_old = r.version.starts_with("1.")};
+  constexpr std::string_view named = "scaled_dot_product_attention, ";
+  if (r.kernel != "pytorch:sdpa") {
+    // The names of core/adapters/pytorch/sdpa_backends.py.
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> back_ends{{
+        {"math", "MATH"},
+        {"efficient", "EFFICIENT_ATTENTION"},
+        {"flash", "FLASH_ATTENTION"},
+        {"cudnn", "CUDNN_ATTENTION"},
+    }};
+    bool known = false;
+    for (const auto& [name, word] : back_ends) {
+      for (const std::string_view device : {"cpu", "cuda"}) {
+        if (r.name != fmt::format("{}{} on {}", named, name, device)) continue;
+        known = true, call.device = device, call.back_end = word;
+      }
+    }
+    if (!known) return std::nullopt;
+  }
+  const Problem& c = r.problem;
+  const Tensor& mask = c.mask();
+  const bool plain_dtype =
+      c.dtype() == DType::f64 || c.dtype() == DType::f32 || c.dtype() == DType::f16 || c.dtype() == DType::bf16;
+  const bool alike = c.k().dtype() == c.dtype() && c.v().dtype() == c.dtype() && r.output == c.dtype();
+  const bool adds = mask.present() && mask.dtype() != DType::boolean;
+  if (!plain_dtype || !alike || (adds && mask.dtype() != c.dtype())) return std::nullopt;
+  if (adds && c.mask_convention != MaskConvention::post_scale) return std::nullopt;
+  if (c.causal == Causal::bottom_right || (c.causal != Causal::none && mask.present())) return std::nullopt;
+  if (call.is_old && (!is_inverse_root(c.scale, c.q().shape()[3]) || c.q().shape()[1] != c.k().shape()[1]))
+    return std::nullopt;
+  return call;
+}
+
+std::string_view torch_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "float64";
+    case DType::f32:
+      return "float32";
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    default:
+      return "bool";
+  }
+}
+
+std::string torch_tensor(const Problem& c, Slot slot, const std::string& device) {
+  const Tensor& tensor = c[slot];
+  const std::string_view name = name_of(slot), dtype = torch_dtype(tensor.dtype());
+  std::string shape = axes_in_script(c, slot);
+  shape = shape.substr(1, shape.size() - 2);
+  const std::string values =
+      has_unusual_nan(tensor)
+          ? fmt::format(
+                "torch.frombuffer(bytearray(struct.pack(f'<{{len({0}_bits)}}{1}', *{0}_bits)), dtype=torch.{2})", name,
+                tensor.dtype() == DType::f64   ? 'Q'
+                : tensor.dtype() == DType::f32 ? 'I'
+                                               : 'H',
+                dtype)
+          : fmt::format("torch.tensor({}, dtype=torch.{})", name, dtype);
+  return fmt::format("    {}_ = {}.reshape({}){}\n", name, values, shape,
+                     device == "cpu" ? "" : fmt::format(".to(\"{}\")", device));
+}
+
+std::string torch_kernel(const Problem& c, const TorchCall& call) {
+  const bool masked = c.mask().present(), causal = c.causal == Causal::top_left;
+  std::string text = "def kernel():\n    \"\"\"out as a flat list, row-major [B, H, M, dv].\"\"\"\n    import torch\n";
+  if (!call.back_end.empty()) text += "    from torch.nn.attention import SDPBackend, sdpa_kernel\n";
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask})
+    if (c[slot].present()) text += torch_tensor(c, slot, call.device);
+  const std::string mask = masked ? "mask_" : "None";
+  std::string indent = "    ";
+  if (!call.back_end.empty()) {
+    text += fmt::format("    with sdpa_kernel([SDPBackend.{}]):\n", call.back_end);
+    indent += "    ";
+  }
+  if (call.is_old) {
+    text +=
+        fmt::format("{}out = torch.nn.functional._scaled_dot_product_attention(q_, k_, v_, {}, 0.0, False, {})[0]\n",
+                    indent, mask, causal ? "True" : "False");
+  } else {
+    text += fmt::format(
+        "{}out = torch.nn.functional.scaled_dot_product_attention(q_, k_, v_, attn_mask={}, is_causal={}, scale=scale{})\n",
+        indent, mask, causal ? "True" : "False", c.q().shape()[1] != c.k().shape()[1] ? ", enable_gqa=True" : "");
+  }
+  return text + "    return out.double().flatten().tolist()\n";
+}
+
+std::string stub(const Reproducer& r) {
+  const bool masked = r.problem.mask().present();
+  return fmt::format(
+      "def kernel():\n"
+      "    \"\"\"Put your call here: return out as a flat list, row-major [B, H, M, dv]. q, k, v{} are such lists, too,\n"
+      "    numpy.array(q, dtype=...).reshape(B, H, M, dk) and the like. None: what Attest saw is judged.\"\"\"\n"
+      "    return None\n",
+      masked ? " and mask" : "");
+}
+
+/// The lines that hide a key from a row; empty: a row sees all keys.
+std::string hiding(const Problem& c) {
+  std::string text;
+  const auto hidden_if = [&text](const std::string& condition) {
+    text += fmt::format("        if {}:\n            continue\n", condition);
+  };
+  if (c.causal == Causal::top_left) hidden_if("j > i");
+  if (c.causal == Causal::bottom_right) hidden_if("j > i + N - M");
+  if (c.mask().present() && c.mask().dtype() == DType::boolean) hidden_if(fmt::format("not mask[{}]", mask_index(c)));
+  if (c.mask().present() && c.mask().dtype() != DType::boolean)
+    hidden_if(fmt::format("mask[{}] == -inf", mask_index(c)));
+  return text;
+}
+
+std::string reference(const Problem& c) {
+  const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
+  const std::string added = adds ? fmt::format(" + Fraction(mask[{}])", mask_index(c)) : "";
+  const std::string score = c.mask_convention == MaskConvention::pre_scale && adds
+                                ? fmt::format("Fraction(scale) * (qk{})", added)
+                                : fmt::format("Fraction(scale) * qk{}", added);
+  return fmt::format(
+      "def exact(b, h, i, d):\n"
+      "    \"\"\"out[b, h, i, d] by its definition: scores as fractions, the rest in 60 digits.\"\"\"\n"
+      "    getcontext().prec = 60\n"
+      "    q_row, kv_head, scores = ((b * H + h) * M + i) * dk, b * KV + h // (H // KV), {{}}\n"
+      "    for j in range(N):\n"
+      "{}"
+      "        k_row = (kv_head * N + j) * dk\n"
+      "        qk = sum(Fraction(q[q_row + c]) * Fraction(k[k_row + c]) for c in range(dk))\n"
+      "        scores[j] = {}\n"
+      "    top, weights = max(scores.values()), {{}}\n"
+      "    for j, score in scores.items():\n"
+      "        x = score - top\n"
+      "        weights[j] = (Decimal(x.numerator) / Decimal(x.denominator)).exp()\n"
+      "    return sum(w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items()) / sum(weights.values())\n",
+      hiding(c), score);
+}
+
+std::string wrong_elements(const Reproducer& r) {
+  std::string text = fmt::format(
+      "# Wrong elements, {} of {}{}: place, what came out, what is right as Attest proved it, how far off it may be.\n"
+      "wrong = [\n",
+      r.wrong_in_all, r.elements,
+      r.wrong_in_all > std::ssize(r.wrong) ? fmt::format(", the first {}", r.wrong.size()) : "");
+  for (const WrongElement& one : r.wrong) {
+    const auto at = r.problem.out_shape().index_of(one.element);
+    text += fmt::format("    (({}, {}, {}, {}), {}, \"{}\", {}),\n", at[0], at[1], at[2], at[3],
+                        one.found ? python_number(*one.found) : "None", certain_digits(one.exact),
+                        python_number(one.allowed));
+  }
+  return text + "]\n";
+}
+
+constexpr std::string_view judgement =
+    R"(out = kernel()
+failed = False
+for (b, h, i, d), seen, proved, allowed in wrong:
+    found = seen if out is None else out[((b * H + h) * M + i) * dv + d]
+    right = exact(b, h, i, d)
+    off = found is None or not isfinite(found) or not abs(Decimal(found) - right) <= allowed
+    failed = failed or off
+    print(f"out[{b}, {h}, {i}, {d}]: {'attest saw' if out is None else 'found'} {found}, right {float(right)} "
+          f"(Attest: {proved}), allowed +- {allowed:.3g}: {'WRONG' if off else 'right'}")
+sys.exit(1 if failed else 0)
+)";
+
+}  // namespace
+
+std::string python_script(const Reproducer& r) {
+  const Problem& c = r.problem;
+  const ScriptExtents e = script_extents(c);
+  std::string text =
+      "#!/usr/bin/env python3\n# Attention that is wrong for this input: exit status 1 while it is, 0 once "
+      "it is right.\n#\n";
+  for (const std::string& line : words_of_problem(r)) text += fmt::format("# {}\n", line);
+  text += "#\n";
+  for (const std::string& line : words_of_origin(r)) text += fmt::format("# {}\n", line);
+  bool bits = false;
+  for (const Tensor& tensor : c.tensors) bits = bits || has_unusual_nan(tensor);
+  text += fmt::format(
+      "{}import sys\nfrom decimal import Decimal, getcontext\nfrom fractions import Fraction\nfrom math import inf, isfinite, "
+      "nan  # as numbers below\n\n",
+      bits ? "import struct\n" : "");
+  text += fmt::format("B, H, KV, M, N, dk, dv = {}, {}, {}, {}, {}, {}, {}\nscale = {}\n", e.B, e.H, e.KV, e.M, e.N,
+                      e.dk, e.dv, python_number(c.scale));
+  text += "# Every number is exact in its format. Row-major ";
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask})
+    if (c[slot].present())
+      text += fmt::format("{}{} {}", slot == Slot::q ? "" : ", ", name_of(slot), axes_in_script(c, slot));
+  text += ".\n";
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask})
+    if (c[slot].present()) text += python_tensor(c, slot);
+  text += wrong_elements(r) + "\n\n";
+  const std::optional<TorchCall> torch = torch_call_of(r);
+  text += (torch ? torch_kernel(c, *torch) : stub(r)) + "\n\n";
+  return text + reference(c) + "\n\n" + std::string(judgement);
+}
+
+}  // namespace attest

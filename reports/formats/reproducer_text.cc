@@ -1,0 +1,145 @@
+#include "reports/formats/reproducer_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/problem/fields.h"
+#include "reports/run/text.h"
+
+namespace attest {
+namespace {
+
+/// In quotes, so that whatever the words end with, the line does not.
+std::string theirs(std::string_view words) {
+  return fmt::format("\"{}\"", cut_short(one_line(words), 240));
+}
+
+/// "q, k, v and out in bf16", or each by itself where they differ.
+std::string formats_of(const Reproducer& r) {
+  const Problem& c = r.problem;
+  const bool alike = c.k().dtype() == c.dtype() && c.v().dtype() == c.dtype() && r.output == c.dtype();
+  std::string words = alike ? fmt::format("q, k, v and out in {}", name_of(c.dtype()))
+                            : fmt::format("q in {}, k in {}, v in {}, out in {}", name_of(c.dtype()),
+                                          name_of(c.k().dtype()), name_of(c.v().dtype()), name_of(r.output));
+  if (c.mask().present()) words += fmt::format(", mask in {}", name_of(c.mask().dtype()));
+  return words;
+}
+
+}  // namespace
+
+std::uint64_t bits_of(const Tensor& tensor, std::int64_t element) {
+  const std::size_t size = size_of(tensor.dtype());
+  std::uint64_t bits = 0;
+  // Little-endian, as tensors are in memory and in their files.
+  std::memcpy(&bits, tensor.bytes().data() + static_cast<std::size_t>(element) * size, size);
+  return bits;
+}
+
+std::vector<Run> runs_of(const Tensor& tensor) {
+  std::vector<Run> runs;
+  for (std::int64_t e = 0; e < tensor.elements(); ++e) {
+    if (!runs.empty() && bits_of(tensor, e) == bits_of(tensor, runs.back().first))
+      ++runs.back().count;
+    else
+      runs.push_back({e, 1});
+  }
+  return runs;
+}
+
+bool is_told_by_runs(const Tensor& tensor, const std::vector<Run>& runs) {
+  constexpr std::int64_t few = 8;
+  return tensor.elements() > few && 4 * std::ssize(runs) <= tensor.elements();
+}
+
+bool has_unusual_nan(const Tensor& tensor) {
+  if (!tensor.present() || tensor.dtype() == DType::boolean) return false;
+  const std::vector<double> nan{std::numeric_limits<double>::quiet_NaN()};
+  const std::uint64_t usual = bits_of(Tensor(tensor.dtype(), {1}, nan), 0);
+  for (std::int64_t e = 0; e < tensor.elements(); ++e)
+    if (std::isnan(tensor[e]) && bits_of(tensor, e) != usual) return true;
+  return false;
+}
+
+std::string wrapped(const std::vector<std::string>& words, std::string_view indent) {
+  constexpr std::size_t width = 118;
+  std::string text;
+  std::size_t column = width;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i] + (i + 1 < words.size() ? "," : "");
+    if (column + 1 + word.size() > width) {
+      text += fmt::format("{}{}{}", text.empty() ? "" : "\n", indent, word);
+      column = indent.size() + word.size();
+    } else {
+      text += " " + word;
+      column += 1 + word.size();
+    }
+  }
+  return text;
+}
+
+std::string certain_digits(const Enclosure& exact) {
+  if (exact.lower == exact.upper) return fmt::format("{}", exact.lower + 0.0);
+  for (int digits = 17; digits > 0; --digits) {
+    std::string text = fmt::format("{:.{}g}", exact.lower, digits);
+    if (text == fmt::format("{:.{}g}", exact.upper, digits)) return text;
+  }
+  return fmt::format("{}", exact.lower + (exact.upper - exact.lower) / 2);
+}
+
+ScriptExtents script_extents(const Problem& c) {
+  const Shape &q = c.q().shape(), &k = c.k().shape(), &v = c.v().shape();
+  return {.B = q[0], .H = q[1], .KV = k[1], .M = q[2], .N = k[2], .dk = q[3], .dv = v[3]};
+}
+
+std::string mask_index(const Problem& c) {
+  const Shape& mask = c.mask().shape();
+  const std::string head = mask[0] > 1 && mask[1] > 1 ? "(b * H + h) * M + i"
+                           : mask[0] > 1              ? "b * M + i"
+                           : mask[1] > 1              ? "h * M + i"
+                                                      : "i";
+  return fmt::format("{} * N + j", head == "i" ? head : "(" + head + ")");
+}
+
+std::string axes_in_script(const Problem& c, Slot slot) {
+  if (slot == Slot::q) return "[B, H, M, dk]";
+  if (slot == Slot::k) return "[B, KV, N, dk]";
+  if (slot == Slot::v) return "[B, KV, N, dv]";
+  const Shape& mask = c.mask().shape();
+  return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
+}
+
+std::vector<std::string> words_of_problem(const Reproducer& r) {
+  const Problem& c = r.problem;
+  const ScriptExtents e = script_extents(c);
+  const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("out = softmax({}) v, {}",
+                              !adds                                            ? "scale * q k^T"
+                              : c.mask_convention == MaskConvention::pre_scale ? "scale * (q k^T + mask)"
+                                                                               : "scale * q k^T + mask",
+                              formats_of(r)));
+  if (e.H != e.KV)
+    lines.push_back(fmt::format("grouped heads: head h reads the keys and values of head h / {}", e.H / e.KV));
+  if (c.causal == Causal::top_left) lines.emplace_back("causal from the top left: row i sees key j where j <= i");
+  if (c.causal == Causal::bottom_right)
+    lines.emplace_back("causal from the bottom right: row i sees key j where j <= i + N - M");
+  if (c.mask().present() && !adds) lines.emplace_back("mask: true where a row sees a key");
+  return lines;
+}
+
+std::vector<std::string> words_of_origin(const Reproducer& r) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("kernel: {}, as {}{}{}", theirs(r.name), theirs(r.kernel),
+                              r.version.empty() ? "" : ", version ", r.version.empty() ? "" : theirs(r.version)));
+  if (!r.ended.empty()) lines.push_back(fmt::format("its call gave no output: {}", theirs(r.ended)));
+  if (!r.comes_and_goes.empty()) lines.push_back(r.comes_and_goes);
+  lines.push_back(fmt::format("found by Attest, property {}{}", r.property,
+                              r.replay.empty() ? "" : fmt::format("; with it: {}", theirs(r.replay))));
+  return lines;
+}
+
+}  // namespace attest

@@ -1,0 +1,50 @@
+// What the scripts of both languages say in the same way (reproducer.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/formats/reproducer.h"
+
+namespace attest {
+
+[[nodiscard]] std::string python_script(const Reproducer& reproducer);
+[[nodiscard]] std::string c_script(const Reproducer& reproducer);
+
+/// Neighbouring elements of the same bits.
+struct Run {
+  std::int64_t first = 0, count = 0;
+};
+[[nodiscard]] std::vector<Run> runs_of(const Tensor& tensor);
+/// Whether runs are shorter to read than the numbers one by one.
+[[nodiscard]] bool is_told_by_runs(const Tensor& tensor, const std::vector<Run>& runs);
+/// The bit pattern of an element.
+[[nodiscard]] std::uint64_t bits_of(const Tensor& tensor, std::int64_t element);
+/// Whether a NaN in it is another than the usual quiet one, so that only bits say which.
+[[nodiscard]] bool has_unusual_nan(const Tensor& tensor);
+
+/// The words separated by commas, in lines of at most 118 characters that begin with `indent`.
+[[nodiscard]] std::string wrapped(const std::vector<std::string>& words, std::string_view indent);
+
+/// What both ends of an enclosure round to, in as many digits as agree: a number that is rounded correctly.
+[[nodiscard]] std::string certain_digits(const Enclosure& exact);
+
+/// The extents as scripts name them.
+struct ScriptExtents {
+  std::int64_t B, H, KV, M, N, dk, dv;
+};
+[[nodiscard]] ScriptExtents script_extents(const Problem& problem);
+/// The flat index of the mask's entry of (b, h, i, j), in terms that both languages have.
+[[nodiscard]] std::string mask_index(const Problem& problem);
+/// The problem in plain words, a line each.
+[[nodiscard]] std::vector<std::string> words_of_problem(const Reproducer& reproducer);
+/// Where the finding comes from, a line each: words of others, visible and on one line, none of which ends with a
+/// backslash, so that each may stand behind a mark of comments.
+[[nodiscard]] std::vector<std::string> words_of_origin(const Reproducer& reproducer);
+/// "batch, heads, M, dk" in the letters of scripts: "[B, H, M, dk]".
+[[nodiscard]] std::string axes_in_script(const Problem& problem, Slot slot);
+
+}  // namespace attest

@@ -1,0 +1,142 @@
+// replay --script: what is found in a wrong kernel, run without Attest by Python and by a C compiler, with the call
+// left out, with a wrong one and with a right one put in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/test/cases.h"
+#include "core/test/says.h"
+#include "reports/test/program_checks.h"
+
+namespace attest {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A file with a part exchanged that stands in it.
+void exchange(const std::filesystem::path& file, const std::string& part, const std::string& instead) {
+  std::string text = read_file(file);
+  const std::size_t at = text.find(part);
+  ASSERT_NE(at, std::string::npos) << part << " in\n" << text;
+  std::ofstream(file) << text.replace(at, part.size(), instead);
+}
+
+/// Puts a call into a script that fills out, of `M` rows and so on, with `value` of b, h, i and d.
+void call_in_python(const std::filesystem::path& file, const std::string& value) {
+  exchange(file, "    return None\n",
+           "    return [" + value + " for b in range(B) for h in range(H) for i in range(M) for d in range(dv)]\n");
+}
+void call_in_c(const std::filesystem::path& file, const std::string& value) {
+  exchange(file, "  return 0;\n}",
+           "  for (int b = 0; b < B; ++b)\n    for (int h = 0; h < H; ++h)\n      for (int i = 0; i < M; ++i)\n"
+           "        for (int d = 0; d < dv; ++d) out[((b * H + h) * M + i) * dv + d] = (" +
+               value + ");\n  return 1;\n}");
+  exchange(file, "// Put your call here",
+           "static long double exact(int b, int h, int i, int d);\n// Put your call here");
+}
+
+const std::string strict = "cc -std=c99 -Wall -Wextra -Wpedantic -Werror ";
+
+/// What both scripts of a finding say, the call left out: 1 is their exit status.
+std::string said_by_python(const fake::Folder& folder, const std::string& name, int status = 1) {
+  return output_of(folder, "/usr/bin/python3 " + name + ".py", status);
+}
+std::string said_by_c(const fake::Folder& folder, const std::string& name, int status = 1) {
+  return output_of(folder, strict + name + ".c -o " + name + ".out -lm || exit 99; ./" + name + ".out", status);
+}
+
+TEST(ReproducerScript, ShowsAFindingWithoutAttest) {
+  const fake::Folder folder;
+  expect_status(folder,
+                "$attest check --kernel fault:interleaved-groups --dtype f32 --property attention.oracle --cases 100 "
+                "--quiet --out run",
+                1);
+  EXPECT_THAT(output_of(folder, "$attest replay run", 1), HasSubstr("\n--script FILE.py or FILE.c writes this down"));
+  for (const char* file : {"x.py", "x.c", "x.cc"})
+    EXPECT_THAT(output_of(folder, std::string("$attest replay run --script ") + file, 1),
+                AllOf(HasSubstr(std::string("\nwrote ") + file), testing::EndsWith("\nreproduced\n")));
+  // A value of another head's is found, and both say so.
+  const std::string python = said_by_python(folder, "x");
+  EXPECT_THAT(python, Says("out[0, 1, 0, 0]: attest saw ", ", right ", ", allowed +- ", ": WRONG\n"));
+  EXPECT_THAT(said_by_c(folder, "x"), Says("out[0, 1, 0, 0]: attest saw ", ", right ", ", allowed +- ", ": WRONG\n"));
+  expect_status(folder, "c++ -std=c++17 -Wall -Wextra -Werror x.cc -o x.out -lm || exit 99; ./x.out", 1);
+
+  const std::filesystem::path py = folder / "x.py", c = folder / "x.c";
+  const std::string stub_in_python = read_file(py), stub_in_c = read_file(c);
+  call_in_python(py, "float(exact(b, h, i, d))");
+  EXPECT_THAT(said_by_python(folder, "x", 0), AllOf(Says(": found ", ": right\n"), NeverSays("WRONG")));
+  call_in_c(c, "(float)exact(b, h, i, d)");
+  EXPECT_THAT(said_by_c(folder, "x", 0), AllOf(Says(": found ", ": right\n"), NeverSays("WRONG")));
+  for (const std::string wrong : {"2.5", "nan", "inf"}) {
+    std::ofstream(py) << stub_in_python;
+    call_in_python(py, wrong);
+    EXPECT_THAT(said_by_python(folder, "x"), Says(": found " + wrong + ", right ", "WRONG"));
+    std::ofstream(c) << stub_in_c;
+    call_in_c(c, wrong == "nan" ? "NAN" : wrong == "inf" ? "INFINITY" : wrong);
+    EXPECT_THAT(said_by_c(folder, "x"), Says(": found ", "WRONG"));
+  }
+}
+
+/// The law puts NaN into a hidden key and its value; the kernel multiplies them by zero.
+TEST(ReproducerScript, IsOfTheCallOfALawAndReadsNoHiddenNumber) {
+  const fake::Folder folder;
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  Case c = test::one_query(DType::f32, {1.0}, {1.0, 3.0}, {2.0, 4.0});
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 2}, std::vector<double>{1, 0});
+  c.provenance.property = "masked.suppression";
+  c.provenance.arguments = "i=0 s=1 poison=3";
+  save_case(c, folder / "case.safetensors");
+  write_python(folder, "dead",
+               "def attention(q, k, v, scale=1.0, mask=None):\n"
+               "    scores = q @ k.swapaxes(-1, -2) * q.dtype.type(scale)\n"
+               "    if mask is not None:\n"
+               "        scores = numpy.where(mask, scores, q.dtype.type(-numpy.inf))\n"
+               "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+               "    return weights @ v / weights.sum(axis=-1, keepdims=True)\n",
+               "'dtypes': ['f32'], 'claims': ['ignores-dead-values'], **{'masks': ['bool']}");
+  const std::string replay = "$attest replay case.safetensors --kernel 'exec:/usr/bin/python3 dead.py' --script ";
+  expect_status(folder, replay + "x.py", 1);
+  expect_status(folder, replay + "x.c", 1);
+  EXPECT_THAT(read_file(folder / "x.py"), Says("\nk = [1.0, nan]\n", "\nv = [2.0, nan]\n", "\nmask = [True, False]\n"));
+  EXPECT_THAT(said_by_python(folder, "x"), Says("attest saw nan, right 2.0 (Attest: 2)"));
+  EXPECT_THAT(said_by_c(folder, "x"), Says("attest saw nan, right 2 (Attest: 2)"));
+}
+
+TEST(ReproducerScript, IsRefusedInOneLine) {
+  const fake::Folder folder;
+  write_case(folder / "case.safetensors", 0.5);
+  std::ofstream(folder / "there.py") << "mine";
+  const std::string wrong = "$attest replay case.safetensors --kernel fault:all-zeros --script ";
+  EXPECT_THAT(one_line_of(folder, wrong + "x.txt", 2), Says("--script is \"x.txt\"", "ends in .py, .c, .cc or .cpp"));
+  EXPECT_THAT(one_line_of(folder, wrong + "x", 2), Says("--script is \"x\""));
+  EXPECT_THAT(one_line_of(folder, wrong + "no/x.py", 2), Says("no folder to stand in: make \"no\" first"));
+  EXPECT_THAT(one_line_of(folder, wrong + "there.py", 2), Says("\"there.py\" is there already", "another file"));
+  EXPECT_EQ(read_file(folder / "there.py"), "mine");
+  EXPECT_THAT(output_of(folder, "$attest replay case.safetensors --kernel builtin:flash --script x.py", 2),
+              Says("attest: --script \"x.py\": the case is held now"));
+  expect_status(folder, "test ! -e x.py");
+}
+
+TEST(ReproducerScript, HasTheInputOfACallThatEndsTheKernel) {
+  const fake::Folder folder;
+  write_case(folder / "case.safetensors", 0.5);
+  std::ofstream(folder / "dies.py") << "import sys, os\nsys.path.insert(0, '" + source_folder() +
+                                           "/core/adapters/python')\nimport attest_adapter\n"
+                                           "def attention(q, k, v, scale=1.0):\n    os._exit(7)\n"
+                                           "attest_adapter.serve(attention, {'name': 'dies', 'dtypes': ['f32']})\n";
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  const std::string replay = "$attest replay case.safetensors --kernel 'exec:/usr/bin/python3 dies.py' --script ";
+  expect_status(folder, replay + "x.py", 1);
+  expect_status(folder, replay + "x.c", 1);
+  EXPECT_THAT(read_file(folder / "x.py"), Says("# its call gave no output: \"died: "));
+  EXPECT_THAT(said_by_python(folder, "x"), Says("attest saw None, right ", "WRONG"));
+  EXPECT_THAT(said_by_c(folder, "x"), Says("WRONG"));
+}
+
+}  // namespace
+}  // namespace attest

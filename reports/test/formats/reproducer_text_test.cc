@@ -1,0 +1,118 @@
+// The scripts' own computation of what is right, on problems of every kind that they know.
+#include "reports/formats/reproducer_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "core/test/cases.h"
+#include "core/test/says.h"
+#include "reports/test/program_checks.h"
+
+namespace attest {
+namespace {
+
+std::string changed(std::string text, const std::string& part, const std::string& instead) {
+  const std::size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part << " in\n" << text;
+  return at == std::string::npos ? text : text.replace(at, part.size(), instead);
+}
+
+/// Numbers of the two signs, none alike.
+Tensor numbers(DType dtype, const Shape& shape, int step) {
+  int next = 0;
+  return test::filled(dtype, shape, [&] { return (next++ * step % 101 - 50) / 32.0; });
+}
+
+struct Asked {
+  std::string name;
+  Causal causal = Causal::none;
+  char mask = '-';  ///< '-': none; 'b': boolean, 'a': additive
+  bool pre_scale = false;
+  Shape mask_shape{1, 1, 3, 5};
+  DType dtype = DType::f32;
+  std::int64_t keys = 5;
+};
+
+Case problem_of(const Asked& asked) {
+  Case c =
+      test::attention_of({.batch = 2, .heads = 4, .queries = 3, .keys = asked.keys, .dk = 3, .dv = 2, .kv_heads = 2},
+                         [&](Slot slot, const Shape& shape) {
+                           return numbers(asked.dtype, shape, slot == Slot::q ? 37 : slot == Slot::k ? 53 : 71);
+                         });
+  c.scale = 0.75;
+  c.causal = asked.causal;
+  if (asked.pre_scale) c.mask_convention = MaskConvention::pre_scale;
+  if (asked.mask == 'a') {
+    c[Slot::mask] = numbers(asked.dtype, asked.mask_shape, 43);
+    // A hidden key, and never all of a row's.
+    for (std::int64_t e = 1; e < c.mask().elements(); e += 7) c[Slot::mask].set(e, -INFINITY);
+  }
+  if (asked.mask == 'b') {
+    // 7 divides the entries of no head and of no batch, so that each has others.
+    c[Slot::mask] = Tensor(DType::boolean, asked.mask_shape);
+    for (std::int64_t e = 0; e < c.mask().elements(); ++e) c[Slot::mask].set(e, e % 7 != 1 && e % 7 != 4 ? 1.0 : 0.0);
+  }
+  return c;
+}
+
+class ReproducerScriptOf : public testing::TestWithParam<Asked> {};
+
+/// Every element's answer by the scripts' own computation against the certified one: a script that forgot a part of the
+/// problem, or took another head's, would be seen to differ.
+TEST_P(ReproducerScriptOf, ComputesWhatIsRight) {
+  const Case c = problem_of(GetParam());
+  Reproducer made{.problem = c,
+                  .output = c.dtype(),
+                  .wrong = {},
+                  .elements = c.out_shape().elements(),
+                  .ended = {},
+                  .kernel = "k",
+                  .name = "k",
+                  .version = {},
+                  .property = "p",
+                  .replay = {},
+                  .comes_and_goes = {}};
+  for (const ElementFacts& facts : exact_elements(c, Arithmetic()))
+    made.wrong.push_back({.element = std::ssize(made.wrong), .found = 100.0, .exact = facts.exact, .allowed = 0x1p-40});
+  // A row that sees no key has no answer.
+  std::erase_if(made.wrong, [](const WrongElement& one) { return std::isnan(one.exact.lower); });
+  made.wrong_in_all = std::ssize(made.wrong);
+  EXPECT_GE(made.wrong_in_all, 16);
+  const fake::Folder folder;
+  std::ofstream(folder / "x.py") << changed(
+      script_of(made, ScriptLanguage::python), "off = found",
+      "if not abs(Decimal(proved) - right) <= abs(right) * Decimal(2) ** -45: sys.exit('another answer')\n    off = found");
+  std::ofstream(folder / "x.c") << changed(
+      script_of(made, ScriptLanguage::c), "failed |= off;",
+      "if (!(fabsl(exact(b, h, i, d) - proved) <= fabsl(proved) * 0x1p-45L)) puts(\"another answer\");\n"
+      "    failed |= off;");
+  const std::string python = output_of(folder, "/usr/bin/python3 x.py", 1);
+  const std::string in_c =
+      output_of(folder, "cc -std=c99 -Wall -Wextra -Wpedantic -Werror x.c -o x -lm || exit 99; ./x", 1);
+  for (const std::string& said : {python, in_c}) {
+    EXPECT_THAT(said, NeverSays("another answer"));
+    EXPECT_EQ(lines_in(said), made.wrong_in_all);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Problems, ReproducerScriptOf,
+    testing::Values(
+        Asked{.name = "plain"}, Asked{.name = "top_left", .causal = Causal::top_left},
+        Asked{.name = "bottom_right", .causal = Causal::bottom_right},
+        Asked{.name = "more_queries_than_keys", .causal = Causal::bottom_right, .keys = 2},
+        Asked{.name = "bool_of_each_pair", .mask = 'b', .mask_shape = {2, 4, 3, 5}},
+        Asked{.name = "bool_of_each_batch", .mask = 'b', .mask_shape = {2, 1, 3, 5}},
+        Asked{.name = "additive_of_each_head", .mask = 'a', .mask_shape = {1, 4, 3, 5}},
+        Asked{.name = "additive_before_the_scale", .mask = 'a', .pre_scale = true},
+        Asked{.name = "additive_and_causal_in_f64", .causal = Causal::top_left, .mask = 'a', .dtype = DType::f64},
+        Asked{.name = "additive_in_bf16", .mask = 'a', .dtype = DType::bf16},
+        Asked{.name = "bool_in_f16", .mask = 'b', .dtype = DType::f16}),
+    [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace attest
