@@ -40,6 +40,23 @@ long double cut(long double x, int bits) {
 
 }  // namespace
 
+Weights exact_weights(const std::vector<WeightQuestion>& questions) {
+  Weights all;
+  all.reserve(questions.size());
+  for (const WeightQuestion& one : questions) all.push_back(expected_of(one));
+  return all;
+}
+
+long double largest_error(const Weights& found, const Weights& right) {
+  constexpr long double infinite = std::numeric_limits<long double>::infinity();
+  long double most = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const long double error = std::fabs(found[i] / right[i] - 1);
+    most = error <= most ? most : std::isfinite(static_cast<double>(error)) ? error : infinite;
+  }
+  return most;
+}
+
 ArithmeticQuestions::ArithmeticQuestions(Kernel& kernel, DType dtype) : kernel_(kernel), dtype_(dtype), output_(dtype) {
   const Manifest& m = kernel.manifest();
   if (!m.attention) {
@@ -117,14 +134,18 @@ void ArithmeticQuestions::read_bits(int bits) {
   top_keys_ = std::max(1, (bits + each - 1) / each);
 }
 
+std::int64_t ArithmeticQuestions::rows(std::int64_t keys) const {
+  return manifest().same_lengths ? keys : allowed_queries(manifest()).nearest(rows_);
+}
+
 Case ArithmeticQuestions::blank(std::int64_t batch, std::int64_t keys, std::int64_t dk, std::int64_t dv) const {
   const Manifest& m = manifest();
   const std::int64_t heads = m.heads_multiple * (m.group_sizes.empty() ? 1 : m.group_sizes.front());
   const std::int64_t kv_heads = m.group_sizes.empty() ? heads : heads / m.group_sizes.front();
-  const std::int64_t rows = m.same_lengths ? keys : allowed_queries(m).nearest(1);
+
   Case c;
   c.scale = scale(dk);
-  c[Slot::q] = Tensor(dtype_, {batch, heads, rows, dk});
+  c[Slot::q] = Tensor(dtype_, {batch, heads, rows(keys), dk});
   c[Slot::k] = Tensor(formats_.k, {batch, kv_heads, keys, dk});
   c[Slot::v] = Tensor(formats_.v, {batch, kv_heads, keys, dv});
   return c;
@@ -228,8 +249,7 @@ std::optional<double> ArithmeticQuestions::denominator(std::int64_t top, double 
   return out ? std::optional((*out)[0]) : std::nullopt;
 }
 
-std::optional<std::vector<long double>> ArithmeticQuestions::weights(const std::vector<WeightQuestion>& questions,
-                                                                     std::int64_t keys) {
+std::optional<Weights> ArithmeticQuestions::weights(const std::vector<WeightQuestion>& questions, std::int64_t keys) {
   auto once = weights_once(questions, keys);
   if (!once) return once;
   std::vector<WeightQuestion> again = questions;
@@ -243,8 +263,8 @@ std::optional<std::vector<long double>> ArithmeticQuestions::weights(const std::
   return far ? weights_once(again, keys) : once;
 }
 
-std::optional<std::vector<long double>> ArithmeticQuestions::weights_once(const std::vector<WeightQuestion>& questions,
-                                                                          std::int64_t keys) {
+std::optional<Weights> ArithmeticQuestions::weights_once(const std::vector<WeightQuestion>& questions,
+                                                         std::int64_t keys) {
   const std::int64_t dk = *head_dim_from(score_dims), dv = value_dim(1, dk), tops = top_keys_;
   const auto most = std::max<std::int64_t>(1, most_numbers_asked / (keys * (dk + dv)));
   const int most_exponent = std::min(std::ilogb(format_of(formats_.v).largest), 100);

@@ -37,6 +37,12 @@ struct WeightQuestion {
   std::optional<long double> near{};  ///< about the weight; nothing: exp of the difference
 };
 
+using Weights = std::vector<long double>;
+/// What the weights of the questions are exactly.
+[[nodiscard]] Weights exact_weights(const std::vector<WeightQuestion>& questions);
+/// The largest relative error; infinite where an answer is no number.
+[[nodiscard]] long double largest_error(const Weights& found, const Weights& right);
+
 /// Asks the attention entry of a kernel in one dtype. Keys that a question does not name have weights of nothing beside
 /// the others.
 class ArithmeticQuestions {
@@ -75,8 +81,11 @@ class ArithmeticQuestions {
                                                   std::int64_t keys);
   /// The weights, read to some `bits` bits: NaN where the answer is none. An output of few bits is asked twice, the
   /// second time for what is left of the first answer.
-  [[nodiscard]] std::optional<std::vector<long double>> weights(const std::vector<WeightQuestion>& questions,
-                                                                std::int64_t keys);
+  [[nodiscard]] std::optional<Weights> weights(const std::vector<WeightQuestion>& questions, std::int64_t keys);
+  /// Problems have so many rows from now on, or as many as are allowed; they have one at first. All rows are the same.
+  void ask_rows(std::int64_t rows) { rows_ = rows; }
+  /// The rows of problems of so many keys.
+  [[nodiscard]] std::int64_t rows(std::int64_t keys) const;
   /// Keys of the largest score in a question for weights: each takes a piece of the expected weight away.
   [[nodiscard]] std::int64_t top_keys() const { return top_keys_; }
   void read_bits(int bits);
@@ -92,14 +101,13 @@ class ArithmeticQuestions {
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  [[nodiscard]] std::optional<std::vector<long double>> weights_once(const std::vector<WeightQuestion>& questions,
-                                                                     std::int64_t keys);
+  [[nodiscard]] std::optional<Weights> weights_once(const std::vector<WeightQuestion>& questions, std::int64_t keys);
 
   Kernel& kernel_;
   DType dtype_, output_;
   KvDtypes formats_;
   std::string why_not_, failure_;
-  std::int64_t top_keys_ = 1;
+  std::int64_t top_keys_ = 1, rows_ = 1;
   int bits_ = 24;  ///< of a weight that are read
 };
 

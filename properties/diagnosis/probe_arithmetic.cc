@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "properties/diagnosis/arithmetic_questions.h"
+#include "properties/diagnosis/probe_ends.h"
+#include "properties/diagnosis/probe_maximum.h"
 #include "properties/diagnosis/probe_sums.h"
 #include "properties/diagnosis/probe_weights.h"
 
@@ -18,7 +20,8 @@ ProbedArithmetic probe_arithmetic(Kernel& kernel, DType dtype) {
   }
   probed.declared_nothing = false;
   ask_sums(ask, probed);
-  ask_weights(ask, probed);
+  const SeenWeights seen = ask_weights(ask, probed);
+  if (seen.answered) ask_maximum(ask, probed, seen);
   ask_ends(ask, probed);
   return probed;
 }

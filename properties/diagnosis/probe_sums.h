@@ -1,4 +1,4 @@
-// Probes of the sums of a kernel, of q.k and over keys, and of what is stored.
+// Probes of the sums of a kernel, of q.k and over keys.
 #pragma once
 
 #include "properties/diagnosis/arithmetic_questions.h"
@@ -8,8 +8,6 @@ namespace attest {
 
 /// Formats of both sums, how they round, and their order.
 void ask_sums(ArithmeticQuestions& ask, ProbedArithmetic& probed);
-/// How the output is rounded as it is stored, and numbers below the smallest normal one.
-void ask_ends(ArithmeticQuestions& ask, ProbedArithmetic& probed);
 
 /// The widest format of at most so many bits; f16 below any.
 [[nodiscard]] DType format_of_bits(int bits);

@@ -19,27 +19,6 @@
 namespace attest {
 namespace {
 
-using Weights = std::vector<long double>;
-
-constexpr long double infinite = std::numeric_limits<long double>::infinity();
-
-/// exp of a sum of pieces that are exact.
-long double expected(const std::vector<double>& pieces) {
-  long double sum = 0;
-  for (const double piece : pieces) sum += piece;
-  return std::exp(sum);
-}
-
-/// The largest relative error; infinite where an answer is no number.
-long double largest_error(const Weights& found, const Weights& right) {
-  long double most = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const long double error = std::fabs(found[i] / right[i] - 1);
-    most = error <= most ? most : std::isfinite(static_cast<double>(error)) ? error : infinite;
-  }
-  return most;
-}
-
 /// Scores that every format holds: -k units, from the first k to the last.
 std::vector<WeightQuestion> plain_scores(int a, int b, double unit, std::int64_t target) {
   std::vector<WeightQuestion> questions;
@@ -50,22 +29,20 @@ std::vector<WeightQuestion> plain_scores(int a, int b, double unit, std::int64_t
 class WeightProber {
  public:
   WeightProber(ArithmeticQuestions& ask, ProbedArithmetic& probed)
-      : ask_(ask), probed_(probed), a_(probed.declare), before_(probed.declare) {}
+      : ask_(ask), probed_(probed), a_(probed.declare), before_(ask.manifest().arithmetic.usual_for(ask.dtype())) {}
 
-  void run(const Arithmetic& before) {
-    before_ = before;
+  SeenWeights run() {
     const int sums = format_of(a_.accumulate).precision, wide = format_of(ask_.dtype()).precision;
     ask_.read_bits(sums <= 24 ? sums : std::max(48, wide));
-    unit_ = format_of(a_.score_sums).unit;
+    seen_.unit = format_of(a_.score_sums).unit;
     ask_normalised();
-    if (!ask_exponentials()) return;
+    seen_.answered = ask_exponentials();
+    if (!seen_.answered) return seen_;
     ask_large_scores();
     ask_prescaled();
     ask_distant();
-    ask_maximum();
-    ask_blocks();
-    ask_folded();
     ask_denominators();
+    return seen_;
   }
 
  private:
@@ -73,12 +50,6 @@ class WeightProber {
 
   std::optional<Weights> read(const std::vector<WeightQuestion>& questions, std::int64_t keys) {
     return ask_.weights(questions, keys);
-  }
-
-  static Weights right(const std::vector<WeightQuestion>& questions) {
-    Weights all;
-    for (const WeightQuestion& one : questions) all.push_back(expected(one.pieces) / expected(one.top));
-    return all;
   }
 
   /// Where the keys of the largest score begin, and the target.
@@ -108,7 +79,7 @@ class WeightProber {
 
   /// Weights of small distances: what they are rounded to, and the error of exp.
   bool ask_exponentials() {
-    noise_ = format_of(a_.accumulate).unit;
+    seen_.noise = format_of(a_.accumulate).unit;
     std::vector<Shown> all;
     long double widest = 0;
     for (const Layout& layout : layouts()) {
@@ -123,21 +94,22 @@ class WeightProber {
         return false;
       }
       Shown& shown = all.emplace_back();
-      shown.error = largest_error(*found, right(questions));
-      shown.wide = shown.error <= 64 * std::max(unit_, noise_);
+      shown.error = largest_error(*found, exact_weights(questions));
+      shown.wide = shown.error <= 64 * std::max(seen_.unit, seen_.noise);
       for (const DType format : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
         const double unit = format_of(format).unit;
-        if (shown.format || unit <= 4 * std::max(unit_, noise_) || shown.error > 2.1 * unit) continue;
-        if (share_in(format, *found, noise_) >= 0.99) shown.format = format;
+        if (shown.format || unit <= 4 * std::max(seen_.unit, seen_.noise) || shown.error > 2.1 * unit) continue;
+        if (share_in(format, *found, seen_.noise) >= 0.99) shown.format = format;
       }
       // Far from it a weight may be rescaled, which errs by as many exponentials again.
-      if (layout.target == layout.tops + ask_.top_keys() || all.size() == 1) error_ = std::max(error_, shown.error);
+      if (layout.target == layout.tops + ask_.top_keys() || all.size() == 1)
+        seen_.error = std::max(seen_.error, shown.error);
       widest = std::max(widest, shown.error);
     }
     const std::string words = fmt::format(
         "Weights of 128 distances between 1/128 and 1 were read bit by bit, of 8 keys and of 1000, beside the largest "
         "and far from it: the largest relative errors are {:.3g} and {:.3g}.",
-        static_cast<double>(error_), static_cast<double>(widest));
+        static_cast<double>(seen_.error), static_cast<double>(widest));
     note_weights(all, widest, words);
     note_exp(words);
     return true;
@@ -188,7 +160,7 @@ class WeightProber {
                     : shown   ? "yes, or parts are merged by factors"
                               : "not shown: no, or by products that round nothing";
     if (shown) {
-      normalised_ = true;
+      seen_.normalised = true;
       finding.contradicts = !before_.normalise_first && !before_.split_merge;
       a_.normalise_first = true;
       a_.division_roundings = std::max<std::int64_t>(a_.division_roundings, 2);
@@ -213,7 +185,7 @@ class WeightProber {
                               .evidence = words};
     const auto narrow = std::ranges::find_if(all, [](const Shown& one) { return one.format.has_value(); });
     if (std::ranges::all_of(all, &Shown::wide)) {
-      const bool coarse = noise_ > unit_;
+      const bool coarse = seen_.noise > seen_.unit;
       a_.weights = coarse ? a_.accumulate : a_.score_sums;
       finding.found = fmt::format("not rounded: as wide as {}", coarse ? "the sums" : "the scores");
       const DType own = size_of(ask_.dtype()) > 2 ? DType::f16 : ask_.dtype();
@@ -221,7 +193,7 @@ class WeightProber {
           fmt::format(" Weights rounded to {} would err by up to {:.3g}.", name_of(own), format_of(own).unit);
     } else if (narrow != all.end() &&
                std::ranges::all_of(all, [&](const Shown& one) { return one.wide || one.format == narrow->format; })) {
-      rounded_ = true;
+      seen_.rounded = true;
       a_.weights = *narrow->format;
       const bool everywhere = std::ranges::none_of(all, &Shown::wide);
       finding.found = fmt::format("rounded to {}{}", name_of(a_.weights),
@@ -230,13 +202,13 @@ class WeightProber {
                                       everywhere ? "All" : "All of one place", name_of(a_.weights));
     } else {
       // Divided by their sum first and rounded then: two roundings in what is read.
-      rounded_ = true;
+      seen_.rounded = true;
       DType format = DType::f8_e5m2;
       for (const DType one : {DType::f8_e4m3, DType::bf16, DType::f16, DType::f32})
-        if (format_of(one).unit > unit_ && widest <= 2.1 * format_of(one).unit) format = one;
+        if (format_of(one).unit > seen_.unit && widest <= 2.1 * format_of(one).unit) format = one;
       a_.weights = format;
-      a_.normalise_first = normalised_ = true;
-      ambiguous_ = true;
+      a_.normalise_first = seen_.normalised = true;
+      seen_.ambiguous = true;
       finding.found = fmt::format(
           "not told apart: errors as of weights in {} divided by their sum first, or of an exp that errs as much",
           name_of(format));
@@ -253,15 +225,15 @@ class WeightProber {
         .declared = before_.exp_ulp > 0 ? fmt::format("{} ulp", before_.exp_ulp) : "4 units roundoff",
         .found = {},
         .evidence = words};
-    double relative = static_cast<double>(error_) + (noise_ > unit_ ? noise_ : 0);
-    if (rounded_ && !ambiguous_) {
+    double relative = static_cast<double>(seen_.error) + (seen_.noise > seen_.unit ? seen_.noise : 0);
+    if (seen_.rounded && !seen_.ambiguous) {
       // All are the nearest numbers of the format, or nearly all: an error of a 64th of its last bit would move some.
-      relative = std::max(format_of(a_.weights).unit / 64, noise_);
+      relative = std::max(format_of(a_.weights).unit / 64, seen_.noise);
       finding.found = fmt::format("not told apart below {:.2g} of it: the rounding of the weights hides it", relative);
       finding.evidence += " What is hidden is declared as if it were so.";
     } else {
       // An ulp of the manifest is two units roundoff, relatively.
-      finding.found = fmt::format("up to {:.2g} ulp of {}", relative / (2 * unit_), name_of(a_.score_sums));
+      finding.found = fmt::format("up to {:.2g} ulp of {}", relative / (2 * seen_.unit), name_of(a_.score_sums));
     }
     // Where exp is wrong by far more than the scores' format makes it, a narrower one says the same: of double
     // precision an exp of single precision, and whatever is wrong by a quarter of itself, of which a bound allows
@@ -269,14 +241,14 @@ class WeightProber {
     for (const DType format : {DType::f32, DType::f16, DType::bf16}) {
       const double unit = format_of(format).unit;
       const bool far = relative > 0.25 || (format == DType::f32 && relative > unit / 4);
-      if (unit <= unit_ || !far) continue;
-      a_.score_sums = format, unit_ = unit;
+      if (unit <= seen_.unit || !far) continue;
+      a_.score_sums = format, seen_.unit = unit;
       finding.evidence += fmt::format(" Scores are declared in {}, whose exp is no better.", name_of(format));
     }
-    a_.exp_ulp = std::min(std::ceil(1.25 * relative / (2 * unit_) + 0.25), 0.25 / unit_);
+    a_.exp_ulp = std::min(std::ceil(1.25 * relative / (2 * seen_.unit) + 0.25), 0.25 / seen_.unit);
     const double allowed = before_.exp_ulp > 0 ? before_.exp_ulp : 2;
-    finding.contradicts =
-        !rounded_ && static_cast<double>(error_) > 2 * allowed * format_of(before_.score_sums).unit + 2 * noise_;
+    finding.contradicts = !seen_.rounded && static_cast<double>(seen_.error) >
+                                                2 * allowed * format_of(before_.score_sums).unit + 2 * seen_.noise;
     finding.evidence += fmt::format(" exp_ulp {} is declared, with room for what was not asked.", a_.exp_ulp);
     note(std::move(finding));
   }
@@ -311,17 +283,17 @@ class WeightProber {
         note(std::move(finding));
         return;
       }
-      error = std::max(error, largest_error(*found, right(questions)));
+      error = std::max(error, largest_error(*found, exact_weights(questions)));
     }
-    finite_ = std::isfinite(static_cast<double>(error));
+    seen_.finite = std::isfinite(static_cast<double>(error));
     // Without a maximum, exp of 1000 is too large.
-    if (!finite_) {
+    if (!seen_.finite) {
       finding.found = "not asked: scores near 1000 give no numbers";
       note(std::move(finding));
       return;
     }
     // log2(e) may round scores near 1000 a few times.
-    const long double noise = 2 * error_ + 8 * 1000 * static_cast<long double>(unit_);
+    const long double noise = 2 * seen_.error + 8 * 1000 * static_cast<long double>(seen_.unit);
     finding.found = "not stored in a narrower format";
     finding.evidence = fmt::format(
         "Scores of 1000 - d, where d has bits down to 2^-{}, give weights that err by up to {:.3g}: scores rounded to "
@@ -394,7 +366,7 @@ class WeightProber {
       finding.found = sums            ? "not told apart: scores are rounded"
                       : asked.dk == 0 ? "not told apart: no scale that rounds is taken"
                                       : "not asked: the keys do not reach far enough";
-      if (before && format_of(*before).unit > unit_) a_.prescaled_q = before;
+      if (before && format_of(*before).unit > seen_.unit) a_.prescaled_q = before;
       note(std::move(finding));
       return;
     }
@@ -408,8 +380,8 @@ class WeightProber {
     const double most = *shown;
     // q times scale lies between 1/2 and 1: it is rounded by half a unit roundoff.
     const auto limit = [&](double unit) { return (large + 4) * unit * 1.05; };
-    const double out_noise = 3 * format_of(ask_.output()).unit + (rounded_ ? 2 * format_of(a_.weights).unit : 0.0);
-    const double noise = out_noise + 32 * unit_;
+    const double out_noise = 3 * format_of(ask_.output()).unit + (seen_.rounded ? 2 * format_of(a_.weights).unit : 0.0);
+    const double noise = out_noise + 32 * seen_.unit;
     finding.evidence = fmt::format(
         "q = (1 + a, 1 + b) and k = (-K, K), whose product is exact, came out as scores that err by up to {:.3g}; q "
         "times scale rounded to {} first would err by up to {:.3g}.",
@@ -417,7 +389,7 @@ class WeightProber {
     DType format = a_.score_sums;
     for (const DType one : {DType::bf16, DType::f16, DType::f32, DType::f64})
       if (most <= out_noise + limit(format_of(one).unit)) format = one;
-    const double finest = limit(unit_);
+    const double finest = limit(seen_.unit);
     if (most <= noise && finest > 4 * noise) {
       a_.prescaled_q = std::nullopt;
       finding.found = "no";
@@ -446,8 +418,8 @@ class WeightProber {
     ArithmeticFinding finding{
         .question = "exp2", .declared = before_.base2 ? "may be" : "no", .found = {}, .evidence = {}};
     a_.base2 = a_.folded_exp2 = true;
-    const double most = distance();
-    if (most < 4 || !finite_) {
+    const double most = readable_distance(ask_, a_);
+    if (most < 4 || !seen_.finite) {
       finding.found = "not told apart";
       note(std::move(finding));
       return;
@@ -458,336 +430,23 @@ class WeightProber {
       auto questions = plain_scores(64, 127, most / 128, layout.target);
       for (WeightQuestion& one : questions) one.tops = layout.tops;
       const auto found = read(questions, layout.keys);
-      if (found) error = std::max(error, largest_error(*found, right(questions)));
+      if (found) error = std::max(error, largest_error(*found, exact_weights(questions)));
     }
-    const double shown = static_cast<double>(error), rounds = most * unit_;
+    const double shown = static_cast<double>(error), rounds = most * seen_.unit;
     finding.evidence = fmt::format(
         "Weights of distances from {:.3g} to {:.3g} err by up to {:.3g}, those of distances up to 1 by {:.3g}; a product "
         "with log2(e) that is rounded errs by up to {:.3g} there.",
-        most / 2, most, shown, static_cast<double>(error_), rounds);
+        most / 2, most, shown, static_cast<double>(seen_.error), rounds);
     // Half of what 64 roundings of the exponent would show at the least.
-    if (rounds / 4 < 2 * static_cast<double>(error_)) {
+    if (rounds / 4 < 2 * static_cast<double>(seen_.error)) {
       finding.found = "not told apart: other errors hide it";
     } else if (shown < rounds / 4) {
       a_.base2 = a_.folded_exp2 = false;
-      if (!rounded_) a_.exp_ulp = std::max(a_.exp_ulp, std::ceil(1.25 * shown / (2 * unit_) + 0.25));
+      if (!seen_.rounded) a_.exp_ulp = std::max(a_.exp_ulp, std::ceil(1.25 * shown / (2 * seen_.unit) + 0.25));
       finding.found = "no: exponents are not multiplied by log2(e), or not rounded then";
     } else {
       finding.found = "yes: scores are multiplied by log2(e)";
       finding.contradicts = !before_.base2;
-    }
-    note(std::move(finding));
-  }
-
-  /// How far weights can be read: those of small numbers need values as large.
-  [[nodiscard]] double distance() const {
-    const double least = std::min(-std::log(format_of(a_.score_sums).min_normal),
-                                  std::log(format_of(ask_.values()).largest) *
-                                      (size_of(ask_.values()) > 2 || ask_.values() == DType::bf16 ? 1 : 0.7));
-    return std::exp2(std::floor(std::log2(least)));
-  }
-
-  static constexpr double rises[] = {0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};
-
-  /// Whether weights that were formed before a larger maximum came differ from those formed after it.
-  void ask_maximum() {
-    ArithmeticFinding finding{.question = "maximum", .declared = maximum_words(before_), .found = {}, .evidence = {}};
-    a_.max = MaxPolicy::unstated;
-    a_.lazy_nats = 0;
-    if (!finite_) {
-      a_.max = MaxPolicy::none;
-      finding.found = "none is taken";
-      finding.evidence = "Scores near 1000, whose exp no format holds, give no numbers.";
-      finding.contradicts = before_.max == MaxPolicy::running || before_.max == MaxPolicy::lazy;
-      note(std::move(finding));
-      return;
-    }
-    if (format_of(a_.score_sums).precision >= 24) a_.max = MaxPolicy::running;
-    finding.found = "the largest score so far, or of all keys";
-    finding.evidence = "Scores near 1000 give numbers, which exp of them would not.";
-    const double lag = lag_of(finding);
-    if (lag > 0) {
-      a_.max = MaxPolicy::lazy;
-      a_.lazy_nats = lag;
-      finding.contradicts = before_.max == MaxPolicy::running || (before_.max == MaxPolicy::unstated) ||
-                            (before_.max == MaxPolicy::lazy && before_.lazy_nats < lag);
-    }
-    note(std::move(finding));
-  }
-
-  static std::string maximum_words(const Arithmetic& a) {
-    if (a.max == MaxPolicy::unstated) return "any but a lazy one";
-    return a.max == MaxPolicy::lazy ? fmt::format("lazy, {} nats", a.lazy_nats) : std::string(name_of(a.max));
-  }
-
-  /// By how much the maximum lags behind at most; 0: by nothing.
-  double lag_of(ArithmeticFinding& finding) {
-    const auto keys = ask_.keys_near(1000);
-    if (!keys || *keys < 4 * ask_.top_keys() + 4) return 0;
-    // So small a weight takes a value as large, and its last bits one as small.
-    const double most_rise = ask_.values() == DType::f16 ? 10 : distance() / 2;
-    // Bits that differ; errors of scores near 1000; errors as large as those of rounded weights.
-    std::vector<bool> differs, errs, rough;
-    for (const double rise : rises) {
-      if (rise > most_rise) break;
-      std::vector<WeightQuestion> first, last, high;
-      for (int k = 0; k < 24; ++k) {
-        WeightQuestion one{.pieces = {-rise, -k / 64.0}, .target = *keys - 1, .top = {}, .others = {}};
-        first.push_back(one);
-        one.target = 0, one.tops = *keys - ask_.top_keys();
-        last.push_back(one);
-        one.top = {1000, k * 1.0}, one.pieces = {1000, k * 1.0, -rise, -k / 64.0};
-        high.push_back(one);
-      }
-      const auto after = read(first, *keys), before = read(last, *keys), offset = read(high, *keys);
-      if (!after || !before || !offset) return 0;
-      const double noise = std::max(unit_, format_of(a_.accumulate).unit);
-      differs.push_back(largest_error(*before, *after) > noise / 4);
-      errs.push_back(largest_error(*offset, right(high)) > 40 * noise + static_cast<double>(error_));
-      rough.push_back(largest_error(*before, right(last)) > format_of(a_.weights).unit / 16);
-    }
-    // Until it follows, both weights are exponentials above the old maximum; then one of them is 1 again.
-    const auto switches = [&](const std::vector<bool>& shown) -> std::size_t {
-      std::size_t at = 0;
-      while (at < shown.size() && shown[at] == shown[0]) ++at;
-      return std::all_of(shown.begin() + static_cast<std::ptrdiff_t>(at), shown.end(),
-                         [&](bool s) { return s != shown[0]; })
-                 ? at
-                 : shown.size();
-    };
-    if (differs.empty()) return 0;
-    std::size_t at = differs.size();
-    if (rounded_) {
-      // Beside a larger one the first weight, 1, is that of an exponential which is rounded.
-      if (rough[0]) at = switches(rough);
-    } else if (differs[0] && reads_alike(*keys, /*before_too=*/false)) {
-      at = switches(differs);
-    }
-    if (at == differs.size() && !rounded_ && differs[0] && !errs[0]) at = switches(errs);
-    if (at >= differs.size()) {
-      const bool folds = std::ranges::all_of(errs, [](bool err) { return err; });
-      if ((differs[0] && !folds && !rounded_) || (rounded_ && std::ranges::count(rough, true) > 0)) {
-        a_.max = MaxPolicy::unstated;
-        finding.found += "; whether it lags behind is not told apart";
-      }
-      return 0;
-    }
-    finding.found =
-        fmt::format("lazy: it follows only a rise of more than {} to {} nats", at > 0 ? rises[at - 1] : 0.0, rises[at]);
-    finding.evidence += fmt::format(
-        " The weight of a first key beside a last one that is larger by up to {} nats shows two exponentials, by {} and "
-        "more one: the reference stays behind until then.",
-        at > 0 ? rises[at - 1] : 0.0, rises[at]);
-    return rises[at];
-  }
-
-  /// Whether weights of scores near 1000 err by more than those near 0: a maximum that is multiplied by log2(e) and
-  /// rounded by itself leaves its error where the maximum changes, and cancels where it does not.
-  std::optional<bool> errs_near_1000(std::int64_t target, std::int64_t top, std::int64_t keys) {
-    std::vector<WeightQuestion> questions;
-    questions.reserve(20);
-    for (int k = 0; k < 20; ++k)
-      questions.push_back(
-          {.pieces = {1000, 3.0 * k, -1.5}, .target = target, .top = {1000, 3.0 * k}, .tops = top, .others = {}});
-    const auto found = read(questions, keys);
-    if (!found) return std::nullopt;
-    return largest_error(*found, right(questions)) > 100 * unit_ + static_cast<double>(error_);
-  }
-
-  /// Weights of a key and one before it, as a larger maximum at key `top` makes them; `direct`: as they are where it
-  /// came first.
-  std::vector<WeightQuestion> raised(std::int64_t target, std::int64_t top, std::int64_t keys, bool backwards,
-                                     bool direct) {
-    const std::int64_t tops = ask_.top_keys();
-    const auto at = [&](std::int64_t j) { return backwards ? keys - 1 - j : j; };
-    std::vector<WeightQuestion> questions;
-    for (int k = 0; k < 16; ++k) {
-      const double rise = (37 + 3 * k) / 64.0;
-      WeightQuestion one{.pieces = {-rise, -(11 + 7 * k) / 128.0},
-                         .target = at(target),
-                         .top = {},
-                         .tops = backwards ? keys - top - tops : top,
-                         .others = {}};
-      if (!direct) one.others.push_back({at(target - 1), {-rise}});
-      questions.push_back(one);
-    }
-    return questions;
-  }
-
-  /// Whether the weight of a key shows two roundings where a larger maximum comes at key `top`, as against `direct`,
-  /// that of one which came first. Keys are counted from the last one where `backwards`.
-  std::optional<bool> rescales(std::int64_t target, std::int64_t top, std::int64_t keys, bool backwards,
-                               const Weights& direct) {
-    if (by_offset_) {
-      return errs_near_1000(backwards ? keys - 1 - target : target, backwards ? keys - top - ask_.top_keys() : top,
-                            keys);
-    }
-    const auto found = read(raised(target, top, keys, backwards, /*direct=*/false), keys);
-    if (!found) return std::nullopt;
-    return largest_error(*found, direct) > std::max(unit_, rounded_ ? format_of(a_.weights).unit / 64 : 0.0) / 4;
-  }
-
-  /// The first `most` keys at which a block begins, from a search by halves of where a rescaling first shows.
-  std::optional<std::vector<std::int64_t>> boundaries(std::int64_t keys, bool backwards, std::size_t most) {
-    std::vector<std::int64_t> found;
-    std::int64_t target = 1;
-    const std::int64_t last = keys - ask_.top_keys();
-    const auto direct = read(raised(ask_.top_keys(), 0, keys, backwards, /*direct=*/true), keys);
-    if (!direct) return std::nullopt;
-    while (found.size() < most && target + 1 <= last) {
-      const auto any = rescales(target, last, keys, backwards, *direct);
-      if (!any) return std::nullopt;
-      if (!*any) break;
-      std::int64_t low = target, high = last;  // not at low, and at high
-      while (high - low > 1) {
-        const std::int64_t middle = low + (high - low) / 2;
-        const auto there = rescales(target, middle, keys, backwards, *direct);
-        if (!there) return std::nullopt;
-        (*there ? high : low) = middle;
-      }
-      found.push_back(high);
-      target = high;
-    }
-    return found;
-  }
-
-  void ask_blocks() {
-    ArithmeticFinding finding{.question = "block of keys",
-                              .declared = before_.block == 0 ? "no rescaling" : fmt::format("{} keys", before_.block),
-                              .found = {},
-                              .evidence = {}};
-    a_.block = 1;
-    if (!finite_ || normalised_ || a_.max == MaxPolicy::lazy || format_of(a_.accumulate).unit > unit_ ||
-        format_of(a_.score_sums).precision < 24) {
-      finding.found = finite_ ? "not told apart: other roundings hide it" : "not asked: no maximum is taken";
-      note(std::move(finding));
-      return;
-    }
-    std::vector<std::string> words;
-    std::optional<std::int64_t> least;
-    std::int64_t longest = 0, at_longest = 0;
-    bool stable = true;
-    for (const std::int64_t wanted : {64, 1000, 4097}) {
-      const auto keys = ask_.keys_near(wanted);
-      if (!keys || *keys == longest || *keys < 4 * ask_.top_keys() + 4) continue;
-      longest = *keys;
-      by_offset_ = !reads_alike(*keys, /*before_too=*/true);
-      if (by_offset_) {
-        const auto apart = errs_near_1000(0, *keys - ask_.top_keys(), *keys);
-        const auto beside = errs_near_1000(ask_.top_keys(), 0, *keys);
-        stable = stable && a_.base2 && apart == true && beside == false;
-      }
-      if (!stable) break;
-      std::vector<std::int64_t> spacings;
-      for (const bool backwards : {false, true}) {
-        const auto found = boundaries(*keys, backwards, wanted > 2000 ? 1 : 3);
-        if (!found) {
-          stable = false;
-          break;
-        }
-        std::int64_t from = 0;
-        for (const std::int64_t at : *found) spacings.push_back(at - from), from = at;
-        if (!found->empty()) break;  // from the first key on
-      }
-      words.push_back(spacings.empty() ? fmt::format("{} keys: none", *keys)
-                                       : fmt::format("{} keys: {}", *keys, fmt::join(spacings, ", ")));
-      at_longest = spacings.empty() ? 0 : *std::ranges::min_element(spacings);
-      for (const std::int64_t one : spacings) least = std::min(least.value_or(one), one);
-    }
-    if (longest == 0) {
-      finding.found = "not asked: it takes too few keys";
-      note(std::move(finding));
-      return;
-    }
-    if (!stable) {
-      finding.found = "not told apart: weights are not read alike at every place";
-      note(std::move(finding));
-      return;
-    }
-    finding.evidence = fmt::format(
-        "{} Keys from one block to the next, of {}.",
-        by_offset_
-            ? "Weights of scores near 1000 err where a larger maximum comes in a later block, which rounds it by "
-              "itself."
-            : "The weight of a key shows one rounding of exp, and two where a larger maximum comes in a later "
-              "block.",
-        fmt::join(words, "; of "));
-    if (least) {
-      a_.block = *least;
-      finding.found = *least == 1 ? "1 key" : fmt::format("{} keys", *least);
-      // Of few keys the end of a part may cut a block off.
-      finding.contradicts = at_longest > 0 && (before_.block == 0 ? !before_.split_merge : before_.block > at_longest);
-      online_ = true;
-    } else {
-      a_.block = longest;
-      finding.found = fmt::format("not told apart: none, the maximum being known first, or more than {} keys", longest);
-    }
-    note(std::move(finding));
-  }
-
-  /// Weights are the same bits wherever they stand after the maximum, and before it beside a lower key, so that a
-  /// difference shows a rescaling and nothing else.
-  bool reads_alike(std::int64_t keys, bool before_too) {
-    const std::int64_t tops = ask_.top_keys();
-    std::vector<WeightQuestion> near, far, before;
-    for (int k = 0; k < 24; ++k) {
-      const double lower = (3 + 5 * k) / 64.0;
-      WeightQuestion one{.pieces = {-lower}, .target = tops, .top = {}, .others = {{tops + 1, {-lower - 0.375}}}};
-      near.push_back(one);
-      one.target = keys - 1, one.others = {{keys - 2, {-lower - 0.375}}};
-      far.push_back(one);
-      one.target = 1, one.tops = keys - tops, one.others = {{0, {-lower - 0.375}}};
-      before.push_back(one);
-    }
-    const auto a = read(near, keys), b = read(far, keys), c = read(before, keys);
-    // Where weights are rounded, the one before the maximum is 1, and its factor is not.
-    if (!a || !b || !c || largest_error(*a, *b) > unit_ / 8) return false;
-    return !before_too || rounded_ || largest_error(*a, *c) <= unit_ / 8;
-  }
-
-  /// In another block than the maximum, a product m log2(e) that is rounded by itself leaves its error.
-  void ask_folded() {
-    ArithmeticFinding finding{.question = "maximum folded into exp2",
-                              .declared = before_.folded_exp2 ? "may be" : "no",
-                              .found = {},
-                              .evidence = {}};
-    if (!a_.base2) {
-      finding.found = "no: there is no exp2";
-      note(std::move(finding));
-      return;
-    }
-    if (!online_ || !finite_) {
-      finding.found = "not told apart: within one block it cancels";
-      note(std::move(finding));
-      return;
-    }
-    long double most = 0;
-    for (const std::int64_t wanted : {64, 1000}) {
-      const auto keys = ask_.keys_near(wanted);
-      if (!keys) continue;
-      std::vector<WeightQuestion> questions;
-      questions.reserve(48);
-      for (int k = 0; k < 48; ++k)
-        questions.push_back({.pieces = {1000, k * 1.0, -1.5},
-                             .target = 0,
-                             .top = {1000, k * 1.0},
-                             .tops = *keys - ask_.top_keys(),
-                             .others = {}});
-      if (const auto found = read(questions, *keys)) most = std::max(most, largest_error(*found, right(questions)));
-    }
-    const double rounds = 1000 * unit_;
-    finding.evidence = fmt::format(
-        "Scores near 1000 in two blocks give weights that err by up to {:.3g}, those near 0 by {:.3g}; a maximum that is "
-        "rounded by itself errs by up to {:.3g}.",
-        static_cast<double>(most), static_cast<double>(error_), rounds);
-    if (rounds / 8 < 2 * static_cast<double>(error_)) {
-      finding.found = "not told apart: other errors hide it";
-    } else if (most < rounds / 8) {
-      a_.folded_exp2 = false;
-      finding.found = "no";
-    } else {
-      finding.found = "yes, or the scores are rounded as much";
-      finding.contradicts = !before_.folded_exp2;
     }
     note(std::move(finding));
   }
@@ -800,7 +459,7 @@ class WeightProber {
   }
 
   void ask_denominators() {
-    if (!(format_of(a_.weights).unit > unit_)) return;
+    if (!(format_of(a_.weights).unit > seen_.unit)) return;
     ArithmeticFinding finding{.question = fmt::format("rounded weights in the denominator, {}", name_of(ask_.dtype())),
                               .declared = before_.weights_in_denominator ? "yes" : "no",
                               .found = {},
@@ -827,21 +486,20 @@ class WeightProber {
   ProbedArithmetic& probed_;
   Arithmetic& a_;
   Arithmetic before_;
-  double unit_ = 0;          ///< of the scores
-  double noise_ = 0;         ///< of weights as they are read
-  long double error_ = 0;    ///< of weights of small distances
-  bool rounded_ = false;     ///< the weights are
-  bool ambiguous_ = false;   ///< or exp errs as much
-  bool finite_ = true;       ///< scores near 1000 give numbers
-  bool normalised_ = false;  ///< the weights are divided first
-  bool by_offset_ = false;   ///< blocks show by a maximum that is rounded by itself
-  bool online_ = false;      ///< there are blocks
+  SeenWeights seen_;
 };
 
 }  // namespace
 
-void ask_weights(ArithmeticQuestions& ask, ProbedArithmetic& probed) {
-  WeightProber(ask, probed).run(ask.manifest().arithmetic.usual_for(ask.dtype()));
+double readable_distance(const ArithmeticQuestions& ask, const Arithmetic& a) {
+  const DType values = ask.values();
+  const double least = std::min(-std::log(format_of(a.score_sums).min_normal),
+                                std::log(format_of(values).largest) * (values == DType::f16 ? 0.7 : 1));
+  return std::exp2(std::floor(std::log2(least)));
+}
+
+SeenWeights ask_weights(ArithmeticQuestions& ask, ProbedArithmetic& probed) {
+  return WeightProber(ask, probed).run();
 }
 
 }  // namespace attest

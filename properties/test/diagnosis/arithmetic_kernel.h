@@ -36,6 +36,7 @@ struct Making {
   bool flushes = false, flushes_inputs = false, cuts = false, truncates = false, no_maximum = false;
   double lazy = 0;
   std::int64_t other_from = 1 << 30;  ///< from so many keys on, values are summed one after another
+  std::int64_t other_rows = 1 << 30;  ///< and from so many queries on
 };
 
 class MadeKernel : public Kernel {
@@ -223,7 +224,7 @@ inline std::vector<double> MadeKernel::row_of(const Case& c, const Page& page, s
     }
     std::vector<double> w;
     for (std::size_t j = at; j < end; ++j) w.push_back(weight(z[j], reference));
-    const bool other = static_cast<std::int64_t>(n) >= make_.other_from;
+    const bool other = static_cast<std::int64_t>(n) >= make_.other_from || M >= make_.other_rows;
     const Order order = other ? Order::sequential : make_.over_keys;
     std::vector<double> rounded;
     rounded.reserve(w.size());

@@ -114,6 +114,11 @@ TEST(ProbeArithmetic, ClaimsNothingThatALongerSumContradicts) {
                 {.over_keys = Order::pairwise, .width = 64, .other_from = 2000},
                 {{"order over keys", "not told apart: 64 keys: pairwise"}},
                 [](const Arithmetic& a) { return !a.blocked_sums && !a.summation_depth; }});
+  // Another order for several queries.
+  expect_found({"other of several rows",
+                {.over_keys = Order::pairwise, .width = 64, .other_rows = 8},
+                {{"order over keys", "not told apart: 64 keys: pairwise"}},
+                [](const Arithmetic& a) { return !a.blocked_sums && !a.summation_depth; }});
   // The values pairwise, but the denominator one after another.
   expect_found({"denominator in turn",
                 {.over_keys = Order::pairwise, .denominator_in_turn = true},
