@@ -41,12 +41,22 @@ void say(const char* what, const Kills& kills) {
               kills.within, kills.after_the_end);
 }
 
+// Many small cases, whose batches follow each other closely; the runs below have the large ones, too.
 TEST(ATTEST_ATTACK_SUITE, AKilledCheckGoesOnToTheSameJournal) {
   Dice dice("check");
-  say("check", kill_checks(part_of(500),
+  say("check", kill_checks(part_of(400),
                            "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
-                           "attention.oracle --cases 3000 --jobs 2 --quiet",
+                           "attention.oracle --cases 20000 --no-large --jobs 2 --quiet",
                            dice.engine()));
+}
+
+TEST(ATTEST_ATTACK_SUITE, AKilledCheckOfLargeCasesGoesOnToTheSameJournal) {
+  Dice dice("large");
+  say("check of large cases",
+      kill_checks(part_of(100),
+                  "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
+                  "attention.oracle --cases 3000 --jobs 2 --quiet",
+                  dice.engine()));
 }
 
 TEST(ATTEST_ATTACK_SUITE, AKilledCheckOfALibraryLeavesNothingRunning) {
