@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/support/folder.h"
+#include "reports/page/packed.h"
 #include "reports/page/plots.h"
 #include "reports/page/print.h"
 #include "reports/run/embedded_files.h"
@@ -35,6 +36,19 @@ std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesyst
   return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();
 }
 
+/// Packed in parts, so that what comes first is not kept back by what is long.
+std::string packed_html_of(const Blocks& blocks) {
+  constexpr std::size_t long_part = 32U << 10U;
+  std::string html, part;
+  for (const Block& block : blocks) {
+    part += html_of({block});
+    if (part.size() <= long_part) continue;
+    html += packed(part);
+    part.clear();
+  }
+  return html + part;
+}
+
 }  // namespace
 
 std::string html_page(const Summary& summary, const Journal& journal, const std::string& folder,
@@ -53,9 +67,9 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
     const Blocks blocks = section.page(run);
     if (blocks.empty()) continue;
     links += fmt::format("<a href=\"#{}\">{}</a> ", section.id, section.title);
-    body +=
-        fmt::format("<section id=\"{}\"><h2>{}</h2>{}{}</section>\n", section.id, section.title,
-                    section.note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", section.note), html_of(blocks));
+    body += fmt::format("<section id=\"{}\"><h2>{}</h2>{}{}</section>\n", section.id, section.title,
+                        section.note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", section.note),
+                        packed_html_of(blocks));
   }
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

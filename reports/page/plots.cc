@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/archive/iterators/base64_from_binary.hpp>
-#include <boost/archive/iterators/transform_width.hpp>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 
 #include "core/support/visible.h"
 #include "core/value/dtype.h"
+#include "reports/page/packed.h"
 #include "reports/page/print.h"
 #include "reports/run/embedded_files.h"
 #include "reports/run/text.h"
@@ -301,13 +300,6 @@ std::vector<Plot> plots_of(const Summary& summary, std::vector<BatchRecord> batc
   return plots;
 }
 
-std::string base64_of(const std::string& bytes) {
-  using namespace boost::archive::iterators;
-  using Digits = base64_from_binary<transform_width<const char*, 6, 8>>;
-  std::string text(Digits(bytes.data()), Digits(bytes.data() + bytes.size()));
-  return text.append((3 - bytes.size() % 3) % 3, '=');
-}
-
 /// The scripts at the end of the page that fill the figures.
 std::string script_of(const std::vector<Plot>& plots, const std::string& nonce) {
   Json specs = Json::array();
@@ -316,7 +308,7 @@ std::string script_of(const std::vector<Plot>& plots, const std::string& nonce) 
   return fmt::format(
       "<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script type=\"text/plain\" id=\"vega\">{}</script>\n"
       "<script nonce=\"{}\">/*\nThe plots are drawn by Vega, which stands above, packed by gzip:\n{}*/\n{}</script>\n",
-      data, base64_of(std::string(embedded_file("vega/vega.min.js.gz"))), nonce, embedded_file("vega/LICENSE"),
+      data, base64_of(embedded_file("vega/vega.min.js.gz")), nonce, embedded_file("vega/LICENSE"),
       embedded_file("page/plots.js"));
 }
 

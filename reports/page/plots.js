@@ -8,14 +8,13 @@
       placeOf(i).dataset.drawn = 'yes';
     });
   });
-  if (!('DecompressionStream' in window)) {
+  if (!attest.canUnpack) {
     specs.forEach((spec, i) => placeOf(i).textContent = 'This browser cannot unpack what draws the plot; one of 2023 or later can.');
     return;
   }
   // What the page's policy lets run has this script's nonce.
   const nonce = document.currentScript.nonce;
-  const packed = Uint8Array.from(atob(document.getElementById('vega').textContent), c => c.charCodeAt(0));
-  new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).text().then(source => {
+  attest.unpack(document.getElementById('vega')).then(source => {
     const script = document.createElement('script');
     script.nonce = nonce;
     script.textContent = source;

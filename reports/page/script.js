@@ -1,7 +1,37 @@
-// The script of the report: sorting, filtering, copying. Words of kernels are only ever read as text and written as text,
-// never as markup.
+// The script of the report: unpacking, sorting, filtering, copying. Words of kernels are only ever read as text and
+// written as text; what is markup was written by the program, packed or not.
 'use strict';
+const attest = {
+  canUnpack: 'DecompressionStream' in window,
+  // The text that a script element holds in base64 and gzip.
+  unpack: element => {
+    const bytes = Uint8Array.from(atob(element.textContent), c => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
+  }
+};
 (() => {
+  // On paper nothing can be unfolded.
+  let unfolded = [];
+  addEventListener('beforeprint', () => {
+    unfolded = Array.from(document.querySelectorAll('details:not([open])'));
+    for (const one of unfolded) one.open = true;
+  });
+  addEventListener('afterprint', () => {
+    for (const one of unfolded) one.open = false;
+    unfolded = [];
+  });
+})();
+(async () => {
+  const packed = Array.from(document.querySelectorAll('script.packed'));
+  if (attest.canUnpack) {
+    await Promise.all(packed.map(async element => {
+      const html = await attest.unpack(element);
+      element.replaceWith(document.createRange().createContextualFragment(html));
+    }));
+  } else {
+    for (const element of packed)
+      element.replaceWith('This browser cannot unpack this part of the page; one of 2023 or later can.');
+  }
   const make = (tag, attributes, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -125,21 +155,15 @@
   document.addEventListener('toggle', event => {
     if (event.target.open) event.target.querySelectorAll('code.line').forEach(offerCopy);
   }, true);
-  // On paper nothing can be unfolded.
-  let unfolded = [];
-  addEventListener('beforeprint', () => {
-    unfolded = Array.from(document.querySelectorAll('details:not([open])'));
-    for (const one of unfolded) one.open = true;
-  });
-  addEventListener('afterprint', () => {
-    for (const one of unfolded) one.open = false;
-    unfolded = [];
-  });
   // A link to what is folded away unfolds it.
   const unfold = () => {
     const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
     if (target?.matches('details')) target.open = true;
+    return target;
   };
   addEventListener('hashchange', unfold);
-  unfold();
+  const target = unfold();
+  // The browser looked for it before it was there.
+  if (packed.length > 0) target?.scrollIntoView();
+  document.documentElement.dataset.whole = 'yes';
 })();
