@@ -44,7 +44,7 @@ void say(const char* what, const Kills& kills) {
 // Many small cases, whose batches follow each other closely; the runs below have the large ones, too.
 TEST(ATTEST_ATTACK_SUITE, AKilledCheckGoesOnToTheSameJournal) {
   Dice dice("check");
-  say("check", kill_checks(part_of(400),
+  say("check", kill_checks(part_of(340),
                            "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
                            "attention.oracle --cases 20000 --no-large --jobs 2 --quiet",
                            dice.engine()));
@@ -57,6 +57,11 @@ TEST(ATTEST_ATTACK_SUITE, AKilledCheckOfLargeCasesGoesOnToTheSameJournal) {
                   "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property "
                   "attention.oracle --cases 3000 --jobs 2 --quiet",
                   dice.engine()));
+}
+
+TEST(ATTEST_ATTACK_SUITE, AKilledCheckWithFindingsHasTheirCases) {
+  Dice dice("findings");
+  say("check with findings", kill_checks(part_of(60), check_few, dice.engine(), /*status=*/1));
 }
 
 TEST(ATTEST_ATTACK_SUITE, AKilledCheckOfALibraryLeavesNothingRunning) {

@@ -14,6 +14,14 @@ TEST(KillProgram, AKilledCheckGoesOnToTheSameJournal) {
                     random);
 }
 
+TEST(KillProgram, AKilledCheckWithFindingsHasTheirCases) {
+  std::mt19937_64 random(4);
+  (void)kill_checks(5,
+                    "$attest check --kernel fault:scale-ignored --kernel fault:mask-scaled --dtype f32 --property "
+                    "attention.oracle --property masked.row-shift --cases 200 --quiet --jobs 2",
+                    random, /*status=*/1);
+}
+
 TEST(KillProgram, AKilledCampaignLosesNothingThatWasWritten) {
   std::mt19937_64 random(2);
   (void)kill_campaigns(3, "$attest fuzz --kernel builtin:flash --dtype f32 --jobs 1 --quiet", 1.0, /*slack=*/20,

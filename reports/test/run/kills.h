@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,13 +79,40 @@ struct Kills {
   int before_the_journal = 0, within = 0, after_the_end = 0;
 };
 
+/// The case files that findings of the journal name.
+inline std::set<std::string> cases_of(const fake::Folder& folder, const std::string& journal) {
+  std::set<std::string> files;
+  for (const FindingRecord& finding : read_journal(folder / journal).findings) files.insert(finding.case_file);
+  return files;
+}
+
+/// Of the canonical journal k, which is that of the run `killed` and of the run `whole`, both have the same case files,
+/// and `killed` has none beyond its findings' and the worst ones. Findings of batches that ran beside each other
+/// differ.
+inline void expect_same_cases(const fake::Folder& folder) {
+  std::set<std::string> known = cases_of(folder, "killed");
+  const auto same = [&](const std::string& file) {
+    known.insert(file);
+    EXPECT_EQ(shell(folder, fmt::format("cmp whole/{} killed/{}", file, file)).status, 0) << file;
+  };
+  for (const std::string& file : cases_of(folder, "k")) same(file);
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "whole/cases"))
+    if (const std::string name = entry.path().filename(); name.find("--worst.") != std::string::npos)
+      same("cases/" + name);
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "killed/cases"))
+    EXPECT_TRUE(known.contains("cases/" + entry.path().filename().string())) << entry.path();
+  for (const std::string& file : known) EXPECT_TRUE(std::filesystem::exists(folder / ("killed/" + file))) << file;
+}
+
 /// Kills a check at `moments` random moments between its start and its end. After each the journal can be read, holds
-/// what it held before, and goes on to the canonical journal of a run that nothing disturbed.
-inline Kills kill_checks(int moments, const std::string& check, std::mt19937_64& random) {
+/// what it held before, and goes on to the canonical journal of a run that nothing disturbed, and to its case files:
+/// none is missing, and none is left that no finding names. The check ends with `status`.
+inline Kills kill_checks(int moments, const std::string& check, std::mt19937_64& random, int status = 0) {
   const fake::Folder folder;
   const Timed whole = timed(folder, check + " --out whole");
-  EXPECT_EQ(whole.result.status, 0) << whole.result.output;
+  EXPECT_EQ(whole.result.status, status) << whole.result.output;
   EXPECT_EQ(shell(folder, "$attest merge whole -o w").status, 0);
+  EXPECT_EQ(cases_of(folder, "w").empty(), status == 0);
   Kills kills;
   for (int i = 0; i < moments; ++i) {
     const Kill kill = drawn_kill(random, whole.seconds);
@@ -102,9 +130,10 @@ inline Kills kill_checks(int moments, const std::string& check, std::mt19937_64&
     }
     const bool there = std::filesystem::exists(folder / "killed");
     const ShellResult resumed = shell(folder, check + " --out killed" + (there ? " --resume" : ""));
-    EXPECT_EQ(resumed.status, 0) << kill << "\n" << resumed.output;
+    EXPECT_EQ(resumed.status, status) << kill << "\n" << resumed.output;
     const ShellResult same = shell(folder, "$attest merge killed -o k && cmp w k");
     EXPECT_EQ(same.status, 0) << kill << "\n" << same.output;
+    expect_same_cases(folder);
   }
   return kills;
 }
