@@ -27,6 +27,9 @@ namespace attest {
 namespace {
 
 using Metadata = std::map<std::string, std::string>;
+using NamedTensors = std::vector<std::pair<std::string, const Tensor*>>;
+
+constexpr std::string_view found_name = "found";
 
 /// Shortest decimal that reads back as the same double; no locale.
 std::string decimal(double value) {
@@ -111,8 +114,18 @@ void take_tensors(Case& c, std::vector<std::pair<std::string, Tensor>>& tensors)
       c[field.slot] = with_rank(std::move(c[field.slot]), field.axes(c.operation).rank);
 }
 
-Case case_of(TensorFile file) {
+/// Moves the answer out of the tensors.
+Tensor take_found(std::vector<std::pair<std::string, Tensor>>& tensors) {
+  const auto found = std::ranges::find(tensors, found_name, [](const auto& one) -> const auto& { return one.first; });
+  if (found == tensors.end()) return {};
+  Tensor tensor = std::move(found->second);
+  tensors.erase(found);
+  return tensor;
+}
+
+AnsweredCase case_of(TensorFile file) {
   Case c;
+  Tensor found = take_found(file.tensors);
   Metadata& metadata = file.metadata;
   const std::string format = take_required(metadata, "attest", "1");
   if (format != "1") {
@@ -130,7 +143,12 @@ Case case_of(TensorFile file) {
   c.provenance.others = std::move(metadata);
   take_tensors(c, file.tensors);
   validate(c);
-  return c;
+  if (found.present() && found.dtype() == DType::boolean)
+    throw UsageError(fmt::format("holds a tensor \"{}\" of bool; an answer has numbers", found_name));
+  if (found.present() && found.shape() != c.out_shape())
+    throw UsageError(fmt::format("holds a tensor \"{}\" of shape {}; what a kernel answered to this case has {}",
+                                 found_name, found.shape().to_string(), c.out_shape().to_string()));
+  return {std::move(c), std::move(found)};
 }
 
 }  // namespace
@@ -156,14 +174,21 @@ std::string CasePieces::joined() const {
   return all;
 }
 
-CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment) {
-  std::vector<std::pair<std::string, const Tensor*>> tensors;
+namespace {
+
+/// `found` is left out where it is not present.
+CasePieces pieces_with(const Problem& problem, const Provenance& said, const Tensor& found, std::size_t alignment) {
+  NamedTensors tensors;
   CasePieces pieces;
   for (const TensorField& field : tensor_fields) {
     const Tensor& tensor = problem[field.slot];
     if (!tensor.present()) continue;
     tensors.emplace_back(field.name(), &tensor);
     pieces.tensors.push_back(tensor.bytes());
+  }
+  if (found.present()) {
+    tensors.emplace_back(found_name, &found);
+    pieces.tensors.push_back(found.bytes());
   }
   Metadata metadata = said.others;
   for (const ProvenanceField& field : provenance_fields)
@@ -178,11 +203,25 @@ CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t
   return pieces;
 }
 
+}  // namespace
+
+CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment) {
+  return pieces_with(problem, said, {}, alignment);
+}
+
 std::string encode_case(const Case& c) {
   return pieces_of(c, c.provenance).joined();
 }
 
+std::string encode_case(const AnsweredCase& c) {
+  return pieces_with(c.value, c.value.provenance, c.found, 8).joined();
+}
+
 Case decode_case(std::string_view bytes, std::string_view source) {
+  return decode_answered_case(bytes, source).value;
+}
+
+AnsweredCase decode_answered_case(std::string_view bytes, std::string_view source) {
   TensorFile file = read_safetensors(bytes, source);
   try {
     return case_of(std::move(file));

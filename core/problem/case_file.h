@@ -29,4 +29,14 @@ struct CasePieces {
 /// 8: the head is padded to a multiple of it.
 [[nodiscard]] CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment = 8);
 
+/// A case, and what a kernel answered to it when it was saved: the case file's tensor "found", of the shape of the
+/// output. Not present where the file has none.
+struct AnsweredCase {
+  Case value;
+  Tensor found{};
+};
+[[nodiscard]] std::string encode_case(const AnsweredCase& c);
+/// As decode_case (case.h), which passes the answer over. Throws UsageError for an answer of another shape.
+[[nodiscard]] AnsweredCase decode_answered_case(std::string_view bytes, std::string_view source);
+
 }  // namespace attest

@@ -22,6 +22,7 @@
 #include "reports/commands/commands.h"
 #include "reports/commands/script_option.h"
 #include "reports/page/element_text.h"
+#include "reports/results/error_map.h"
 #include "reports/results/saved_journal.h"
 #include "reports/results/summary.h"
 #include "reports/run/against.h"
@@ -169,12 +170,6 @@ struct JudgedOutput {
   double utilisation = 0;  ///< worst of its elements; NaN found counts as infinite
 };
 
-double utilisation_of(double found, const ElementFacts& facts) {
-  const double error = error_of(found, facts);
-  if (!facts.required || error == 0) return 0;
-  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error / facts.allowed;
-}
-
 /// The outputs that the property judges: that in the case's own dtype, and of attention.oracle those in every further
 /// one that the kernel offers. `ended`: how the call ended that gave none.
 std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, const Case& c, std::string& ended) {
@@ -195,7 +190,8 @@ std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, c
     JudgedOutput& one =
         outputs.emplace_back(JudgedOutput{dtype, std::move(reply.out.tensor()), exact_elements(c, arithmetic)});
     for (std::size_t i = 0; i < one.facts.size(); ++i)
-      one.utilisation = std::max(one.utilisation, utilisation_of(one.out[static_cast<std::int64_t>(i)], one.facts[i]));
+      one.utilisation =
+          std::max(one.utilisation, share_of_allowed(one.out[static_cast<std::int64_t>(i)], one.facts[i]));
   }
   return outputs;
 }

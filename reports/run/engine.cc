@@ -30,6 +30,14 @@ Subject subject_of(const Cell& cell, const Kernel& kernel) {
   return {std::string(cell.property->name), kernel.id(), std::string(name_of(cell.dtype))};
 }
 
+/// Not present where the kernel gives none, and where it is too large to be looked at.
+Tensor answer_of(Kernel& kernel, const Case& c) {
+  constexpr std::int64_t most = 1 << 20;
+  if (c.out_shape().elements() > most) return {};
+  Reply reply = kernel.run(c);
+  return reply.status == CallStatus::ok ? std::move(reply.out.tensor()) : Tensor();
+}
+
 }  // namespace
 
 void add_load_finding(Verdict& verdict, const std::string& finding) {
@@ -168,7 +176,7 @@ class Engine::Job {
   }
 
   /// The finding with its calls as case files, which it and its case name.
-  static Found found_of(Finding finding, const Kernel& kernel, Outcome expected) {
+  static Found found_of(Finding finding, WatchedKernel& kernel, Outcome expected) {
     auto& [record, saved, calls] = finding;
     std::vector<Case> before;
     for (const Call& call : calls) {
@@ -178,7 +186,10 @@ class Engine::Job {
     }
     if (record.repetition) note_repetition(record, saved);
     note_compared(record, kernel.manifest());
-    return {std::move(record), std::move(saved), std::move(before), name_of(expected)};
+    // What comes and goes, or takes calls before it, another call would not show.
+    const bool again = expected == Outcome::violated && !record.repetition && !saved.provenance.at_load;
+    Tensor answer = again ? answer_of(kernel, saved) : Tensor();
+    return {std::move(record), std::move(saved), std::move(answer), std::move(before), name_of(expected)};
   }
 
   /// The cases that the kernel was given before the newest one, each as a step that checks it again.
@@ -342,14 +353,15 @@ const Case& Engine::case_of(const Cell& cell, std::int64_t k, std::optional<Case
   return *made;
 }
 
-void Engine::save(Case c, const Subject& subject, std::int64_t k, const std::string& file,
+void Engine::save(AnsweredCase c, const Subject& subject, std::int64_t k, const std::string& file,
                   const std::string& expected) const {
-  c.provenance.property = subject.property;
-  c.provenance.kernel = subject.kernel;
-  c.provenance.dtype = subject.dtype;
-  c.provenance.expected = expected;
-  if (!plan_.against.empty()) c.provenance.against = plan_.against;
-  if (!plan_.captured.empty()) c.provenance.source = plan_.captured[static_cast<std::size_t>(k)].file;
+  Provenance& of = c.value.provenance;
+  of.property = subject.property;
+  of.kernel = subject.kernel;
+  of.dtype = subject.dtype;
+  of.expected = expected;
+  if (!plan_.against.empty()) of.against = plan_.against;
+  if (!plan_.captured.empty()) of.source = plan_.captured[static_cast<std::size_t>(k)].file;
   folder_.files().write(file, encode_case(c));
 }
 
@@ -378,11 +390,11 @@ void Engine::write(std::vector<Found>& findings, const BatchRecord& batch, const
                    const std::string& rows) {
   // Not before their batch is finished, so that one that is given up leaves no file that nothing names, and before
   // the lines that name them.
-  for (auto& [record, saved, before, expected] : findings) {
+  for (auto& [record, saved, answer, before, expected] : findings) {
     try {
       for (std::size_t n = 0; n < before.size(); ++n)
         folder_.files().write(record.repetition->before[n], encode_case(before[n]));
-      save(std::move(saved), record.subject, record.k, record.case_file, std::string(expected));
+      save({std::move(saved), std::move(answer)}, record.subject, record.k, record.case_file, std::string(expected));
     } catch (const std::bad_alloc&) {
       record.verdict.reason += "; memory ran out as its case was saved, which is not there";
     }
@@ -414,7 +426,10 @@ void Engine::save_worst(const BatchRecord& whole) const {
         std::optional<Case> made;
         try {
           Case worst = road_.project(case_of(cell, k, made), kernel.manifest());
-          save(std::move(worst), whole.subject, k, case_file_name(whole.subject, called(kernel), which), expected);
+          Tensor answer =
+              tally.violated > 0 && !interrupt_requested() ? answer_of(*plan_.kernels[index], worst) : Tensor();
+          save({std::move(worst), std::move(answer)}, whole.subject, k,
+               case_file_name(whole.subject, called(kernel), which), expected);
         } catch (const std::bad_alloc&) {
           return;  // it was judged, and is not saved
         }

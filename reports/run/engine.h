@@ -16,6 +16,7 @@
 
 #include "core/journal/journal.h"
 #include "core/kernel/kernel_under_test.h"
+#include "core/problem/case_file.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/jobs.h"
 #include "properties/road/road.h"
@@ -111,6 +112,7 @@ class Engine {
   struct Found {
     FindingRecord record;
     Case saved;
+    Tensor answer;             ///< what the kernel answered to it; not present where it was not asked or gave none
     std::vector<Case> before;  ///< the calls that it takes before it, as record.repetition names them
     std::string_view expected;
   };
@@ -132,7 +134,8 @@ class Engine {
   [[nodiscard]] bool stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const;
   /// Case k of the cell, drawn into `made` where it is not there yet.
   [[nodiscard]] const Case& case_of(const Cell& cell, std::int64_t k, std::optional<Case>& made) const;
-  void save(Case c, const Subject& subject, std::int64_t k, const std::string& file, const std::string& expected) const;
+  void save(AnsweredCase c, const Subject& subject, std::int64_t k, const std::string& file,
+            const std::string& expected) const;
   [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
   void write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes,

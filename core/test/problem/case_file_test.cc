@@ -1,4 +1,6 @@
 // The file of a case: what goes in comes out, what users capture is taken, and what is wrong has one line.
+#include "core/problem/case_file.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -276,6 +278,33 @@ class SavedCase : public testing::Test {
   test::TemporaryFolder temporary_;
   fs::path folder_ = temporary_.path();
 };
+
+TEST(CaseFile, KeepsWhatAKernelAnswered) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 500; ++i) {
+    AnsweredCase c{any_case(random), {}};
+    // Without an answer it is the file that it would be.
+    ASSERT_EQ(encode_case(c), encode_case(c.value)) << i;
+    ASSERT_FALSE(decode_answered_case(encode_case(c), "mine").found.present());
+    c.found = Tensor(static_cast<DType>(random() % 6), c.value.out_shape());
+    for (std::int64_t at = 0; at < c.found.elements(); ++at) c.found.set(at, static_cast<double>(random() % 8));
+    const AnsweredCase again = decode_answered_case(encode_case(c), "mine");
+    ASSERT_EQ(again.value, c.value) << i;
+    ASSERT_EQ(again.found, c.found) << i;
+    // Who asks for the problem alone has it.
+    ASSERT_EQ(decode_case(encode_case(c), "mine"), c.value) << i;
+  }
+}
+
+TEST(CaseFile, RefusesAnAnswerThatNoneCanBe) {
+  TensorFile f = small();
+  f.tensors.emplace_back("found", Tensor(DType::f32, {1, 1, 2, 4}));
+  EXPECT_EQ(
+      fault_of(write_safetensors(f)),
+      "mine: holds a tensor \"found\" of shape [1, 1, 2, 4]; what a kernel answered to this case has [1, 1, 2, 3]");
+  f.tensors.back().second = Tensor(DType::boolean, {1, 1, 2, 3});
+  EXPECT_EQ(fault_of(write_safetensors(f)), "mine: holds a tensor \"found\" of bool; an answer has numbers");
+}
 
 TEST_F(SavedCase, IsLoadedAgain) {
   std::mt19937_64 random(9);
