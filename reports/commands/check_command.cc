@@ -132,7 +132,7 @@ struct CheckOptions : RunOptions {
 std::vector<CapturedCase> captured_cases(std::span<const std::filesystem::path> files) {
   std::vector<CapturedCase> captured;
   for (const std::filesystem::path& file : files) {
-    CapturedCase one{.file = file.string(), .value = load_named_case(file), .property = {}};
+    CapturedCase one{.file = file.string(), .value = load_named_case(file).value, .property = {}};
     if (const auto& property = one.value.provenance.property) {
       // A case that a run saved is for the property that it was drawn for; one of a later version is for all.
       const auto known = [&](const Property* p) { return p->name == *property; };

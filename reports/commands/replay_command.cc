@@ -229,6 +229,31 @@ void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts) {
   }
 }
 
+/// The manifest that the kernel of the case had in the run in whose cases/ the file stands.
+std::optional<Manifest> manifest_beside(const Case& c, const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path().parent_path();
+  std::error_code error;
+  if (file.parent_path().filename() != "cases" || !std::filesystem::exists(folder / "run.jsonl", error))
+    return std::nullopt;
+  const Journal journal = read_results(folder);
+  const auto kernel = std::ranges::find(journal.kernels, c.provenance.kernel.value_or(""), &KernelRecord::id);
+  if (kernel == journal.kernels.end() || kernel->manifest.empty()) return std::nullopt;
+  return parse_manifest(kernel->manifest, kernel->id);
+}
+
+/// What the kernel answered when the case was saved, for who has the case and not the kernel. What a kernel that cannot
+/// be asked would have been allowed stands in its run alone.
+void print_kept(const AnsweredCase& kept, const std::filesystem::path& file) {
+  const Case& c = kept.value;
+  if (!kept.found.present() || c.operation != Operation::attention) return;
+  const std::optional<Manifest> manifest = manifest_beside(c, file);
+  if (!manifest || !error_map(kept, *manifest)) return;
+  Arithmetic arithmetic = manifest->arithmetic_for(c);
+  arithmetic.output = kept.found.dtype();
+  fmt::print("{}what the kernel answered when the case was saved:\n", describe(c, numbers_shown));
+  print_elements({kept.found.dtype(), kept.found, exact_elements(c, arithmetic)}, /*counts=*/true);
+}
+
 /// The last line: the verdict beside the one that the case was saved with.
 std::string beside_saved(const Case& c, Outcome now) {
   const bool violated = now == Outcome::violated;
@@ -358,12 +383,19 @@ int replay_case(const ReplayOptions& options) {
     refuse_if(options.cause.has_value(), "--cause is of a run's folder; this is a case by itself");
   refuse_no_case(file);
   const std::filesystem::path whole_name = std::filesystem::absolute(file);
-  const Case c = load_named_case(file);
+  const AnsweredCase answered = load_named_case(file);
+  const Case& c = answered.value;
   if (c.provenance.without) return replay_without(options, c, file);
   const Property& property = property_of(c, file);
   handle_signals();
   const Places places = go_where_kernels_are(options, c);
-  const std::unique_ptr<Kernel> opened = kernel_of(options, c, places);
+  std::unique_ptr<Kernel> opened;
+  try {
+    opened = kernel_of(options, c, places);
+  } catch (const KernelLoadError&) {
+    if (!options.kernel) print_kept(answered, whole_name);
+    throw;
+  }
   const std::unique_ptr<Kernel> other = other_of(options, c, places);
   WatchedKernel kernel(*opened, interrupt_requested);
   fmt::print("{} by {} in {}\n{}", property.name, one_line(kernel.id()), name_of(c.dtype()),

@@ -77,7 +77,7 @@ std::vector<Call> calls_before(const Repetition& repetition, const std::filesyst
           fmt::format("{}: names {} as a call before it; it must be a file beside it", file.string(), in_quotes(name)));
     Case c;
     try {
-      c = load_named_case(file.parent_path() / name);
+      c = load_named_case(file.parent_path() / name).value;
     } catch (const UsageError& wrong) {
       throw UsageError(
           fmt::format("{}: needs the calls before it, and one cannot be made: {}", file.string(), wrong.what()));

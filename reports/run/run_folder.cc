@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/kernels/kernel_files.h"
+#include "core/support/files.h"
 #include "core/support/names.h"
 #include "core/support/visible.h"
 #include "reports/run/journal_rules.h"
@@ -213,16 +214,17 @@ void remove_leftovers(const Folder& folder) {
     folder.remove_leftovers(part.name, [&](std::string_view name) { return name.ends_with(part.extension); });
 }
 
-Case load_named_case(const fs::path& file) {
+AnsweredCase load_named_case(const fs::path& file) {
   std::error_code ignored;
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   const fs::path name = file.filename();
-  if (folder.filename() == "cases")
-    return decode_case(Folder(folder.parent_path()).read(fmt::format("cases/{}", name.native())), file.native());
-  // "x", typed in a run's cases/.
-  if (fs::canonical(folder, ignored).filename() == "cases")
-    return decode_case(Folder(folder).read(name.native()), file.native());
-  return load_case(file);
+  const auto bytes = [&] {
+    if (folder.filename() == "cases") return Folder(folder.parent_path()).read(fmt::format("cases/{}", name.native()));
+    // "x", typed in a run's cases/.
+    if (fs::canonical(folder, ignored).filename() == "cases") return Folder(folder).read(name.native());
+    return read_file(file);
+  };
+  return decode_answered_case(bytes(), file.native());
 }
 
 std::string called(const Kernel& kernel) {

@@ -9,7 +9,7 @@
 
 #include "core/journal/journal.h"
 #include "core/kernel/kernel_under_test.h"
-#include "core/problem/case.h"
+#include "core/problem/case_file.h"
 #include "core/support/folder.h"
 
 namespace attest {
@@ -67,7 +67,7 @@ void remove_leftovers(const Folder& folder);
 
 /// The case of a file that the user named. One in a run's cases/ is a file of that run's folder: a link, a pipe or a
 /// device there throws ForeignEntry.
-[[nodiscard]] Case load_named_case(const std::filesystem::path& file);
+[[nodiscard]] AnsweredCase load_named_case(const std::filesystem::path& file);
 
 /// What a kernel is called: its id, or, of a program and of a library, the name in its manifest.
 [[nodiscard]] std::string called(const Kernel& kernel);

@@ -165,6 +165,45 @@ TEST(DiagnosisProgram, ReplaysTheOutputThatTheVerdictIsAbout) {
   EXPECT_NEAR(number_behind(", allowed ") / number_behind("    allowed  ± "), 1, 0.01) << held;
 }
 
+TEST(DiagnosisProgram, ShowsWhatAKernelAnsweredWithoutIt) {
+  const Folder folder;
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  write_python(folder, "last",
+               "def attention(q, k, v, scale=1.0):\n"
+               "    scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
+               "    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+               "    out = weights @ v / weights.sum(axis=-1, keepdims=True)\n"
+               "    out[:, -1:, :, -1:] += 1\n"
+               "    return out\n",
+               "'dtypes': ['f32']");
+  expect_status(folder,
+                "$attest check --kernel 'exec:/usr/bin/python3 last.py' --property attention.oracle --cases 40 "
+                "--no-large --out run",
+                1);
+  // Of the worst case as it was drawn, which has more in it than the smallest.
+  EXPECT_THAT(read_file(folder / "run/report.html"), Says("<dt>where</dt><dd>in the worst case ", "<svg class=\"map\"",
+                                                          "aria-label=\"Wrong in the worst case: "));
+  const std::string found = summary_of(folder, "run")["kernels"][0]["properties"][0]["findings"][0]["case"];
+  const std::string with = shell(folder, "$attest replay run/" + found).output;
+  std::filesystem::remove(folder / "last.py");
+  const ShellResult without = shell(folder, "$attest replay run/" + found);
+  EXPECT_EQ(without.status, 3) << without.output;
+  EXPECT_THAT(without.output,
+              Says("what the kernel answered when the case was saved:\n", " lie outside what is allowed", "last.py"));
+  // The same element, with the same numbers.
+  const auto element = [](const std::string& text) {
+    const std::size_t at = text.find("  out["), end = text.find("allowed  ±", at);
+    return at == std::string::npos ? "none" : text.substr(at, text.find('\n', end) - at);
+  };
+  EXPECT_NE(element(with), "none") << with;
+  EXPECT_EQ(element(without.output), element(with));
+  // A case by itself says less, and not something else.
+  ASSERT_EQ(shell(folder, "cp run/" + found + " alone.safetensors").status, 0);
+  const ShellResult alone = shell(folder, "$attest replay alone.safetensors");
+  EXPECT_EQ(alone.status, 3);
+  EXPECT_EQ(alone.output.find("what the kernel answered"), std::string::npos) << alone.output;
+}
+
 TEST(DiagnosisProgram, ProbesWhatAManifestLeavesOpen) {
   const Folder folder;
   EXPECT_THAT(output_of(folder, "$attest probe --kernel builtin:flash -o found.json"), Says("true: may attend"));
