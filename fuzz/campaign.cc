@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "fuzz/level.h"
 #include "fuzz/libfuzzer.h"
+#include "properties/road/case_budget.h"
 #include "properties/road/confirm.h"
 #include "properties/road/offered.h"
 #include "properties/road/own_kernels.h"
@@ -118,12 +120,16 @@ class Campaign::Job final : public FuzzerLoop {
   }
 
   void run() {
-    while (advance()) run_input(chosen({}));
+    while (advance()) {
+      if (const std::optional<Input> input = chosen({})) run_input(*input);
+    }
   }
 
   std::optional<std::vector<std::uint8_t>> next(std::span<const std::uint8_t> of_corpus, std::uint64_t) override {
     try {
-      if (advance()) return bytes_of(chosen(of_corpus));
+      while (advance()) {
+        if (const std::optional<Input> input = chosen(of_corpus)) return bytes_of(*input);
+      }
     } catch (...) {
       campaign_.jobs_.fail(std::current_exception());
     }
@@ -188,15 +194,23 @@ class Campaign::Job final : public FuzzerLoop {
     open_.reset();
   }
 
-  /// The input of the next run.
-  Input chosen(std::span<const std::uint8_t> of_corpus) {
+  /// The input of the next run; nothing where memory runs out as it is bred, and that run is over.
+  std::optional<Input> chosen(std::span<const std::uint8_t> of_corpus) {
     State& state = *open_->state;
-    Search::Plan plan;
-    {
-      const std::lock_guard lock(state.mutex);
-      plan = state.search.plan(open_->k, of_corpus);
+    try {
+      Search::Plan plan;
+      {
+        const std::lock_guard lock(state.mutex);
+        plan = state.search.plan(open_->k, of_corpus);
+      }
+      return Search::made(std::move(plan), state.search.target());
+    } catch (const std::bad_alloc&) {
+      open_->batch.tally.add(open_->k, {.outcome = Outcome::skipped, .reason = std::string(out_of_memory)}, "");
+      campaign_.runs_.fetch_add(1, std::memory_order_relaxed);
+      ++open_->k;
+      skip_to_own();
+      return std::nullopt;
     }
-    return Search::made(std::move(plan), state.search.target());
   }
 
   void run_input(const Input& input) {

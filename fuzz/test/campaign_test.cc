@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <thread>
 
 #include "properties/faults/faults.h"
+#include "properties/generators/draw.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {
@@ -173,6 +175,46 @@ TEST(Campaign, KeepsFailuresAndGoesOn) {
   ASSERT_FALSE(recorded.findings.empty());
   EXPECT_EQ(recorded.findings.front().record.kind(), "failed");
   EXPECT_LE(recorded.findings.size(), static_cast<std::size_t>(samples_per_kind));
+}
+
+/// attention.oracle, of which every seventh case cannot be drawn, or not be judged, for want of memory.
+Property starving(bool as_it_is_drawn) {
+  static std::atomic<int> drawn, judged;
+  Property property = property_named("attention.oracle");
+  if (as_it_is_drawn) {
+    property.given = [](Draw& draw) -> Case {
+      if (++drawn % 7 == 0) throw std::bad_alloc();
+      return draw.attention();
+    };
+  } else {
+    property.check_as = nullptr;
+    property.check = [](Kernel& kernel, const Case& c) -> Verdict {
+      if (++judged % 7 == 0) throw std::bad_alloc();
+      return check_case(property_named("attention.oracle"), kernel, c);
+    };
+  }
+  return property;
+}
+
+// As an input is bred, too, which draws its case.
+TEST(Campaign, GoesOnWhereMemoryRunsOut) {
+  for (const bool as_it_is_drawn : {true, false}) {
+    const Property property = starving(as_it_is_drawn);
+    for (const int jobs : {1, 2}) {
+      CampaignPlan plan = plan_of(registered("builtin:flash"), "attention.oracle", DType::f32, 3000);
+      plan.properties = {&property};
+      plan.jobs = jobs;
+      const Recorded recorded = recorded_of(plan);
+      recorded.expect_whole(3000);
+      EXPECT_EQ(recorded.status.runs, 3000);
+      Tally all;
+      for (const BatchRecord& batch : recorded.batches) all.merge(batch.tally);
+      EXPECT_GT(all.held, 2000);
+      EXPECT_GT(as_it_is_drawn ? all.skipped : all.inconclusive, 200);
+      EXPECT_EQ(all.violated, 0);
+      EXPECT_FALSE(recorded.archives.empty());
+    }
+  }
 }
 
 TEST(Campaign, EndsWhenItIsToldToAndBlamesNobody) {

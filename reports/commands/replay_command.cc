@@ -377,7 +377,8 @@ int status_of(const Case& c, Outcome now) {
 int replay_case(const ReplayOptions& options) {
   std::filesystem::path file = options.cases.front();
   std::error_code error;
-  if (std::filesystem::is_directory(file, error) && std::filesystem::exists(file / "run.jsonl", error))
+  if (std::filesystem::is_directory(file, error) &&
+      std::filesystem::exists(std::filesystem::symlink_status(file / "run.jsonl", error)))
     file = case_of_run(file, options.cause.value_or(1));
   else
     refuse_if(options.cause.has_value(), "--cause is of a run's folder; this is a case by itself");

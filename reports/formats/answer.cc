@@ -111,11 +111,11 @@ class Answer {
       const Outcome verdict = of.front().verdict;
       if (!many(verdict) && of.size() <= 4) {
         for (const Line& line : of)
-          text_ += labelled(
-              mark_of(verdict),
-              fmt::format("{}  {}  {}{}", one_line(line.kernel), fmt::join(line.dtypes, " "), verdict_word(verdict),
-                          verdict == Outcome::violated && line.known ? ", as is known" : ""),
-              4, place_.width);
+          text_ += labelled(mark_of(verdict),
+                            fmt::format("{}  {}  {}{}", one_line(line.kernel),
+                                        one_line(fmt::format("{}", fmt::join(line.dtypes, " "))), verdict_word(verdict),
+                                        verdict == Outcome::violated && line.known ? ", as is known" : ""),
+                            4, place_.width);
         continue;
       }
       std::string names;
@@ -244,7 +244,7 @@ class Answer {
       if (!std::isfinite(row.tolerance.atol) || !row.caution().empty()) continue;
       if (++told > most || kernels_named() > 1) return;
       add(told == 1 ? "tolerance" : "",
-          fmt::format("{}  atol {}  rtol {}{}", row.dtype, number_text(row.tolerance.atol),
+          fmt::format("{}  atol {}  rtol {}{}", one_line(row.dtype), number_text(row.tolerance.atol),
                       number_text(row.tolerance.rtol),
                       row.missed_of == 0
                           ? ""

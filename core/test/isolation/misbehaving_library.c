@@ -250,6 +250,10 @@ int misbehave_further(int call, const attest_problem* p, attest_result* r, char*
     case PRINTS_MUCH:
       print_much();
       break;
+    case KILLS_PARENT:
+      fprintf(stderr, "worker %ld\n", (long)getpid());
+      kill(getppid(), SIGKILL);
+      for (;;) sleep(60);
     case WRITES_TO_CONNECTION:
       return write(3, "hello", 5) == 5 ? 0 : 7;
     case WRITES_TO_MEMORY_FILE:

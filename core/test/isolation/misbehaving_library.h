@@ -65,6 +65,7 @@ enum {
   LEAVES_DAEMON,
   SPINS,
   PRINTS_MUCH,
+  KILLS_PARENT,
   /* threads */
   KEEPS_THREADS,
   WRITES_LATE,

@@ -180,6 +180,37 @@ TEST(Draw, ReachesEveryKindAndMostlySmallShapes) {
   }
 }
 
+/// Rows every entry of whose mask is the same finite number next to the lowest.
+std::pair<int, int> rows_at_the_lowest_and_near(const Case& c) {
+  std::pair<int, int> rows{0, 0};
+  if (!c.mask().present() || c.mask().dtype() == DType::boolean) return rows;
+  const double largest = format_of(c.mask().dtype()).largest;
+  const std::int64_t keys = c.k().shape()[2];
+  for (std::int64_t first = 0; keys > 0 && first < c.mask().elements(); first += keys) {
+    bool same = std::isfinite(c.mask()[first]) && c.mask()[first] < -0.5 * largest;
+    for (std::int64_t j = 1; j < keys; ++j) same = same && c.mask()[first + j] == c.mask()[first];
+    if (same) ++(c.mask()[first] == -largest ? rows.first : rows.second);
+  }
+  return rows;
+}
+
+// What a kernel needs that divides the mask by the scale before it multiplies the sum by it: -FLT_MAX, and -2e38 in
+// f32, for every key of a row, added after a scale below 1 under which it overflows.
+TEST(Draw, ReachesRowsMaskedWholeByTheLowestNumberUnderAScaleBelowOne) {
+  for (const DType dtype : floating) {
+    int lowest = 0, near = 0;
+    for (std::int64_t k = 0; k < 10'000; ++k) {
+      const Case c = generate(*properties_matching("attention.oracle").at(0), dtype, 1, k, small_shapes);
+      if (c.mask_convention != MaskConvention::post_scale || !(c.scale > 0 && c.scale < 0.5)) continue;
+      const auto [at, by] = rows_at_the_lowest_and_near(c);
+      lowest += at > 0;
+      near += by > 0;
+    }
+    EXPECT_GE(lowest, 10) << name_of(dtype);
+    EXPECT_GE(near, 10) << name_of(dtype);
+  }
+}
+
 TEST(Draw, ReachesTheShapesThatKnownBugsNeed) {
   int m_below_n = 0, m_above_n = 0, dk_is_not_dv = 0, batches = 0, heads = 0, grouped = 0, odd_dk = 0;
   std::set<std::int64_t> lengths;

@@ -262,6 +262,10 @@ TEST(ATTEST_ATTACK_SUITE, AForeignFolderReachesNothingOutside) {
   const std::array commands{
       std::string("$attest report run"),
       std::string("$attest report run -o page.html"),
+      std::string("$attest report --salvage run -o page.html"),
+      std::string("$attest findings run"),
+      std::string("$attest findings campaign"),
+      std::string("$attest replay run"),
       std::string("$attest merge run -o merged"),
       std::string("$attest merge run -o whole/"),
       std::string("$attest merge good run -o whole/"),

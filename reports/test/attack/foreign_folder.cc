@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/journal/journal.h"
 
@@ -68,6 +70,24 @@ std::string put_thing(const fs::path& place, const fs::path& outside, Dice& dice
   }
 }
 
+/// The journal's first kernel under another path, another name, or both, in all of its lines.
+std::string with_kernel(Journal journal, const std::string& name, Dice& dice) {
+  if (journal.kernels.empty()) return to_text(journal);
+  KernelRecord& kernel = journal.kernels.front();
+  if (dice.one_in(2)) {
+    nlohmann::json manifest = nlohmann::json::parse(kernel.manifest);
+    manifest["name"] = name;
+    kernel.manifest = manifest.dump();
+    if (dice.one_in(2)) return to_text(journal);
+  }
+  const std::string before = std::exchange(kernel.id, name);
+  for (BatchRecord& batch : journal.batches)
+    if (batch.subject.kernel == before) batch.subject.kernel = name;
+  for (FindingRecord& finding : journal.findings)
+    if (finding.subject.kernel == before) finding.subject.kernel = name;
+  return to_text(journal);
+}
+
 }  // namespace
 
 std::string make_foreign(const fs::path& run, const fs::path& outside, Dice& dice) {
@@ -97,6 +117,8 @@ std::string with_traversal(const std::string& journal, const fs::path& outside, 
                                          "cases/a/b.safetensors",
                                          std::string("cases/a\0b.safetensors", 21)};
   const std::string& name = dice.one_of(names);
+  // A kernel's path and name may lead anywhere: they are no file of the folder.
+  if (dice.one_in(3)) return with_kernel(std::move(changed), name, dice);
   if (!changed.findings.empty() && dice.one_in(2))
     changed.findings[dice.below(changed.findings.size())].case_file = name;
   else if (!changed.batches.empty())

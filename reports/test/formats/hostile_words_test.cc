@@ -1,4 +1,6 @@
 // Words of kernels, manifests and journals that move what is around them, in every format that a report has.
+#include "reports/test/formats/hostile_words.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/support/visible.h"
+#include "reports/causes/causes.h"
+#include "reports/formats/answer.h"
 #include "reports/formats/formats.h"
 #include "reports/formats/html.h"
 #include "reports/formats/junit.h"
@@ -37,36 +40,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// C1 as UTF-8 and as bytes, a direction, a line separator, a zero-width space, a tag, what is no UTF-8.
-const std::vector<std::string> hostile{"\u009B2J",
-                                       "\u0085",
-                                       "\x9b"
-                                       "2J",
-                                       "\u202Egnp",
-                                       "\u2066x\u2069",
-                                       "\u061C\u200F",
-                                       "a\u2028\u2029b",
-                                       "in\u200Bvisible",
-                                       "\uFEFF",
-                                       "\U000E0041",
-                                       "\xff\xfe",
-                                       "\xC0\x80"};
-
-/// Characters that are not seen, and bytes that are no UTF-8: 0 of a text that is safe to show.
-std::ptrdiff_t unseen_in(const std::string& text) {
-  std::ptrdiff_t count = 0;
-  const std::string rest = with_hidden(text, [&](char32_t character) {
-    count += character == U'\n' || character == U'\t' ? 0 : 1;
-    return std::string();
-  });
-  const auto replaced = [](const std::string& words) {
-    std::ptrdiff_t found = 0;
-    for (std::size_t at = words.find("\uFFFD"); at != std::string::npos; at = words.find("\uFFFD", at + 3)) ++found;
-    return found;
-  };
-  return count + replaced(rest) - replaced(text);
-}
-
 /// The journal with an error that was measured, so that there are tolerances.
 Journal hostile_journal(const std::string& evil) {
   Journal journal = fake::hostile_journal(evil);
@@ -81,12 +54,31 @@ Journal hostile_journal(const std::string& evil) {
   return journal;
 }
 
+/// The same with a cause of its finding, which is told in place of the finding.
+Journal with_cause(Journal journal, const std::string& evil) {
+  const FindingRecord& finding = journal.findings.at(0);
+  journal.meta.push_back(record_of(Cause{.kernel = finding.subject.kernel,
+                                         .dtypes = {finding.subject.dtype},
+                                         .properties = {finding.subject.property},
+                                         .misreadings = {evil},
+                                         .condition = evil,
+                                         .cases = 3,
+                                         .violated = 2,
+                                         .others = 5,
+                                         .others_violated = 0,
+                                         .example = finding.subject,
+                                         .example_k = finding.k}));
+  return journal;
+}
+
 struct Format {
   std::string name;
   std::function<std::string(const Summary&, const Journal&)> text;
 };
 const std::vector<Format> formats = [] {
   std::vector<Format> all{
+      {"answer", [](const Summary& s,
+                    const Journal& j) { return answer_of(s, j, conclude(s), Ending::complete, 1, {.folder = "run"}); }},
       {"table", [](const Summary& s, const Journal&) { return table_of(s) + skipped_text(s) + note_text(s); }},
       {"finding", [](const Summary&, const Journal& j) { return describe(j.findings.at(0), "run"); }},
       {"warnings", [](const Summary& s, const Journal&) { return warning_text(s) + alarm_text(s); }},
@@ -117,10 +109,24 @@ TEST(HostileWords, MoveNothingInAnyFormat) {
       EXPECT_EQ(own, 0) << format.name;
     }
     for (const std::string& evil : hostile) {
-      const Journal journal = hostile_journal(evil);
-      EXPECT_EQ(unseen_in(format.text(summarise(journal, ""), journal)), own)
-          << format.name << " of " << testing::PrintToString(evil);
+      const Journal found = hostile_journal(evil);
+      for (const Journal& journal : {found, with_cause(found, evil)}) {
+        EXPECT_EQ(unseen_in(format.text(summarise(journal, ""), journal)), own)
+            << format.name << " of " << testing::PrintToString(evil);
+      }
     }
+  }
+}
+
+// Or the above would be about nothing.
+TEST(HostileWords, StandInTheAnswerAsFarAsTheyCanBeSeen) {
+  for (const bool cause : {false, true}) {
+    const Journal found = hostile_journal("a\u202Eb");
+    const Journal journal = cause ? with_cause(found, "a\u202Eb") : found;
+    const Summary summary = summarise(journal, "");
+    const std::string answer = answer_of(summary, journal, conclude(summary), Ending::complete, 1, {.folder = "run"});
+    EXPECT_THAT(answer, HasSubstr("a\uFFFDb"));
+    EXPECT_EQ(answer.find("when ") != std::string::npos, cause) << answer;
   }
 }
 

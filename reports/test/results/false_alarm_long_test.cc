@@ -1,26 +1,49 @@
 // A million judged property cases on every correct kernel at hand, and not one violation: what a user's trust in a red
 // result rests on. PyTorch's f16 and bf16 are left out: bf16 has findings of its own, f16 it does not have on a CPU.
+// The core's scalars of many digits are judged in fewer cases, since a case takes milliseconds of them; how many stands
+// below.
 #include <fmt/format.h>
 
 #include <ostream>
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/test/names.h"
+#include "properties/faults/faults.h"
 #include "reports/test/shell.h"
 
 namespace attest {
 namespace {
 
+constexpr std::int64_t million = 1'000'000;
+
 struct CorrectKernel {
   std::string id;
-  std::string dtypes;
-  int cases;  ///< a property and dtype, so that a million are judged
+  std::string dtypes;  ///< "" all of its manifest's
+  std::int64_t cases;  ///< a property and dtype, so that as many are judged
+  std::int64_t judged = million;
   friend std::ostream& operator<<(std::ostream& out, const CorrectKernel& kernel) { return out << kernel.id; }
 };
+
+/// In all its dtypes, where `of_each` properties judge nearly every one of their cases.
+CorrectKernel in_all_dtypes(const KernelEntry& entry, std::int64_t judged, std::int64_t of_each) {
+  const auto dtypes = static_cast<std::int64_t>(entry.make()->manifest().dtypes.size());
+  return {entry.id, "", judged / (of_each * dtypes), judged};
+}
+
+/// Of scalars that are a machine's numbers a million, of those of many digits fewer: 300 decimal ones take ten
+/// milliseconds and more for a case.
+std::int64_t judged_of_core(const std::string& id) {
+  for (const char* const machine : {"core:float", "core:double", "core:half", "core:bfloat16"})
+    if (id == machine) return million;
+  return id == "core:cpp_dec_float_300" ? 20'000 : 100'000;
+}
 
 std::vector<CorrectKernel> correct_kernels() {
   std::vector<CorrectKernel> all;
   for (const KernelEntry& entry : builtin_kernels()) all.push_back({entry.id, "f64,f32,f16,bf16", 5000});
+  for (const KernelEntry& entry : core_kernels()) all.push_back(in_all_dtypes(entry, judged_of_core(entry.id), 125));
+  // They have no entry for several heads with weights, as half of the properties ask for.
+  for (const KernelEntry& entry : control_kernels()) all.push_back(in_all_dtypes(entry, million, 50));
   all.push_back({"pytorch:sdpa", "f64,f32", 12000});
   all.push_back({"pytorch:mha", "f64,f32", 24000});
   // The native path takes few of the cases that are drawn.
@@ -30,12 +53,12 @@ std::vector<CorrectKernel> correct_kernels() {
 
 class FalseAlarms : public testing::TestWithParam<CorrectKernel> {};
 
-TEST_P(FalseAlarms, NoneInAMillionCases) {
+TEST_P(FalseAlarms, NoneInManyCases) {
   const fake::Folder folder;
   const CorrectKernel& kernel = GetParam();
-  const ShellResult run = shell(folder, fmt::format("$attest check --kernel {} --dtype {} --cases {} --jobs 1 --quiet "
-                                                    "--out run",
-                                                    kernel.id, kernel.dtypes, kernel.cases));
+  const std::string dtypes = kernel.dtypes.empty() ? "" : " --dtype " + kernel.dtypes;
+  const ShellResult run = shell(folder, fmt::format("$attest check --kernel {}{} --cases {} --jobs 1 --quiet --out run",
+                                                    kernel.id, dtypes, kernel.cases));
   if (run.output.find("No module named 'torch'") != std::string::npos) GTEST_SKIP() << "PyTorch is not installed";
   EXPECT_EQ(run.status, 0) << run.output;
   std::int64_t held = 0;
@@ -47,7 +70,7 @@ TEST_P(FalseAlarms, NoneInAMillionCases) {
       EXPECT_EQ(property["inconclusive"], 0) << property["name"] << " " << subject["dtype"];
     }
   }
-  EXPECT_GE(held, 1'000'000);
+  EXPECT_GE(held, kernel.judged);
   RecordProperty("held", std::to_string(held));
   fmt::print("{}: {} cases held\n", kernel.id, held);
 }

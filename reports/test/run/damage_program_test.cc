@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/journal/journal.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -58,6 +59,59 @@ TEST(Damage, AForeignJournalNamesNoFileOutsideItsFolder) {
       EXPECT_THAT(one_line_of(folder, command, 2), Says("run.jsonl, line "));
     }
     EXPECT_EQ(shell(folder, "find . -path ./merged -prune -o -print | sort").output, before);
+  }
+}
+
+/// The journal with another kernel in all of its lines, and that name in its manifest.
+std::string of_kernel(const std::filesystem::path& run, const std::string& id, const std::string& name) {
+  Journal journal = read_journal(run);
+  for (KernelRecord& kernel : journal.kernels) {
+    nlohmann::json manifest = nlohmann::json::parse(kernel.manifest);
+    manifest["name"] = name;
+    kernel.manifest = manifest.dump();
+    kernel.id = id;
+  }
+  for (BatchRecord& batch : journal.batches) batch.subject.kernel = id;
+  for (FindingRecord& finding : journal.findings) finding.subject.kernel = id;
+  return to_text(journal);
+}
+
+// A kernel may be named by a path, and what it calls itself is its own affair: neither refuses a line, and no file is
+// looked for or written by it. Campaigns have an archive by its name besides.
+TEST(Damage, AForeignJournalsKernelLeadsNowhereByItsName) {
+  const fake::Folder folder;
+  make_run(folder);
+  ASSERT_EQ(shell(folder,
+                  "$attest fuzz --kernel fault:scale-ignored --dtype f32 --runs 200 "
+                  "--jobs 1 --quiet --out campaign")
+                .status,
+            1);
+  std::filesystem::create_directories(folder / "outside");
+  for (const std::string of : {"worst.safetensors", "archive.jsonl", "k0.safetensors"})
+    write(folder / ("outside/secret--f32--" + of), "secret");
+  // The folder is theirs as well, with whatever a path leads through.
+  for (const std::string run : {"run", "campaign"}) {
+    for (const std::string sub : {"/cases", "/archive"})
+      std::filesystem::create_directories(folder / (run + sub + "/attention.oracle--x"));
+  }
+  for (const std::string& name :
+       {std::string("../../x"), std::string("x/../../../outside/secret"), (folder / "outside/secret").string()}) {
+    for (const auto& [id, called] : {std::pair{name, std::string("mine")}, {std::string("mine"), name}, {name, name}}) {
+      for (const std::string run : {"run", "campaign"}) {
+        SCOPED_TRACE(run + " of " + id + " called " + called);
+        const std::string first = read_file(folder / (run + "/run.jsonl"));
+        write(folder / (run + "/run.jsonl"), of_kernel(folder / run, id, called));
+        const std::string before = shell(folder, "find . -path ./deep -prune -o -print | sort").output;
+        expect_status(folder, "rm -rf deep && mkdir -p deep/er && $attest merge " + run +
+                                  " -o deep/er/whole/ && test -s "
+                                  "deep/er/whole/run.jsonl");
+        expect_status(folder, "$attest report " + run + " -o deep/page.html && $attest findings " + run);
+        EXPECT_EQ(shell(folder, "find . -path ./deep -prune -o -print | sort").output, before);
+        EXPECT_EQ(shell(folder, "ls -A deep deep/er").output, "deep:\ner\npage.html\n\ndeep/er:\nwhole\n");
+        EXPECT_EQ(shell(folder, "grep -rl secret deep/er/whole/cases deep/er/whole/archive 2>/dev/null").output, "");
+        write(folder / (run + "/run.jsonl"), first);
+      }
+    }
   }
 }
 

@@ -133,8 +133,18 @@ TEST_F(ForeignFolder, IsRefusedWhereAReportWouldReadOrWrite) {
   for (const std::string what : {"link", "dangling link", "pipe"}) {
     for (const std::string& entry : {std::string("run.jsonl"), std::string("cases"), finding_}) {
       plant(entry, what);
-      expect_refusal("report run", entry, what);
-      expect_refusal("merge run -o whole/", entry, what);
+      for (const char* const command : {"report run", "report --salvage run", "report run -o page.html",
+                                        "merge run -o whole/", "merge --salvage run -o whole/"})
+        expect_refusal(command, entry, what);
+      // It names the cases and opens none.
+      if (entry != finding_) {
+        expect_refusal("findings run", entry, what);
+      } else {
+        EXPECT_EQ(run("findings run").status, 0) << what;
+        expect_outside_untouched("findings run with " + what + " at a case");
+      }
+      // It opens the case of the first cause, which may be another.
+      if (entry != finding_) expect_refusal("replay run", entry, what);
     }
     plant("report.html", what);
     expect_refusal("report run", "report.html", what);
@@ -151,6 +161,26 @@ TEST_F(ForeignFolder, IsRefusedWhereAReportWouldReadOrWrite) {
   }
   plant(finding_, "pipe");
   expect_status(folder_, "cd run/cases && timeout 60 $attest replay " + fs::path(finding_).filename().string(), 2);
+}
+
+TEST_F(ForeignFolder, IsRefusedWhereARunsOwnCaseLeadsOut) {
+  const std::vector<FindingRecord> findings = read_journal(folder_ / "first").findings;
+  for (const std::string what : {"link", "dangling link", "pipe"}) {
+    plant(finding_, what);
+    for (const FindingRecord& finding : findings) {
+      fs::remove(folder_ / ("run/" + finding.case_file));
+      if (what == "pipe")
+        ASSERT_EQ(::mkfifo((folder_ / ("run/" + finding.case_file)).c_str(), 0666), 0);
+      else
+        fs::create_symlink(folder_ / (what == "link" ? "outside/case" : "outside/none"),
+                           folder_ / ("run/" + finding.case_file));
+    }
+    const ShellResult result = run("replay run");
+    EXPECT_EQ(result.status, 2) << what << "\n" << result.output;
+    EXPECT_EQ(lines_in(result.output), 1) << result.output;
+    EXPECT_THAT(result.output, Says(what == "pipe" ? "is a named pipe" : "is a symbolic link"));
+    expect_outside_untouched("replay run, every case a " + what);
+  }
 }
 
 TEST_F(ForeignFolder, MayStandBehindALinkOfTheUser) {

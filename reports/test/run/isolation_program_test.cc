@@ -13,6 +13,7 @@
 #include "core/test/places.h"
 #include "core/test/sanitizers.h"
 #include "reports/test/program_checks.h"
+#include "reports/test/run/left_running.h"
 
 namespace attest {
 namespace {
@@ -208,6 +209,37 @@ TEST(IsolationProgram, IsInterruptedWhileAKernelHangsInAnotherGroup) {
                               library(name)),
                   130);
   }
+}
+
+/// Cases of the journal's batches.
+std::int64_t cases_in(const Journal& journal) {
+  std::int64_t cases = 0;
+  for (const BatchRecord& batch : journal.batches) cases += batch.tally.cases();
+  return cases;
+}
+
+// What no program prevents. The library does it in its 200th call of a process, so that each resumed run comes further.
+TEST(IsolationProgram, KeepsWhatWasDoneWhereAKernelKillsIt) {
+  const Folder folder;
+  const std::string check = "$attest check --kernel " + library("kills_parent") +
+                            " --property attention.oracle --dtype f64 --jobs 1 --cases 400 --no-large --quiet "
+                            "--out run ";
+  std::int64_t done = 0;
+  int killed = 0, status = 137;
+  for (; status == 137 && killed < 8; killed += status == 137) {
+    const LeftRunning left;
+    const ShellResult run = shell(folder, left.variable() + " " + check + (killed > 0 ? "--resume" : ""));
+    status = run.status;
+    EXPECT_THAT(left.after_a_moment(), testing::IsEmpty()) << "the kernel would sleep for ever";
+    const Journal journal = read_journal(folder / "run");
+    EXPECT_EQ(journal.unfinished(), status == 137) << run.output;
+    EXPECT_GT(cases_in(journal), done);
+    done = cases_in(journal);
+  }
+  EXPECT_EQ(status, 0);
+  EXPECT_GE(killed, 2);
+  EXPECT_EQ(done, 400);
+  EXPECT_TRUE(read_journal(folder / "run").findings.empty());
 }
 
 TEST(IsolationProgram, SaysThatThereAreTooManyOpenFiles) {
