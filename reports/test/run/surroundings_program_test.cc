@@ -179,6 +179,28 @@ TEST(Surroundings, AFullDiskLeavesWhatStoodAndNoHalfFile) {
   expect_refused("list --kernels > /dev/full", "standard output cannot be written");
 }
 
+TEST(Surroundings, APipeIsReadWhereItEndsAndRefusedWhereItMayNot) {
+  const Folder folder;
+  expect_status(folder,
+                "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle --cases 20 --quiet "
+                "--out run && $attest merge run -o whole && mkfifo pipe pipe.jsonl");
+  for (const std::string& command :
+       {std::string("merge pipe.jsonl -o new"), std::string("merge run pipe -o new"), std::string("replay pipe"),
+        std::string("report pipe -o page.html"), std::string("compare pipe run"), std::string("compare run pipe"),
+        std::string("check --kernel builtin:flash --case pipe --out new"),
+        std::string("check --kernel builtin:flash --shapes pipe --out new"),
+        std::string("check --kernel builtin:flash --cases 1 --baseline pipe --out new")}) {
+    EXPECT_THAT(one_line_of(folder, "timeout 20 $attest " + command, 2), Says("pipe", "is a named pipe, not a file"))
+        << command;
+  }
+  EXPECT_EQ(shell(folder, "ls -d new page.html 2>/dev/null").output, "");
+  // As examples/README.md has it.
+  expect_status(folder, "cat whole | $attest merge /dev/stdin -o new && cmp whole new");
+  if (shell(folder, "command -v bash").status != 0) return;
+  std::ofstream(folder / "merge.sh") << "\"$1\" merge <(cat whole) -o newer && cmp whole newer\n";
+  expect_status(folder, "bash merge.sh $attest");
+}
+
 // A write that failed in the middle of a run leaves errno to whatever came behind it.
 TEST(Surroundings, SaysWhyNobodyReadsItsOutput) {
   const Folder folder;
