@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -6,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/isolation/worker_main.h"
@@ -51,6 +54,17 @@ int complain(std::string_view what, int status) {
   return status;
 }
 
+/// That standard output cannot be written. `error`: of the write that failed just now; 0 where it was an earlier one,
+/// behind which errno is about something else. A pipe without a reader tells that still.
+int complain_of_output(int error) {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  if (error == 0 && ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) error = EPIPE;
+  const std::string why = error == 0       ? ""
+                          : error == EPIPE ? ": what reads it has closed the pipe"
+                                           : fmt::format(": {}", std::strerror(error));
+  return complain(fmt::format("standard output cannot be written{}", why), 2);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -60,9 +74,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int status = run(argc, argv);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return complain(fmt::format("standard output cannot be written: {}", std::strerror(errno)), 2);
-    }
+    if (std::fflush(stdout) != 0) return complain_of_output(errno);
+    if (std::ferror(stdout) != 0) return complain_of_output(0);
     return status;
   } catch (const Abandoned&) {
     return complain("interrupted before there was a verdict", 130);
@@ -72,9 +85,11 @@ int main(int argc, char** argv) {
     return complain(fmt::format("{}: {}", nothing_tested, error.what()), 3);
   } catch (const std::bad_alloc&) {
     return complain("not enough memory; fewer --jobs or smaller cases need less", 2);
+  } catch (const std::system_error& error) {
+    // Of fmt::print, whose write it was.
+    if (std::ferror(stdout) != 0) return complain_of_output(error.code().value());
+    return complain(fmt::format("a mistake in attest itself: {}", error.what()), 2);
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0)
-      return complain(fmt::format("standard output cannot be written: {}", error.what()), 2);
     return complain(fmt::format("a mistake in attest itself: {}", error.what()), 2);
   }
 }

@@ -95,15 +95,19 @@ std::vector<ToleranceRow> rows_for_suites(const std::vector<ToleranceRow>& rows)
 std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   std::map<std::pair<std::string, std::string>, int> same_names;
   for (const KernelSummary& kernel : summary.kernels) ++same_names[{kernel.name, kernel.dtype}];
-  std::string text =
-      comment("Tolerances for |found - exact| <= atol + rtol |exact|, by kernel and dtype.") +
-      comment(fmt::format("Written by attest {} from a run with seed {}.", version(), summary.seed)) +
-      comment("They are twice what would have accepted every right answer of the run to ordinary inputs:") +
-      comment("scores and values of order 1. Values of another size need atol times their size.");
+  std::string text = comment("Tolerances for |found - exact| <= atol + rtol |exact|, by kernel and dtype.") +
+                     comment(fmt::format("Written by attest {} from a run with seed {}.", version(), summary.seed));
   const std::vector<ToleranceRow> chosen = rows_for_suites(rows);
-  if (!rows.empty() && rows.front().bred)
+  // Of none nothing is said that would be true of some.
+  if (!rows.empty() && rows.front().bred) {
     text +=
         comment(fmt::format("None here: a campaign breeds its cases to be hard. {} check has some.", command_name()));
+  } else if (chosen.empty()) {
+    text += comment("None here: no answer was held against the exact one.");
+  } else {
+    text += comment("They are twice what would have accepted every right answer of the run to ordinary inputs:") +
+            comment("scores and values of order 1. Values of another size need atol times their size.");
+  }
   for (const KernelSummary& kernel : summary.kernels) {
     const auto of_it = [&](const ToleranceRow& row) { return row.kernel == kernel.id && row.dtype == kernel.dtype; };
     // Several where several properties measure: a table has one name.

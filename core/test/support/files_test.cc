@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -98,6 +99,21 @@ TEST_F(Files, NameThePlaceThatCannotBeWritten) {
   EXPECT_EQ(fault_of_writing(folder_ / "sub", "x"),
             "cannot write \"" + (folder_ / "sub").string() + "\": Is a directory");
   EXPECT_EQ(names().size(), 2U) << "no temporary is left";
+}
+
+// Of a pipe in a folder nobody may hold the other end; what a shell puts in a command's place ends.
+TEST_F(Files, AreNoPipesThatHaveANameAndMayBeOthers) {
+  const fs::path pipe = folder_ / "pipe", link = folder_ / "link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  fs::create_symlink(pipe, link);
+  for (const fs::path& file : {pipe, link})
+    EXPECT_EQ(fault_of_reading(file), "cannot read \"" + file.string() + "\": it is a named pipe, not a file");
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "words", 5), 5);
+  ::close(ends[1]);
+  EXPECT_EQ(read_file("/dev/fd/" + std::to_string(ends[0])), "words");
+  ::close(ends[0]);
 }
 
 TEST_F(Files, NameThePlaceThatCannotBeRead) {

@@ -107,7 +107,19 @@ TEST(TolerancesToml, AreNoneOfWhatACampaignBred) {
   const std::string text = toml_of(journal);
   EXPECT_THAT(text, HasSubstr("\n# None here: a campaign breeds its cases to be hard. attest check has some.\n"));
   EXPECT_THAT(text, Not(HasSubstr("atol = ")));
+  EXPECT_THAT(text, Not(HasSubstr("They are twice"))) << "it is said of none";
   EXPECT_TRUE(toml::parse(text).empty());
+}
+
+TEST(TolerancesToml, SayThatThereAreNone) {
+  Journal journal = fake::ended_journal();
+  journal.kernels = {{"exec:mine", "{}", ""}};
+  fake::add_batch(journal, {"attention.finite", "exec:mine", "f32"}, fake::tally_of(5));
+  const std::string text = toml_of(journal);
+  EXPECT_THAT(text, HasSubstr("\n# None here: no answer was held against the exact one.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("They are twice")));
+  EXPECT_TRUE(toml::parse(text).empty());
+  EXPECT_THAT(toml_of(journal_of({"exec:mine"}, "mine")), HasSubstr("\n# They are twice"));
 }
 
 TEST(TolerancesToml, NameTheFileOfTheWorstCase) {

@@ -179,5 +179,53 @@ TEST(Surroundings, AFullDiskLeavesWhatStoodAndNoHalfFile) {
   expect_refused("list --kernels > /dev/full", "standard output cannot be written");
 }
 
+TEST(Surroundings, APipeIsReadWhereItEndsAndRefusedWhereItMayNot) {
+  const Folder folder;
+  expect_status(folder,
+                "$attest check --kernel builtin:flash --dtype f32 --property attention.oracle --cases 20 --quiet "
+                "--out run && $attest merge run -o whole && mkfifo pipe pipe.jsonl");
+  for (const std::string& command :
+       {std::string("merge pipe.jsonl -o new"), std::string("merge run pipe -o new"), std::string("replay pipe"),
+        std::string("report pipe -o page.html"), std::string("compare pipe run"), std::string("compare run pipe"),
+        std::string("check --kernel builtin:flash --case pipe --out new"),
+        std::string("check --kernel builtin:flash --shapes pipe --out new"),
+        std::string("check --kernel builtin:flash --cases 1 --baseline pipe --out new")}) {
+    EXPECT_THAT(one_line_of(folder, "timeout 20 $attest " + command, 2), Says("pipe", "is a named pipe, not a file"))
+        << command;
+  }
+  EXPECT_EQ(shell(folder, "ls -d new page.html 2>/dev/null").output, "");
+  // As examples/README.md has it.
+  expect_status(folder, "cat whole | $attest merge /dev/stdin -o new && cmp whole new");
+  if (shell(folder, "command -v bash").status != 0) return;
+  std::ofstream(folder / "merge.sh") << "\"$1\" merge <(cat whole) -o newer && cmp whole newer\n";
+  expect_status(folder, "bash merge.sh $attest");
+}
+
+// A write that failed in the middle of a run leaves errno to whatever came behind it.
+TEST(Surroundings, SaysWhyNobodyReadsItsOutput) {
+  const Folder folder;
+  // The reader is gone before there is anything to read.
+  const auto closed = [](const std::string& arguments) {
+    return "{ trap '' PIPE; while [ ! -e gone ]; do sleep 0.02; done; $attest " + arguments +
+           " 2> errors; echo $? > status; } | { exec <&-; touch gone; }; while [ ! -s status ]; do sleep 0.02; done; "
+           "cat errors; (exit $(cat status))";
+  };
+  const std::string check =
+      "check --kernel fault:mask-scaled --dtype f32 --property attention.oracle --cases 40 "
+      "--jobs 1 --overwrite --out run ";
+  for (const std::string& command :
+       {check + "--verbose --quiet", check + "--verbose", check, std::string("findings run"),
+        std::string("list --kernels"), std::string("--man-page")}) {
+    shell(folder, "rm -f gone status errors");
+    const std::string said = one_line_of(folder, closed(command), 2);
+    EXPECT_EQ(said, "attest: standard output cannot be written: what reads it has closed the pipe\n") << command;
+  }
+  EXPECT_EQ(one_line_of(folder, "$attest " + check + "--verbose > /dev/full", 2),
+            "attest: standard output cannot be written: No space left on device\n");
+  // Which no later write says again: no reason is better than a wrong one.
+  EXPECT_EQ(one_line_of(folder, "$attest " + check + "--verbose --quiet > /dev/full", 2),
+            "attest: standard output cannot be written\n");
+}
+
 }  // namespace
 }  // namespace attest
