@@ -235,10 +235,14 @@ std::optional<Manifest> manifest_beside(const Case& c, const std::filesystem::pa
   std::error_code error;
   if (file.parent_path().filename() != "cases" || !std::filesystem::exists(folder / "run.jsonl", error))
     return std::nullopt;
-  const Journal journal = read_results(folder);
-  const auto kernel = std::ranges::find(journal.kernels, c.provenance.kernel.value_or(""), &KernelRecord::id);
-  if (kernel == journal.kernels.end() || kernel->manifest.empty()) return std::nullopt;
-  return parse_manifest(kernel->manifest, kernel->id);
+  try {
+    const Journal journal = read_results(folder);
+    const auto kernel = std::ranges::find(journal.kernels, c.provenance.kernel.value_or(""), &KernelRecord::id);
+    if (kernel == journal.kernels.end() || kernel->manifest.empty()) return std::nullopt;
+    return parse_manifest(kernel->manifest, kernel->id);
+  } catch (const UsageError&) {
+    return std::nullopt;  // what is wrong is that the kernel is not there
+  }
 }
 
 /// What the kernel answered when the case was saved, for who has the case and not the kernel. What a kernel that cannot

@@ -18,12 +18,14 @@
 namespace attest {
 namespace {
 
-/// Of the answer that stands in the file of the run; nothing where there is none.
-std::optional<ErrorMap> map_in(const Reported& run, const std::string& file, const Manifest& manifest) {
+/// Of the answer that stands in the file of the run; nothing where there is none, or where file or manifest are not
+/// valid, as those of others may be.
+std::optional<ErrorMap> map_in(const Reported& run, const std::string& file, const KernelRecord& kernel) {
   try {
     const std::filesystem::path path = run.folder;
     const Folder folder(path);
     if (!folder.holds(file)) return std::nullopt;
+    const Manifest manifest = parse_manifest(kernel.manifest, kernel.id);
     std::optional<ErrorMap> map = error_map(decode_answered_case(folder.read(file), (path / file).native()), manifest);
     return map && map->wrong() > 0 ? map : std::nullopt;
   } catch (const UsageError&) {
@@ -42,12 +44,11 @@ std::optional<Shown> shown_of(const Reported& run, const CauseWords& words) {
   const auto kernel = std::ranges::find(run.journal.kernels, cause.kernel, &KernelRecord::id);
   if (run.folder.empty() || words.case_file.empty() || kernel == run.journal.kernels.end() || kernel->manifest.empty())
     return std::nullopt;
-  const Manifest manifest = parse_manifest(kernel->manifest, cause.kernel);
   const auto causes = std::ranges::count(run.summary.causes, cause.kernel, &Cause::kernel);
   if (const std::size_t at = words.case_file.rfind("--k"); causes == 1 && at != std::string::npos)
-    if (auto worst = map_in(run, words.case_file.substr(0, at) + "--worst.safetensors", manifest))
+    if (auto worst = map_in(run, words.case_file.substr(0, at) + "--worst.safetensors", *kernel))
       return Shown{*std::move(worst), "worst case"};
-  auto smallest = map_in(run, words.case_file, manifest);
+  auto smallest = map_in(run, words.case_file, *kernel);
   if (!smallest) return std::nullopt;
   return Shown{*std::move(smallest), "smallest case"};
 }
