@@ -49,9 +49,9 @@ std::string put_thing(const fs::path& place, const fs::path& outside, Dice& dice
       sockaddr_un address{};
       address.sun_family = AF_UNIX;
       std::strncpy(address.sun_path, place.c_str(), sizeof address.sun_path - 1);
-      (void)::bind(number, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      const bool bound = ::bind(number, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
       ::close(number);
-      return "a socket";
+      return bound ? "a socket" : "nothing, for a socket's path is short";
     }
     case 2:
       // Of the superuser alone.

@@ -10,19 +10,10 @@
 namespace attest {
 
 /// C1 as UTF-8 and as bytes, a direction, a line separator, a zero-width space, a tag, what is no UTF-8.
-inline const std::vector<std::string> hostile{"\u009B2J",
-                                              "\u0085",
-                                              "\x9b"
-                                              "2J",
-                                              "\u202Egnp",
-                                              "\u2066x\u2069",
-                                              "\u061C\u200F",
-                                              "a\u2028\u2029b",
-                                              "in\u200Bvisible",
-                                              "\uFEFF",
-                                              "\U000E0041",
-                                              "\xff\xfe",
-                                              "\xC0\x80"};
+inline const std::vector<std::string> hostile{"\u009B2J",       "\u0085",          std::string("\x9b") + "2J",
+                                              "\u202Egnp",      "\u2066x\u2069",   "\u061C\u200F",
+                                              "a\u2028\u2029b", "in\u200Bvisible", "\uFEFF",
+                                              "\U000E0041",     "\xff\xfe",        "\xC0\x80"};
 
 /// Characters that are not seen, and bytes that are no UTF-8: 0 of a text that is safe to show.
 inline std::ptrdiff_t unseen_in(const std::string& text) {

@@ -38,7 +38,6 @@ namespace attest {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 /// The journal with an error that was measured, so that there are tolerances.
 Journal hostile_journal(const std::string& evil) {

@@ -98,14 +98,14 @@ TEST(Damage, AForeignJournalsKernelLeadsNowhereByItsName) {
        {std::string("../../x"), std::string("x/../../../outside/secret"), (folder / "outside/secret").string()}) {
     for (const auto& [id, called] : {std::pair{name, std::string("mine")}, {std::string("mine"), name}, {name, name}}) {
       for (const std::string run : {"run", "campaign"}) {
-        SCOPED_TRACE(run + " of " + id + " called " + called);
+        SCOPED_TRACE(fmt::format("{} of {} called {}", run, id, called));
         const std::string first = read_file(folder / (run + "/run.jsonl"));
         write(folder / (run + "/run.jsonl"), of_kernel(folder / run, id, called));
         const std::string before = shell(folder, "find . -path ./deep -prune -o -print | sort").output;
         expect_status(folder, "rm -rf deep && mkdir -p deep/er && $attest merge " + run +
                                   " -o deep/er/whole/ && test -s "
                                   "deep/er/whole/run.jsonl");
-        expect_status(folder, "$attest report " + run + " -o deep/page.html && $attest findings " + run);
+        expect_status(folder, fmt::format("$attest report {0} -o deep/page.html && $attest findings {0}", run));
         EXPECT_EQ(shell(folder, "find . -path ./deep -prune -o -print | sort").output, before);
         EXPECT_EQ(shell(folder, "ls -A deep deep/er").output, "deep:\ner\npage.html\n\ndeep/er:\nwhole\n");
         EXPECT_EQ(shell(folder, "grep -rl secret deep/er/whole/cases deep/er/whole/archive 2>/dev/null").output, "");
