@@ -41,8 +41,9 @@ double share_of_allowed(double found, const ElementFacts& facts) {
   if (!facts.required) return 0;
   const double error = std::max(std::abs(found - facts.exact.lower), std::abs(found - facts.exact.upper));
   // NaN first: it compares with nothing.
-  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
-  return error == 0 ? 0 : error / facts.allowed;
+  if (std::isnan(error) || std::isnan(facts.allowed)) return std::numeric_limits<double>::infinity();
+  if (error == 0 || std::isinf(facts.allowed)) return 0;
+  return error / facts.allowed;
 }
 
 std::int64_t ErrorMap::wrong() const {

@@ -13,8 +13,8 @@
 
 namespace attest {
 
-/// Error over allowed error of what was found, from the far end of the enclosure: 0 where nothing is required, infinite
-/// for NaN and where something is wrong that may not be.
+/// Error over allowed error of what was found, from the far end of the enclosure: 0 where nothing is required or any
+/// number is allowed, infinite for NaN and where something is wrong that may not be. Never NaN.
 [[nodiscard]] double share_of_allowed(double found, const ElementFacts& facts);
 
 /// The shares of every element of [batch, heads, queries, columns], the last axis running fastest.

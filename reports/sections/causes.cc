@@ -87,9 +87,9 @@ Drawing picture_of(const Shown& shown) {
       across, down, pixels(across, 384), pixels(down, 192), words, words);
   for (std::size_t i = 0; i < paths.size(); ++i)
     if (!paths[i].empty()) svg += fmt::format("<path class=\"{}\" d=\"{}\"/>", classes[i], paths[i]);
-  // Between heads.
+  // Between heads, while they are to be told apart.
   const double head = static_cast<double>(map.queries) / static_cast<double>(tall);
-  for (std::int64_t i = 1; i < map.batch * map.heads && map.queries > 1; ++i)
+  for (std::int64_t i = 1; i < map.batch * map.heads && head >= 2; ++i)
     svg +=
         fmt::format("<line x1=\"0\" x2=\"{1}\" y1=\"{0:.2f}\" y2=\"{0:.2f}\"/>", static_cast<double>(i) * head, across);
   return {svg + "</svg>",

@@ -19,6 +19,10 @@ TEST(ErrorMap, SharesAreOfTheFarEndAndNaNIsInfinitelyFar) {
   EXPECT_EQ(share_of_allowed(1.0, {{1.0, 1.0}, 0.0, true}), 0);
   EXPECT_EQ(share_of_allowed(1.5, {{1.0, 1.0}, 0.0, true}), infinite);
   EXPECT_EQ(share_of_allowed(std::nan(""), {{1.0, 2.0}, 0.5, false}), 0);
+  // Where every number is allowed an infinite one is, and NaN is none.
+  EXPECT_EQ(share_of_allowed(infinite, {{1.0, 2.0}, infinite, true}), 0);
+  EXPECT_EQ(share_of_allowed(std::nan(""), {{1.0, 2.0}, infinite, true}), infinite);
+  EXPECT_EQ(share_of_allowed(1.0, {{1.0, 2.0}, std::nan(""), true}), infinite);
 }
 
 TEST(ErrorMap, SaysWhereSomethingIsWrong) {
