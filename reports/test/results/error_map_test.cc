@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -56,6 +58,28 @@ AnsweredCase two_rows() {
   c.found = Tensor(DType::f32, {1, 1, 2, 3});
   for (std::int64_t i = 0; i < 6; ++i) c.found.set(i, static_cast<double>(i % 3 + 1));
   return c;
+}
+
+TEST(ErrorMap, AllowsAnAnswerWhatItsOwnFormatIsAllowed) {
+  const Manifest manifest = parse_manifest(R"({"name": "mine", "dtypes": ["bf16"], "out_dtypes": {"bf16": ["f32"]},
+                          "arithmetic": {"bf16": {"weights": "f32"}}})",
+                                           "mine");
+  AnsweredCase c = two_rows();
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+    Tensor rounded(DType::bf16, c.value[slot].shape());
+    for (std::int64_t i = 0; i < rounded.elements(); ++i) rounded.set(i, c.value[slot][i]);
+    c.value[slot] = std::move(rounded);
+  }
+  // Off by an eighth of a unit in bf16's last place.
+  c.found.set(0, 1 + 0x1p-10);
+  EXPECT_EQ(error_map(c, manifest)->wrong(), 1);
+  // In bf16 itself by a whole one, which is more than rounding.
+  Tensor in_bf16(DType::bf16, c.found.shape());
+  for (std::int64_t i = 0; i < in_bf16.elements(); ++i) in_bf16.set(i, static_cast<double>(i % 3 + 1));
+  c.found = std::move(in_bf16);
+  EXPECT_EQ(error_map(c, manifest)->wrong(), 0);
+  c.found.set(0, 1 + 0x1p-7);
+  EXPECT_EQ(error_map(c, manifest)->wrong(), 1);
 }
 
 TEST(ErrorMap, JudgesTheAnswerThatWasKept) {
