@@ -218,12 +218,16 @@ void visible_keys(const Head& head, const Profile& p, Row& row) {
   row.all_visible = row.n == head.keys;
 }
 
+double largest_hidden_size(const Profile& p, std::int64_t dk) {
+  const double tau = std::fabs(p.of.scale);
+  const double kap = std::max({1.0, tau, p.base2 ? tau * 1.4426950408889634 : 0.0});
+  return p.H_s / ((1 + pw(p.u_range, static_cast<double>(dk) + 4)) * (1 + 0x1p-40) * kap);
+}
+
 /// Only kernels that compute its score and add -inf, or multiply its value by 0, do: an overflowed score or a value
 /// that is not finite then gives NaN.
 bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
-  const double tau = std::fabs(p.of.scale);
-  const double kap = std::max({1.0, tau, p.base2 ? tau * 1.4426950408889634 : 0.0});
-  const double allowed = p.H_s / ((1 + pw(p.u_range, static_cast<double>(head.dk) + 4)) * (1 + 0x1p-40) * kap);
+  const double allowed = largest_hidden_size(p, head.dk);
   double q1 = 0;
   for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(row.q[e]);
   if (head.finite && q1 * head.most_k <= allowed) return true;

@@ -88,6 +88,10 @@ void take_query(const Head& head, std::span<const std::int64_t> rows, Row& row);
 /// kernel converts the mask to, in which what overflows is -inf.
 void visible_keys(const Head& head, const Profile& p, Row& row);
 
+/// Sum_c |q_c k_c| up to which the score of a key that the row does not see stays in the range of the kernel's scores
+/// (D1 without its mask).
+[[nodiscard]] double largest_hidden_size(const Profile& p, std::int64_t dk);
+
 /// May the kernel come to grief over a key that the row does not see? Not one that ignores them; any other where a
 /// score overflows or a value is not finite.
 [[nodiscard]] bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/oracle/head.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -38,6 +39,7 @@ MultiheadProblem::MultiheadProblem(const Problem& c, const Arithmetic& arithmeti
         inputs.bias = inputs.bias || (c.mask()[e] != 0 && c.mask()[e] != -infinity);
   }
   profile_ = profile_of(arithmetic, inputs);
+  largest_hidden_ = largest_hidden_size(profile_, dk_);
   projections_ = projection_profile(arithmetic, profile_);
 }
 
@@ -86,7 +88,8 @@ Excuse MultiheadProblem::see_keys(const Head& head) {
     if (b == infinity) return Excuse::overflow;
     const bool usable = head.k.usable[static_cast<std::size_t>(j)] && head.v.usable[static_cast<std::size_t>(j)];
     if (b == -infinity) {
-      if (!usable && !ignores_dead_) return Excuse::not_finite;
+      // As with one head (hidden_keys_harmless): a score beyond the range, and -inf is added to it.
+      if (!ignores_dead_ && !(usable && size_of_score(head, j) <= largest_hidden_)) return Excuse::not_finite;
       continue;
     }
     if (!usable) return Excuse::overflow;
@@ -94,6 +97,17 @@ Excuse MultiheadProblem::see_keys(const Head& head) {
     bias_.push_back(b);
   }
   return visible_.empty() ? Excuse::fully_masked : Excuse::none;
+}
+
+double MultiheadProblem::size_of_score(const Head& head, std::int64_t j) const {
+  const Projected &q = head.q, &k = head.k;
+  double size = 0;
+  for (std::int64_t c = 0; c < dk_; ++c) {
+    const auto of_q = static_cast<std::size_t>(head.i * q.columns + head.h * dk_ + c);
+    const auto of_k = static_cast<std::size_t>(j * k.columns + head.h * dk_ + c);
+    size += (std::fabs(q.middle[of_q]) + q.error[of_q]) * (std::fabs(k.middle[of_k]) + k.error[of_k]);
+  }
+  return size;
 }
 
 RowKeys MultiheadProblem::perturbed_keys(const Head& head) {

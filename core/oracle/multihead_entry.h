@@ -54,6 +54,8 @@ class MultiheadProblem {
   Excuse see_keys(const Head& head);
   /// The additive mask of key j after the causal form and the kernel's format of masks; -inf where it is hidden.
   [[nodiscard]] double bias_of(const Head& head, std::int64_t j) const;
+  /// Sum_c |q_c k_c| of the perturbed problem's key j, from above; of any key, visible or not.
+  [[nodiscard]] double size_of_score(const Head& head, std::int64_t j) const;
   /// The perturbed problem's scores: sizes with the inputs' errors in them, and what the scores owe to those.
   RowKeys perturbed_keys(const Head& head);
   RowValues perturbed_values(const Head& head);
@@ -77,7 +79,7 @@ class MultiheadProblem {
   bool ignores_dead_ = false, appended_ = false;
   std::int64_t M_ = 0, N_ = 0, heads_ = 1, dk_ = 1, dv_ = 1, keys_ = 0;
   std::vector<double> bias_k_, bias_v_;
-  double most_E_ = 0;
+  double most_E_ = 0, largest_hidden_ = 0;
   Profile profile_;
   ProjectionProfile projections_;
   std::vector<std::int64_t> visible_;

@@ -219,6 +219,45 @@ TEST(MultiheadOracle, ExcusesSumsWhoseRoundingMayBeAllOfThem) {
   EXPECT_EQ(judge_multihead(c, out, a).reason, "vacuous bound");
 }
 
+TEST(MultiheadOracle, ExcusesAHiddenKeyWhoseScoreOverflowsAsTheOneOfAttentionDoes) {
+  // 2^63 times 2^65, hidden: +inf, to which -inf is added. A case that PyTorch's module answers with NaN.
+  const auto case_of_key = [](double key, bool appended_mask) {
+    Case c;
+    c.operation = Operation::multihead;
+    c.scale = 1;
+    c[Slot::q] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{0x1p63});
+    c[Slot::k] = Tensor(DType::f32, {1, 2, 1}, std::vector<double>{0, key});
+    c[Slot::v] = Tensor(DType::f32, {1, 2, 1}, std::vector<double>{0, 0});
+    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v, Slot::w_o})
+      c[slot] = Tensor(DType::f32, {1, 1}, std::vector<double>{1});
+    if (appended_mask)
+      c[Slot::mask] =
+          Tensor(DType::f32, {1, 1, 1, 2}, std::vector<double>{0, -std::numeric_limits<double>::infinity()});
+    else
+      c.causal = Causal::top_left;
+    validate(c);
+    return c;
+  };
+  const Arithmetic a = universal_arithmetic(DType::f32, DType::f32);
+  const double nan = std::nan("");
+  for (const bool mask : {false, true}) {
+    const Case beyond = case_of_key(0x1p65, mask), within = case_of_key(0x1p60, mask);
+    const auto out = [](const Case& c, double found) { return Tensor(c.dtype(), c.out_shape(), std::vector{found}); };
+    EXPECT_EQ(judge_multihead(beyond, out(beyond, nan), a).outcome, Outcome::excused);
+    EXPECT_EQ(judge_multihead(within, out(within, nan), a).outcome, Outcome::violated);
+    EXPECT_EQ(judge_multihead(within, out(within, 0), a).outcome, Outcome::held);
+    // Who claims that hidden keys do not matter has no such excuse.
+    OracleOptions claims;
+    claims.ignores_dead_values = true;
+    EXPECT_EQ(judge_multihead(beyond, out(beyond, nan), a, claims).outcome, Outcome::violated);
+    EXPECT_EQ(judge_multihead(beyond, out(beyond, 0), a, claims).outcome, Outcome::held);
+  }
+  // A key that is seen stays outside the domain, whatever is claimed.
+  Case seen = case_of_key(0x1p65, false);
+  seen.causal = Causal::none;
+  EXPECT_EQ(judge_multihead(seen, Tensor(DType::f32, seen.out_shape(), std::vector{nan}), a).outcome, Outcome::excused);
+}
+
 TEST(MultiheadOracle, LeavesNothingBehindInAThreadThatEnds) {
   std::thread([] { EXPECT_EQ(judged(Plain(2, 3).make(), {1, 1, 1, 1.5}).outcome, Outcome::violated); }).join();
 }
