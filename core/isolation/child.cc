@@ -308,6 +308,9 @@ void Child::wait_until(Clock::time_point until, Output* output) const {
     const std::int64_t most = ended_ ? 1000 : 1;
     static_cast<void>(::poll(ready.data(), ready.size(), static_cast<int>(std::min<std::int64_t>(left, most))));
     if (output != nullptr) output->drain();
+    // A zombie that a tracer holds is ready and cannot be reaped.
+    constexpr auto moment = std::chrono::milliseconds(1);
+    if (ready[0].revents != 0 && !has_ended()) std::this_thread::sleep_for(moment);
   }
 }
 

@@ -189,6 +189,30 @@ TEST(Process, KillsALateProgramAndAllItStarted) {
   }
 }
 
+TEST(Process, GivesUpWaitingForAProgramThatAKillDoesNotEnd) {
+  auto options = impatient();
+  options.log_folder = log_folder("held");
+  const auto kernel = open("held", options);
+  std::string log;
+  for (int attempt = 0; attempt < 10 && log.empty(); ++attempt) {
+    Reply reply = kernel->run(small());
+    if (reply.status == CallStatus::ok) reply = kernel->run(small());
+    EXPECT_EQ(reply.status, CallStatus::timed_out) << reply.message;
+    EXPECT_THAT(reply.message, Says("no reply within 0.3 s"));
+    log = taken_logs(options.log_folder);
+  }
+  if (process_in(log, "refused") > 0) GTEST_SKIP() << "this system lets no program trace the one that started it";
+  const pid_t holder = process_in(log, "holder");
+  const pid_t worker = process_in(log, "worker");
+  ASSERT_GT(worker, 0) << "the program did not get as far as being held: " << log;
+  // Ended and not reaped: the call came back although nobody could wait for it.
+  EXPECT_TRUE(ends(holder));
+  int status = 0;
+  EXPECT_EQ(::waitpid(worker, &status, 0), worker);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  expect_good(*kernel);  // by another process
+}
+
 TEST(Process, KeepsWhatAProgramStartedOutOfAShellFromStaying) {
   KernelOptions options = impatient();
   options.first_reply = 500ms;
