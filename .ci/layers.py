@@ -9,10 +9,10 @@ import re
 import sys
 
 FLOORS = {
-    "core": "include support value measure problem definition scalars proof kernel bound oracle journal call isolation kernels",
-    "properties": "generators language catalogue families faults road diagnosis proofs attest",
+    "core": "include support value measure problem definition scalars proof kernel bound/loops bound oracle/rows oracle journal call isolation kernels",
+    "properties": "generators language arrangement catalogue families/multihead families faults road diagnosis/arithmetic diagnosis proofs attest",
     "fuzz": ". targets",
-    "reports": "run causes results page sections formats starter command_line commands test_targets .",
+    "reports": "terminal run_folder run causes results conclusion page sections formats starter command_line commands test_targets .",
 }
 # What stands beside the floor and sees all of it.
 ANNEXES = ("test", "bench")
@@ -22,10 +22,12 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 def place(path):
     """(floor, folder) as numbers; folder is None in an annex."""
     floor, *folders = path.parts[:-1]
-    folder = folders[0] if folders else "."
-    if folder in ANNEXES:
+    if folders and folders[0] in ANNEXES:
         return list(FLOORS).index(floor), None
-    return list(FLOORS).index(floor), FLOORS[floor].split().index(folder)
+    order = FLOORS[floor].split()
+    # A folder within another has a place of its own, or the other's.
+    names = ["/".join(folders[:count]) for count in range(len(folders), 0, -1)] or ["."]
+    return list(FLOORS).index(floor), next(order.index(name) for name in names if name in order)
 
 
 def wrong(source, root):

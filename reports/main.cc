@@ -22,10 +22,10 @@
 #include "reports/command_line/manual.h"
 #include "reports/command_line/parse.h"
 #include "reports/commands/commands.h"
-#include "reports/results/conclusion.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/run/interrupt.h"
-#include "reports/run/text.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/version.h"
+#include "reports/terminal/text.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/measure/error_statistics.h"
-#include "core/oracle/row_oracle.h"
+#include "core/oracle/rows/row_oracle.h"
 #include "core/oracle/tally.h"
 #include "core/value/dtype.h"
 

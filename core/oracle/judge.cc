@@ -7,7 +7,7 @@
 #include "core/bound/loops/inner_loops.h"
 #include "core/oracle/error_meter.h"
 #include "core/oracle/oracle.h"
-#include "core/oracle/sampled_rows.h"
+#include "core/oracle/rows/sampled_rows.h"
 #include "core/oracle/tally.h"
 #include "core/oracle/workspace.h"
 #include "core/support/infinity.h"

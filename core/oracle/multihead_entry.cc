@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/oracle/head.h"
+#include "core/oracle/rows/head.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"

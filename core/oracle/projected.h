@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/oracle/ball_row.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/rows/ball_row.h"
 
 namespace attest::detail {
 

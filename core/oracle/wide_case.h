@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/oracle/wide_row.h"
+#include "core/oracle/rows/wide_row.h"
 #include "core/problem/problem.h"
 
 namespace attest::detail {

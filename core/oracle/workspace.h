@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/oracle/equal_rows.h"
-#include "core/oracle/head.h"
-#include "core/oracle/prefix_rows.h"
-#include "core/oracle/row_oracle.h"
+#include "core/oracle/rows/equal_rows.h"
+#include "core/oracle/rows/head.h"
+#include "core/oracle/rows/prefix_rows.h"
+#include "core/oracle/rows/row_oracle.h"
 
 namespace attest::detail {
 

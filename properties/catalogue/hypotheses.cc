@@ -8,9 +8,9 @@
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
-#include "properties/language/any_number.h"
-#include "properties/language/masks.h"
-#include "properties/language/multihead_cases.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/masks.h"
+#include "properties/arrangement/multihead_cases.h"
 
 namespace attest {
 namespace {

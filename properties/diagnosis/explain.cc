@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "properties/diagnosis/probe_denominator.h"
+#include "properties/diagnosis/arithmetic/probe_denominator.h"
 #include "properties/road/redeclared_kernel.h"
 
 namespace attest {

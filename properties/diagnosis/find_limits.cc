@@ -13,8 +13,8 @@
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/limits.h"
 #include "core/problem/selection.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
-#include "properties/language/arrange.h"
 #include "properties/road/case_budget.h"
 #include "properties/road/fit_form.h"
 

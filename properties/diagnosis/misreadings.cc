@@ -12,8 +12,8 @@
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
-#include "properties/language/arrange.h"
-#include "properties/language/masks.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
 
 namespace attest {
 namespace {

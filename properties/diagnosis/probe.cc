@@ -13,15 +13,15 @@
 #include "core/support/errors.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/arithmetic/probe_denominator.h"
 #include "properties/diagnosis/find_limits.h"
 #include "properties/diagnosis/misreadings.h"
 #include "properties/diagnosis/probe_claims.h"
-#include "properties/diagnosis/probe_denominator.h"
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
 #include "properties/language/answer.h"
-#include "properties/language/arrange.h"
 #include "properties/road/redeclared_kernel.h"
 
 namespace attest {

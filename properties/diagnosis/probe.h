@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
-#include "properties/diagnosis/probe_arithmetic.h"
+#include "properties/diagnosis/arithmetic/probe_arithmetic.h"
 
 namespace attest {
 

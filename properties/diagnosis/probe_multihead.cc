@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "properties/language/arrange.h"
+#include "properties/arrangement/arrange.h"
 
 namespace attest {
 namespace {

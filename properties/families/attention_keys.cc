@@ -6,15 +6,15 @@
 #include <cmath>
 
 #include "core/problem/sight.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
-#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {

@@ -1,10 +1,10 @@
 // attention: the same values held in memory in another way.
 #include <array>
 
+#include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
-#include "properties/language/arrange.h"
 
 namespace attest {
 namespace {

@@ -2,13 +2,13 @@
 #include <array>
 #include <limits>
 
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
-#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {

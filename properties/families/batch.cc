@@ -3,13 +3,13 @@
 #include <array>
 
 #include "core/problem/sight.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
-#include "properties/language/multihead_cases.h"
 
 namespace attest {
 namespace {

@@ -7,18 +7,18 @@
 #include <limits>
 
 #include "core/kernel/limits.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
 #include "properties/language/core_agreement.h"
 #include "properties/language/domain.h"
-#include "properties/language/masks.h"
-#include "properties/language/multihead_cases.h"
 
 namespace attest {
 namespace {

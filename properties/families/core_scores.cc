@@ -5,10 +5,10 @@
 #include <cmath>
 #include <vector>
 
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/language/answer.h"
-#include "properties/language/arguments.h"
 #include "properties/language/core_agreement.h"
-#include "properties/language/multihead_cases.h"
 
 namespace attest {
 namespace {

@@ -5,14 +5,14 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/families/layout_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
-#include "properties/language/masks.h"
 
 namespace attest {
 namespace {

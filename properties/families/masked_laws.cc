@@ -6,18 +6,18 @@
 
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
+#include "properties/arrangement/multihead_cases.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
-#include "properties/language/masks.h"
-#include "properties/language/multihead_cases.h"
 #include "properties/language/refute.h"
-#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {

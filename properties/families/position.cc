@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "core/support/errors.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/generators/stream.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arguments.h"
-#include "properties/language/multihead_cases.h"
 #include "properties/language/refute.h"
 
 namespace attest {

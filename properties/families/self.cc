@@ -6,16 +6,16 @@
 #include <cmath>
 #include <limits>
 
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/multihead_cases.h"
+#include "properties/arrangement/unarranged.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/multihead_laws.h"
+#include "properties/families/multihead/multihead_laws.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
 #include "properties/language/core_agreement.h"
-#include "properties/language/multihead_cases.h"
 #include "properties/language/refute.h"
-#include "properties/language/unarranged.h"
 
 namespace attest {
 namespace {

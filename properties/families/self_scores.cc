@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "core/bound/error_bound.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/families/core_scores.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arguments.h"
 #include "properties/language/core_agreement.h"
-#include "properties/language/multihead_cases.h"
 
 namespace attest {
 namespace {

@@ -12,16 +12,16 @@
 #include "core/kernel/limits.h"
 #include "core/scalars/wide.h"
 #include "core/support/printed.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/core_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
 #include "properties/language/weights.h"
-#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {

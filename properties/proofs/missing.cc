@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/generators/stream.h"
-#include "properties/language/arrange.h"
-#include "properties/language/multihead_cases.h"
 
 namespace attest {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/kernel/limits.h"
-#include "properties/language/arguments.h"
-#include "properties/language/multihead_cases.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/multihead_cases.h"
 
 namespace attest {
 namespace {

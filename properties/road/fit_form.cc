@@ -13,10 +13,10 @@
 
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
 #include "properties/generators/recipe.h"
-#include "properties/language/arguments.h"
-#include "properties/language/arrange.h"
-#include "properties/language/masks.h"
 
 namespace attest {
 namespace {

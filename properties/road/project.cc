@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "core/problem/selection.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/recipe.h"
-#include "properties/language/multihead_cases.h"
 #include "properties/road/case_budget.h"
 #include "properties/road/fit_extents.h"
 #include "properties/road/fit_form.h"

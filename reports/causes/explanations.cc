@@ -12,7 +12,7 @@
 #include "properties/diagnosis/stages.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/journal/journal.h"
 #include "core/kernel/kernel_under_test.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

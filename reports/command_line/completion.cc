@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/command_line/parse.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/version.h"
 
 namespace attest {
 namespace {

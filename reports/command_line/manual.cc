@@ -5,7 +5,7 @@
 #include <ranges>
 
 #include "reports/command_line/parse.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/version.h"
 
 namespace attest {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/journal/journal.h"
 #include "reports/command_line/option_values.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/formats/formats.h"
-#include "reports/results/conclusion.h"
 
 namespace attest {
 

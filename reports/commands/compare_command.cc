@@ -4,8 +4,8 @@
 #include "core/support/files.h"
 #include "reports/command_line/option_values.h"
 #include "reports/commands/commands.h"
-#include "reports/results/compare.h"
-#include "reports/run/text.h"
+#include "reports/conclusion/compare.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -15,16 +15,16 @@
 #include "reports/formats/results.h"
 #include "reports/formats/table.h"
 #include "reports/results/saved_journal.h"
-#include "reports/run/changed_kernel.h"
 #include "reports/run/engine.h"
 #include "reports/run/fuzz_progress.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
 #include "reports/run/resumed.h"
-#include "reports/run/started_in.h"
-#include "reports/run/text.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/changed_kernel.h"
+#include "reports/run_folder/started_in.h"
+#include "reports/run_folder/version.h"
 #include "reports/sections/self_test.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

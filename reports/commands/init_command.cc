@@ -11,7 +11,7 @@
 #include "core/support/names.h"
 #include "reports/command_line/option_values.h"
 #include "reports/commands/commands.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/starter/starter.h"
 
 namespace attest {

@@ -13,16 +13,16 @@
 #include "reports/commands/ci_files.h"
 #include "reports/commands/commands.h"
 #include "reports/commands/shared_options.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/formats/html.h"
 #include "reports/formats/results.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
-#include "reports/results/conclusion.h"
 #include "reports/results/saved_journal.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/fuzz_progress.h"
-#include "reports/run/journal_rules.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/journal_rules.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 namespace {

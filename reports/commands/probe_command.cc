@@ -13,8 +13,8 @@
 #include "reports/formats/table.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
-#include "reports/run/text.h"
-#include "reports/run/wrap.h"
+#include "reports/terminal/text.h"
+#include "reports/terminal/wrap.h"
 
 namespace attest {
 namespace {

@@ -20,9 +20,9 @@
 #include "reports/commands/shared_options.h"
 #include "reports/commands/without_command.h"
 #include "reports/run/interrupt.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/run_folder.h"
+#include "reports/run_folder/version.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -31,9 +31,9 @@
 #include "reports/run/open_limits.h"
 #include "reports/run/preflight.h"
 #include "reports/run/repetition.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/started_in.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/run_folder.h"
+#include "reports/run_folder/started_in.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -9,7 +9,7 @@
 #include "reports/commands/run_kernels.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/interrupt.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/version.h"
 
 namespace attest {
 namespace {

@@ -9,10 +9,10 @@
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "properties/road/watched_kernel.h"
-#include "reports/run/changed_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/open_limits.h"
 #include "reports/run/resumed.h"
+#include "reports/run_folder/changed_kernel.h"
 
 namespace attest {
 namespace {

@@ -11,7 +11,7 @@
 #include "reports/commands/shared_options.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/against.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

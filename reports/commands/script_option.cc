@@ -9,8 +9,8 @@
 #include "core/support/files.h"
 #include "core/support/names.h"
 #include "reports/formats/reproducer.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/run_folder.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 

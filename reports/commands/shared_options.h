@@ -13,8 +13,8 @@
 #include "properties/catalogue/property.h"
 #include "reports/command_line/option_values.h"
 #include "reports/run/interrupt.h"
-#include "reports/run/run_folder.h"
 #include "reports/run/shape_options.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

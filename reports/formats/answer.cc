@@ -15,9 +15,9 @@
 #include "reports/results/cause_words.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/progress.h"
-#include "reports/run/text.h"
-#include "reports/run/version.h"
-#include "reports/run/wrap.h"
+#include "reports/run_folder/version.h"
+#include "reports/terminal/text.h"
+#include "reports/terminal/wrap.h"
 
 namespace attest {
 namespace {

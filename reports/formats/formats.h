@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "core/journal/journal.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/formats/badge.h"
 #include "reports/formats/junit.h"
 #include "reports/formats/sarif.h"
-#include "reports/results/conclusion.h"
 
 namespace attest {
 

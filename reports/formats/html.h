@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reports/results/conclusion.h"
+#include "reports/conclusion/conclusion.h"
 
 namespace attest {
 

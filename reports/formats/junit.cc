@@ -11,9 +11,9 @@
 
 #include "core/support/visible.h"
 #include "reports/results/summary_words.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/run_folder.h"
+#include "reports/run_folder/version.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

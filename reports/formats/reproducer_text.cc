@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/problem/fields.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/journal/journal.h"
-#include "reports/results/conclusion.h"
+#include "reports/conclusion/conclusion.h"
 
 namespace attest {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/journal/journal.h"
-#include "reports/results/conclusion.h"
+#include "reports/conclusion/conclusion.h"
 
 namespace attest {
 

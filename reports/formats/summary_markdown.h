@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/journal/journal.h"
-#include "reports/results/conclusion.h"
+#include "reports/conclusion/conclusion.h"
 
 namespace attest {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reports/results/conclusion.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/run/engine.h"
 
 namespace attest {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reports/page/print.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

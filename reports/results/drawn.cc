@@ -10,7 +10,7 @@
 
 #include "properties/catalogue/property.h"
 #include "properties/generators/recipe.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/problem/cost.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -16,8 +16,8 @@
 #include "core/support/visible.h"
 #include "reports/results/saved_journal.h"
 #include "reports/results/tolerance.h"
-#include "reports/run/journal_rules.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/journal_rules.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "reports/causes/causes.h"
 #include "reports/causes/explanations.h"
-#include "reports/run/journal_rules.h"
+#include "reports/run_folder/journal_rules.h"
 
 namespace attest {
 

@@ -20,8 +20,8 @@
 #include "properties/road/offered.h"
 #include "reports/results/coverage.h"
 #include "reports/results/summary_words.h"
-#include "reports/run/changed_kernel.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/changed_kernel.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

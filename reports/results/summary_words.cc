@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reports/results/drawn.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -11,10 +11,10 @@
 #include "core/value/dtype.h"
 #include "reports/results/fault_margins.h"
 #include "reports/results/figures.h"
-#include "reports/run/run_folder.h"
 #include "reports/run/shape_options.h"
-#include "reports/run/text.h"
-#include "reports/run/version.h"
+#include "reports/run_folder/run_folder.h"
+#include "reports/run_folder/version.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -21,7 +21,7 @@
 #include "properties/road/jobs.h"
 #include "properties/road/road.h"
 #include "reports/run/case_table.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

@@ -10,7 +10,7 @@
 #include "core/problem/case.h"
 #include "reports/run/progress.h"
 #include "reports/run/repetition.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

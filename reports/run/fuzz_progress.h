@@ -8,7 +8,7 @@
 
 #include "core/journal/journal.h"
 #include "fuzz/campaign.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

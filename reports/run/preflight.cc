@@ -20,7 +20,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run/own_families.h"
 #include "reports/run/progress.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
-#include "reports/run/journal_rules.h"
-#include "reports/run/run_folder.h"
 #include "reports/run/shape_options.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/journal_rules.h"
+#include "reports/run_folder/run_folder.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

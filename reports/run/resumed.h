@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/journal/journal.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 

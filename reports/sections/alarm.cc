@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 

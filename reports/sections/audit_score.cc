@@ -8,7 +8,7 @@
 #include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "reports/results/audit.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/json_counts.h"
 
 namespace attest {

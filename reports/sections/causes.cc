@@ -12,7 +12,7 @@
 #include "reports/page/print.h"
 #include "reports/results/cause_words.h"
 #include "reports/results/error_map.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
 
 namespace attest {

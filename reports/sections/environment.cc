@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "reports/run/version.h"
+#include "reports/run_folder/version.h"
 #include "reports/sections/sections.h"
 
 namespace attest {

@@ -11,9 +11,9 @@
 #include "core/support/json_writer.h"
 #include "properties/catalogue/property.h"
 #include "reports/page/element_text.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

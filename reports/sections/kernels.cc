@@ -6,8 +6,8 @@
 
 #include "reports/page/print.h"
 #include "reports/results/summary_words.h"
-#include "reports/run/text.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "core/value/dtype.h"
-#include "reports/run/text.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

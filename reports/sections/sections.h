@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/journal/journal.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/page/block.h"
-#include "reports/results/conclusion.h"
 #include "reports/results/tolerance.h"
 #include "reports/sections/self_test.h"
 

@@ -7,8 +7,8 @@
 #include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "core/support/json_writer.h"
-#include "reports/run/text.h"
 #include "reports/sections/json_counts.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

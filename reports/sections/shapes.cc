@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "reports/results/summary_words.h"
-#include "reports/run/text.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

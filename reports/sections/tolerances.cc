@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "reports/run/text.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

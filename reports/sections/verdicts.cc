@@ -7,9 +7,9 @@
 
 #include "properties/catalogue/property.h"
 #include "reports/results/summary_words.h"
-#include "reports/run/text.h"
 #include "reports/sections/audit_score.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "reports/page/print.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 
 namespace attest {
 namespace {

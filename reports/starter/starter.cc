@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "reports/run/embedded_files.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 
 namespace attest {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/support/errors.h"
 #include "fuzz/targets/target.h"
-#include "reports/results/compare.h"
+#include "reports/conclusion/compare.h"
 #include "reports/results/tolerance.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include "core/support/errors.h"
 #include "fuzz/targets/target.h"
 #include "properties/catalogue/property.h"
-#include "reports/results/known.h"
+#include "reports/conclusion/known.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attest;

@@ -11,7 +11,7 @@
 
 #include "core/measure/error_statistics.h"
 #include "core/oracle/oracle.h"
-#include "core/oracle/row_oracle.h"
+#include "core/oracle/rows/row_oracle.h"
 #include "core/test/cases.h"
 
 namespace attest::detail {

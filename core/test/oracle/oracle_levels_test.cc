@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/bound/loops/inner_loops.h"
-#include "core/oracle/row_oracle.h"
+#include "core/oracle/rows/row_oracle.h"
 #include "core/support/infinity.h"
 #include "core/test/names.h"
 

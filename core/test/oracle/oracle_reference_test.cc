@@ -10,7 +10,7 @@
 
 #include "core/bound/row_bound.h"
 #include "core/oracle/oracle.h"
-#include "core/oracle/row_oracle.h"
+#include "core/oracle/rows/row_oracle.h"
 #include "core/support/infinity.h"
 #include "core/test/bound/row_references.h"
 #include "core/test/cases.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/bound/loops/inner_loops.h"
-#include "core/oracle/double_double_row.h"
+#include "core/oracle/rows/double_double_row.h"
 #include "core/support/infinity.h"
 
 namespace attest::detail {

@@ -6,8 +6,8 @@
 
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_functions.h"
-#include "properties/language/arrange.h"
-#include "properties/language/multihead_cases.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/test/catalogue/wrong_kernels.h"
 
 namespace attest {

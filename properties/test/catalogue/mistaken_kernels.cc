@@ -7,9 +7,9 @@
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
-#include "properties/language/arrange.h"
-#include "properties/language/masks.h"
-#include "properties/language/multihead_cases.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {

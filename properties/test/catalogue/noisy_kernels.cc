@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/support/infinity.h"
-#include "properties/language/arrange.h"
-#include "properties/language/multihead_cases.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 #include "properties/test/inspect.h"
 

@@ -12,7 +12,7 @@
 #include "core/problem/selection.h"
 #include "core/support/names.h"
 #include "core/test/places.h"
-#include "properties/language/arguments.h"
+#include "properties/arrangement/arguments.h"
 #include "properties/test/catalogue/wrong_kernels.h"
 
 namespace attest {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "properties/language/arrange.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {

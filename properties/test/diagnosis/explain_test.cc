@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/test/cases.h"
-#include "properties/language/arrange.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
 #include "properties/test/toy_kernels.h"
 

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
-#include "properties/language/arrange.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/test/fleet/fleet.h"
-#include "properties/diagnosis/probe_arithmetic.h"
+#include "properties/diagnosis/arithmetic/probe_arithmetic.h"
 #include "properties/road/redeclared_kernel.h"
 #include "properties/test/catalogue/spoilt.h"
 

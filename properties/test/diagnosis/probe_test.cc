@@ -8,10 +8,10 @@
 
 #include "core/support/errors.h"
 #include "core/test/says.h"
-#include "properties/diagnosis/probe_denominator.h"
-#include "properties/language/arrange.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/arithmetic/probe_denominator.h"
 #include "properties/test/catalogue/spoilt.h"
-#include "properties/test/diagnosis/arithmetic_kernel.h"
+#include "properties/test/diagnosis/arithmetic/arithmetic_kernel.h"
 
 namespace attest {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/problem/selection.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/families/layout_laws.h"
-#include "properties/language/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
 #include "properties/test/property_fixture.h"
 

@@ -12,8 +12,8 @@
 #include "core/problem/selection.h"
 #include "core/scalars/wide.h"
 #include "core/support/errors.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/families/core_scores.h"
-#include "properties/language/arrange.h"
 #include "properties/language/core_agreement.h"
 #include "properties/test/catalogue/spoilt.h"
 

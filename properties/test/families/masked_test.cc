@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/test/cases.h"
-#include "properties/language/arrange.h"
-#include "properties/language/masks.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
 #include "properties/test/catalogue/spoilt.h"
 #include "properties/test/property_fixture.h"
 

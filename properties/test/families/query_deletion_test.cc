@@ -5,8 +5,8 @@
 #include "core/call/function_kernel.h"
 #include "core/kernels/builtin.h"
 #include "core/kernels/kernel_families.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
-#include "properties/language/within_limits.h"
 
 namespace attest {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "core/kernel/formal.h"
 #include "core/kernel/forwarding_kernel.h"
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
-#include "properties/language/any_number.h"
-#include "properties/language/arrange.h"
 #include "properties/proofs/coq_theorems.h"
 #include "properties/proofs/evidence.h"
 

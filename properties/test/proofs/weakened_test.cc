@@ -11,10 +11,10 @@
 #include <string>
 
 #include "core/support/errors.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
-#include "properties/language/arrange.h"
 
 namespace attest {
 namespace {

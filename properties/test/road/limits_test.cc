@@ -12,8 +12,8 @@
 #include "core/kernel/forwarding_kernel.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
-#include "properties/language/multihead_cases.h"
-#include "properties/language/within_limits.h"
+#include "properties/arrangement/multihead_cases.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/road/road.h"
 #include "properties/test/toy_kernels.h"
 

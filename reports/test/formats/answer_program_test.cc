@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/test/sanitizers.h"
-#include "reports/run/wrap.h"
+#include "reports/terminal/wrap.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "reports/causes/causes.h"
+#include "reports/conclusion/compare.h"
 #include "reports/formats/answer.h"
 #include "reports/formats/formats.h"
 #include "reports/formats/html.h"
@@ -23,13 +24,12 @@
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
 #include "reports/page/print.h"
-#include "reports/results/compare.h"
 #include "reports/results/summary.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/progress.h"
-#include "reports/run/run_folder.h"
-#include "reports/run/text.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
+#include "reports/terminal/text.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
 #include "reports/test/shell.h"

@@ -15,7 +15,7 @@
 #include "core/test/places.h"
 #include "reports/page/print.h"
 #include "reports/results/tolerance.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/sections/audit_score.h"
 #include "reports/sections/sections.h"
 #include "reports/test/fakes.h"

@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "reports/page/print.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
 #include "reports/test/shell.h"

@@ -11,12 +11,12 @@
 #include "core/measure/enough.h"
 #include "core/test/says.h"
 #include "properties/road/offered.h"
+#include "reports/conclusion/conclusion.h"
 #include "reports/formats/html.h"
 #include "reports/formats/junit.h"
 #include "reports/formats/sarif.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
-#include "reports/results/conclusion.h"
 #include "reports/test/journals.h"
 
 namespace attest {

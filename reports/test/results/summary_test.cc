@@ -13,7 +13,7 @@
 #include "reports/formats/html.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
-#include "reports/run/run_folder.h"
+#include "reports/run_folder/run_folder.h"
 #include "reports/test/fakes.h"
 
 namespace attest {

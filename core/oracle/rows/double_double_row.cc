@@ -1,0 +1,119 @@
+#include "core/oracle/rows/double_double_row.h"
+
+#include <algorithm>
+
+#include "core/bound/loops/inner_loops.h"
+#include "core/support/room.h"
+
+// Why the unit is 2^-89. With u = 2^-53, and room to spare for every error of these loops to be twice as large:
+//   q.k          (dk+4)^2/2 u^2 X_j by inner_loops.h, times tau, at most (dk+4) 2^-90 tau X_j while dk <= 10^5;
+//   s_j          scale and bias each a few u^2 of tau X_j and |b_j|, s_j - m a few u^2 of |s_j| + |m|, of which
+//                |m| <= |s_j| + (m - s_j): below 2^-100 (tau X_j + |b_j| + (m - s_j));
+//   exp          2^-86, and underflow of products, tau dk 2^-1070 <= 2^-100: below 16 2^-89. These three are what
+//                key_terms takes a unit to mean.
+//   sums         (n+4)^2/2 u^2 of numerator and denominator each, the quotient a few u^2: below (2n+8) 2^-89 of
+//                sum alpha_j |v_j| while n <= 10^5.
+//   underflow    a weight below exp(-708) is 0, any other is within 2^-1074; each product with a value loses at most
+//                2^-1070, the sum of weights is at least 1. That is what element_bounds adds for any unit.
+namespace attest::detail {
+namespace {
+
+constexpr std::int64_t most_terms = 100000;
+
+}  // namespace
+
+bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
+  const std::int64_t n = row.n;
+  const double tau = head.scale;
+  if (n > most_terms || head.dk > most_terms || !(std::fabs(tau) <= 0x1p900)) return false;
+  const std::int64_t room = padded(head.keys);
+  for (auto* array : {&x_, &x_low_, &s, &s_low_, &t, &w_, &w_low_}) fit(*array, room);
+  for (auto* array : {&o, &o_low}) fit(*array, head.stride);
+
+  const InnerLoops& loops = inner_loops();
+  const std::int64_t* index = row.keys.index;
+  const std::int64_t last = index ? index[n - 1] + 1 : head.keys;
+  loops.dots_dd(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, x_.data(), x_low_.data());
+  const bool pre = head.convention == MaskConvention::pre_scale;
+  DoubleDouble m;
+  bool finite = true;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto to = static_cast<std::size_t>(j);
+    const auto from = static_cast<std::size_t>(index ? index[j] : j);
+    const DoubleDouble p = two_product(tau, x_[from]);
+    DoubleDouble score = two_sum(p.high, p.low + tau * x_low_[from]);
+    t[to] = score.high;
+    if (row.keys.b) {
+      const double value = row.mask[from];
+      // A mask of the largest double overflows Dekker's halves.
+      const DoubleDouble bias =
+          pre ? DoubleDouble{tau * value, std::fma(tau, value, -(tau * value))} : DoubleDouble{value, 0};
+      const DoubleDouble sum = two_sum(score.high, bias.high);
+      score = two_sum(sum.high, sum.low + (score.low + bias.low));
+    }
+    finite = finite && std::isfinite(score.high) && std::isfinite(score.low);
+    s[to] = score.high;
+    s_low_[to] = score.low;
+    if (j == 0 || score.high > m.high || (score.high == m.high && score.low > m.low)) m = score;
+  }
+  if (!finite) return false;
+
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    const DoubleDouble y = two_sum(s[at], -m.high);
+    const DoubleDouble exponent = two_sum(y.high, y.low + (s_low_[at] - m.low));
+    w_[at] = exponent.high;
+    w_low_[at] = exponent.low;
+  }
+  // Beyond the range of a double the difference is -Inf with a low part of NaN: a weight of 0 all the same.
+  for (std::int64_t j = n; j < padded(n); ++j)
+    w_[static_cast<std::size_t>(j)] = w_low_[static_cast<std::size_t>(j)] = 0;
+  loops.exp_dd(w_.data(), w_low_.data(), n);
+  double sum = 0, rest = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const DoubleDouble next = two_sum(sum, w_[static_cast<std::size_t>(j)]);
+    sum = next.high;
+    rest += next.low + w_low_[static_cast<std::size_t>(j)];
+  }
+  sum_ = two_sum(sum, rest);
+  reference = m;
+
+  loops.combine_dd(w_.data(), w_low_.data(), index, n, head.v.data(), head.stride, o.data(), o_low.data());
+  for (std::int64_t e = 0; e < head.dv; ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    const double quotient = o[at] / sum_.high;
+    const DoubleDouble back = two_product(quotient, sum_.high);
+    const double remainder = ((o[at] - back.high) - back.low) + (o_low[at] - quotient * sum_.low);
+    const DoubleDouble value = two_sum(quotient, remainder / sum_.high);
+    o[at] = value.high;
+    o_low[at] = value.low;
+    finite = finite && std::isfinite(value.high) && std::isfinite(value.low);
+  }
+
+  // log(sum) = l + log(1 + v), v = sum exp(-l) - 1 below 2^-50: v^3 / 3 is nothing.
+  const double l = std::log(sum_.high);
+  double z[padding] = {-l}, z_low[padding] = {};
+  loops.exp_dd(z, z_low, 1);
+  const DoubleDouble one = two_product(z[0], sum_.high);
+  const double v = (one.high - 1) + (one.low + (z[0] * sum_.low + z_low[0] * sum_.high));
+  const DoubleDouble whole = two_sum(m.high, l);
+  lse = two_sum(whole.high, whole.low + (m.low + (v - v * v / 2)));
+  return finite && std::isfinite(lse.high) && std::isfinite(lse.low);
+}
+
+void DoubleDoubleRow::attach(RowKeys& keys, RowValues& values) {
+  const auto n = static_cast<std::size_t>(keys.n);
+  for (auto* array : {&la, &alpha}) fit(*array, padded(keys.n));
+  const double log_sum = std::log(sum_.high);
+  for (std::size_t j = 0; j < n; ++j) {
+    const double exponent = (s[j] - reference.high) + (s_low_[j] - reference.low);
+    la[j] = std::min(exponent - log_sum, 0.0);
+    alpha[j] = w_[j] / sum_.high;
+  }
+  keys.s = s.data(), keys.t = t.data(), keys.la = la.data(), keys.alpha = alpha.data();
+  keys.lse = lse.high;
+  keys.unit = double_double_unit;
+  values.o_low = o_low.data();
+}
+
+}  // namespace attest::detail

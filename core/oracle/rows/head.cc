@@ -1,0 +1,412 @@
+#include "core/oracle/rows/head.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "core/bound/loops/inner_loops.h"
+#include "core/bound/loops/key_loops.h"
+#include "core/oracle/rows/exactness.h"
+#include "core/problem/score.h"
+#include "core/support/infinity.h"
+#include "core/support/room.h"
+
+namespace attest::detail {
+
+void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to) {
+  const std::byte* data = tensor.bytes().data();
+  switch (tensor.dtype()) {
+    case DType::f64:
+      if (count > 0) std::memcpy(to, data + first * 8, static_cast<std::size_t>(count) * 8);
+      return;
+    case DType::f32:
+      for (std::int64_t i = 0; i < count; ++i) {
+        float value;
+        std::memcpy(&value, data + (first + i) * 4, 4);
+        to[i] = static_cast<double>(value);
+      }
+      return;
+    case DType::bf16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::uint16_t bits;
+        std::memcpy(&bits, data + (first + i) * 2, 2);
+        to[i] = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+      }
+      return;
+    case DType::f16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::uint16_t bits;
+        std::memcpy(&bits, data + (first + i) * 2, 2);
+        // Shifted into an f32 the exponent is 112 too small, subnormals included; Inf and NaN take the largest one.
+        const std::uint32_t size = static_cast<std::uint32_t>(bits) & 0x7fffu;
+        const float value = std::bit_cast<float>(size << 13) * 0x1p112f;
+        const std::uint32_t special = size >= 0x7c00u ? 0x7f800000u : 0u;
+        const std::uint32_t sign = (static_cast<std::uint32_t>(bits) & 0x8000u) << 16;
+        to[i] = static_cast<double>(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | special | sign));
+      }
+      return;
+    default:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = load_element(data, tensor.dtype(), first + i);
+  }
+}
+
+namespace {
+
+/// Fewer keys than these are summed faster than they are converted.
+constexpr std::int64_t keys_worth_singles = 64;
+/// So many numbers of q are decoded at once; the rows of a larger one, one after another.
+constexpr std::int64_t most_of_q = 1 << 14;
+
+bool all_finite(const double* values, std::int64_t n) {
+  // A sum of absolute values times 0 is 0 unless one of them is not finite; scaled so that the sum cannot overflow.
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += values[i] * 0.0;
+  return sum == 0;
+}
+
+std::uint64_t next_generation() {
+  thread_local std::uint64_t last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys) {
+  const Shape& qs = c.q().shape();
+  const Shape& ks = c.k().shape();
+  const Shape& vs = c.v().shape();
+  queries = qs[2], keys = ks[2], dk = qs[3], dv = vs[3];
+  singles = keys >= keys_worth_singles;
+  for (const Tensor* input : {&c.q(), &c.k(), &c.v()}) singles = singles && input->dtype() != DType::f64;
+  stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
+  scale = c.scale, convention = c.mask_convention, sight_rule = attest::sight_rule(c);
+  const std::int64_t heads = qs[1], kv_heads = ks[1];
+  const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
+  generation = next_generation();
+  q_offset = (b * heads + h) * queries * dk;
+  far_q = queries * dk > most_of_q ? &c.q() : nullptr;
+  if (!far_q) {
+    fit(q, queries * dk);
+    decode_range(c.q(), q_offset, queries * dk, q.data());
+  }
+  mask = c.mask().present() ? &c.mask() : nullptr;
+  bias = false;
+  if (mask) {
+    const Shape& ms = mask->shape();
+    mask_offset = ((ms[0] == 1 ? 0 : b) * ms[1] + (ms[1] == 1 ? 0 : h)) * queries * keys;
+    if (mask->dtype() != DType::boolean)
+      for (std::int64_t e = 0; e < queries * keys && !bias; ++e) {
+        const double value = load_element(mask->bytes().data(), mask->dtype(), mask_offset + e);
+        bias = value != 0 && value != -infinity;
+      }
+  }
+  if (same_keys) return;
+  fit(k, keys * dk);
+  fit(v, keys * stride);
+  decode_range(c.k(), (b * kv_heads + kv) * keys * dk, keys * dk, k.data());
+  const std::int64_t from = (b * kv_heads + kv) * keys * dv;
+  if (stride == dv) {
+    decode_range(c.v(), from, keys * dv, v.data());
+  } else {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      decode_range(c.v(), from + j * dv, dv, v.data() + j * stride);
+      for (std::int64_t e = dv; e < stride; ++e) v[static_cast<std::size_t>(j * stride + e)] = 0;
+    }
+  }
+  prepare();
+}
+
+void Head::prepare() {
+  generation = next_generation();
+  const InnerLoops& loops = inner_loops();
+  const std::int64_t count = (keys + panel_width - 1) / panel_width;
+  fit(panels, count * panel_width * dk);
+  fit(k1, count * panel_width);
+  most_k = 0;
+  finite = true;
+  for (std::int64_t panel = 0; panel < count; ++panel) {
+    const std::int64_t first = panel * panel_width;
+    const bool whole = loops.pack(k.data() + first * dk, std::min(panel_width, keys - first), dk,
+                                  panels.data() + first * dk, k1.data() + first, &most_k);
+    finite = finite && whole;
+  }
+  fit(low, stride), fit(high, stride), fit(abs_sum, stride);
+  std::fill_n(low.begin(), stride, infinity);
+  std::fill_n(high.begin(), stride, -infinity);
+  std::fill_n(abs_sum.begin(), stride, 0.0);
+  finite = loops.columns(v.data(), keys, stride, low.data(), high.data(), abs_sum.data()) && finite;
+  if (!singles) return;
+  const auto narrow = [](double x) { return static_cast<float>(x); };
+  fit(single_v, keys * stride), fit(single_panels, count * panel_width * dk);
+  std::transform(v.data(), v.data() + keys * stride, single_v.data(), narrow);
+  std::transform(panels.data(), panels.data() + count * panel_width * dk, single_panels.data(), narrow);
+}
+
+void Head::query(std::int64_t i, double* to) const {
+  if (far_q)
+    decode_range(*far_q, q_offset + i * dk, dk, to);
+  else
+    std::copy_n(q.data() + i * dk, dk, to);
+}
+
+namespace {
+
+/// May X_j be summed in floats? What underflows there, at most dk 2^-148, changes a score's error by a part of its
+/// dk*u that is far below the 2^-30 of exp while tau dk is at most 2^60; and nothing may overflow.
+bool sizes_fit_singles(const Head& head, const double* q) {
+  double q1 = 0;
+  for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(q[e]);
+  return q1 * head.most_k <= 0x1p120 && std::fabs(head.scale) * static_cast<double>(head.dk) <= 0x1p60;
+}
+
+}  // namespace
+
+void take_query(const Head& head, std::span<const std::int64_t> rows, Row& row) {
+  row.i = rows[0];
+  ScoreBlock& block = row.block;
+  const auto known = block.row.begin() + block.rows, found = std::find(block.row.begin(), known, row.i);
+  if (block.generation == head.generation && found != known) {
+    row.slot = found - block.row.begin();
+  } else {
+    row.slot = 0;
+    const std::int64_t most = head.singles ? std::min(rows_at_once, static_cast<std::int64_t>(rows.size())) : 1;
+    fit(block.q, rows_at_once * head.dk);
+    block.generation = head.generation;
+    block.scored = false;
+    for (block.rows = 0; block.rows < most; ++block.rows) {
+      double* const to = block.q.data() + block.rows * head.dk;
+      head.query(rows[static_cast<std::size_t>(block.rows)], to);
+      const bool fits = head.singles && sizes_fit_singles(head, to);
+      if (block.rows == 0) block.singles = fits;
+      if (block.rows > 0 && !(fits && block.singles)) break;
+      block.row[static_cast<std::size_t>(block.rows)] = rows[static_cast<std::size_t>(block.rows)];
+    }
+  }
+  row.q = block.q.data() + row.slot * head.dk;
+}
+
+void visible_keys(const Head& head, const Profile& p, Row& row) {
+  const std::int64_t i = row.i;
+  const Sight seen = sight(head.sight_rule, i, head.queries, head.keys);
+  if (!head.mask) {
+    row.n = seen.last - seen.first;
+    row.all_visible = row.n == head.keys;
+    if (!row.all_visible) {
+      fit(row.index, head.keys);
+      std::iota(row.index.begin(), row.index.begin() + row.n, seen.first);
+    }
+    return;
+  }
+  fit(row.mask, head.keys);
+  fit(row.index, head.keys);
+  const std::int64_t from = head.mask_offset + i * head.keys;
+  if (head.mask->dtype() == DType::boolean) {
+    for (std::int64_t j = 0; j < head.keys; ++j)
+      row.mask[static_cast<std::size_t>(j)] =
+          load_element(head.mask->bytes().data(), DType::boolean, from + j) != 0 ? 0.0 : -infinity;
+  } else {
+    decode_range(*head.mask, from, head.keys, row.mask.data());
+  }
+  row.n = 0;
+  for (std::int64_t j = seen.first; j < seen.last; ++j) {
+    double& value = row.mask[static_cast<std::size_t>(j)];
+    if (p.any_mask_format && value < 0 && std::isinf(round_to(p.mask_format, value))) value = -infinity;
+    if (value != -infinity) row.index[static_cast<std::size_t>(row.n++)] = j;
+  }
+  row.all_visible = row.n == head.keys;
+}
+
+double largest_hidden_size(const Profile& p, std::int64_t dk) {
+  const double tau = std::fabs(p.of.scale);
+  const double kap = std::max({1.0, tau, p.base2 ? tau * 1.4426950408889634 : 0.0});
+  return p.H_s / ((1 + pw(p.u_range, static_cast<double>(dk) + 4)) * (1 + 0x1p-40) * kap);
+}
+
+/// Only kernels that compute its score and add -inf, or multiply its value by 0, do: an overflowed score or a value
+/// that is not finite then gives NaN.
+bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
+  const double allowed = largest_hidden_size(p, head.dk);
+  double q1 = 0;
+  for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(row.q[e]);
+  if (head.finite && q1 * head.most_k <= allowed) return true;
+  std::int64_t next = 0;
+  for (std::int64_t j = 0; j < head.keys; ++j) {
+    if (next < row.n && row.index[static_cast<std::size_t>(next)] == j) {
+      ++next;
+      continue;
+    }
+    double size = 0;
+    for (std::int64_t e = 0; e < head.dk; ++e)
+      size += std::fabs(row.q[e] * head.k[static_cast<std::size_t>(j * head.dk + e)]);
+    if (!(size <= allowed) || !all_finite(head.v.data() + j * head.stride, head.stride)) return false;
+  }
+  return true;
+}
+
+void scores_of_row(const Head& head, std::int64_t last, Row& row) {
+  const std::int64_t room = padded(head.keys);
+  ScoreBlock& block = row.block;
+  if (!block.scored) {
+    const InnerLoops& loops = inner_loops();
+    fit(block.x, block.rows * room), fit(block.size, block.rows * room);
+    if (block.singles) {
+      fit(block.sizes_of_q, block.rows * head.dk);
+      std::transform(block.q.data(), block.q.data() + block.rows * head.dk, block.sizes_of_q.data(),
+                     [](double x) { return static_cast<float>(std::fabs(x)); });
+      loops.dots_singles(block.q.data(), block.sizes_of_q.data(), block.rows, head.dk, head.single_panels.data(),
+                         room / panel_width, room, block.x.data(), block.size.data());
+    } else {
+      loops.dots(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, block.x.data(),
+                 block.size.data());
+    }
+    block.scored = true;
+  }
+  row.x = block.x.data() + row.slot * room;
+  row.size = block.size.data() + row.slot * room;
+}
+
+namespace {
+
+/// What the visible keys of a row are, as loops over them read it.
+struct Visible {
+  std::int64_t n;
+  const std::int64_t* index;  ///< nullptr: every key of the head
+  [[nodiscard]] std::int64_t at(std::int64_t j) const { return index ? index[j] : j; }
+};
+
+/// Sets keys.size, and returns q.k: of the visible keys, one after another.
+const double* compact_products(const Visible& seen, std::int64_t room, Row& row) {
+  if (!seen.index) {
+    row.keys.size = row.size;
+    return row.x;
+  }
+  fit(row.size_of, room);
+  double* const t = row.t.data();
+  for (std::int64_t j = 0; j < seen.n; ++j) {
+    t[j] = row.x[seen.index[j]];
+    row.size_of[static_cast<std::size_t>(j)] = row.size[seen.index[j]];
+  }
+  row.keys.size = row.size_of.data();
+  return t;
+}
+
+/// Sets keys.b, the bias in units of the score. False where the mask's format cannot hold one.
+bool take_bias(const Head& head, const Visible& seen, const Profile& p, std::int64_t room, Row& row) {
+  if (!p.of.bias) return true;
+  fit(row.b, room);
+  for (std::int64_t j = 0; j < seen.n; ++j) {
+    const double value = row.mask[static_cast<std::size_t>(seen.at(j))];
+    if (p.any_mask_format && std::isinf(round_to(p.mask_format, value))) return false;
+    row.b[static_cast<std::size_t>(j)] = mask_term(value, head.scale, head.convention);
+  }
+  row.keys.b = row.b.data();
+  return true;
+}
+
+/// Sets row.values: V, and the range of each column over the visible keys.
+void take_values(const Head& head, const Visible& seen, Row& row) {
+  row.values = {.v = head.v.data(),
+                .stride = head.stride,
+                .dv = head.dv,
+                .low = head.low.data(),
+                .high = head.high.data(),
+                .abs_sum = head.abs_sum.data(),
+                .singles = head.singles ? head.single_v.data() : nullptr};
+  if (!seen.index) return;
+  fit(row.low, head.stride), fit(row.high, head.stride), fit(row.abs_sum, head.stride);
+  std::fill_n(row.low.begin(), head.stride, infinity);
+  std::fill_n(row.high.begin(), head.stride, -infinity);
+  std::fill_n(row.abs_sum.begin(), head.stride, 0.0);
+  for (std::int64_t j = 0; j < seen.n; ++j) {
+    const double* from = head.v.data() + seen.index[j] * head.stride;
+    for (std::int64_t e = 0; e < head.stride; ++e) {
+      const auto at = static_cast<std::size_t>(e);
+      row.low[at] = from[e] < row.low[at] ? from[e] : row.low[at];
+      row.high[at] = from[e] > row.high[at] ? from[e] : row.high[at];
+      row.abs_sum[at] += std::fabs(from[e]);
+    }
+  }
+  row.values.low = row.low.data(), row.values.high = row.high.data(), row.values.abs_sum = row.abs_sum.data();
+}
+
+/// Hidden keys may hold anything; a visible one that is not finite leaves nothing to judge.
+bool visible_keys_finite(const Head& head, const Visible& seen) {
+  if (head.finite) return true;
+  for (std::int64_t j = 0; j < seen.n; ++j) {
+    const std::int64_t at = seen.at(j);
+    if (!all_finite(head.k.data() + at * head.dk, head.dk) ||
+        !all_finite(head.v.data() + at * head.stride, head.stride))
+      return false;
+  }
+  return true;
+}
+
+/// Weights, their logarithms and the output, from the scores s of which `most` is the largest.
+void weigh(const Head& head, const Visible& seen, const double* s, double most, Row& row) {
+  const InnerLoops& loops = inner_loops();
+  double* const alpha = row.alpha.data();
+  const double sum = loops.weights(s, seen.n, most, alpha);
+  const double log_sum = std::log(sum), inverse = 1 / sum;
+  fit(row.o, head.stride);
+  if (head.singles)
+    loops.combine_singles(alpha, seen.index, seen.n, head.single_v.data(), head.stride, row.o.data());
+  else
+    loops.combine(alpha, seen.index, seen.n, head.v.data(), head.stride, row.o.data());
+  for (std::int64_t e = 0; e < head.dv; ++e) row.o[static_cast<std::size_t>(e)] *= inverse;
+  key_loops().normalise(s, seen.n, most, log_sum, inverse, row.la.data(), alpha);
+  row.m = most;
+  row.lse = most + log_sum;
+  row.keys.la = row.la.data(), row.keys.alpha = alpha, row.keys.lse = row.lse;
+}
+
+/// Sets keys.k1 and keys.q1.
+void take_key_sums(const Head& head, const Visible& seen, std::int64_t room, Row& row) {
+  row.keys.k1 = head.k1.data();
+  if (seen.index) {
+    fit(row.k1, room);
+    for (std::int64_t j = 0; j < seen.n; ++j)
+      row.k1[static_cast<std::size_t>(j)] = head.k1[static_cast<std::size_t>(seen.index[j])];
+    row.keys.k1 = row.k1.data();
+  }
+  for (std::int64_t e = 0; e < head.dk; ++e) row.keys.q1 += std::fabs(row.q[e]);
+}
+
+}  // namespace
+
+Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, const Profile& p, bool ignores_dead_values,
+                       bool want_lse, Row& row) {
+  take_query(head, rows, row);
+  visible_keys(head, p, row);
+  // A row that sees no key has a policy in the place of a value, and no more than a value is it owed by a kernel whose
+  // hidden scores overflow.
+  if (row.n == 0 && (ignores_dead_values || hidden_keys_harmless(head, p, row))) return Excuse::fully_masked;
+  if (!all_finite(row.q, head.dk)) return Excuse::not_finite;
+  if (!row.all_visible && !ignores_dead_values && !hidden_keys_harmless(head, p, row)) return Excuse::not_finite;
+
+  const Visible seen{row.n, row.all_visible ? nullptr : row.index.data()};
+  const std::int64_t room = padded(head.keys);
+  for (auto* array : {&row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
+  scores_of_row(head, seen.at(seen.n - 1) + 1, row);
+  RowKeys& keys = row.keys;
+  keys = {};
+  keys.n = seen.n, keys.index = seen.index;
+  keys.want_lse = want_lse;
+  keys.unit = 0x1p-53;
+  const double* const x = compact_products(seen, room, row);
+  if (!take_bias(head, seen, p, room, row)) return Excuse::overflow;
+  // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
+  const RowScores found = key_loops().scores(x, keys.size, keys.b, head.scale, seen.n, row.t.data(), row.s.data());
+  keys.s = row.s.data(), keys.t = row.t.data();
+  take_values(head, seen, row);
+  if (!visible_keys_finite(head, seen)) return Excuse::not_finite;
+  // |s_j| <= kap X_j + |b_j| and X_j itself bound D1 from below: what overflows a double here is outside the domain.
+  if (!found.finite) return Excuse::overflow;
+  weigh(head, seen, keys.s, found.most, row);
+  if (needs_key_sums(p)) take_key_sums(head, seen, room, row);
+  keys.exact_dots = exact_in_any_order(head, row, p, found.most_size);
+  return Excuse::none;
+}
+
+}  // namespace attest::detail

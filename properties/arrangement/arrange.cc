@@ -1,0 +1,99 @@
+#include "properties/arrangement/arrange.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/problem/sight.h"
+#include "properties/language/result.h"
+
+namespace attest {
+namespace {
+
+constexpr double hidden_entry = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Case with_queries(const Case& c, const Indices& rows) {
+  Selection s = everything(c);
+  s.queries = rows;
+  return select(c, s);
+}
+
+Case with_keys(const Case& c, const Indices& keys) {
+  Selection s = everything(c);
+  s.keys = keys;
+  return select(c, s);
+}
+
+Case with_batch(const Case& c, const Indices& entries) {
+  Selection s = everything(c);
+  s.batch = entries;
+  return select(c, s);
+}
+
+Case with_heads(const Case& c, const Indices& heads) {
+  const Extents e = extents_of(c);
+  Selection s = everything(c);
+  s.heads = heads;
+  if (e.kv_heads > 0) {
+    s.kv_heads.clear();
+    for (const std::int64_t h : heads) s.kv_heads.push_back(h / (e.heads / e.kv_heads));
+  }
+  return select(c, s);
+}
+
+Case without_query(const Case& c, std::int64_t i) {
+  return with_queries(c, all_but(queries_of(c), i));
+}
+
+Case without_key(const Case& c, std::int64_t s) {
+  return with_keys(c, all_but(keys_of(c), s));
+}
+
+Case without_mask(Case c) {
+  c[Slot::mask] = Tensor();
+  c.causal = Causal::none;
+  return c;
+}
+
+Case with_additive_mask(Case c) {
+  Tensor& mask = c[Slot::mask];
+  if (!mask.present()) {
+    mask = Tensor(c.dtype(), {1, 1, queries_of(c), keys_of(c)});
+  } else if (mask.dtype() == DType::boolean) {
+    Tensor additive(c.dtype(), mask.shape());
+    for (std::int64_t e = 0; e < mask.elements(); ++e)
+      if (mask[e] == 0) additive.set(e, hidden_entry);
+    mask = std::move(additive);
+  }
+  return c;
+}
+
+Case with_causal_written_out(Case c) {
+  c = with_additive_mask(std::move(c));
+  Tensor& mask = c[Slot::mask];
+  for (std::int64_t e = 0; e < mask.elements(); ++e) {
+    const auto [b, h, i, j] = mask.shape().index_of(e);
+    if (!sight({.causal = c.causal}, i, queries_of(c), keys_of(c)).sees(j)) mask.set(e, hidden_entry);
+  }
+  c.causal = Causal::none;
+  return c;
+}
+
+Case with_mask_entry(Case c, std::int64_t i, std::int64_t s, double value) {
+  c = with_additive_mask(std::move(c));
+  const std::int64_t M = queries_of(c), N = keys_of(c);
+  Tensor& mask = c[Slot::mask];
+  for (std::int64_t e = s; e < mask.elements(); e += N)
+    if (i < 0 || e / N % M == i) mask.set(e, value);
+  return c;
+}
+
+Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value) {
+  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(e, tensor[e]));
+  return tensor;
+}
+
+}  // namespace attest

@@ -1,0 +1,202 @@
+#include "reports/conclusion/known.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/problem/case.h"
+#include "core/support/files.h"
+#include "core/support/names.h"
+#include "core/value/dtype.h"
+#include "properties/catalogue/property.h"
+#include "reports/terminal/text.h"
+
+namespace attest {
+namespace {
+
+constexpr std::array<std::string_view, 6> keys{"kernel", "dtype", "property", "reason", "date", "class"};
+
+[[noreturn]] void refuse(const std::string& source, std::size_t line, std::string_view why) {
+  throw UsageError(fmt::format("{}, line {}: {}", source, line, why));
+}
+
+std::size_t line_of(const toml::node& value) {
+  return value.source().begin.line;
+}
+
+toml::table parsed(const std::string& text, const std::string& source) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    refuse(source, error.source().begin.line, fmt::format("this is not TOML: {}", one_line(error.description())));
+  }
+}
+
+/// Reads the entries of one file.
+class Reader {
+ public:
+  explicit Reader(const std::string& source) : source_(source) {}
+
+  [[nodiscard]] KnownFinding finding(const toml::node& node) const {
+    if (!node.is_table()) refuse(source_, line_of(node), "a finding must be a table that begins with [[finding]]");
+    const toml::table& entry = *node.as_table();
+    for (const auto& [key, value] : entry) {
+      if (std::ranges::find(keys, key.str()) == keys.end())
+        refuse(source_, line_of(value),
+               fmt::format("unknown key {}{}", in_quotes(key.str()), suggestion(key.str(), keys)));
+    }
+    KnownFinding finding{.kernel = text(entry, "kernel"),
+                         .dtype = text(entry, "dtype"),
+                         .property = text(entry, "property"),
+                         .kind = entry.contains("class") ? text(entry, "class") : "",
+                         .reason = text(entry, "reason"),
+                         .date = date(entry),
+                         .line = line_of(entry)};
+    const std::optional<DType> dtype = named<DType>(finding.dtype);
+    if (!dtype || *dtype == DType::boolean) {
+      refuse(source_, line_of(*entry.get("dtype")),
+             fmt::format("unknown dtype {}; it must be f64, f32, f16 or bf16", in_quotes(finding.dtype)));
+    }
+    std::vector<std::string_view> names;
+    for (const Property* property : catalogue()) names.push_back(property->name);
+    if (properties_matching(finding.property).empty()) {
+      refuse(source_, line_of(*entry.get("property")),
+             fmt::format("no property of attest list --properties is named {}{}", in_quotes(finding.property),
+                         suggestion(finding.property, names)));
+    }
+    return finding;
+  }
+
+ private:
+  [[nodiscard]] const toml::node& required(const toml::table& entry, const char* key) const {
+    if (!entry.contains(key)) {
+      refuse(source_, line_of(entry),
+             fmt::format("the finding has no {}; it needs kernel, dtype, property, reason and date", key));
+    }
+    return *entry.get(key);
+  }
+
+  [[nodiscard]] std::string text(const toml::table& entry, const char* key) const {
+    const toml::node& value = required(entry, key);
+    if (!value.is_string() || value.as_string()->get().empty())
+      refuse(source_, line_of(value), fmt::format("{} must be a text that is not empty, in quotes", key));
+    return value.as_string()->get();
+  }
+
+  [[nodiscard]] std::string date(const toml::table& entry) const {
+    const toml::node& value = required(entry, "date");
+    if (!value.is_date()) refuse(source_, line_of(value), "date must be a day without quotes, as date = 2026-01-31");
+    const toml::date& day = value.as_date()->get();
+    return fmt::format("{:04}-{:02}-{:02}", day.year, day.month, day.day);
+  }
+
+  const std::string& source_;
+};
+
+bool is_of(const KnownFinding& known, const KernelSummary& kernel) {
+  return known.dtype == kernel.dtype && (known.kernel == kernel.id || known.kernel == kernel.name);
+}
+
+/// A violated property whose saved violations are all of the kind that is expected.
+bool is_expected(const KnownFinding& known, const PropertySummary& property) {
+  if (property.verdict != Outcome::violated) return false;
+  return known.kind.empty() || std::ranges::all_of(property.findings, [&](const FindingRecord& finding) {
+           return finding.verdict.outcome != Outcome::violated || finding.kind() == known.kind;
+         });
+}
+
+bool is_glob(std::string_view property) {
+  return property.find_first_of("*?[") != std::string_view::npos;
+}
+
+bool is_about(const KnownFinding& known, std::string_view property) {
+  if (!is_glob(known.property)) return known.property == property;
+  return std::ranges::count(properties_matching(known.property), property, &Property::name) > 0;
+}
+
+std::string about(std::string_view property, std::string_view kernel, std::string_view dtype) {
+  return fmt::format("{} by {} in {}", property, kernel, dtype);
+}
+
+}  // namespace
+
+std::vector<KnownFinding> parse_known_findings(const std::string& text, const std::string& source) {
+  const toml::table file = parsed(text, source);
+  std::vector<KnownFinding> findings;
+  for (const auto& [key, value] : file) {
+    if (key.str() != "finding") {
+      const std::array<std::string_view, 1> known{"finding"};
+      refuse(source, line_of(value),
+             fmt::format("unknown key {}{}; every entry begins with [[finding]]", in_quotes(key.str()),
+                         suggestion(key.str(), known)));
+    }
+    if (!value.is_array())
+      refuse(source, line_of(value), "a finding begins with [[finding]], in two pairs of brackets");
+    for (const toml::node& entry : *value.as_array()) {
+      KnownFinding finding = Reader(source).finding(entry);
+      const auto same = std::ranges::find_if(findings, [&](const KnownFinding& other) {
+        return other.kernel == finding.kernel && other.dtype == finding.dtype && other.property == finding.property;
+      });
+      if (same != findings.end()) {
+        refuse(source, finding.line,
+               fmt::format("{} stands at line {} already; keep one of the two",
+                           about(finding.property, finding.kernel, finding.dtype), same->line));
+      }
+      findings.push_back(std::move(finding));
+    }
+  }
+  return findings;
+}
+
+std::vector<KnownFinding> read_known_findings(const std::filesystem::path& file) {
+  return parse_known_findings(read_file(file), file.string());
+}
+
+KnownComparison compare_with_known(const std::vector<KnownFinding>& known, std::string_view source,
+                                   const Summary& summary, bool complete) {
+  KnownComparison result{.source = std::string(source), .expected = {}, .problems = {}, .remarks = {}};
+  std::vector<bool> reached(known.size()), shown(known.size());
+  for (const KernelSummary& kernel : summary.kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      const Subject subject{property.name, kernel.id, kernel.dtype};
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        if (!is_about(known[i], property.name) || !is_of(known[i], kernel)) continue;
+        reached[i] = true;
+        if (is_expected(known[i], property)) {
+          result.expected.insert(subject);
+          shown[i] = true;
+        } else if (property.verdict != Outcome::violated && known[i].property == property.name) {
+          const std::string gone =
+              fmt::format("{}, line {}: {} ", source, known[i].line, about(property.name, kernel.name, kernel.dtype));
+          if (complete) {
+            result.problems.push_back(
+                fmt::format("GONE {}is expected to be violated since {} ({}) and was {} on {} cases; remove the entry",
+                            gone, known[i].date, known[i].reason, name_of(property.verdict), property.tally.cases()));
+          } else {
+            result.remarks.push_back(gone + "did not show in the part of the run that was made");
+          }
+        }
+      }
+      if (property.verdict == Outcome::violated && !result.expected.contains(subject)) {
+        result.problems.push_back(
+            fmt::format("NEW {}: {}", about(property.name, kernel.name, kernel.dtype), property.reason));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const bool several = reached[i] && !shown[i] && is_glob(known[i].property);
+    if (several && complete)
+      result.problems.push_back(fmt::format(
+          "GONE {}, line {}: {} is expected to be violated since {} ({}) and was not; remove the entry", source,
+          known[i].line, about(known[i].property, known[i].kernel, known[i].dtype), known[i].date, known[i].reason));
+    if (reached[i]) continue;
+    result.remarks.push_back(fmt::format("{}, line {}: {} is not part of this run", source, known[i].line,
+                                         about(known[i].property, known[i].kernel, known[i].dtype)));
+  }
+  return result;
+}
+
+}  // namespace attest
