@@ -275,6 +275,12 @@ class Campaign::Job final : public FuzzerLoop {
       }
     }
     note_compared(finding.record, open.kernel.manifest());
+    Tensor answer;
+    try {
+      answer = answer_to_keep(finding, open.kernel);
+    } catch (const Abandoned&) {
+      // Nobody waits for it.
+    }
     {
       const std::lock_guard lock(state.mutex);
       int& here = state.saved[{kind, place_of(finding.saved)}];
@@ -284,7 +290,7 @@ class Campaign::Job final : public FuzzerLoop {
     }
     campaign_.findings_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(campaign_.observing_);
-    campaign_.observer_.found(finding.record, std::move(finding.saved));
+    campaign_.observer_.found(finding.record, {std::move(finding.saved), std::move(answer)});
   }
 
   Campaign& campaign_;

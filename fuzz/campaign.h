@@ -15,6 +15,7 @@
 
 #include "core/journal/journal.h"
 #include "core/kernel/kernel_under_test.h"
+#include "core/problem/case_file.h"
 #include "fuzz/search.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/jobs.h"
@@ -55,8 +56,8 @@ struct CampaignPlan {
 class CampaignObserver {
  public:
   virtual ~CampaignObserver() = default;
-  /// A finding and the case that shows it; may name the file it is saved in.
-  virtual void found(FindingRecord& finding, Case c) = 0;
+  /// A finding and the case that shows it, with the kernel's answer; may name the file it is saved in.
+  virtual void found(FindingRecord& finding, AnsweredCase c) = 0;
   /// A finished range of runs, at most half a second long but for the run under way then.
   virtual void batch_done(const BatchRecord& batch) = 0;
   /// Of the waiting thread, every second and once at the end, where there is something new: the archive of a target,

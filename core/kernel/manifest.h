@@ -85,6 +85,7 @@ struct Arithmetics {
 struct Manifest {
   std::string name;
   std::string version;
+  std::string source;                                ///< as source_place takes it; empty: not told
   std::vector<DType> dtypes;                         ///< input dtypes, never empty
   std::map<DType, std::vector<DType>> out_dtypes;    ///< output dtypes beyond the input's own
   std::map<DType, std::vector<KvDtypes>> kv_dtypes;  ///< of q's dtype, all that k and v may have; none stated: q's own

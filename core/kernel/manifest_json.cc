@@ -22,6 +22,7 @@
 #include "core/support/errors.h"
 #include "core/support/json_reader.h"
 #include "core/support/names.h"
+#include "core/support/source_place.h"
 #include "core/support/visible.h"
 
 namespace attest {
@@ -681,6 +682,8 @@ void tell_manifest(auto& io, auto& m) {
   io("name", m.name);
   io.require(!m.name.empty(), "name", "it must not be empty");
   io("version", m.version);
+  io.if_stated(!m.source.empty(), "source", m.source);
+  io.require(m.source.empty() || source_place(m.source), "source", source_rule);
   io.by("abi", m, [](const auto&) { return ATTEST_ABI; }, [](const auto&...) {});
   io.flags("operations", Words<Operation>::names, m.attention, m.multihead);
   io.require(m.attention || m.multihead, "operations", one);

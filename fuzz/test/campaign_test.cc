@@ -25,9 +25,10 @@ CampaignPlan plan_of(std::unique_ptr<Kernel> kernel, std::string_view properties
 }
 
 struct Recorded final : CampaignObserver {
-  void found(FindingRecord& finding, Case c) override {
+  void found(FindingRecord& finding, AnsweredCase c) override {
     finding.case_file = "kept";
-    findings.push_back({finding, std::move(c)});
+    findings.push_back({finding, std::move(c.value)});
+    answers.push_back(std::move(c.found));
   }
   void batch_done(const BatchRecord& batch) override { batches.push_back(batch); }
   void archive_grew(const Subject& subject, const Archive& archive) override {
@@ -56,6 +57,7 @@ struct Recorded final : CampaignObserver {
   }
 
   std::vector<EarlierFinding> findings;
+  std::vector<Tensor> answers;  ///< to the cases of the findings
   std::vector<BatchRecord> batches;
   std::map<Subject, Archive> archives;
   std::optional<Case> worst;
@@ -126,6 +128,8 @@ TEST(Campaign, ShrinksAndConfirmsWhatItFinds) {
       EXPECT_LE(++of_kind[kind], samples_per_kind);
       EXPECT_LE((++in_place[{kind, place_of(*finding.saved)}]), samples_per_place);
     }
+    for (std::size_t i = 0; i < recorded.answers.size(); ++i)
+      EXPECT_EQ(recorded.answers[i].shape(), recorded.findings[i].saved->out_shape());
     // What is known is not bred from.
     for (const auto& [subject, archive] : recorded.archives) {
       for (const Archive::Entry& entry : archive.entries()) {
@@ -286,7 +290,7 @@ TEST(Campaign, EndsAtItsDeadline) {
 
 TEST(Campaign, ThrowsWhatTheObserverThrows) {
   struct Full final : CampaignObserver {
-    void found(FindingRecord&, Case) override {}
+    void found(FindingRecord&, AnsweredCase) override {}
     void batch_done(const BatchRecord&) override { throw UsageError("the disk is full"); }
     void archive_grew(const Subject&, const Archive&) override {}
     void new_worst(const Subject&, const Case&, const Verdict&) override {}

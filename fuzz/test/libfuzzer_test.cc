@@ -14,7 +14,7 @@ namespace attest {
 namespace {
 
 struct Found final : CampaignObserver {
-  void found(FindingRecord& finding, Case) override { first = finding.k; }
+  void found(FindingRecord& finding, AnsweredCase) override { first = finding.k; }
   void batch_done(const BatchRecord& batch) override { runs += batch.last_k - batch.first_k; }
   void archive_grew(const Subject&, const Archive& archive) override { cells = archive.entries().size(); }
   void new_worst(const Subject&, const Case&, const Verdict&) override {}

@@ -48,6 +48,19 @@ void note_compared(FindingRecord& record, const Manifest& manifest) {
   }
 }
 
+Tensor answer_of(Kernel& kernel, const Case& c) {
+  constexpr std::int64_t most = 1 << 20;
+  if (c.out_shape().elements() > most) return {};
+  Reply reply = kernel.run(c);
+  return reply.status == CallStatus::ok ? std::move(reply.out.tensor()) : Tensor();
+}
+
+Tensor answer_to_keep(const Finding& finding, Kernel& kernel) {
+  const auto& [record, saved, before] = finding;
+  if (record.verdict.outcome != Outcome::violated || record.repetition || saved.provenance.at_load) return {};
+  return answer_of(kernel, saved);
+}
+
 Confirmer::Confirmer(const Road& road, FreshKernels::Start start)
     : road_(&road), fresh_(std::move(start), fresh_starts, fresh_time) {}
 

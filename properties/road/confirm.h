@@ -23,6 +23,13 @@ struct Finding {
 /// Says which elements the finding is about; where memory does not suffice it stays as it is.
 void note_compared(FindingRecord& record, const Manifest& manifest);
 
+/// What the kernel answers, to be kept beside the case. Not present where it gives none, and where it is too large to
+/// be looked at.
+[[nodiscard]] Tensor answer_of(Kernel& kernel, const Case& c);
+/// To the saved case of a violated finding. Not present, either, where another call would not show it: it comes and
+/// goes, takes calls before it, or stands for the loading of the kernel.
+[[nodiscard]] Tensor answer_to_keep(const Finding& finding, Kernel& kernel);
+
 /// Of one kernel in one thread.
 class Confirmer {
  public:

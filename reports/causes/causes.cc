@@ -21,6 +21,7 @@ std::optional<Cause> read_cause(const std::string& text) {
     json.at("dtypes").get_to(cause.dtypes);
     json.at("properties").get_to(cause.properties);
     json.at("misreadings").get_to(cause.misreadings);
+    if (json.contains("right")) json["right"].get_to(cause.right);  // of before: not asked
     json.at("condition").get_to(cause.condition);
     json.at("cases").get_to(cause.cases);
     json.at("violated").get_to(cause.violated);
@@ -79,6 +80,7 @@ std::string to_json(const Cause& cause) {
   list("dtypes", cause.dtypes);
   list("properties", cause.properties);
   list("misreadings", cause.misreadings);
+  list("right", cause.right);
   json.member("condition", cause.condition)
       .member("cases", cause.cases)
       .member("violated", cause.violated)

@@ -16,6 +16,7 @@ struct Cause {
   std::vector<std::string> dtypes{};       ///< in which it was seen, f64 first
   std::vector<std::string> properties{};   ///< that fail by it, the one with most violated cases first
   std::vector<std::string> misreadings{};  ///< what misreadings_of says; empty: nothing
+  std::vector<std::string> right{};        ///< what right_nearby says of the example
   std::string condition{};                 ///< as Condition::words
   /// Cases that were looked at and meet the condition, violated ones of them, and the same of the others that are not
   /// another cause's; 0 where there was nothing to look at (captured cases, campaigns, journals of before).

@@ -83,8 +83,9 @@ bool fits(Stage kept, Stage wrong) {
 }
 
 struct Stages {
-  std::string text;             ///< in one line; empty where there is none to ask about
-  std::optional<Stage> agreed;  ///< the stage of all cases of which one is determined
+  std::string text;               ///< in one line; empty where there is none to ask about
+  std::optional<Stage> agreed{};  ///< the stage of all cases of which one is determined
+  bool determined = false;        ///< of some case
 };
 
 /// Where the cases go wrong first.
@@ -103,14 +104,14 @@ Stages stages_of(Kernel& kernel, const std::vector<Case>& cases) {
     if (count++ == 0) evidence = std::move(one.evidence);
   }
   if (cases.empty()) return {};
-  if (found.empty()) return {fmt::format("which stage goes wrong first is not determined: {}", why_not), {}};
+  if (found.empty()) return {.text = fmt::format("which stage goes wrong first is not determined: {}", why_not)};
   std::string text = "what goes wrong first: ";
   for (const auto& [stage, told] : found) {
     if (stage != found.begin()->first) text += "; ";
     text += fmt::format("{}, in {} of {} cases ({})", words_of(stage), told.first, cases.size(), told.second);
   }
   if (determined < cases.size()) text += fmt::format("; not determined in {}", cases.size() - determined);
-  return {std::move(text), found.size() == 1 ? std::optional(found.begin()->first) : std::nullopt};
+  return {std::move(text), found.size() == 1 ? std::optional(found.begin()->first) : std::nullopt, true};
 }
 
 std::int64_t count_of(const std::map<Violation, std::int64_t>& kinds) {
@@ -145,11 +146,12 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   // How large errors are does not explain what is no error at all.
   if (findings.beyond.empty() || others > findings.bounds) {
     std::string text = kinds_text(findings);
-    if (const std::string stages = stages_of(watched, findings.wrong).text; !stages.empty()) text += "; " + stages;
-    return {.kernel = kernel.id(), .dtype = dtype, .text = std::move(text), .changes = "[]"};
+    const Stages stages = stages_of(watched, findings.wrong);
+    if (!stages.text.empty()) text += "; " + stages.text;
+    return {kernel.id(), dtype, std::move(text), "[]", stages.determined};
   }
   std::vector<Explanation> found = explain(watched, findings.beyond);
-  const auto [stages, agreed] = stages_of(watched, findings.wrong);
+  const auto [stages, agreed, determined] = stages_of(watched, findings.wrong);
   // What is kept in a narrower format is at the stage that goes wrong, if that is known: such changes come first.
   const auto is_there = [wrong = agreed](const Explanation& one) { return one.stage && fits(*one.stage, *wrong); };
   bool somewhere = !found.empty() && found.front().one_place;
@@ -163,7 +165,7 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
   const std::size_t count = findings.beyond.size();
   const std::size_t excused = found.empty() ? 0 : found.front().excused;
   const std::string cases = count == 1 ? "the saved case" : fmt::format("all {} saved cases", count);
-  KernelExplanation result{.kernel = kernel.id(), .dtype = dtype, .text = {}, .changes = json_of(found)};
+  KernelExplanation result{kernel.id(), dtype, "", json_of(found), determined || !found.empty()};
   const std::string useless =
       excused == 0 ? ""
                    : fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
@@ -254,7 +256,8 @@ MetaRecord record_of(const KernelExplanation& explanation) {
           {{"kernel", explanation.kernel},
            {"dtype", explanation.dtype},
            {"text", explanation.text},
-           {"changes", explanation.changes}}};
+           {"changes", explanation.changes},
+           {"tells", explanation.tells ? "yes" : "no"}}};
 }
 
 std::vector<KernelExplanation> explanations_in(const Journal& journal, const std::string& kernel,
@@ -268,7 +271,7 @@ std::vector<KernelExplanation> explanations_in(const Journal& journal, const std
     if (meta.event != explanation_event || fact("kernel") != kernel || fact("dtype") != dtype) continue;
     const std::string text = fact("text");
     if (std::ranges::none_of(found, [&](const KernelExplanation& one) { return one.text == text; }))
-      found.push_back({kernel, dtype, text, fact("changes")});
+      found.push_back({kernel, dtype, text, fact("changes"), fact("tells") != "no"});
   }
   return found;
 }

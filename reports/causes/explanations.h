@@ -18,6 +18,7 @@ struct KernelExplanation {
   std::string kernel, dtype;
   std::string text;     ///< one line, "consistent with …" or that nothing is
   std::string changes;  ///< JSON: an array of {"words", "arithmetic", "utilisation"}, empty where nothing explains them
+  bool tells = true;  ///< of a change, or of a stage that goes wrong first: more than what kind of violations there are
 };
 
 /// One for every kernel and dtype that has a violated bound or a non-finite output among the findings: its saved cases

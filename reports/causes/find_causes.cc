@@ -9,6 +9,7 @@
 
 #include "properties/diagnosis/conditions.h"
 #include "properties/diagnosis/misreadings.h"
+#include "properties/diagnosis/right_nearby.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
 
@@ -62,12 +63,8 @@ struct Origin {
 /// Everything about one kernel.
 class Causes {
  public:
-  Causes(const Journal& journal, const RunFolder& folder, const Plan& plan, const Road& road, Kernel& kernel)
-      : folder_(folder),
-        plan_(plan),
-        road_(road),
-        kernel_(kernel, interrupt_requested),
-        failing_(failing_of(journal, kernel.id())) {
+  Causes(const Journal& journal, const RunFolder& folder, const Draw* draw, Kernel& kernel)
+      : folder_(folder), draw_(draw), kernel_(kernel, interrupt_requested), failing_(failing_of(journal, kernel.id())) {
     for (const FindingRecord& finding : journal.findings)
       if (finding.subject.kernel == kernel.id() && finding.verdict.outcome == Outcome::violated)
         findings_.push_back(&finding);
@@ -76,7 +73,7 @@ class Causes {
   std::vector<Cause> find() {
     if (failing_.empty()) return {};
     std::vector<Condition> conditions;
-    if (plan_.captured.empty()) {
+    if (draw_ != nullptr) {
       // Laws arrange the case before they put it to the kernel; whoever holds the output against the exact answer puts
       // it as it is.
       observe(/*laws=*/false);
@@ -99,7 +96,8 @@ class Causes {
  private:
   Case drawn(const Subject& subject, std::int64_t k) {
     const Failing& failing = failing_.at(subject);
-    return road_.project(road_.generate(*failing.property, failing.dtype, plan_.seed, k), kernel_.manifest());
+    return draw_->road.project(draw_->road.generate(*failing.property, failing.dtype, draw_->seed, k),
+                               kernel_.manifest());
   }
 
   void observe(bool laws) {
@@ -120,7 +118,7 @@ class Causes {
       const std::int64_t behind = all_known ? failing.last_k : violated.back() + 1;
       std::vector<std::int64_t> others;
       for (std::int64_t k = 0; k < std::min<std::int64_t>(behind, 100000); ++k)
-        if (plan_.shard.takes(k) && !std::ranges::binary_search(violated, k)) others.push_back(k);
+        if (draw_->shard.takes(k) && !std::ranges::binary_search(violated, k)) others.push_back(k);
       const std::vector<std::int64_t> seen = spread(violated, each / 2);
       for (const std::int64_t k : seen) observe(subject, k, /*violated=*/true);
       for (const std::int64_t k : spread(others, each - seen.size())) observe(subject, k, /*violated=*/false);
@@ -172,6 +170,7 @@ class Causes {
                 .dtypes = {},
                 .properties = {},
                 .misreadings = {},
+                .right = {},
                 .condition = condition.words,
                 .cases = condition.cases,
                 .violated = condition.violated,
@@ -198,7 +197,11 @@ class Causes {
                         f.k);
     };
     std::ranges::sort(saved, {}, order);
-    if (!saved.empty()) cause.example = saved[0].finding->subject, cause.example_k = saved[0].finding->k;
+    if (!saved.empty()) {
+      const FindingRecord& example = *saved[0].finding;
+      cause.example = example.subject, cause.example_k = example.k;
+      if (!example.repetition && is_against_exact(example)) cause.right = right_nearby(kernel_, saved[0].value);
+    }
     std::vector<Case> asked;
     for (const Saved& one : saved) {
       const Violation violation = one.finding->verdict.violation;
@@ -256,8 +259,7 @@ class Causes {
   }
 
   const RunFolder& folder_;
-  const Plan& plan_;
-  const Road& road_;
+  const Draw* draw_;
   WatchedKernel kernel_;
   std::map<Subject, Failing> failing_;
   std::vector<const FindingRecord*> findings_;
@@ -268,10 +270,11 @@ class Causes {
 
 }  // namespace
 
-std::vector<Cause> causes_of(const Journal& journal, const RunFolder& folder, const Plan& plan, const Road& road) {
+std::vector<Cause> causes_of(const Journal& journal, const RunFolder& folder,
+                             std::span<const std::unique_ptr<Kernel>> kernels, const Draw* draw) {
   std::vector<Cause> all;
-  for (const std::unique_ptr<Kernel>& kernel : plan.kernels) {
-    std::vector<Cause> causes = Causes(journal, folder, plan, road, *kernel).find();
+  for (const std::unique_ptr<Kernel>& kernel : kernels) {
+    std::vector<Cause> causes = Causes(journal, folder, draw, *kernel).find();
     std::ranges::move(causes, std::back_inserter(all));
   }
   return all;

@@ -11,7 +11,9 @@
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/commands/fuzz_objectives.h"
+#include "reports/commands/run_end.h"
 #include "reports/commands/run_kernels.h"
+#include "reports/formats/answer.h"
 #include "reports/formats/results.h"
 #include "reports/formats/table.h"
 #include "reports/results/saved_journal.h"
@@ -116,7 +118,7 @@ void record_load_findings(CampaignPlan& plan, JournalWriter& writer, FuzzRecorde
     BatchRecord batch{*subject, 0, plan.shard.index + 1, plan.shard, {}};
     batch.tally.add(plan.shard.index, record.verdict);
     c.provenance.at_load = "yes";
-    recorder.found(record, std::move(c));
+    recorder.found(record, {std::move(c)});
     writer.append(batch);
     plan.done.batches.push_back(batch);
     plan.known.push_back({record, std::nullopt});
@@ -243,6 +245,11 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   }
   for (const MetaRecord& note : notes_on(plan.kernels)) writer.append(note);
   for (const KernelRecord& record : changed_meanwhile(open.records, options.against)) writer.append(record);
+  // Of a comparison the other kernel's arithmetic would have to be explained too.
+  if (ending != CampaignEnding::stopped && !open.other) {
+    explain_findings(read_results(folder.path()), folder, plan.kernels, nullptr,
+                     [&](const MetaRecord& record) { writer.append(record); });
+  }
   writer.append(end_record(start, ending == CampaignEnding::stopped));
   writer.sync();
   const Journal journal = read_results(folder.path());
@@ -253,7 +260,10 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   if (!options.quiet) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print(stderr, "{}", note_text(summary));
-    fmt::print("{}{}\n{}run: {}\nreport: {}\n", table_of(summary), closing_line(conclusion, ending_of(ending), seconds),
+    const std::string causes =
+        causes_text(summary, journal, conclusion, {.folder = folder.path().string(), .width = terminal_columns()});
+    fmt::print("{}{}\n{}{}run: {}\nreport: {}\n", table_of(summary),
+               closing_line(conclusion, ending_of(ending), seconds), causes.empty() ? "" : causes + "\n",
                worst_text(summary, folder), folder.path().string(), folder.report().string());
   }
   options.ci_files.write(summary, journal, folder.path().string(), conclusion);

@@ -5,7 +5,6 @@
 
 #include "properties/road/watched_kernel.h"
 #include "reports/causes/explanations.h"
-#include "reports/causes/find_causes.h"
 #include "reports/commands/run_kernels.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/interrupt.h"
@@ -43,20 +42,19 @@ void note_unreached(const Plan& plan, const Journal& journal, LastRecords& last)
   }
 }
 
-/// An interrupt leaves them out, and so does a lack of memory. `journal` is canonical.
-void explain_findings(const Plan& plan, const Road& road, const Journal& journal, const RunFolder& folder,
-                      LastRecords& last) {
+}  // namespace
+
+void explain_findings(const Journal& journal, const RunFolder& folder, std::span<const std::unique_ptr<Kernel>> kernels,
+                      const Draw* draw, const std::function<void(const MetaRecord&)>& append) {
   try {
-    for (const Cause& one : causes_of(journal, folder, plan, road)) last.append(record_of(one));
-    for (const KernelExplanation& one : explanations_of(journal, folder, plan.kernels)) last.append(record_of(one));
+    for (const Cause& one : causes_of(journal, folder, kernels, draw)) append(record_of(one));
+    for (const KernelExplanation& one : explanations_of(journal, folder, kernels)) append(record_of(one));
   } catch (const Abandoned&) {
-    return;  // what is explained so far stands
+    return;
   } catch (const std::bad_alloc&) {
     return;
   }
 }
-
-}  // namespace
 
 Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& writer,
                        Ending ending, bool compared, std::chrono::steady_clock::time_point start) {
@@ -66,7 +64,11 @@ Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& fold
   LastRecords last(writer);
   note_unreached(plan, journal, last);
   for (const MetaRecord& note : notes_on(plan.kernels)) last.append(note);
-  if (ending != Ending::interrupted && !compared) explain_findings(plan, road, journal, folder, last);
+  if (ending != Ending::interrupted && !compared) {
+    const Draw draw{road, plan.seed, plan.shard};
+    explain_findings(journal, folder, plan.kernels, plan.captured.empty() ? &draw : nullptr,
+                     [&](const MetaRecord& record) { last.append(record); });
+  }
   MetaRecord closing = end_record(start, ending == Ending::interrupted);
   if (ending == Ending::out_of_time) closing.facts["time_over"] = "yes";
   last.append(closing);

@@ -1,14 +1,23 @@
-// The end of a check's journal.
+// The end of a run's journal.
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
 
+#include "reports/causes/find_causes.h"
 #include "reports/run/engine.h"
 
 namespace attest {
 
-/// Writes the last records and returns what read_results would read now. `compared`: with another kernel, whose own
-/// arithmetic would have to be explained too.
+/// Hands on the records of what is wrong with the kernels, and of what explains it (causes_of, explanations_of). An
+/// interrupt leaves them out, and so does a lack of memory: what is explained by then stands. `journal` is canonical.
+void explain_findings(const Journal& journal, const RunFolder& folder, std::span<const std::unique_ptr<Kernel>> kernels,
+                      const Draw* draw, const std::function<void(const MetaRecord&)>& append);
+
+/// Of a check: writes the last records and returns what read_results would read now. `compared`: with another kernel,
+/// whose own arithmetic would have to be explained too.
 [[nodiscard]] Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& writer,
                                      Ending ending, bool compared, std::chrono::steady_clock::time_point start);
 

@@ -8,6 +8,7 @@
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
+#include "core/support/source_place.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/open_limits.h"
@@ -72,13 +73,7 @@ KernelLoadError with_logs(const KernelLoadError& error, const RunFolder& folder)
 }
 
 std::string read_source(std::string_view option, const std::string& text) {
-  const SourcePlace place = source_place(text);
-  if (place.file.empty() || place.file.starts_with('/') || place.line < 1) {
-    throw UsageError(
-        fmt::format("{} is {}; it must name the kernel's source as from the root of its repository, "
-                    "\"src/flash.cu\" or with a line \"src/flash.cu:42\"",
-                    option, in_quotes(text)));
-  }
+  if (!source_place(text)) throw UsageError(fmt::format("{} is {}; {}", option, in_quotes(text), source_rule));
   return text;
 }
 

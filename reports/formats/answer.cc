@@ -77,6 +77,10 @@ class Answer {
     add_line("all of it", fmt::format("{} findings {}", command_name(), shell_quoted(place_.folder)));
     return std::move(text_);
   }
+  std::string text_of_causes() {
+    causes();
+    return std::move(text_);
+  }
 
  private:
   void add(std::string_view label, std::string_view said, std::size_t most = 100) {
@@ -155,13 +159,15 @@ class Answer {
     }
   }
 
-  /// `brief`: 0 everything, 1 without the numbers, 2 what and replay alone.
+  /// `brief`: 0 everything, 1 without the numbers, 2 what, when and replay alone.
   void tell(const CauseWords& cause, int brief) {
     if (!cause.title.empty()) add(cause.title, cause.of);
-    add("what", cause.what, brief == 0 ? 4 : 2);
+    add("what", cause.what, 2);
+    if (brief < 2 && !cause.why.empty()) add("why", cause.why, brief == 0 ? 4 : 2);
     if (!cause.when.empty()) add("when", cause.when);
     if (brief < 2 && !cause.smallest.empty()) add("smallest", cause.smallest, brief == 0 ? 3 : 1);
     if (brief < 1 && !cause.found.empty()) add("", cause.found, 3);
+    if (brief < 1 && !cause.right.empty()) add("right", cause.right, 2);
     if (!cause.replay.empty()) add_line("replay", cause.replay);
     if (brief < 2) add("fails", cause.fails, brief == 0 ? 2 : 1);
   }
@@ -309,6 +315,11 @@ class Answer {
 std::string answer_of(const Summary& summary, const Journal& journal, const Conclusion& conclusion, Ending ending,
                       double seconds, const AnswerPlace& place) {
   return Answer(summary, journal, conclusion, place).text(ending, seconds);
+}
+
+std::string causes_text(const Summary& summary, const Journal& journal, const Conclusion& conclusion,
+                        const AnswerPlace& place) {
+  return Answer(summary, journal, conclusion, place).text_of_causes();
 }
 
 }  // namespace attest

@@ -19,5 +19,8 @@ struct AnswerPlace {
 /// `seconds`: what the run took.
 [[nodiscard]] std::string answer_of(const Summary& summary, const Journal& journal, const Conclusion& conclusion,
                                     Ending ending, double seconds, const AnswerPlace& place);
+/// Of it what is wrong, each cause behind an empty line: for what prints the rest in another way.
+[[nodiscard]] std::string causes_text(const Summary& summary, const Journal& journal, const Conclusion& conclusion,
+                                      const AnswerPlace& place);
 
 }  // namespace attest

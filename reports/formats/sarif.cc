@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
+#include <optional>
 #include <set>
-#include <system_error>
 
+#include "core/kernel/manifest.h"
+#include "core/support/errors.h"
+#include "core/support/source_place.h"
 #include "core/support/visible.h"
 #include "properties/catalogue/property.h"
 #include "reports/results/cause_words.h"
@@ -93,9 +94,11 @@ Json cause_result(const CauseWords& cause, std::int64_t again, std::size_t rule,
   const auto add = [&](std::string_view label, const std::string& said) {
     if (!said.empty()) text += fmt::format("\n{}: {}", label, said);
   };
+  add("why", cause.why);
   add("when", cause.when);
   add("smallest", cause.smallest);
   add("found", cause.found);
+  add("right", cause.right);
   add("fails", cause.fails);
   add("replay", cause.replay);
   Json result{{"ruleId", cause.cause->example.property}, {"ruleIndex", rule}, {"kind", "fail"}, {"level", "error"}};
@@ -113,17 +116,25 @@ Json cause_result(const CauseWords& cause, std::int64_t again, std::size_t rule,
   return result;
 }
 
-/// Where the kernel stands, as the run was told; null where it was not.
-Json source_in(const Journal& journal) {
-  for (const MetaRecord& meta : journal.meta | std::views::reverse) {
-    const auto named = meta.facts.find(source_fact);
-    if (meta.event != "begin" || named == meta.facts.end()) continue;
-    const SourcePlace place = source_place(named->second);
-    Json location = location_of(place.file, /*in_a_run=*/false);
-    location["physicalLocation"]["region"]["startLine"] = place.line;
-    return location;
+/// Where a kernel's source stands, as the run was told it or the manifest says it; null where neither does.
+Json source_of(const Journal& journal, const std::string& kernel) {
+  std::string source;
+  for (const MetaRecord& meta : journal.meta)
+    if (const auto named = meta.facts.find(source_fact); meta.event == "begin" && named != meta.facts.end())
+      source = named->second;
+  const auto record = std::ranges::find(journal.kernels, kernel, &KernelRecord::id);
+  if (source.empty() && record != journal.kernels.end() && !record->manifest.empty()) {
+    try {
+      source = parse_manifest(record->manifest, kernel).source;
+    } catch (const UsageError&) {
+      return nullptr;  // of another version, or somebody else's
+    }
   }
-  return nullptr;
+  const std::optional<SourcePlace> place = source_place(source);
+  if (!place) return nullptr;
+  Json location = location_of(place->file, /*in_a_run=*/false);
+  location["physicalLocation"]["region"]["startLine"] = place->line;
+  return location;
 }
 
 constexpr const char *rule_of_runs = "run", *rule_of_shapes = "shapes";
@@ -167,16 +178,6 @@ Json notifications_of(const Summary& summary, const Conclusion& conclusion) {
 
 }  // namespace
 
-SourcePlace source_place(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  const std::string_view digits = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  SourcePlace place{.file = std::string(text.substr(0, colon)), .line = 1};
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), place.line);
-  if (colon != std::string_view::npos && (read.ptr != digits.data() + digits.size() || read.ec != std::errc{}))
-    place.line = 0;
-  return place;
-}
-
 std::string uri_of_path(std::string_view path) {
   std::string uri;
   for (const char c : path) {
@@ -216,14 +217,13 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
                        {"defaultConfiguration", {{"level", "error"}}}});
     results.push_back(open_result(kernel, rule_of_shapes, kernel.left_out, rule->second, !folder.empty()));
   }
-  const Json source = source_in(journal);
   std::map<std::pair<std::string, std::string>, std::int64_t> times;
   for (const CauseWords& cause : words_of_causes(summary, folder, name_of_folder(folder))) {
     const std::int64_t again = times[{cause.cause->kernel, known_by(*cause.cause)}]++;
     if (!unexpected.contains(cause.cause->kernel)) continue;
     const auto [rule, added] = rule_index.try_emplace(cause.cause->example.property, rules.size());
     if (added) rules.push_back(rule_of(cause.cause->example.property));
-    results.push_back(cause_result(cause, again, rule->second, folder, source));
+    results.push_back(cause_result(cause, again, rule->second, folder, source_of(journal, cause.cause->kernel)));
   }
   if (!conclusion.problems.empty()) {
     for (const std::string& problem : conclusion.problems)

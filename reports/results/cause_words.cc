@@ -41,7 +41,12 @@ const FindingRecord* example_of(const Summary& summary, const Cause& cause) {
   return nullptr;
 }
 
-std::string what_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
+/// What the numbers are is told with the smallest input.
+bool is_of_numbers(Violation violation) {
+  return violation == Violation::bound || violation == Violation::not_finite || violation == Violation::lse;
+}
+
+std::string what_of(const Cause& cause, const FindingRecord* example) {
   if (!cause.misreadings.empty()) {
     std::string words = "it computes as if";
     for (std::size_t i = 0; i < std::min<std::size_t>(cause.misreadings.size(), 3); ++i)
@@ -50,14 +55,26 @@ std::string what_of(const Summary& summary, const Cause& cause, const FindingRec
   }
   if (example == nullptr) return {};
   const Violation violation = example->verdict.violation;
-  if (violation == Violation::bound || violation == Violation::not_finite) {
-    const KernelSummary* const kernel = kernel_of(summary, cause);
-    if (kernel != nullptr && !kernel->explanations.empty()) return one_line(kernel->explanations.front().text);
+  return is_of_numbers(violation) ? std::string(words_of(violation)) : one_line(example->verdict.reason);
+}
+
+/// What explains the numbers of its kernel, where no reading of the problem does.
+std::string why_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
+  if (example == nullptr || !cause.misreadings.empty() || !is_of_numbers(example->verdict.violation)) return {};
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.id != cause.kernel || std::ranges::find(cause.dtypes, kernel.dtype) == cause.dtypes.end()) continue;
+    for (const KernelExplanation& one : kernel.explanations)
+      if (one.tells) return one_line(one.text);
   }
-  // What the numbers are is told with the smallest input.
-  const bool numbers =
-      violation == Violation::bound || violation == Violation::not_finite || violation == Violation::lse;
-  return numbers ? std::string(words_of(violation)) : one_line(example->verdict.reason);
+  return {};
+}
+
+/// "with N=64, with the wrong head alone".
+std::string right_of(const Cause& cause) {
+  std::string words;
+  for (const std::string& one : cause.right)
+    words += fmt::format("{}{}", words.empty() ? "with " : ", with ", one_line(one));
+  return words;
 }
 
 std::string when_of(const Cause& cause) {
@@ -156,10 +173,12 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
                      .dtypes = one_line(fmt::format("{}", fmt::join(cause.dtypes, ", "))),
                      .title = summary.causes.size() > 1 ? fmt::format("cause {}", number) : "",
                      .of = {},
-                     .what = what_of(summary, cause, example),
+                     .what = what_of(cause, example),
+                     .why = why_of(summary, cause, example),
                      .when = when_of(cause),
                      .smallest = {},
                      .found = {},
+                     .right = right_of(cause),
                      .replay = {},
                      .fails = fails_of(cause),
                      .cause = &cause};

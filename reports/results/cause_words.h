@@ -14,10 +14,12 @@ struct CauseWords {
   std::string dtypes;       ///< "f32, bf16"
   std::string title;        ///< "cause 2"; empty where there is but one
   std::string of;           ///< "mine in f32, bf16"
-  std::string what;         ///< "it computes as if …", or what else is known of it
+  std::string what;         ///< "it computes as if …", or what kind of violations there are
+  std::string why;          ///< which stage goes wrong first, or which arithmetic would be right; empty: not known
   std::string when;         ///< "in 140 of 239 cases with H > KV > 1; in none of 7,751 others"; empty: not known
   std::string smallest;     ///< "bf16  H=4 KV=2 M=1 N=1 dk=1  q=0,0,0,0  k=0,0  v=0,1"; empty: no finding is kept
   std::string found;        ///< "out[0, 1, 0, 0] = 1, exact 0, allowed ± 0.0039: 256 times as far"
+  std::string right;        ///< "with N=64, with the wrong head alone"; empty: not known
   std::string replay;       ///< what to type
   std::string fails;        ///< the properties, the first three by name
   std::string case_file{};  ///< of the smallest, in the run's folder

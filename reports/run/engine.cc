@@ -30,14 +30,6 @@ Subject subject_of(const Cell& cell, const Kernel& kernel) {
   return {std::string(cell.property->name), kernel.id(), std::string(name_of(cell.dtype))};
 }
 
-/// Not present where the kernel gives none, and where it is too large to be looked at.
-Tensor answer_of(Kernel& kernel, const Case& c) {
-  constexpr std::int64_t most = 1 << 20;
-  if (c.out_shape().elements() > most) return {};
-  Reply reply = kernel.run(c);
-  return reply.status == CallStatus::ok ? std::move(reply.out.tensor()) : Tensor();
-}
-
 }  // namespace
 
 void add_load_finding(Verdict& verdict, const std::string& finding) {
@@ -186,9 +178,7 @@ class Engine::Job {
     }
     if (record.repetition) note_repetition(record, saved);
     note_compared(record, kernel.manifest());
-    // What comes and goes, or takes calls before it, another call would not show.
-    const bool again = expected == Outcome::violated && !record.repetition && !saved.provenance.at_load;
-    Tensor answer = again ? answer_of(kernel, saved) : Tensor();
+    Tensor answer = answer_to_keep(finding, kernel);
     return {std::move(record), std::move(saved), std::move(answer), std::move(before), name_of(expected)};
   }
 

@@ -57,18 +57,19 @@ std::string FuzzRecorder::file_of(const Subject& subject, std::string_view which
   return case_file_name(subject, name == look_.called.end() ? subject.kernel : name->second, which);
 }
 
-void FuzzRecorder::save(Case c, const Subject& subject, Outcome expected, const std::string& file) const {
-  c.provenance.property = subject.property;
-  c.provenance.kernel = subject.kernel;
-  c.provenance.dtype = subject.dtype;
-  c.provenance.expected = name_of(expected);
-  if (!look_.against.empty()) c.provenance.against = look_.against;
+void FuzzRecorder::save(AnsweredCase c, const Subject& subject, Outcome expected, const std::string& file) const {
+  Provenance& of = c.value.provenance;
+  of.property = subject.property;
+  of.kernel = subject.kernel;
+  of.dtype = subject.dtype;
+  of.expected = name_of(expected);
+  if (!look_.against.empty()) of.against = look_.against;
   folder_.files().write(file, encode_case(c));
 }
 
-void FuzzRecorder::found(FindingRecord& finding, Case c) {
+void FuzzRecorder::found(FindingRecord& finding, AnsweredCase c) {
   finding.case_file = file_of(finding.subject, fmt::format("k{}", finding.k));
-  if (finding.repetition) note_repetition(finding, c);
+  if (finding.repetition) note_repetition(finding, c.value);
   save(std::move(c), finding.subject, finding.verdict.outcome, finding.case_file);
   journal_.append(finding);
   clear();
@@ -85,7 +86,7 @@ void FuzzRecorder::archive_grew(const Subject& subject, const Archive& archive) 
 }
 
 void FuzzRecorder::new_worst(const Subject& subject, const Case& c, const Verdict& verdict) {
-  save(c, subject, verdict.outcome, file_of(subject, "worst"));
+  save({c}, subject, verdict.outcome, file_of(subject, "worst"));
 }
 
 void FuzzRecorder::tick(const Status& status) {

@@ -29,7 +29,7 @@ class FuzzRecorder final : public CampaignObserver {
   FuzzRecorder(const FuzzRecorder&) = delete;
   FuzzRecorder& operator=(const FuzzRecorder&) = delete;
 
-  void found(FindingRecord& finding, Case c) override;
+  void found(FindingRecord& finding, AnsweredCase c) override;
   void batch_done(const BatchRecord& batch) override;
   void archive_grew(const Subject& subject, const Archive& archive) override;
   void new_worst(const Subject& subject, const Case& c, const Verdict& verdict) override;
@@ -39,7 +39,7 @@ class FuzzRecorder final : public CampaignObserver {
 
  private:
   [[nodiscard]] std::string file_of(const Subject& subject, std::string_view which) const;
-  void save(Case c, const Subject& subject, Outcome expected, const std::string& file) const;
+  void save(AnsweredCase c, const Subject& subject, Outcome expected, const std::string& file) const;
 
   const RunFolder& folder_;
   JournalWriter& journal_;

@@ -104,9 +104,11 @@ Group card_of(const Reported& run, const CauseWords& cause) {
     if (!said.empty()) facts.facts.push_back({name, {theirs(said)}});
   };
   const std::optional<Shown> shown = shown_of(run, cause);
+  add("why", cause.why);
   add("when", cause.when);
   add("smallest", cause.smallest);
   add("found", cause.found);
+  add("right", cause.right);
   if (shown) add("where", fmt::format("in the {} {}", shown->which, where_wrong(shown->map)));
   add("fails", cause.fails);
   Group card{.kind = Group::Kind::article,
@@ -135,9 +137,11 @@ Brief causes_brief(const Reported& run) {
     const auto add = [&](std::string_view name, const std::string& said) {
       if (!said.empty()) listing.items.push_back({name, ": ", theirs(said)});
     };
+    add("why", cause.why);
     add("when", cause.when);
     add("smallest", cause.smallest);
     add("found", cause.found);
+    add("right", cause.right);
     add("fails", cause.fails);
     Group entry{.blocks = {Paragraph{{sign(Outcome::violated), " ", theirs(cause.kernel), " in ", theirs(cause.dtypes),
                                       ": ", theirs(cause.what)}},

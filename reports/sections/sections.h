@@ -71,6 +71,8 @@ struct Brief {
 /// by dtype, and one of what was too little. Empty where nothing was drawn: captured cases, or a journal of before it
 /// held these counts.
 [[nodiscard]] Blocks drawn_page(const Reported& run);
+/// The same as pictures: M and N together, dk, heads. Empty where the journal does not have them.
+[[nodiscard]] Blocks shapes_pictures(const Reported& run);
 /// Judged cases by the classes of their shapes (shape_class.h). Empty where no case was judged.
 [[nodiscard]] Blocks shapes_page(const Reported& run);
 /// What tiles make of them; empty where they were not recorded.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reports/page/print.h"
 #include "reports/results/summary_words.h"
 #include "reports/sections/sections.h"
 #include "reports/terminal/text.h"
@@ -82,7 +83,80 @@ Paragraph largest_of(const ShapeCounts& shapes) {
           "note"};
 }
 
+/// Cells of a picture, each with the count of a class: the darker, the more; grey where there was no case.
+class Heat {
+ public:
+  Heat(int width, int height) : width_(width), height_(height) {}
+  void label(double x, double y, std::string_view words, std::string_view anchor = "middle") {
+    svg_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>", x, y, anchor, escaped(words));
+  }
+  void cell(int x, int y, int wide, const ShapeCount& count, std::string_view words) {
+    // Ones, tens, hundreds, and more.
+    int level = 0;
+    for (std::int64_t least = 1; level < 4 && count.judged >= least; least *= 10) ++level;
+    svg_ += fmt::format("<rect class=\"l{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}: {}</title></rect>",
+                        level, x, y, wide - 1, cell_height - 1, escaped(words),
+                        count.judged == 0 ? "never judged" : with_commas(count.judged) + " judged");
+  }
+  [[nodiscard]] std::string html(std::string_view name) const {
+    return fmt::format(
+        "<svg class=\"heat\" role=\"img\" aria-label=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} "
+        "{}\">{}</svg>",
+        escaped(name), width_, height_, width_, height_, svg_);
+  }
+  static constexpr int cell_height = 15;
+
+ private:
+  int width_, height_;
+  std::string svg_;
+};
+
+/// M down, N across.
+std::string heat_of_lengths(const ShapeCounts& shapes) {
+  constexpr int left = 78, wide = 26, top = 17;
+  constexpr auto ranges = static_cast<int>(length_ranges.size());
+  Heat heat(left + ranges * wide, top + ranges * Heat::cell_height + 16);
+  heat.label(left - 6, top - 5, "M \\ N", "end");
+  constexpr std::array<std::string_view, length_ranges.size()> ends{"0",   "1",  "16",  "64", "128",
+                                                                    "512", "4k", "64k", "∞"};
+  for (int i = 0; i < ranges; ++i) {
+    const auto row = static_cast<std::size_t>(i);
+    heat.label(left - 6, top + i * Heat::cell_height + 11, range_text(length_ranges[row]), "end");
+    heat.label(left + i * wide + wide / 2.0, top - 5, ends[row]);
+    for (int j = 0; j < ranges; ++j) {
+      const std::size_t index = row * length_ranges.size() + static_cast<std::size_t>(j);
+      heat.cell(left + j * wide, top + i * Heat::cell_height, wide, count_in(shapes, ShapeFacet::lengths, index),
+                class_words(ShapeFacet::lengths, index));
+    }
+  }
+  return heat.html("Judged cases by M and N");
+}
+
+/// Classes below each other, in words.
+std::string heat_of(const ShapeCounts& shapes, ShapeFacet facet) {
+  constexpr int wide = 26, top = 17, words = 105;
+  const auto classes = static_cast<int>(classes_in(facet));
+  Heat heat(wide + words, top + classes * Heat::cell_height + 16);
+  heat.label(0, top - 5, name_of(facet), "start");
+  for (int i = 0; i < classes; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const int y = top + i * Heat::cell_height;
+    heat.cell(0, y, wide, count_in(shapes, facet, index), class_words(facet, index));
+    heat.label(wide + 5, y + 11, class_words(facet, index), "start");
+  }
+  return heat.html(fmt::format("Judged cases by {}", name_of(facet)));
+}
+
 }  // namespace
+
+Blocks shapes_pictures(const Reported& run) {
+  const ShapeCounts shapes = shapes_of(run.summary);
+  if (run.summary.judged() == 0 || shapes.empty()) return {};
+  return {Drawing{fmt::format("<div class=\"heats\">{}{}{}</div>", heat_of_lengths(shapes),
+                              heat_of(shapes, ShapeFacet::head_dim), heat_of(shapes, ShapeFacet::heads)),
+                  "Shapes judged: the darker, the more cases (ones, tens, hundreds, thousands); grey: never. "
+                  "The numbers stand under Shapes."}};
+}
 
 Blocks shapes_page(const Reported& run) {
   const ShapeCounts shapes = shapes_of(run.summary);

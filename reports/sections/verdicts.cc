@@ -179,8 +179,8 @@ Brief headline_brief(const Reported& run) {
 
 Blocks verdicts_page(const Reported& run) {
   Blocks blocks{strip(run.summary)};
-  for (const Blocks& more :
-       {Blocks{counts(run.summary)}, coverage(run.summary), audit_page(std::filesystem::path(run.folder))})
+  for (const Blocks& more : {shapes_pictures(run), Blocks{counts(run.summary)}, coverage(run.summary),
+                             audit_page(std::filesystem::path(run.folder))})
     blocks.insert(blocks.end(), more.begin(), more.end());
   return blocks;
 }

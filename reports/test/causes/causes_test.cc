@@ -17,6 +17,7 @@ Cause cause_of(const std::string& kernel, const std::string& condition) {
           .dtypes = {"f32"},
           .properties = {"attention.oracle", "masked.suppression"},
           .misreadings = {"true hid a \"key\""},
+          .right = {"N=64"},
           .condition = condition,
           .cases = 12,
           .violated = 7,

@@ -39,7 +39,17 @@ TEST(FuzzProgram, FindsShrinksAndReplaysWhatAKernelDoesWrong) {
   for (const FindingRecord& finding : journal.findings) {
     expect_status(folder, "$attest replay run/" + finding.case_file, 1);
   }
-  EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
+  const auto summary = summary_of(folder, "run");
+  EXPECT_EQ(summary["verdict"], "violated");
+  // What is wrong, told once, with what the kernel answered.
+  ASSERT_EQ(summary["causes"].size(), 1U);
+  EXPECT_EQ(summary["causes"][0]["properties"], (nlohmann::json{"attention.oracle"}));
+  expect_status(folder, "$attest replay run", 1);
+  const std::string page = read_file(folder / "run/report.html");
+  EXPECT_THAT(page, Says("<section id=\"causes\">"));
+  EXPECT_THAT(page, Says("in the smallest case "));
+  EXPECT_THAT(output_of(folder, "$attest fuzz --kernel fault:sum-not-rescaled --dtype f32 --runs 500 --out again", 1),
+              testing::AllOf(Says("  what      "), Says("  smallest  f32"), Says("  replay    attest replay again")));
 }
 
 TEST(FuzzProgram, SavesTheWorstKnownCaseOfAKernelThatIsRight) {

@@ -64,7 +64,7 @@ TEST(SharedOptions, NameTheSourceOfAKernelFromItsRepository) {
   for (const char* right : {"mine.c", "src/flash.cu:42", "a:b.cu:1"})
     EXPECT_EQ(read({"--source", right}).source, right);
   for (const char* wrong : {"", ":3", "/src/mine.c", "mine.c:", "mine.c:0", "mine.c:-1", "mine.c:3x", "mine.c:1e3",
-                            "mine.c:99999999999999999999"})
+                            "mine.c:99999999999999999999", "../mine.c", "src/../../mine.c:3"})
     EXPECT_THROW((void)read({"--source", wrong}), UsageError) << wrong;
 }
 

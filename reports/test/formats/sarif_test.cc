@@ -148,6 +148,19 @@ TEST(Sarif, PutsAlertsWhereTheKernelsSourceIs) {
   EXPECT_EQ(at["artifactLocation"], (Json{{"uri", "src/my%20flash.cu"}})) << "relative to the repository";
   EXPECT_EQ(at["region"]["startLine"], 42);
   EXPECT_EQ(result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"], "cases/k7.safetensors");
+  // What the manifest says counts where the run was told nothing, and is somebody else's input.
+  const auto place = [&](const std::string& manifest, const std::string& told) {
+    Journal of = journal_with_causes({cause});
+    of.kernels = {{.id = "builtin:bad", .manifest = manifest, .not_started = ""}};
+    for (MetaRecord& meta : of.meta)
+      if (meta.event == "begin" && !told.empty()) meta.facts[source_fact] = told;
+    return sarif_of(of)["results"].back()["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+  };
+  const std::string manifest = R"({"name": "mine", "dtypes": ["f32"], "source": "mine.cu:7"})";
+  EXPECT_EQ(place(manifest, ""), "mine.cu");
+  EXPECT_EQ(place(manifest, "other.cu"), "other.cu");
+  EXPECT_EQ(place(R"({"name": "mine", "dtypes": ["f32"], "source": "../mine.cu"})", ""), "cases/k7.safetensors");
+  EXPECT_EQ(place("{", ""), "cases/k7.safetensors");
 }
 
 TEST(Sarif, SuppressesWhatIsExpectedAndNothingElse) {

@@ -1,0 +1,71 @@
+// What is right beside a wrong case, of planted faults whose mistake begins at a known place.
+#include "properties/diagnosis/right_nearby.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "properties/catalogue/property.h"
+#include "properties/test/catalogue/tampered.h"
+
+namespace attest {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::IsEmpty;
+
+/// Of the first violated case of a property as it was shrunk.
+std::vector<std::string> right_beside(std::string_view fault, std::string_view property_name = "attention.oracle",
+                                      DType dtype = DType::f32) {
+  const auto kernel = registered(fault);
+  const Property& property = property_named(property_name);
+  for (std::int64_t k = 0; k < 6000; ++k) {
+    const Case c = project(generate(property, dtype, 1, k), kernel->manifest());
+    if (check_case(property, *kernel, c).outcome != Outcome::violated) continue;
+    return right_nearby(*kernel, shrink(property, *kernel, c));
+  }
+  ADD_FAILURE() << "no case of " << property_name << " is violated by " << fault;
+  return {};
+}
+
+TEST(RightNearby, IsFewerKeysOrQueriesWhereTilesEnd) {
+  EXPECT_THAT(right_beside("fault:last-tile-not-rescaled"), Contains("N=128"));
+  EXPECT_THAT(right_beside("fault:prefill-sum-not-rescaled"),
+              AllOf(Contains("M=63"), Contains("N=64"), Contains("the wrong query alone")));
+}
+
+TEST(RightNearby, IsOneHeadAlone) {
+  EXPECT_THAT(right_beside("fault:interleaved-groups"), Contains("the wrong head alone"));
+}
+
+TEST(RightNearby, IsWithoutAMask) {
+  EXPECT_THAT(right_beside("fault:bias-sign"), Contains("no mask"));
+  EXPECT_THAT(right_beside("fault:top-left-for-bottom-right", "causal.oracle"), Contains("no causal form"));
+}
+
+TEST(RightNearby, IsTheUsualScale) {
+  EXPECT_THAT(right_beside("fault:scale-ignored"), Contains("the scale 1/sqrt(dk)"));
+}
+
+TEST(RightNearby, IsNothingWhereTheOthersAreWrongToo) {
+  Tampered twice = answered_otherwise(each_out([](double x) { return 2 * x + 1; }), "builtin:flash");
+  const Property& property = property_named("attention.oracle");
+  int asked = 0;
+  for (std::int64_t k = 0; k < 100; ++k) {
+    const Case c = project(generate(property, DType::f32, 1, k), twice.manifest());
+    if (check_case(property, twice, c).outcome != Outcome::violated) continue;
+    ++asked;
+    EXPECT_THAT(right_nearby(twice, c), IsEmpty());
+  }
+  EXPECT_GT(asked, 50);
+}
+
+TEST(RightNearby, IsAskedOfWrongCasesOnly) {
+  const auto right = registered("builtin:flash");
+  const Property& property = property_named("attention.oracle");
+  for (std::int64_t k = 0; k < 50; ++k)
+    EXPECT_THAT(right_nearby(*right, project(generate(property, DType::f32, 1, k), right->manifest())), IsEmpty());
+}
+
+}  // namespace
+}  // namespace attest
