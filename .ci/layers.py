@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Holds every include of the tree against the order of its folders: a file may include from its own folder and from those
-before it, and nobody includes a test but tests. Prints each include that does not, and how many there are.
+before it, and nobody includes a test but tests. Prints each include that does not, and how many there are. A folder that
+has grown beyond one subject, by the number of its files, is told as well.
 
     .ci/layers.py [ROOT]
 """
+import collections
 import pathlib
 import re
 import sys
@@ -16,6 +18,7 @@ FLOORS = {
 }
 # What stands beside the floor and sees all of it.
 ANNEXES = ("test", "bench")
+MOST_FILES = 33
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -50,8 +53,10 @@ def main():
     files = (file for floor in FLOORS for file in sorted((root / floor).rglob("*")) if file.suffix in (".h", ".cc", ".inc"))
     sources = [pathlib.PurePosixPath(file.relative_to(root)) for file in files if file.relative_to(root).parts[1] != "adapters"]
     found = [line for source in sources for line in wrong(source, root)]
-    print(*found, f"{len(found)} includes against the order, of {len(sources)} files", sep="\n")
-    return 1 if found or not sources else 0
+    in_folder = collections.Counter(source.parent for source in sources)
+    large = [f"{folder} has {count} files, more than {MOST_FILES}" for folder, count in in_folder.items() if count > MOST_FILES]
+    print(*large, *found, f"{len(found)} includes against the order, of {len(sources)} files", sep="\n")
+    return 1 if large or found or not sources else 0
 
 
 if __name__ == "__main__":

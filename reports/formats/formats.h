@@ -11,6 +11,7 @@
 #include "reports/formats/badge.h"
 #include "reports/formats/junit.h"
 #include "reports/formats/sarif.h"
+#include "reports/formats/summary_markdown.h"
 
 namespace attest {
 
@@ -28,6 +29,10 @@ inline constexpr std::array report_formats{
         "replay them",
         to_junit},
     ReportFormat{"--sarif", "write the findings there as SARIF 2.1.0, for code scanning", to_sarif},
+    ReportFormat{
+        "--comment",
+        "write verdict, causes and what changed there in at most 40 lines of Markdown, for a comment on a change",
+        to_comment},
     ReportFormat{"--badge", "write the verdict there as a badge, an SVG picture", to_badge},
     ReportFormat{"--badge-json", "write the badge's words there, as services that draw badges read them",
                  to_badge_json},

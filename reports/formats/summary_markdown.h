@@ -19,4 +19,11 @@ inline constexpr std::size_t markdown_limit = 65536;
 [[nodiscard]] std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
                                       const Conclusion& conclusion);
 
+/// What to_comment never exceeds: as much as somebody reads below a change.
+inline constexpr std::size_t comment_lines = 40;
+
+/// Of the same the verdict, the first causes, what is otherwise than in the baseline, and the first kernels.
+[[nodiscard]] std::string to_comment(const Summary& summary, const Journal& journal, const std::string& folder,
+                                     const Conclusion& conclusion);
+
 }  // namespace attest

@@ -93,15 +93,16 @@ struct Section {
   Blocks (*page)(const Reported& run);            ///< null: the page has none; without blocks it is left out
   Brief (*brief)(const Reported& run) = nullptr;  ///< null: summary.md has none
   std::size_t share = 0;                          ///< of summary.md, as all shares go; what is left the next ones have
+  std::size_t lines = 0;                          ///< the same of a comment; 0: it has none of it
 };
 inline constexpr std::array sections{
-    Section{"headline", "", "", nullptr, headline_brief, /*share=*/2500},
-    Section{"causes", "What is wrong", "", causes_page, causes_brief, /*share=*/6000},
+    Section{"headline", "", "", nullptr, headline_brief, /*share=*/2500, /*lines=*/8},
+    Section{"causes", "What is wrong", "", causes_page, causes_brief, /*share=*/6000, /*lines=*/18},
     Section{"verdicts", "Verdicts", "", verdicts_page},
-    Section{"changes", "What changed", "", changes_page, changes_brief, /*share=*/5500},
+    Section{"changes", "What changed", "", changes_page, changes_brief, /*share=*/5500, /*lines=*/8},
     Section{"tolerances", "Tolerances", "",
             [](const Reported& run) { return tolerances_page(tolerance_rows(run.summary, run.journal), run.summary); },
-            kernels_brief, /*share=*/14000},
+            kernels_brief, /*share=*/14000, /*lines=*/6},
     Section{"plots", "Plots", "", [](const Reported& run) { return run.plots; }},
     Section{"findings", "Findings", "", findings_page, findings_brief, /*share=*/20500},
     Section{"alarms", "Alarm",

@@ -46,7 +46,7 @@ TEST(Init, WritesAKernelThatHoldsAndAScriptThatGuardsIt) {
     EXPECT_THAT(right.output, Says("\n  report    run/report.html\n"));
     expect_status(folder,
                   "cp mine/run/tolerances.json mine/attest-baseline.json && test -s mine/run/report.html && "
-                  "test -s mine/run/junit.xml && test -s mine/run/attest.sarif");
+                  "test -s mine/run/junit.xml && test -s mine/run/attest.sarif && test -s mine/run/comment.md");
     const ShellResult again = check(folder);
     EXPECT_EQ(again.status, 0) << one.language << again.output;
     EXPECT_THAT(again.output, Says("baseline"));

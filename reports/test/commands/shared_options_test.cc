@@ -47,8 +47,9 @@ TEST(SharedOptions, AreReadIntoTheirFields) {
   EXPECT_EQ(what.against, "a");
   EXPECT_EQ(read({"--jobs", "5000"}).jobs, 1024);
 
-  const AllShared files = read({"--junit", "j", "--sarif", "s", "--badge", "v", "--known", "k", "--baseline", "b"});
-  EXPECT_EQ(files.ci_files.files, (std::array<std::filesystem::path, report_formats.size()>{"j", "s", "v", ""}));
+  const AllShared files =
+      read({"--junit", "j", "--sarif", "s", "--comment", "c", "--badge", "v", "--known", "k", "--baseline", "b"});
+  EXPECT_EQ(files.ci_files.files, (std::array<std::filesystem::path, report_formats.size()>{"j", "s", "c", "v", ""}));
   EXPECT_EQ(files.known, "k");
   EXPECT_EQ(files.baseline, "b");
 

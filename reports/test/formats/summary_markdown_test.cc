@@ -109,6 +109,42 @@ TEST(Markdown, StaysWithinItsLimitAndSaysWhatIsCut) {
   }
 }
 
+TEST(Comment, HasNoMoreLinesThanSomebodyReads) {
+  const auto lines_of = [](const std::string& text) { return count_of(text, "\n"); };
+  Journal journal = fake::mixed_journal();
+  const auto comment = [&](const Comparison& changes) {
+    const Summary summary = summarise(journal, "run");
+    return to_comment(summary, journal, "run", conclude(summary, {.changes = changes}));
+  };
+  const Difference worse{Direction::worse, "errors", "k", "f32", "attention.oracle", "errors grew"};
+  const std::string few = comment({.differences = {worse}, .subjects = 7, .baseline = "base.json"});
+  EXPECT_THAT(few, StartsWith("## ❌ Attest: "));
+  EXPECT_THAT(few, HasSubstr("Against `base.json`: 1 worse, 0 better"));
+  EXPECT_THAT(few, HasSubstr("`builtin:bad` | `f32`"));
+  EXPECT_LE(lines_of(few), comment_lines);
+  for (int i = 0; i < 200; ++i) {
+    const Subject subject{"attention.oracle", fmt::format("exec:{}", i), "f32"};
+    fake::add_batch(journal, subject, fake::tally_of(3, 2));
+    fake::add_finding(journal, subject, "far", i);
+    journal.meta.push_back(record_of(Cause{.kernel = subject.kernel,
+                                           .dtypes = {"f32"},
+                                           .properties = {"attention.oracle"},
+                                           .misreadings = {"the scale were 1"},
+                                           .right = {"N=64"},
+                                           .condition = "N > 64",
+                                           .cases = 3,
+                                           .example = subject,
+                                           .example_k = i}));
+  }
+  const std::string many =
+      comment({.differences = std::vector<Difference>(300, worse), .subjects = 7, .baseline = "b"});
+  EXPECT_LE(lines_of(many), comment_lines) << many;
+  EXPECT_THAT(many, HasSubstr("it computes as if the scale were 1"));
+  EXPECT_THAT(many, HasSubstr("attest replay run"));
+  EXPECT_THAT(many, HasSubstr("300 worse"));
+  EXPECT_THAT(many, HasSubstr("_Cut here: "));
+}
+
 TEST(Markdown, SaysWhatChangedAgainstABaseline) {
   const Journal journal = fake::mixed_journal();
   Comparison changes{.differences = {{Direction::worse, "errors", "k|`x`", "f32", "attention.oracle", "errors <b>grew"},
