@@ -27,6 +27,7 @@
 #include "reports/run_folder/version.h"
 #include "reports/sections/self_test.h"
 #include "reports/terminal/text.h"
+#include "reports/terminal/wrap.h"
 
 namespace attest {
 namespace {

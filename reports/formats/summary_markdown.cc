@@ -43,6 +43,8 @@ std::string markdown_within(const Room& room, const Reported& run) {
       text += entries[shown];
     }
     text += after;
+    // With no room for what it would be cut to.
+    if (shown == 0 && room.size(text) + room.cut_line > allowance) continue;
     if (shown < entries.size())
       text += fmt::format("\n_Cut here: {} of {} {}; the report has them all._\n", entries.size() - shown,
                           entries.size(), brief.what);

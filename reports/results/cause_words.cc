@@ -46,7 +46,20 @@ bool is_of_numbers(Violation violation) {
   return violation == Violation::bound || violation == Violation::not_finite || violation == Violation::lse;
 }
 
-std::string what_of(const Cause& cause, const FindingRecord* example) {
+/// Whether a finding of the cause, as far as its properties tell, is about that.
+bool has_violation(const Summary& summary, const Cause& cause, Violation violation) {
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.id != cause.kernel || std::ranges::find(cause.dtypes, kernel.dtype) == cause.dtypes.end()) continue;
+    for (const PropertySummary& property : kernel.properties)
+      if (std::ranges::find(cause.properties, property.name) != cause.properties.end() &&
+          std::ranges::any_of(property.findings,
+                              [&](const FindingRecord& one) { return one.verdict.violation == violation; }))
+        return true;
+  }
+  return false;
+}
+
+std::string what_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
   if (!cause.misreadings.empty()) {
     std::string words = "it computes as if";
     for (std::size_t i = 0; i < std::min<std::size_t>(cause.misreadings.size(), 3); ++i)
@@ -55,7 +68,10 @@ std::string what_of(const Cause& cause, const FindingRecord* example) {
   }
   if (example == nullptr) return {};
   const Violation violation = example->verdict.violation;
-  return is_of_numbers(violation) ? std::string(words_of(violation)) : one_line(example->verdict.reason);
+  if (!is_of_numbers(violation)) return one_line(example->verdict.reason);
+  if (violation == Violation::bound && has_violation(summary, cause, Violation::lse))
+    return "errors beyond the bounds of the output and of the log-sum-exp";
+  return std::string(words_of(violation));
 }
 
 /// What explains the numbers of its kernel, where no reading of the problem does.
@@ -173,7 +189,7 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
                      .dtypes = one_line(fmt::format("{}", fmt::join(cause.dtypes, ", "))),
                      .title = summary.causes.size() > 1 ? fmt::format("cause {}", number) : "",
                      .of = {},
-                     .what = what_of(cause, example),
+                     .what = what_of(summary, cause, example),
                      .why = why_of(summary, cause, example),
                      .when = when_of(cause),
                      .smallest = {},

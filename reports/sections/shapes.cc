@@ -113,7 +113,7 @@ class Heat {
 
 /// M down, N across.
 std::string heat_of_lengths(const ShapeCounts& shapes) {
-  constexpr int left = 78, wide = 26, top = 17;
+  constexpr int left = 88, wide = 24, top = 17;
   constexpr auto ranges = static_cast<int>(length_ranges.size());
   Heat heat(left + ranges * wide, top + ranges * Heat::cell_height + 16);
   heat.label(left - 6, top - 5, "M \\ N", "end");
@@ -134,7 +134,7 @@ std::string heat_of_lengths(const ShapeCounts& shapes) {
 
 /// Classes below each other, in words.
 std::string heat_of(const ShapeCounts& shapes, ShapeFacet facet) {
-  constexpr int wide = 26, top = 17, words = 105;
+  constexpr int wide = 24, top = 17, words = 118;
   const auto classes = static_cast<int>(classes_in(facet));
   Heat heat(wide + words, top + classes * Heat::cell_height + 16);
   heat.label(0, top - 5, name_of(facet), "start");
