@@ -200,7 +200,7 @@ class Causes {
     if (!saved.empty()) {
       const FindingRecord& example = *saved[0].finding;
       cause.example = example.subject, cause.example_k = example.k;
-      if (!example.repetition && is_against_exact(example)) cause.right = right_nearby(kernel_, saved[0].value);
+      if (!example.repetition) cause.right = right_nearby(kernel_, saved[0].value);
     }
     std::vector<Case> asked;
     for (const Saved& one : saved) {

@@ -83,7 +83,7 @@ Paragraph largest_of(const ShapeCounts& shapes) {
           "note"};
 }
 
-/// Cells of a picture, each with the count of a class: the darker, the more; grey where there was no case.
+/// Cells of a picture, each with the count of a class: the more, the stronger the colour; grey where there was no case.
 class Heat {
  public:
   Heat(int width, int height) : width_(width), height_(height) {}
@@ -134,7 +134,7 @@ std::string heat_of_lengths(const ShapeCounts& shapes) {
 
 /// Classes below each other, in words.
 std::string heat_of(const ShapeCounts& shapes, ShapeFacet facet) {
-  constexpr int wide = 24, top = 17, words = 118;
+  constexpr int wide = 24, top = 17, words = 126;
   const auto classes = static_cast<int>(classes_in(facet));
   Heat heat(wide + words, top + classes * Heat::cell_height + 16);
   heat.label(0, top - 5, name_of(facet), "start");
@@ -152,10 +152,11 @@ std::string heat_of(const ShapeCounts& shapes, ShapeFacet facet) {
 Blocks shapes_pictures(const Reported& run) {
   const ShapeCounts shapes = shapes_of(run.summary);
   if (run.summary.judged() == 0 || shapes.empty()) return {};
-  return {Drawing{fmt::format("<div class=\"heats\">{}{}{}</div>", heat_of_lengths(shapes),
-                              heat_of(shapes, ShapeFacet::head_dim), heat_of(shapes, ShapeFacet::heads)),
-                  "Shapes judged: the darker, the more cases (ones, tens, hundreds, thousands); grey: never. "
-                  "The numbers stand under Shapes."}};
+  return {
+      Drawing{fmt::format("<div class=\"heats\">{}{}{}</div>", heat_of_lengths(shapes),
+                          heat_of(shapes, ShapeFacet::head_dim), heat_of(shapes, ShapeFacet::heads)),
+              "Shapes judged: the stronger the colour, the more cases (ones, tens, hundreds, thousands); grey: never. "
+              "The numbers stand under Shapes."}};
 }
 
 Blocks shapes_page(const Reported& run) {
