@@ -279,7 +279,7 @@ class Campaign::Job final : public FuzzerLoop {
     try {
       answer = answer_to_keep(finding, open.kernel);
     } catch (const Abandoned&) {
-      // Nobody waits for it.
+      answer = Tensor();  // nobody waits for it
     }
     {
       const std::lock_guard lock(state.mutex);

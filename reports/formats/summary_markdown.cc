@@ -25,6 +25,7 @@ constexpr Room lines{comment_lines, &Section::lines,
 std::string markdown_within(const Room& room, const Reported& run) {
   std::size_t shares = 0;
   for (const Section& section : sections) shares += section.*room.share;
+  if (shares == 0) return {};
   std::string whole;
   std::size_t allowance = 0;
   for (const Section& section : sections) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/test/sanitizers.h"
+#include "reports/formats/summary_markdown.h"
+#include "reports/page/print.h"
 #include "reports/terminal/wrap.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
@@ -52,7 +54,7 @@ TEST_P(Answer, IsThereInTenSeconds) {
   if (under_address_sanitizer && fault != "interleaved-groups") GTEST_SKIP() << "one fault is enough for a sanitizer";
   const fake::Folder folder;
   const ShellResult result = shell(folder, "$attest check --kernel fault:" + fault + " --dtype " + dtype + " --cases " +
-                                               std::to_string(cases) + " --out run 2>/dev/null");
+                                               std::to_string(cases) + " --out run --comment comment.md 2>/dev/null");
   EXPECT_EQ(result.status, 1);
   const std::vector<std::string> lines = lines_of(result.output);
   EXPECT_LE(lines.size(), 25U) << result.output;
@@ -70,15 +72,14 @@ TEST_P(Answer, IsThereInTenSeconds) {
   ASSERT_NE(causes, std::string::npos);
   EXPECT_EQ(page.find("<section"), causes);
   const std::string first = page.substr(causes, behind - causes);
-  for (const std::string& part : {"fault:" + fault, dtype, std::string("attest replay run")})
+  for (const std::string& part :
+       {"fault:" + fault, dtype, escaped(cause), std::string("<dt>smallest</dt>"), std::string("attest replay run")})
     EXPECT_THAT(first, HasSubstr(part));
-  // A comment in a pull request shows some forty lines.
-  std::vector<std::string> head = lines_of(read_file(folder / "run/summary.md"));
-  head.resize(std::min<std::size_t>(head.size(), 40));
-  std::string markdown;
-  for (const std::string& line : head) markdown += line + '\n';
-  for (const std::string& part : {fault, dtype, std::string("smallest"), std::string("attest replay run")})
-    EXPECT_THAT(markdown, HasSubstr(part));
+  const std::string comment = read_file(folder / "comment.md");
+  EXPECT_LE(lines_of(comment).size(), comment_lines) << comment;
+  for (const std::string& part :
+       {"fault:" + fault, dtype, cause, std::string("- smallest: `"), std::string("attest replay run")})
+    EXPECT_THAT(comment, HasSubstr(part));
 }
 
 INSTANTIATE_TEST_SUITE_P(
