@@ -25,6 +25,7 @@
 #include "reports/run/preflight.h"
 #include "reports/run/progress.h"
 #include "reports/run/resumed.h"
+#include "reports/run/shape_options.h"
 #include "reports/run_folder/changed_kernel.h"
 #include "reports/run_folder/started_in.h"
 #include "reports/run_folder/version.h"
@@ -245,6 +246,15 @@ std::optional<KnownComparison> compare_with_ours(const std::vector<KnownFinding>
   return compared;
 }
 
+/// Bytes of an element of the widest dtype that is asked of a kernel.
+std::int64_t widest_element(std::span<const std::unique_ptr<Kernel>> kernels, const std::vector<DType>& dtypes) {
+  std::size_t widest = 1;
+  for (const std::unique_ptr<Kernel>& kernel : kernels)
+    for (const DType dtype : kernel->manifest().dtypes)
+      if (dtypes.empty() || std::ranges::find(dtypes, dtype) != dtypes.end()) widest = std::max(widest, size_of(dtype));
+  return static_cast<std::int64_t>(widest);
+}
+
 int check_kernels(CheckOptions& options, Arguments line) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<const Property*> properties = chosen_properties(options.properties);
@@ -264,7 +274,10 @@ int check_kernels(CheckOptions& options, Arguments line) {
   const Journal earlier = earlier_journal(folder, options.place.salvage, run, options.place.shard);
   handle_signals();
   RunKernels open = open_run_kernels(options, folder, earlier, [&](const RunKernels& opened) {
-    if (captured.empty()) require_a_dtype(opened.kernels, options.plan.dtypes);
+    if (!captured.empty()) return;
+    require_a_dtype(opened.kernels, options.plan.dtypes);
+    refuse_beyond_memory(shapes.given, widest_element(opened.kernels, options.plan.dtypes), options.plan.jobs,
+                         memory_here());
   });
   for (const KernelRecord& record : open.records) {
     if (!record.not_started.empty() && !options.quiet)

@@ -1,9 +1,11 @@
 #include "reports/run/shape_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 #include "core/support/errors.h"
@@ -78,6 +80,27 @@ std::vector<Extents> shapes_in(const std::filesystem::path& file) {
   if (shapes.empty())
     throw UsageError(fmt::format("--shapes {}: holds no shape; write one a line, as 1,8,2,128,200,64", file.string()));
   return shapes;
+}
+
+double memory_here() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+void refuse_beyond_memory(const std::vector<Extents>& shapes, std::int64_t element_bytes, int jobs, double memory) {
+  constexpr double times = 4, gib = 0x1p30;
+  for (const Extents& e : shapes) {
+    const auto d = [](std::int64_t extent) { return static_cast<double>(extent); };
+    const double elements =
+        d(e.batch) * (d(e.heads) * d(e.queries) * d(e.dk + e.dv) + d(e.kv_heads) * d(e.keys) * d(e.dk + e.dv));
+    const double needed = times * elements * d(element_bytes);
+    if (needed * jobs <= memory) continue;
+    throw UsageError(
+        fmt::format("--shape {},{},{},{},{},{},{} takes about {:.0f} GiB in {}, and this machine has {:.0f}; {}",
+                    e.batch, e.heads, e.kv_heads, e.queries, e.keys, e.dk, e.dv, std::ceil(needed / gib),
+                    jobs == 1 ? std::string("one job") : fmt::format("each of {} jobs", jobs), std::floor(memory / gib),
+                    needed <= memory ? fmt::format("give --jobs {}", static_cast<int>(memory / needed))
+                                     : std::string("give a smaller one, or a narrower --dtype")));
+  }
 }
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 // The options that say which shapes a run draws, as words of a command line.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -20,5 +21,12 @@ namespace attest {
 /// A shape a line; what follows a # is a comment. Throws UsageError for a file that cannot be read, for a line that is
 /// no shape, with its number, and for a file without any.
 [[nodiscard]] std::vector<Extents> shapes_in(const std::filesystem::path& file);
+
+/// Bytes of memory that this machine has.
+[[nodiscard]] double memory_here();
+/// Throws UsageError where calls of one of the shapes, one in each job, take more than `memory`: as its tensors are in
+/// elements of so many bytes, four times their size each (measured on a kernel in the same process: 2.9 times). The
+/// system would end the run, and its other results with it.
+void refuse_beyond_memory(const std::vector<Extents>& shapes, std::int64_t element_bytes, int jobs, double memory);
 
 }  // namespace attest

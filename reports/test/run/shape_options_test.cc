@@ -55,6 +55,18 @@ TEST(ShapeOptions, OfAJournalDrawTheSame) {
   EXPECT_EQ(shape_options(to_string(given)), " --shapes-only --shape 1,8,2,128,200,64,32");
 }
 
+TEST(ShapeOptions, LeaveMemoryForEachJob) {
+  constexpr double gib = 0x1p30;
+  const std::vector<Extents> small{shape_of("--shape", "1,8,2,128,200,64")};
+  const std::vector<Extents> large{small[0], shape_of("--shape", "1,8,1,1048576,2,1,128")};
+  EXPECT_NO_THROW(refuse_beyond_memory(small, 8, 64, 4 * gib));
+  EXPECT_NO_THROW(refuse_beyond_memory(large, 4, 1, 24 * gib));
+  EXPECT_THAT(refusal([&] { refuse_beyond_memory(large, 4, 2, 24 * gib); }),
+              Says("--shape 1,8,1,1048576,2,1,128 takes about 17 GiB in each of 2 jobs, and this machine has 24; give "
+                   "--jobs 1"));
+  EXPECT_THAT(refusal([&] { refuse_beyond_memory(large, 8, 2, 24 * gib); }), Says("give a smaller one"));
+}
+
 struct OnlyShapes {
   ShapeOptions shapes;
   void declare(OptionList& list) { shapes.declare(list); }
