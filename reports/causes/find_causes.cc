@@ -63,7 +63,7 @@ struct Origin {
 /// Everything about one kernel.
 class Causes {
  public:
-  Causes(const Journal& journal, const RunFolder& folder, const Draw* draw, Kernel& kernel)
+  Causes(const Journal& journal, const RunFolder& folder, const HowDrawn* draw, Kernel& kernel)
       : folder_(folder), draw_(draw), kernel_(kernel, interrupt_requested), failing_(failing_of(journal, kernel.id())) {
     for (const FindingRecord& finding : journal.findings)
       if (finding.subject.kernel == kernel.id() && finding.verdict.outcome == Outcome::violated)
@@ -259,7 +259,7 @@ class Causes {
   }
 
   const RunFolder& folder_;
-  const Draw* draw_;
+  const HowDrawn* draw_;
   WatchedKernel kernel_;
   std::map<Subject, Failing> failing_;
   std::vector<const FindingRecord*> findings_;
@@ -271,7 +271,7 @@ class Causes {
 }  // namespace
 
 std::vector<Cause> causes_of(const Journal& journal, const RunFolder& folder,
-                             std::span<const std::unique_ptr<Kernel>> kernels, const Draw* draw) {
+                             std::span<const std::unique_ptr<Kernel>> kernels, const HowDrawn* draw) {
   std::vector<Cause> all;
   for (const std::unique_ptr<Kernel>& kernel : kernels) {
     std::vector<Cause> causes = Causes(journal, folder, draw, *kernel).find();

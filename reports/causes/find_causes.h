@@ -14,7 +14,7 @@
 namespace attest {
 
 /// By what the cases of a run can be drawn once more.
-struct Draw {
+struct HowDrawn {
   const Road& road;
   std::uint64_t seed = 1;
   Shard shard;
@@ -25,6 +25,6 @@ struct Draw {
 /// is violated of a kernel is one cause. Cases of findings are put to the kernel, with some others (misreadings.h,
 /// right_nearby.h). A finding whose file is not there is passed over. Throws Abandoned on an interrupt.
 [[nodiscard]] std::vector<Cause> causes_of(const Journal& journal, const RunFolder& folder,
-                                           std::span<const std::unique_ptr<Kernel>> kernels, const Draw* draw);
+                                           std::span<const std::unique_ptr<Kernel>> kernels, const HowDrawn* draw);
 
 }  // namespace attest

@@ -45,7 +45,7 @@ void note_unreached(const Plan& plan, const Journal& journal, LastRecords& last)
 }  // namespace
 
 void explain_findings(const Journal& journal, const RunFolder& folder, std::span<const std::unique_ptr<Kernel>> kernels,
-                      const Draw* draw, const std::function<void(const MetaRecord&)>& append) {
+                      const HowDrawn* draw, const std::function<void(const MetaRecord&)>& append) {
   try {
     for (const Cause& one : causes_of(journal, folder, kernels, draw)) append(record_of(one));
     for (const KernelExplanation& one : explanations_of(journal, folder, kernels)) append(record_of(one));
@@ -65,7 +65,7 @@ Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& fold
   note_unreached(plan, journal, last);
   for (const MetaRecord& note : notes_on(plan.kernels)) last.append(note);
   if (ending != Ending::interrupted && !compared) {
-    const Draw draw{road, plan.seed, plan.shard};
+    const HowDrawn draw{road, plan.seed, plan.shard};
     explain_findings(journal, folder, plan.kernels, plan.captured.empty() ? &draw : nullptr,
                      [&](const MetaRecord& record) { last.append(record); });
   }

@@ -14,7 +14,7 @@ namespace attest {
 /// Hands on the records of what is wrong with the kernels, and of what explains it (causes_of, explanations_of). An
 /// interrupt leaves them out, and so does a lack of memory: what is explained by then stands. `journal` is canonical.
 void explain_findings(const Journal& journal, const RunFolder& folder, std::span<const std::unique_ptr<Kernel>> kernels,
-                      const Draw* draw, const std::function<void(const MetaRecord&)>& append);
+                      const HowDrawn* draw, const std::function<void(const MetaRecord&)>& append);
 
 /// Of a check: writes the last records and returns what read_results would read now. `compared`: with another kernel,
 /// whose own arithmetic would have to be explained too.
