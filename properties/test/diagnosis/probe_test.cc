@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/support/errors.h"
+#include "core/test/sanitizers.h"
 #include "core/test/says.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/diagnosis/arithmetic/probe_denominator.h"
@@ -126,6 +127,7 @@ Tampered control(std::string_view name, DType dtype, DType weights, bool in_deno
 }
 
 TEST(Probe, AsksWhichWeightsTheDenominatorSums) {
+  if (under_address_sanitizer) GTEST_SKIP() << "minutes, of code that the other tests run as well";
   struct Row {
     std::string_view name;
     DType dtype;

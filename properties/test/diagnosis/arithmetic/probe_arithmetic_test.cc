@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "core/test/sanitizers.h"
 #include "core/test/says.h"
 #include "properties/road/redeclared_kernel.h"
 #include "properties/test/catalogue/spoilt.h"
@@ -127,6 +128,7 @@ TEST(ProbeArithmetic, ClaimsNothingThatALongerSumContradicts) {
 }
 
 TEST(ProbeArithmetic, FindsFormats) {
+  if (under_address_sanitizer) GTEST_SKIP() << "minutes, of code that the other tests run as well";
   const auto wide = [](const Arithmetic& a) { return a.score_sums == DType::f32 && a.accumulate == DType::f32; };
   for (const Kind& kind : {
            Kind{"f16 sums",
@@ -258,6 +260,7 @@ TEST(ProbeArithmetic, FindsExponentialsAndTheMaximum) {
 }
 
 TEST(ProbeArithmetic, HoldsRightKernelsToWhatItDeclares) {
+  if (under_address_sanitizer) GTEST_SKIP() << "minutes, of code that the other tests run as well";
   for (const char* const id : {"builtin:two-pass", "builtin:flash-exp2", "builtin:split-k", "builtin:mixed",
                                "control:three-splits", "control:stored-scores", "control:prescaled-queries"}) {
     const auto kernel = registered(id);
