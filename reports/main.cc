@@ -25,7 +25,7 @@
 #include "reports/conclusion/conclusion.h"
 #include "reports/run/interrupt.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace {
 

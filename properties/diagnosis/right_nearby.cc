@@ -15,12 +15,15 @@
 namespace attest {
 namespace {
 
-/// Nothing where the kernel has no answer to it.
+/// Nothing where the kernel is not to answer it, and where it is late: each further case may be as well. A call that
+/// fails or ends the process is as wrong as any answer.
 std::optional<Verdict> judged(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
   const Case asked = in_kv_dtypes(c, manifest);
   if (!why_unsupported(manifest, asked).empty()) return std::nullopt;
   const Reply reply = kernel.run(asked, asked.dtype(), manifest.lse);
+  if (reply.status == CallStatus::failed || reply.status == CallStatus::died)
+    return Verdict{.outcome = Outcome::violated, .violation = Violation::failed};
   if (reply.status != CallStatus::ok || !reply.out.present()) return std::nullopt;
   return judge_attention(asked, reply.out, reply.lse, manifest.arithmetic_for(asked));
 }
@@ -36,7 +39,8 @@ void shorten(std::vector<Beside>& beside, const Case& c, std::string_view name, 
   beside.emplace_back(fmt::format("{}={}", name, extent - 1), select(c, s));
 }
 
-std::vector<Beside> cases_beside(const Case& c, std::int64_t element) {
+/// `element`: the worst one; nothing where none is known to be.
+std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> element) {
   const Extents e = extents_of(c);
   std::vector<Beside> beside;
   shorten(beside, c, "N", &Selection::keys);
@@ -44,9 +48,9 @@ std::vector<Beside> cases_beside(const Case& c, std::int64_t element) {
   shorten(beside, c, "dk", &Selection::dk);
   shorten(beside, c, "dv", &Selection::dv);
   // Of a log-sum-exp the element is -1 - row.
-  const std::int64_t row = element < 0 ? -1 - element : element / e.dv;
+  const std::int64_t row = !element ? -1 : *element < 0 ? -1 - *element : *element / e.dv;
   const auto alone = [&](std::string_view what, std::int64_t extent, auto&& keep) {
-    if (extent < 2) return;
+    if (extent < 2 || row < 0) return;
     Selection s = everything(c);
     keep(s);
     beside.emplace_back(fmt::format("the wrong {} alone", what), select(c, s));
@@ -75,7 +79,8 @@ std::vector<std::string> right_nearby(Kernel& kernel, const Case& wrong) {
   if (wrong.operation != Operation::attention || e.queries == 0 || e.dv == 0) return right;
   const std::optional<Verdict> verdict = judged(kernel, wrong);
   if (!verdict || verdict->outcome != Outcome::violated) return right;
-  for (auto& [words, beside] : cases_beside(wrong, verdict->element))
+  const bool known = verdict->violation != Violation::failed;
+  for (auto& [words, beside] : cases_beside(wrong, known ? std::optional(verdict->element) : std::nullopt))
     if (const std::optional<Verdict> one = judged(kernel, beside); one && one->outcome == Outcome::held)
       right.push_back(std::move(words));
   return right;

@@ -12,7 +12,7 @@
 #include "properties/diagnosis/stages.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -11,7 +11,7 @@
 #include "reports/formats/audit_text.h"
 #include "reports/results/audit.h"
 #include "reports/run/interrupt.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

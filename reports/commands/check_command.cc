@@ -29,8 +29,8 @@
 #include "reports/run_folder/changed_kernel.h"
 #include "reports/run_folder/started_in.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
-#include "reports/terminal/wrap.h"
+#include "reports/text/text.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {

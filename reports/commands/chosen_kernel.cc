@@ -10,7 +10,7 @@
 #include "core/support/names.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include "reports/command_line/option_values.h"
 #include "reports/commands/commands.h"
 #include "reports/conclusion/compare.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -26,8 +26,8 @@
 #include "reports/run_folder/started_in.h"
 #include "reports/run_folder/version.h"
 #include "reports/sections/self_test.h"
-#include "reports/terminal/text.h"
-#include "reports/terminal/wrap.h"
+#include "reports/text/text.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {

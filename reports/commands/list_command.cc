@@ -9,7 +9,7 @@
 #include "properties/catalogue/property.h"
 #include "properties/faults/faults.h"
 #include "reports/commands/commands.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

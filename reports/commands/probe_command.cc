@@ -13,8 +13,8 @@
 #include "reports/formats/table.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
-#include "reports/terminal/text.h"
-#include "reports/terminal/wrap.h"
+#include "reports/text/text.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {

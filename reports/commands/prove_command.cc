@@ -22,7 +22,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -33,7 +33,7 @@
 #include "reports/run/repetition.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/run_folder/started_in.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/support/names.h"
 #include "reports/formats/reproducer.h"
 #include "reports/run_folder/run_folder.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 

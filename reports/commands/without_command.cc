@@ -13,7 +13,7 @@
 #include "properties/road/watched_kernel.h"
 #include "reports/commands/chosen_properties.h"
 #include "reports/run/interrupt.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/support/names.h"
 #include "reports/conclusion/noise.h"
 #include "reports/results/summary_words.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

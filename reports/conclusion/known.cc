@@ -12,7 +12,7 @@
 #include "core/support/names.h"
 #include "core/value/dtype.h"
 #include "properties/catalogue/property.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

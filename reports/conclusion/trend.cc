@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -16,8 +16,8 @@
 #include "reports/results/tolerance.h"
 #include "reports/run/progress.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
-#include "reports/terminal/wrap.h"
+#include "reports/text/text.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {
@@ -162,7 +162,7 @@ class Answer {
   /// `brief`: 0 everything, 1 without the numbers, 2 what, when and replay alone.
   void tell(const CauseWords& cause, int brief) {
     if (!cause.title.empty()) add(cause.title, cause.of);
-    add("what", cause.what, 2);
+    add("what", cause.what, brief == 0 && cause.why.empty() ? 4 : 2);
     if (brief < 2 && !cause.why.empty()) add("why", cause.why, brief == 0 ? 4 : 2);
     if (!cause.when.empty()) add("when", cause.when);
     if (brief < 2 && !cause.smallest.empty()) add("smallest", cause.smallest, brief == 0 ? 3 : 1);

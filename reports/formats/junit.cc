@@ -13,7 +13,7 @@
 #include "reports/results/summary_words.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

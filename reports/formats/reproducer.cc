@@ -11,7 +11,7 @@
 #include "properties/language/answer.h"
 #include "properties/language/compared.h"
 #include "reports/formats/reproducer_text.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/problem/fields.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

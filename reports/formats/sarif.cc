@@ -18,7 +18,7 @@
 #include "reports/results/cause_words.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

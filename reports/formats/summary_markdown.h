@@ -14,8 +14,9 @@ inline constexpr std::size_t markdown_limit = 65536;
 
 /// Verdict, what changed, kernels by dtype, findings with the lines that replay them, the worst known cases, what was
 /// drawn too rarely, notes, and what was not covered. What does not fit is cut, a whole entry at a time, and a line
-/// says how many entries of what were. Whatever comes from a kernel, a manifest or a path stands in code, where nothing
-/// of it is Markdown, HTML, a link or a mention. `folder` is the run's, for the lines to replay.
+/// says how many entries of what were; a section without room for that line is left out. Whatever comes from a kernel,
+/// a manifest or a path stands in code, where nothing of it is Markdown, HTML, a link or a mention. `folder` is the
+/// run's, for the lines to replay.
 [[nodiscard]] std::string to_markdown(const Summary& summary, const Journal& journal, const std::string& folder,
                                       const Conclusion& conclusion);
 

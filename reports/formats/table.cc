@@ -11,7 +11,7 @@
 #include "reports/results/summary_words.h"
 #include "reports/run/progress.h"
 #include "reports/sections/sections.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

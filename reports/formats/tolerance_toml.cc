@@ -10,7 +10,7 @@
 #include "reports/results/tolerance.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -8,7 +8,7 @@
 #include "properties/generators/production.h"
 #include "reports/page/print.h"
 #include "reports/results/tolerance_trial.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

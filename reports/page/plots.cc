@@ -17,7 +17,7 @@
 #include "reports/page/packed.h"
 #include "reports/page/print.h"
 #include "reports/run/embedded_files.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reports/page/print.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

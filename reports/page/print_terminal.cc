@@ -1,5 +1,5 @@
 #include "reports/page/print.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 std::string terminal_text(const Text& text) {

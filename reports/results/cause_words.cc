@@ -12,7 +12,7 @@
 #include "core/support/folder.h"
 #include "core/support/names.h"
 #include "properties/road/smallest_shape.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -14,7 +14,7 @@
 #include "properties/road/fit_form.h"
 #include "properties/road/offered.h"
 #include "reports/results/summary.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

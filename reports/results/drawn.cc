@@ -10,7 +10,7 @@
 
 #include "properties/catalogue/property.h"
 #include "properties/generators/recipe.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/problem/cost.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

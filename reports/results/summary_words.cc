@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reports/results/drawn.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

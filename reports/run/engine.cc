@@ -12,7 +12,7 @@
 #include "properties/road/shrink_budget.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/repetition.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 

@@ -10,7 +10,7 @@
 #include "core/problem/case.h"
 #include "reports/run/progress.h"
 #include "reports/run/repetition.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -11,7 +11,7 @@
 #include "properties/road/watched_kernel.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/own_families.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

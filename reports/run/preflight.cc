@@ -20,7 +20,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run/own_families.h"
 #include "reports/run/progress.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -12,7 +12,7 @@
 #include "reports/run/shape_options.h"
 #include "reports/run_folder/journal_rules.h"
 #include "reports/run_folder/run_folder.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

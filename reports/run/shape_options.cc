@@ -95,7 +95,7 @@ void refuse_beyond_memory(const std::vector<Extents>& shapes, std::int64_t eleme
     const double needed = times * elements * d(element_bytes);
     if (needed * jobs <= memory) continue;
     throw UsageError(
-        fmt::format("--shape {},{},{},{},{},{},{} takes about {:.0f} GiB in {}, and this machine has {:.0f}; {}",
+        fmt::format("the shape {},{},{},{},{},{},{} takes about {:.0f} GiB in {}, and this machine has {:.0f}; {}",
                     e.batch, e.heads, e.kv_heads, e.queries, e.keys, e.dk, e.dv, std::ceil(needed / gib),
                     jobs == 1 ? std::string("one job") : fmt::format("each of {} jobs", jobs), std::floor(memory / gib),
                     needed <= memory ? fmt::format("give --jobs {}", static_cast<int>(memory / needed))

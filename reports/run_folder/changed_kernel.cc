@@ -10,7 +10,7 @@
 #include "core/kernels/kernel_files.h"
 #include "core/support/errors.h"
 #include "reports/run_folder/version.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

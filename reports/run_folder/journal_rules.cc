@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "properties/catalogue/property.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 

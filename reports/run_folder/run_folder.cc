@@ -17,7 +17,7 @@
 #include "core/support/names.h"
 #include "core/support/visible.h"
 #include "reports/run_folder/journal_rules.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 

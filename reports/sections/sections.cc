@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "core/value/dtype.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

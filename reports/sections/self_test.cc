@@ -8,7 +8,7 @@
 #include "core/support/folder.h"
 #include "core/support/json_writer.h"
 #include "reports/sections/json_counts.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include "reports/page/print.h"
 #include "reports/results/summary_words.h"
 #include "reports/sections/sections.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reports/sections/sections.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

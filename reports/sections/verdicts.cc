@@ -9,7 +9,7 @@
 #include "reports/results/summary_words.h"
 #include "reports/sections/audit_score.h"
 #include "reports/sections/sections.h"
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

@@ -12,7 +12,9 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 /// Of the first violated case of attention.oracle as it was shrunk.
@@ -45,6 +47,24 @@ TEST(RightNearby, IsWithoutAMask) {
 
 TEST(RightNearby, IsTheUsualScale) {
   EXPECT_THAT(right_beside("fault:scale-ignored"), Contains("the scale 1/sqrt(dk)"));
+}
+
+TEST(RightNearby, IsOfTheLogSumExpToo) {
+  EXPECT_THAT(right_beside("fault:lse-of-last-tile-unwritten"), Not(IsEmpty()));
+}
+
+/// One row is wrong by what it holds: alone, with its head or its batch entry it is wrong as well, and without it all
+/// is right.
+TEST(RightNearby, TakesTheWrongOneAlone) {
+  Tampered large = answered_otherwise(each_out([](double x) { return x > 5 ? 2 * x : x; }), "builtin:two-pass");
+  Case c;
+  const Shape shape{2, 2, 2, 1};
+  // The first query sees the first key, the second the second, whose value is large in the last head.
+  const std::vector<double> rows{-9, 9, -9, 9, -9, 9, -9, 9}, values{1, 2, 1, 2, 1, 2, 1, 20};
+  c[Slot::q] = c[Slot::k] = Tensor(DType::f32, shape, rows);
+  c[Slot::v] = Tensor(DType::f32, shape, values);
+  const std::vector<std::string> right = right_nearby(large, c);
+  EXPECT_THAT(right, ElementsAre("N=1", "M=1"));
 }
 
 TEST(RightNearby, IsNothingWhereTheOthersAreWrongToo) {

@@ -10,9 +10,9 @@
 #include "core/test/sanitizers.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/page/print.h"
-#include "reports/terminal/wrap.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {
@@ -23,6 +23,7 @@ using testing::HasSubstr;
 struct Wrong {
   std::string fault, dtype, cause;
   int cases = 200;
+  std::string besides{};  ///< what else is said of it
 };
 class Answer : public testing::TestWithParam<Wrong> {};
 
@@ -49,7 +50,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST_P(Answer, IsThereInTenSeconds) {
-  const auto& [fault, dtype, cause, cases] = GetParam();
+  const auto& [fault, dtype, cause, cases, besides] = GetParam();
   // Each is a run of thousands of cases, and the words are the same.
   if (under_address_sanitizer && fault != "interleaved-groups") GTEST_SKIP() << "one fault is enough for a sanitizer";
   const fake::Folder folder;
@@ -61,10 +62,11 @@ TEST_P(Answer, IsThereInTenSeconds) {
   for (const std::string& line : lines) EXPECT_LE(columns_of_text(line), 80U) << line;
   const std::string said = joined(result.output);
   EXPECT_THAT(said, HasSubstr("✗ fault:" + fault + " " + dtype + " WRONG"));
-  EXPECT_THAT(said, HasSubstr(cause));
+  EXPECT_THAT(said, AllOf(HasSubstr(cause), HasSubstr(besides)));
   EXPECT_THAT(said, HasSubstr(" smallest " + dtype + " "));
   EXPECT_THAT(said, HasSubstr("attest replay run "));
   EXPECT_THAT(said, AllOf(HasSubstr("(violated, exit status 1; "), HasSubstr("attest findings run")));
+  EXPECT_THAT(said, testing::Not(HasSubstr("is not determined: "))) << "what is not known explains nothing";
   // What it says to type.
   EXPECT_EQ(shell(folder, "$attest replay run").status, 1);
   const std::string page = read_file(folder / "run/report.html");
@@ -95,9 +97,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"split-drops-remainder", "f32", "keys behind the last whole 4 were not there"},
                     Wrong{"keys-transposed-when-square", "f32", "k lay in memory column by column"},
                     Wrong{"last-tile-not-rescaled", "f32", "cases with N > 128", 500},
-                    Wrong{"prefill-sum-not-rescaled", "f32", "cases with M >= ", 500},
+                    Wrong{"prefill-sum-not-rescaled", "f32", "cases with M >= ", 500,
+                          "errors beyond the bounds of the output and of the log-sum-exp"},
                     Wrong{"lse-of-last-tile-unwritten", "f32", "dk=1 (from the second query tile of 64 on)", 500},
-                    Wrong{"bias-sign", "f32", "an additive mask"}),
+                    Wrong{"bias-sign", "f32", "an additive mask", 200, "what goes wrong first: the scores"}),
     [](const testing::TestParamInfo<Wrong>& one) {
       std::string name = one.param.fault;
       std::ranges::replace(name, '-', '_');

@@ -29,10 +29,10 @@
 #include "reports/run/progress.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/sections/sections.h"
-#include "reports/terminal/text.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
 #include "reports/test/shell.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {

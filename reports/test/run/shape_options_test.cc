@@ -61,9 +61,10 @@ TEST(ShapeOptions, LeaveMemoryForEachJob) {
   const std::vector<Extents> large{small[0], shape_of("--shape", "1,8,1,1048576,2,1,128")};
   EXPECT_NO_THROW(refuse_beyond_memory(small, 8, 64, 4 * gib));
   EXPECT_NO_THROW(refuse_beyond_memory(large, 4, 1, 24 * gib));
-  EXPECT_THAT(refusal([&] { refuse_beyond_memory(large, 4, 2, 24 * gib); }),
-              Says("--shape 1,8,1,1048576,2,1,128 takes about 17 GiB in each of 2 jobs, and this machine has 24; give "
-                   "--jobs 1"));
+  EXPECT_THAT(
+      refusal([&] { refuse_beyond_memory(large, 4, 2, 24 * gib); }),
+      Says("the shape 1,8,1,1048576,2,1,128 takes about 17 GiB in each of 2 jobs, and this machine has 24; give "
+           "--jobs 1"));
   EXPECT_THAT(refusal([&] { refuse_beyond_memory(large, 8, 2, 24 * gib); }), Says("give a smaller one"));
 }
 

@@ -1,4 +1,4 @@
-#include "reports/terminal/wrap.h"
+#include "reports/text/wrap.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

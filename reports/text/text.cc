@@ -1,4 +1,4 @@
-#include "reports/terminal/text.h"
+#include "reports/text/text.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Lines of a terminal's width.
-#include "reports/terminal/wrap.h"
+#include "reports/text/wrap.h"
 
 #include <gtest/gtest.h>
 
