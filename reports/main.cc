@@ -37,7 +37,14 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = all_commands();
   const Arguments words(argv, static_cast<std::size_t>(argc));
   const CommandLine line = parse(commands, words);
-  if (!line.version && !line.man_page && !line.bash_completion && !line.help) return line.command->run(words);
+  const bool shows = line.version || line.man_page || line.bash_completion || line.help;
+  if (line.command == nullptr && !shows) {
+    // Whoever types the name alone wants to know what there is; a script that does so has tested nothing.
+    std::fputs(program_help(commands).c_str(), stdout);
+    std::fflush(stdout);
+    throw UsageError("no command given; those that there are stand above");
+  }
+  if (!shows) return line.command->run(words);
   const std::string text = line.version           ? fmt::format("attest {}\n", version())
                            : line.man_page        ? man_page(commands)
                            : line.bash_completion ? bash_completion(commands)

@@ -11,6 +11,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(
     attest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # What is precompiled twice is the same, for ccache.
+  target_compile_options(attest_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
+if(ATTEST_LINKER)
+  target_link_options(attest_flags INTERFACE $<$<LINK_LANGUAGE:CXX>:-fuse-ld=${ATTEST_LINKER}>)
+endif()
 if(ATTEST_WERROR)
   target_compile_options(attest_flags INTERFACE -Werror)
 endif()
@@ -51,7 +58,8 @@ function(attest_test_headers)
 endfunction()
 
 # attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one, or
-# as one with ATTEST_WHOLE_BINARIES (a sanitized program starts slowly, and there are thousands of tests).
+# as one with ATTEST_WHOLE_BINARIES (a sanitized program starts slowly, and there are thousands of tests). There, those of
+# hours and those that ATTEST_TESTS_LEFT_OUT names are no tests, and are built by name alone.
 function(attest_test name)
   cmake_parse_arguments(arg "" "LABEL" "LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
@@ -66,7 +74,9 @@ function(attest_test name)
   if(arg_LABEL)
     list(APPEND properties LABELS ${arg_LABEL})
   endif()
-  if(ATTEST_WHOLE_BINARIES)
+  if(ATTEST_WHOLE_BINARIES AND ("${arg_LABEL}" STREQUAL "long" OR name MATCHES "^(${ATTEST_TESTS_LEFT_OUT})$"))
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  elseif(ATTEST_WHOLE_BINARIES)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES ${properties})
   else()
@@ -74,16 +84,16 @@ function(attest_test name)
   endif()
 endfunction()
 
-# attest_tests(LIBRARIES ... FOLDERS ... [PROGRAM target] [EXCEPT ...]): a test of each *_test.cc in the folders that is no
+# attest_tests(LIBRARIES ... FOLDERS ... [PROGRAM target]): a test of each *_test.cc in the folders that is no
 # target yet, which is how one with more sources or other libraries is declared before. *_long_test.cc has the label long.
 # PROGRAM is what they run, built before them.
 function(attest_tests)
-  cmake_parse_arguments(arg "" "PROGRAM" "LIBRARIES;FOLDERS;EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "" "PROGRAM" "LIBRARIES;FOLDERS" ${ARGN})
   foreach(folder IN LISTS arg_FOLDERS)
     file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cc")
     foreach(source IN LISTS sources)
       cmake_path(GET source STEM name)
-      if(TARGET ${name} OR name IN_LIST arg_EXCEPT)
+      if(TARGET ${name})
         continue()
       endif()
       set(label "")

@@ -318,7 +318,7 @@ std::vector<Condition> conditions_of(std::span<const Observed> observed) {
       return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(all, 1));
     };
     const Condition& one = conditions[0];
-    if (4 * rate(one.others_violated, one.others) > rate(one.violated, one.cases)) {
+    if (10 * rate(one.others_violated, one.others) > rate(one.violated, one.cases)) {
       conditions.clear();
       open.resize(observed.size());
       for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;

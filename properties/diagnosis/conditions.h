@@ -40,9 +40,8 @@ struct Condition {
 /// condition and without, and the bits that name its parts. One that does not make it shorter by 10 bits is none. Where
 /// a condition that every violated case meets makes it shorter by a fifth as much as all of these together, it stands
 /// alone: one mistake shows more often in some cases than in others. So does the first where further ones leave over
-/// more than one case in a hundred, and none is given without which cases are violated a quarter as often. All violated
-/// cases belong to one of the
-/// conditions: those that meet none belong to the first, and with no condition at all there is one without words. Empty
+/// more than one case in a hundred, and none is given without which cases are violated a tenth as often. All violated
+/// cases belong to one of the conditions: those that meet none belong to the first, and with no condition at all there is one without words. Empty
 /// where nothing is violated.
 [[nodiscard]] std::vector<Condition> conditions_of(std::span<const Observed> observed);
 

@@ -23,11 +23,12 @@ constexpr std::int64_t tiles[] = {2, 4, 8, 16, 32, 64, 128, 256};
 /// What readings say of a case with more products than these is not asked: each costs an answer of the oracle.
 constexpr std::int64_t most_products = std::int64_t{1} << 22;
 
-/// The readings of one case: words, the other problem, and where its elements lie in an output that is no
-/// [batch, heads, M, dv].
+/// A reading of one case.
 struct Misreading {
-  std::string words;
+  std::string words;      ///< with a # for the size, where there is one
+  std::int64_t size = 0;  ///< 0: none
   Case problem;
+  /// Where its elements lie in an output that is no [batch, heads, M, dv].
   std::function<Tensor(const Tensor& out)> rearranged = {};
 };
 
@@ -49,7 +50,12 @@ class Misreadings {
  private:
   void add(std::string words, Case problem, std::function<Tensor(const Tensor&)> rearranged = {}) {
     if (!rearranged && static_cast<const Problem&>(problem) == static_cast<const Problem&>(c_)) return;
-    found_.push_back({std::move(words), std::move(problem), std::move(rearranged)});
+    found_.push_back({std::move(words), 0, std::move(problem), std::move(rearranged)});
+  }
+  void add_sized(std::string words, std::int64_t size, Case problem) {
+    const std::size_t before = found_.size();
+    add(std::move(words), std::move(problem));
+    if (found_.size() > before) found_.back().size = size;
   }
   void add_scale(std::string words, double scale) {
     if (!(scale > 0) || scale == infinity || scale == c_.scale) return;
@@ -200,8 +206,8 @@ class Misreadings {
     if (N < 1) return;
     if (c_.causal != Causal::none && c_.dtype() == DType::f8_e4m3) return;
     const Case counted = c_.causal == Causal::none ? c_ : with_causal_written_out(c_);
-    const auto add_keys = [&](std::string words, const Indices& chosen) {
-      if (!chosen.empty()) add(std::move(words), with_keys(counted, chosen));
+    const auto add_keys = [&](std::string words, const Indices& chosen, std::int64_t size = 0) {
+      if (!chosen.empty()) add_sized(std::move(words), size, with_keys(counted, chosen));
     };
     const auto range = [](std::int64_t first, std::int64_t last) {
       Indices some(static_cast<std::size_t>(std::max<std::int64_t>(last - first, 0)));
@@ -214,17 +220,17 @@ class Misreadings {
     for (const std::int64_t tile : tiles) {
       const std::int64_t whole = N - N % tile;
       if (N > tile) {
-        add_keys(fmt::format("there were {} keys at most", tile), range(0, tile));
-        add_keys(fmt::format("the first {} keys were not there", tile), range(tile, N));
+        add_keys("there were # keys at most", range(0, tile), tile);
+        add_keys("the first # keys were not there", range(tile, N), tile);
       }
       if (whole == N) continue;
-      if (whole > 0) add_keys(fmt::format("keys behind the last whole {} were not there", tile), range(0, whole));
+      if (whole > 0) add_keys("keys behind the last whole # were not there", range(0, whole), tile);
       if (N > tile) {
         Indices twice = range(0, N);
         for (const std::int64_t j : range(N - tile, whole)) twice.push_back(j);
-        add_keys(fmt::format("keys that the last {} share with the {} before counted twice", tile, tile), twice);
+        add_keys("keys that the last # share with those before counted twice", twice, tile);
       }
-      add(fmt::format("keys of zeros filled up a multiple of {}", tile), padded(counted, whole + tile - N));
+      add_sized("keys of zeros filled up a multiple of #", tile, padded(counted, whole + tile - N));
     }
   }
   /// With that many keys and values of zeros behind the last, which every row sees.
@@ -253,10 +259,10 @@ class Misreadings {
         if (columns <= 0 || columns == e_.dk) return;
         Case other = c_;
         other[Slot::q] = mapped(c_.q(), [&](std::int64_t e, double old) { return e % e_.dk < columns ? old : 0.0; });
-        add(std::move(words), std::move(other));
+        add_sized(std::move(words), width, std::move(other));
       };
-      cut(e_.dk - e_.dk % width, fmt::format("columns of q and k behind the last whole {} were not there", width));
-      cut(width, fmt::format("q and k had {} columns at most", width));
+      cut(e_.dk - e_.dk % width, "columns of q and k behind the last whole # were not there");
+      cut(width, "q and k had # columns at most");
     }
   }
 
@@ -327,6 +333,46 @@ Outcome outcome_as(const Case& problem, const Tensor& out, const Arithmetic& ari
   return judge_attention(problem, out, Tensor(), arithmetic).outcome;
 }
 
+/// "16", "16 or 32", "16, 32 or 64".
+std::string either(const std::vector<std::string>& sizes) {
+  std::string text;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == sizes.size() ? " or " : ", ", sizes[i]);
+  return text;
+}
+
+/// A reading that the kernel's wrong answers so far are right answers to.
+struct Fitting {
+  std::string words;
+  std::int64_t size = 0;
+  std::size_t right = 0;                      ///< in how many cases the answer is right
+  std::vector<std::ptrdiff_t> problems = {};  ///< of each case; the same number of those that read it the same
+};
+
+/// Each once; one that fits with several sizes with all of them, where they are the same problems. Where they are not,
+/// at most one of them can be what the kernel does: then the bounds tell none of them from the others, and a reading
+/// that cannot be told from a wrong one is none.
+std::vector<std::string> told(const std::vector<Fitting>& fitting) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < fitting.size(); ++i) {
+    const Fitting& one = fitting[i];
+    const auto alike = [&](const Fitting& other) { return other.words == one.words; };
+    if (std::any_of(fitting.begin(), fitting.begin() + static_cast<std::ptrdiff_t>(i), alike)) continue;
+    std::vector<std::string> sizes;
+    bool same = true;
+    for (const Fitting& other : fitting) {
+      if (!alike(other)) continue;
+      sizes.push_back(std::to_string(other.size));
+      same = same && other.problems == one.problems;
+    }
+    if (!same) continue;
+    std::string words = one.words;
+    if (const std::size_t at = words.find('#'); at != std::string::npos) words.replace(at, 1, either(sizes));
+    all.push_back(std::move(words));
+  }
+  return all;
+}
+
 }  // namespace
 
 Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t head)>& kv_head) {
@@ -347,8 +393,8 @@ Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t 
 }
 
 std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> cases) {
-  // By words, in how many cases the answer is right; of those that are not wrong in any.
-  std::optional<std::vector<std::pair<std::string, std::size_t>>> found;
+  // Of those that are not wrong in any case.
+  std::optional<std::vector<Fitting>> found;
   std::size_t wrong = 0;
   for (const Case& c : cases) {
     const Extents e = extents_of(c);
@@ -360,27 +406,34 @@ std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> ca
     const Tensor& out = reply.out;
     if (judge_attention(c, out, Tensor(), arithmetic).outcome != Outcome::violated) continue;
     ++wrong;
-    std::vector<std::pair<std::string, std::size_t>> fitting;
-    for (const Misreading& one : Misreadings(c).take()) {
-      std::size_t right = 0;
+    const std::vector<Misreading> readings = Misreadings(c).take();
+    std::vector<Fitting> fitting;
+    for (const Misreading& one : readings) {
+      Fitting fits{.words = one.words, .size = one.size};
       if (found) {
-        const auto before = std::ranges::find(*found, one.words, &std::pair<std::string, std::size_t>::first);
+        const auto before = std::ranges::find_if(
+            *found, [&](const Fitting& old) { return old.words == one.words && old.size == one.size; });
         if (before == found->end()) continue;
-        right = before->second;
+        fits = *before;
       }
       // A case of which the other problem says nothing, as it hides all keys, say, speaks neither for it nor against
       // it.
       const Outcome outcome = outcome_as(one.problem, one.rearranged ? one.rearranged(out) : out, arithmetic);
-      if (outcome == Outcome::held) ++right;
-      if (outcome == Outcome::held || outcome == Outcome::excused) fitting.emplace_back(one.words, right);
+      if (outcome == Outcome::held) ++fits.right;
+      if (outcome != Outcome::held && outcome != Outcome::excused) continue;
+      const auto same = std::ranges::find_if(readings, [&](const Misreading& other) {
+        return other.words == one.words &&
+               static_cast<const Problem&>(other.problem) == static_cast<const Problem&>(one.problem);
+      });
+      fits.problems.push_back(same - readings.begin());
+      fitting.push_back(std::move(fits));
     }
     found = std::move(fitting);
     if (found->empty()) break;
   }
-  std::vector<std::string> words;
-  for (const auto& [of, right] : found.value_or(std::vector<std::pair<std::string, std::size_t>>()))
-    if (right == wrong || right >= 2) words.push_back(of);
-  return words;
+  if (!found) return {};
+  std::erase_if(*found, [&](const Fitting& one) { return one.right != wrong && one.right < 2; });
+  return told(*found);
 }
 
 }  // namespace attest

@@ -183,9 +183,9 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
                                                short_number(found.front().coarser))
                                  : "";
     result.text =
-        fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}{}; {}",
-                    cases, count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first", dtype,
-                    found.front().declaration, wide, useless, stages);
+        fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}{}{}", cases,
+                    count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first", dtype,
+                    found.front().declaration, wide, useless, determined ? "; " + stages : "");
   }
   if (others > 0) {
     result.text +=

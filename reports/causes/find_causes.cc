@@ -119,6 +119,8 @@ class Causes {
       std::vector<std::int64_t> others;
       for (std::int64_t k = 0; k < std::min<std::int64_t>(behind, 100000); ++k)
         if (draw_->shard.takes(k) && !std::ranges::binary_search(violated, k)) others.push_back(k);
+      // Of a kernel that was given up as it answered nothing, the rest was not judged.
+      if (all_known && failing.tally.judged() == failing.tally.violated) others.clear();
       const std::vector<std::int64_t> seen = spread(violated, each / 2);
       for (const std::int64_t k : seen) observe(subject, k, /*violated=*/true);
       for (const std::int64_t k : spread(others, each - seen.size())) observe(subject, k, /*violated=*/false);

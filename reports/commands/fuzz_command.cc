@@ -22,6 +22,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
 #include "reports/run/resumed.h"
+#include "reports/run/waiting.h"
 #include "reports/run_folder/changed_kernel.h"
 #include "reports/run_folder/started_in.h"
 #include "reports/run_folder/version.h"
@@ -232,8 +233,11 @@ int fuzz_kernels(FuzzOptions& options, Arguments line) {
   std::optional<std::chrono::milliseconds> time = options.time;
   if (!time && !plan.runs) time = default_time;
   if (time) plan.deadline = start + *time;
-  for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, Amount())) {
-    if (!folder.resumes()) writer.append(note);
+  {
+    const Waiting waiting(options.quiet);
+    for (const MetaRecord& note : look_before_the_run(plan.kernels, plan.dtypes, Amount())) {
+      if (!folder.resumes()) writer.append(note);
+    }
   }
   CampaignEnding ending{};
   {

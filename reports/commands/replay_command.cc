@@ -91,10 +91,10 @@ using Places = std::vector<std::filesystem::path>;
 
 /// Goes where the kernels that the case names are: from here, where the run was started, or beside the run's folder.
 /// What the user names holds from here, and then nothing else is looked for elsewhere.
-Places go_where_kernels_are(const ReplayOptions& options, const Case& c) {
+Places go_where_kernels_are(const ReplayOptions& options, const Case& c, const std::filesystem::path& file) {
   Places places{"."};
   if (options.kernel || !options.against.empty()) return places;
-  places = folders_for_kernels(options.cases.front());
+  places = folders_for_kernels(file);
   for (const Provenance::Word& kernel : {c.provenance.kernel, c.provenance.against}) {
     const std::filesystem::path folder = folder_with_kernel(kernel.value_or(""), places);
     if (folder == places.front()) continue;
@@ -393,7 +393,7 @@ int replay_case(const ReplayOptions& options) {
   if (c.provenance.without) return replay_without(options, c, file);
   const Property& property = property_of(c, file);
   handle_signals();
-  const Places places = go_where_kernels_are(options, c);
+  const Places places = go_where_kernels_are(options, c, file);
   std::unique_ptr<Kernel> opened;
   try {
     opened = kernel_of(options, c, places);

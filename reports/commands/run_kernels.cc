@@ -13,6 +13,7 @@
 #include "reports/run/interrupt.h"
 #include "reports/run/open_limits.h"
 #include "reports/run/resumed.h"
+#include "reports/run/waiting.h"
 #include "reports/run_folder/changed_kernel.h"
 
 namespace attest {
@@ -93,6 +94,7 @@ RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, 
     options.ci_files.refuse_homeless();
     KernelOptions how = options.process.options();
     how.log_folder = folder.logs();
+    const Waiting waiting(options.quiet);
     open_chosen(run, options.kernels, how, earlier);
     if (!options.against.empty()) run.other = std::make_shared<OtherKernel>(open_other_kernel(options.against, how));
     if (interrupt_requested()) throw Abandoned();

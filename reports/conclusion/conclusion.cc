@@ -125,6 +125,7 @@ Conclusion conclude(const Summary& summary, Expectations expectations) {
     result.sign = worse(result.sign, Outcome::inconclusive);
   }
   result.headline = result.exit_status == 3 ? nothing_tested : name_of(result.sign);
+  if (result.sign == Outcome::violated && result.exit_status != 1) result.headline += ", as is known";
   if (!worsened.empty())
     result.headline += ", and worse than the baseline";
   else if (!unexpected.empty() && result.sign != Outcome::violated)
@@ -133,6 +134,8 @@ Conclusion conclude(const Summary& summary, Expectations expectations) {
     result.exit_status = 1;
     result.sign = Outcome::violated;
   }
+  // Nothing looks less like a pass than what was not tested.
+  if (result.exit_status == 3) result.sign = Outcome::violated;
   for (const auto& lines : {unexpected, worsened, passed ? result.passed_over : std::vector<std::string>()})
     result.problems.insert(result.problems.end(), lines.begin(), lines.end());
   result.known = std::move(expectations.known);

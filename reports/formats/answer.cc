@@ -47,8 +47,8 @@ std::string_view mark_of(Outcome verdict) {
 
 /// A kernel's dtypes of one verdict.
 struct Line {
-  Outcome verdict;
-  bool known;  ///< it is violated as was expected
+  Outcome verdict;  ///< skipped where no case was judged
+  bool known;       ///< it is violated as was expected
   std::string kernel;
   std::vector<std::string> dtypes;
 };
@@ -58,13 +58,31 @@ class Answer {
   Answer(const Summary& summary, const Journal& journal, const Conclusion& conclusion, const AnswerPlace& place)
       : summary_(summary), journal_(journal), conclusion_(conclusion), place_(place) {}
 
+  /// As full as fits on one screen.
   std::string text(Ending ending, double seconds) {
+    constexpr std::ptrdiff_t most_lines = 25;
+    for (squeeze_ = 0; squeeze_ <= most_squeeze; ++squeeze_) {
+      text_.clear();
+      compose(ending, seconds);
+      if (std::ranges::count(text_, '\n') <= most_lines) break;
+    }
+    return std::move(text_);
+  }
+  std::string text_of_causes() {
+    causes();
+    return std::move(text_);
+  }
+
+ private:
+  static constexpr int most_squeeze = 3;
+
+  void compose(Ending ending, double seconds) {
     kernels();
-    const bool known = summary_.verdict == Outcome::violated &&
-                       std::ranges::all_of(summary_.kernels, [&](const KernelSummary& one) { return is_known(one); });
-    text_ += fmt::format("  ({}{}, exit status {}; attest {}, seed {}, {} judged cases in {})\n", conclusion_.headline,
-                         known ? " as is known" : "", conclusion_.exit_status, version(), summary_.seed,
-                         with_commas(summary_.judged()), duration_text(seconds));
+    text_ += labelled("",
+                      fmt::format("({}, exit status {}; attest {}, seed {}, {} judged cases in {})",
+                                  conclusion_.headline, conclusion_.exit_status, version(), summary_.seed,
+                                  with_commas(summary_.judged()), duration_text(seconds)),
+                      2, place_.width);
     causes();
     undecided();
     text_ += '\n';
@@ -75,14 +93,8 @@ class Answer {
     what_ours_show();
     add_line("report", (std::filesystem::path(place_.folder) / "report.html").string());
     add_line("all of it", fmt::format("{} findings {}", command_name(), shell_quoted(place_.folder)));
-    return std::move(text_);
-  }
-  std::string text_of_causes() {
-    causes();
-    return std::move(text_);
   }
 
- private:
   void add(std::string_view label, std::string_view said, std::size_t most = 100) {
     text_ += labelled(label, said, label_columns, place_.width, most);
   }
@@ -97,11 +109,13 @@ class Answer {
     std::vector<Line> lines;
     for (const KernelSummary& kernel : summary_.kernels) {
       const bool known = is_known(kernel);
+      const Outcome verdict =
+          kernel.judged() == 0 && kernel.verdict != Outcome::violated ? Outcome::skipped : kernel.verdict;
       const auto same = std::ranges::find_if(lines, [&](const Line& line) {
-        return line.kernel == kernel.name && line.verdict == kernel.verdict && line.known == known;
+        return line.kernel == kernel.name && line.verdict == verdict && line.known == known;
       });
       if (same == lines.end())
-        lines.push_back({kernel.verdict, known, kernel.name, {kernel.dtype}});
+        lines.push_back({verdict, known, kernel.name, {kernel.dtype}});
       else
         same->dtypes.push_back(kernel.dtype);
     }
@@ -109,6 +123,8 @@ class Answer {
       return verdict == Outcome::violated ? 0 : verdict == Outcome::inconclusive ? 1 : verdict == Outcome::held ? 2 : 3;
     };
     const auto many = [&](Outcome verdict) { return std::ranges::count(lines, verdict, &Line::verdict) > 4; };
+    std::map<std::string, int> lines_of;
+    for (const Line& line : lines) ++lines_of[line.kernel];
     std::map<int, std::vector<Line>> by_rank;
     for (Line& line : lines) by_rank[rank(line.verdict)].push_back(std::move(line));
     for (const auto& [ranked, of] : by_rank) {
@@ -123,7 +139,13 @@ class Answer {
         continue;
       }
       std::string names;
-      for (const Line& line : of) names += fmt::format("{}{}", names.empty() ? "" : ", ", one_line(line.kernel));
+      for (const Line& line : of) {
+        // Of a kernel with two verdicts it takes the dtypes to tell which has which.
+        const bool apart = lines_of.at(line.kernel) > 1;
+        names += fmt::format(
+            "{}{}{}", names.empty() ? "" : ", ", one_line(line.kernel),
+            apart ? fmt::format(" in {}", one_line(fmt::format("{}", fmt::join(line.dtypes, " and ")))) : "");
+      }
       text_ += labelled(mark_of(verdict), fmt::format("{}: {}", verdict_word(verdict), names), 4, place_.width,
                         /*most=*/4);
     }
@@ -133,13 +155,13 @@ class Answer {
     std::size_t told = 0;
     const std::vector<CauseWords> all = words_of_causes(summary_, place_.folder, place_.folder);
     for (const CauseWords& cause : all) {
-      if (told == most_causes) break;
+      if (told == most_causes - static_cast<std::size_t>(squeeze_ == most_squeeze ? 2 : 0)) break;
       ++told;
       text_ += '\n';
       const bool known = std::ranges::all_of(summary_.kernels, [&](const KernelSummary& kernel) {
         return kernel.id != cause.cause->kernel || is_known(kernel);
       });
-      tell(cause, known ? 2 : all.size() == 1 ? 0 : all.size() == 2 ? 1 : 2);
+      tell(cause, std::min(2, squeeze_ + (known ? 1 : 0)));
     }
     if (summary_.causes.size() > told) add("", fmt::format("and {} more causes", summary_.causes.size() - told));
     if (!summary_.causes.empty() || summary_.verdict != Outcome::violated) return;
@@ -181,7 +203,7 @@ class Answer {
   void undecided() {
     constexpr std::size_t most = 3;
     // Beside what is wrong it is no answer, and a kernel's dtypes leave open the same.
-    const std::size_t lines = summary_.causes.empty() ? 4 : 2;
+    const std::size_t lines = squeeze_ > 1 ? 1 : summary_.causes.empty() ? 4 : 2;
     std::set<std::string> kernels;
     std::size_t told = 0;
     for (const KernelSummary& kernel : summary_.kernels) {
@@ -265,9 +287,8 @@ class Answer {
       add("shown", fmt::format("the set-up works, and Attest's own kernels are right{}",
                                known ? "; what is wrong in PyTorch 1.13 is known: reports/findings.md" : ""));
     }
-    add("next", fmt::format("{} check --kernel 'exec:python3 mine.py' or ./libmine.so; {} init DIR writes one to begin "
-                            "with",
-                            command_name(), command_name()));
+    add_line("next", fmt::format("{} check --kernel 'exec:python3 mine.py'  (or ./libmine.so)", command_name()));
+    add_line("", fmt::format("{} init DIR  writes one to begin with", command_name()));
   }
   /// All that is violated of the kernel in that dtype is known.
   [[nodiscard]] bool is_known(const KernelSummary& kernel) const {
@@ -282,16 +303,17 @@ class Answer {
   }
 
   void notes() {
-    constexpr std::size_t most = 2;
+    const std::size_t most = squeeze_ > 1 ? 1 : 2;
     std::vector<std::string> lines = warning_lines(summary_.scarce);
     for (const KernelNote& note : summary_.notes)
       lines.push_back(fmt::format("{}: {}", one_line(note.kernel), one_line(note.text)));
     for (std::size_t i = 0; i < std::min(most, lines.size()); ++i) {
       std::string line = lines[i];
       while (!line.empty() && line.back() == '\n') line.pop_back();
-      constexpr std::string_view warning = "warning: ";
-      if (line.starts_with(warning)) line.erase(0, warning.size());
-      add("note", line, 2);
+      // What the lines begin with elsewhere is the label here.
+      for (const std::string_view word : {"warning: ", "note on ", "note: "})
+        if (line.starts_with(word)) line.erase(0, word.size());
+      add("note", line, squeeze_ > 0 ? 1 : 2);
     }
     if (lines.size() > most) add("", fmt::format("and {} more notes", lines.size() - most));
   }
@@ -308,6 +330,7 @@ class Answer {
   const Conclusion& conclusion_;
   const AnswerPlace& place_;
   std::string text_;
+  int squeeze_ = 0;  ///< how much is left out
 };
 
 }  // namespace

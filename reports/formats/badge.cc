@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "core/support/json_writer.h"
@@ -21,7 +23,7 @@ struct Colour {
 
 Colour colour_of(const Conclusion& conclusion) {
   if (conclusion.exit_status == 0) return {"brightgreen", "#2a7f2a"};
-  if (conclusion.exit_status == 1) return {"red", "#b3261e"};
+  if (conclusion.exit_status == 1 || conclusion.exit_status == 3) return {"red", "#b3261e"};
   return {"yellow", "#8a6a00"};
 }
 
@@ -29,7 +31,12 @@ Colour colour_of(const Conclusion& conclusion) {
 std::string words_of(const Summary& summary, const Conclusion& conclusion) {
   if (conclusion.exit_status > 1) return conclusion.headline;
   const Concerned concerned = concerned_in(summary);
-  return fmt::format("{}: {} of {} properties", conclusion.headline, concerned.judged, concerned.properties);
+  std::set<std::string> violated;
+  for (const auto& [subject, counted] : conclusion.subjects)
+    if (counted == Counted::violated || counted == Counted::expected) violated.insert(subject.property);
+  if (!violated.empty())
+    return fmt::format("{}: {} of {} properties", conclusion.headline, violated.size(), concerned.properties);
+  return fmt::format("{}: {} of {} properties judged", conclusion.headline, concerned.judged, concerned.properties);
 }
 
 /// Pixels that the words are given, at 11 px in a sans-serif font; the letters are fitted to them.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <random>
@@ -36,6 +38,14 @@ std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesyst
   return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();
 }
 
+/// What a reader came for; all else is folded. Of proofs alone, and of findings without a cause that tells them, the
+/// rest is what there is.
+bool is_first_read(const Section& section, const Reported& run) {
+  constexpr std::array first{"causes", "verdicts", "changes", "tolerances"};
+  if (std::ranges::find(first, section.id) != first.end()) return true;
+  return holds_proofs_alone(run.summary, run.journal) || (section.id == "findings" && run.summary.causes.empty());
+}
+
 /// Packed in parts, so that what comes first is not kept back by what is long.
 std::string packed_html_of(const Blocks& blocks) {
   constexpr std::size_t long_part = 32U << 10U;
@@ -67,9 +77,12 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
     const Blocks blocks = section.page(run);
     if (blocks.empty()) continue;
     links += fmt::format("<a href=\"#{}\">{}</a> ", section.id, section.title);
-    body += fmt::format("<section id=\"{}\"><h2>{}</h2>{}{}</section>\n", section.id, section.title,
+    const bool folded = !is_first_read(section, run);
+    const std::string heading = fmt::format("<h2>{}</h2>", section.title);
+    body += fmt::format("<section id=\"{}\">{}{}{}{}</section>\n", section.id,
+                        folded ? fmt::format("<details class=\"folded\"><summary>{}</summary>", heading) : heading,
                         section.note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", section.note),
-                        packed_html_of(blocks));
+                        packed_html_of(blocks), folded ? "</details>" : "");
   }
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

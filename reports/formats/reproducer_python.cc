@@ -238,7 +238,11 @@ std::string wrong_elements(const Reproducer& r) {
 }
 
 constexpr std::string_view judgement =
-    R"(out = kernel()
+    R"(try:
+    out = kernel()
+except Exception as error:
+    print(f"the kernel did not run: {error!r}", file=sys.stderr)
+    sys.exit(2)
 failed = False
 for (b, h, i, d), seen, proved, allowed in wrong:
     found = seen if out is None else out[((b * H + h) * M + i) * dv + d]
@@ -257,7 +261,7 @@ std::string python_script(const Reproducer& r) {
   const ScriptExtents e = script_extents(c);
   std::string text =
       "#!/usr/bin/env python3\n# Attention that is wrong for this input: exit status 1 while it is, 0 once "
-      "it is right.\n#\n";
+      "it is right, 2 where it does not run.\n#\n";
   for (const std::string& line : words_of_problem(r)) text += fmt::format("# {}\n", line);
   text += "#\n";
   for (const std::string& line : words_of_origin(r)) text += fmt::format("# {}\n", line);

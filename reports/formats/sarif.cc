@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "core/kernel/manifest.h"
 #include "core/support/errors.h"
@@ -55,6 +54,12 @@ Json location_of(const std::string& file, bool in_a_run) {
   return {{"physicalLocation", {{"artifactLocation", artifact}, {"region", {{"startLine", 1}}}}}};
 }
 
+/// Such a result is no new alert.
+void suppress(Json& result) {
+  result["suppressions"] =
+      Json::array({{{"kind", "external"}, {"justification", "expected by the file of known findings"}}});
+}
+
 Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::size_t rule, const std::string& folder,
                bool expected) {
   const bool violated = finding.verdict.outcome == Outcome::violated;
@@ -69,10 +74,7 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   result["locations"] = Json::array({location_of(finding.case_file, !folder.empty())});
   result["partialFingerprints"] = {{"attestFinding/v1", fmt::format("{}/{}/{}/{}/{}", property, kernel.id, kernel.dtype,
                                                                     finding.kind(), finding.k)}};
-  if (expected) {
-    result["suppressions"] =
-        Json::array({{{"kind", "external"}, {"justification", "expected by the file of known findings"}}});
-  }
+  if (expected) suppress(result);
   Json facts{{"kernel", kernel.id}, {"dtype", kernel.dtype}, {"case", finding.k}};
   facts["class"] = finding.kind();
   // JSON has no infinity.
@@ -81,10 +83,24 @@ Json result_of(const KernelSummary& kernel, const FindingRecord& finding, std::s
   return result;
 }
 
-/// By what a cause is the same one in the next run, whatever is drawn there.
-std::string known_by(const Cause& cause) {
-  if (!cause.misreadings.empty()) return fmt::format("{}", fmt::join(cause.misreadings, ", "));
-  return cause.condition.empty() ? cause.example.property : cause.condition;
+/// By what a cause is the same one in the next run, whatever is drawn there; conditions that are found among what is
+/// drawn are none of that.
+std::string known_by(const CauseWords& cause) {
+  if (!cause.cause->misreadings.empty()) return fmt::format("{}", fmt::join(cause.cause->misreadings, ", "));
+  return cause.kind;
+}
+
+/// Whether all that fails by it is expected.
+bool is_expected(const Summary& summary, const Conclusion& conclusion, const Cause& cause) {
+  const auto names = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::ranges::find(all, one) != all.end();
+  };
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.id != cause.kernel || !names(cause.dtypes, kernel.dtype)) continue;
+    for (const PropertySummary& property : kernel.properties)
+      if (names(cause.properties, property.name) && conclusion.of(kernel, property) == Counted::violated) return false;
+  }
+  return true;
 }
 
 /// One alert for a cause, however many properties fail by it. `again`: how many before it are known by the same.
@@ -106,7 +122,7 @@ Json cause_result(const CauseWords& cause, std::int64_t again, std::size_t rule,
   const Json at_case = location_of(cause.case_file.empty() ? "summary.md" : cause.case_file, !folder.empty());
   result["locations"] = Json::array({source.is_null() ? at_case : source});
   if (!source.is_null()) result["relatedLocations"] = Json::array({at_case});
-  std::string print = fmt::format("{}/{}", cause.cause->kernel, known_by(*cause.cause));
+  std::string print = fmt::format("{}/{}", cause.cause->kernel, known_by(cause));
   if (again > 0) print += fmt::format("/{}", again + 1);
   result["partialFingerprints"] = {{"attestCause/v1", valid_utf8(print)}};
   result["properties"] = {{"kernel", cause.cause->kernel},
@@ -194,15 +210,12 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
                      const Conclusion& conclusion) {
   Json rules = Json::array(), results = Json::array();
   std::map<std::string, std::size_t> rule_index;
-  std::set<std::string> unexpected;  ///< kernels with causes that are not all expected
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       const auto [rule, added] = rule_index.try_emplace(property.name, rules.size());
       if (added) rules.push_back(rule_of(property.name));
       const bool expected = conclusion.of(kernel, property) == Counted::expected;
-      const bool told_by_cause =
-          !expected && std::ranges::find(summary.causes, kernel.id, &Cause::kernel) != summary.causes.end();
-      if (told_by_cause && property.verdict == Outcome::violated) unexpected.insert(kernel.id);
+      const bool told_by_cause = std::ranges::find(summary.causes, kernel.id, &Cause::kernel) != summary.causes.end();
       for (const FindingRecord& finding : property.findings)
         if (!told_by_cause || finding.verdict.outcome != Outcome::violated)
           results.push_back(result_of(kernel, finding, rule->second, folder, expected));
@@ -219,11 +232,11 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
   }
   std::map<std::pair<std::string, std::string>, std::int64_t> times;
   for (const CauseWords& cause : words_of_causes(summary, folder, name_of_folder(folder))) {
-    const std::int64_t again = times[{cause.cause->kernel, known_by(*cause.cause)}]++;
-    if (!unexpected.contains(cause.cause->kernel)) continue;
+    const std::int64_t again = times[{cause.cause->kernel, known_by(cause)}]++;
     const auto [rule, added] = rule_index.try_emplace(cause.cause->example.property, rules.size());
     if (added) rules.push_back(rule_of(cause.cause->example.property));
     results.push_back(cause_result(cause, again, rule->second, folder, source_of(journal, cause.cause->kernel)));
+    if (is_expected(summary, conclusion, *cause.cause)) suppress(results.back());
   }
   if (!conclusion.problems.empty()) {
     for (const std::string& problem : conclusion.problems)

@@ -90,6 +90,9 @@ const attest = {
   const apply = () => {
     const kernel = words(fieldOf.kernel.value), property = words(fieldOf.property.value);
     const verdict = fieldOf.verdict.value;
+    // What is looked for is to be seen.
+    if (kernel.length + property.length > 0 || verdict !== '')
+      for (const fold of document.querySelectorAll('details.folded')) fold.open = true;
     const misses = (text, wanted) => text !== undefined && !wanted.every(word => text.toLowerCase().includes(word));
     for (const element of tagged) {
       const {kernel: ofKernel, property: ofProperty, verdict: ofVerdict} = element.dataset;
@@ -158,10 +161,12 @@ const attest = {
   // A link to what is folded away unfolds it.
   const unfold = () => {
     const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
-    if (target?.matches('details')) target.open = true;
+    for (const fold of target?.querySelectorAll(':scope > details.folded') ?? []) fold.open = true;
+    for (let around = target; around; around = around.parentElement)
+      if (around.localName === 'details') around.open = true;
     return target;
   };
-  addEventListener('hashchange', unfold);
+  addEventListener('hashchange', () => unfold()?.scrollIntoView());
   const target = unfold();
   // The browser looked for it before it was there.
   if (packed.length > 0) target?.scrollIntoView();

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
 #include "core/problem/case.h"
+#include "core/problem/case_file.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "core/support/folder.h"
@@ -105,19 +107,18 @@ std::string when_of(const Cause& cause) {
                      one_line(cause.condition), others);
 }
 
-std::optional<Case> case_of(const FindingRecord& finding, const std::string& folder) {
+std::optional<AnsweredCase> case_of(const FindingRecord& finding, const std::string& folder) {
   if (folder.empty() || finding.case_file.empty()) return std::nullopt;
   try {
     const std::filesystem::path path = folder;
-    return decode_case(Folder(path).read(finding.case_file), (path / finding.case_file).native());
+    return decode_answered_case(Folder(path).read(finding.case_file), (path / finding.case_file).native());
   } catch (const UsageError&) {
     return std::nullopt;
   }
 }
 /// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".
-std::string smallest_of(const FindingRecord& finding, const std::string& folder, const Tiles& tiles) {
-  const std::optional<Case> c = case_of(finding, folder);
-  if (!c) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
+std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles& tiles) {
+  if (c == nullptr) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
   const Extents e = extents_of(*c);
   std::string words = fmt::format("{} ", name_of(c->dtype()));
   const auto extent = [&](std::string_view name, std::int64_t value, bool shown) {
@@ -150,6 +151,24 @@ std::string smallest_of(const FindingRecord& finding, const std::string& folder,
   return words;
 }
 
+/// Whether what was found is no element of the answer to the case itself: the property calls the kernel with other
+/// tensors, too, that it makes of it. False where the answer is not kept.
+bool is_of_another_call(const FindingRecord& finding, const AnsweredCase& c) {
+  if (!c.found.present() || !is_against_exact(finding) || finding.verdict.violation == Violation::lse) return false;
+  const ComparedRecord& one = finding.compared[0];
+  if (one.shape != c.found.shape() || one.element < 0 || one.element >= c.found.elements()) return true;
+  const double kept = c.found[one.element];
+  return kept != one.found && !(std::isnan(kept) && std::isnan(one.found));
+}
+
+/// With as many digits as it takes to tell them apart.
+std::pair<std::string, std::string> told_apart(double found, double exact) {
+  std::pair texts{short_number(found), short_number(exact)};
+  for (int digits = 4; texts.first == texts.second && found != exact && digits <= 17; ++digits)
+    texts = {fmt::format("{:.{}g}", found, digits), fmt::format("{:.{}g}", exact, digits)};
+  return texts;
+}
+
 /// "out[0, 1, 0, 0] = 0, exact 1, allowed ± 0.0039: 256 times too far".
 std::string found_of(const FindingRecord& finding) {
   const Verdict& verdict = finding.verdict;
@@ -158,8 +177,8 @@ std::string found_of(const FindingRecord& finding) {
                        finding.repetition->of);
   if (!is_against_exact(finding) || verdict.violation == Violation::lse) return one_line(verdict.reason);
   const ComparedRecord& one = finding.compared[0];
-  std::string words = fmt::format("out{} = {}, exact {}", index_text(one.element, one.shape), short_number(one.found),
-                                  short_number(one.exact->lower));
+  const auto [found, exact] = told_apart(one.found, one.exact->lower);
+  std::string words = fmt::format("out{} = {}, exact {}", index_text(one.element, one.shape), found, exact);
   if (verdict.violation != Violation::bound) return words;
   // Of a sum of zeros next to nothing is allowed, and how many times it is exceeded says nothing.
   constexpr double many = 1e6;
@@ -201,10 +220,15 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
     words.of = fmt::format("{} in {}", words.kernel, words.dtypes);
     if (example != nullptr) {
       const KernelSummary* const kernel = kernel_of(summary, cause);
-      words.smallest = smallest_of(*example, folder, kernel == nullptr ? Tiles() : kernel->tiles);
+      const std::optional<AnsweredCase> c = case_of(*example, folder);
+      words.smallest = smallest_of(*example, c ? &c->value : nullptr, kernel == nullptr ? Tiles() : kernel->tiles);
       words.found = found_of(*example);
+      if (c && is_of_another_call(*example, *c))
+        words.found += fmt::format("; {} makes another input of it for that call, which replay --script FILE.py shows",
+                                   one_line(example->subject.property));
       if (words.found == words.what) words.found.clear();
       words.case_file = example->case_file;
+      words.kind = example->kind();
       if (!typed.empty())
         words.replay = fmt::format("{} replay {}{}", command_name(), shell_quoted(typed),
                                    number == 1 ? "" : fmt::format(" --cause {}", number));

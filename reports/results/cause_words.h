@@ -22,6 +22,7 @@ struct CauseWords {
   std::string right;        ///< "with N=64, with the wrong head alone"; empty: not known
   std::string replay;       ///< what to type
   std::string fails;        ///< the properties, the first three by name
+  std::string kind{};       ///< of the smallest's violation, one word; empty: no finding is kept
   std::string case_file{};  ///< of the smallest, in the run's folder
   const Cause* cause = nullptr;
 };

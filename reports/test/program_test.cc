@@ -27,8 +27,16 @@ using testing::AllOf;
 
 const std::string flash = "--kernel builtin:flash --dtype f32 --property attention.oracle ";
 
+TEST(Program, ByItselfListsItsCommands) {
+  const fake::Folder folder;
+  const ShellResult result = shell(folder, "$attest 2>error");
+  EXPECT_EQ(result.status, 2) << "nothing was tested";
+  EXPECT_EQ(result.output, output_of(folder, "$attest --help"));
+  EXPECT_THAT(result.output, Says("\n  check "));
+  EXPECT_EQ(read_file(folder / "error"), "attest: no command given; those that there are stand above\n");
+}
+
 TEST(Program, RefusesACommandLineInOneLine) {
-  expect_refused("", "no command given");
   expect_refused("chekc", "did you mean \"check\"?");
   expect_refused("check --caess 3", "did you mean \"--cases\"?");
   expect_refused("check --cases -3", "--cases is -3; it must be at least 1");

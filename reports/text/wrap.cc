@@ -31,6 +31,7 @@ std::string labelled(std::string_view label, std::string_view text, std::size_t 
       lines.back().resize(lines.back().rfind(' '));
     lines.back() += " …";
   }
+  for (std::string& line : lines) line.erase(line.find_last_not_of(' ') + 1);
   std::string all = "  " + std::string(label);
   all += std::string(at - std::min(at, columns_of_text(all)), ' ');
   for (std::size_t i = 0; i < lines.size(); ++i)

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/test/cases.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
 #include "properties/test/catalogue/tampered.h"
@@ -15,6 +16,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 
 /// Of the first violated cases of attention.oracle, as they were drawn.
 std::vector<std::string> misread(std::string_view name, DType dtype = DType::f32, std::size_t most = 12) {
@@ -67,6 +69,38 @@ TEST(Misreadings, AreNotLookedForInRightAnswers) {
   for (std::int64_t k = 0; k < 20; ++k)
     cases.push_back(project(generate(property_named("attention.oracle"), DType::f32, 1, k), kernel->manifest()));
   EXPECT_THAT(misreadings_of(*kernel, cases), IsEmpty());
+}
+
+/// Numbers of both signs, another each time.
+double next_number(std::uint32_t& state) {
+  state = state * 1664525U + 1013904223U;
+  return static_cast<double>(state >> 24U) / 128 - 1;
+}
+
+/// Of 65 columns all sizes up to 64 leave out the last, and none is more likely than the others.
+TEST(Misreadings, NameAllSizesThatAreTheSameProblem) {
+  std::uint32_t state = 1;
+  std::vector<Case> cases;
+  for (int i = 0; i < 3; ++i)
+    cases.push_back(test::attention_of({.queries = 2, .keys = 5, .dk = 65, .dv = 3}, [&](Slot, const Shape& shape) {
+      return test::filled(DType::f32, shape, [&] { return next_number(state); });
+    }));
+  EXPECT_THAT(misreadings_of(*registered("fault:head-dim-in-sixty-fours"), cases),
+              ElementsAre("columns of q and k behind the last whole 2, 4, 8, 16, 32 or 64 were not there",
+                          "q and k had 64 columns at most"));
+}
+
+/// Where one size can be told from another by no answer, at most one can be meant, and none is said to be.
+TEST(Misreadings, AreNotNamedWhereSizesAreOtherProblems) {
+  // Beside a key of zeros nothing is left of weights of e^-200, be there one such key or many: 0 is right for them all.
+  const auto keys_of = [](int number) {
+    return test::one_query(DType::f32, {static_cast<double>(number)}, std::vector<double>(5, -200.0 / number),
+                           {1, -1, 1, 1, 1});
+  };
+  const std::vector<Case> cases{keys_of(1), keys_of(2), keys_of(3)};
+  Tampered nought = answered_otherwise(each_out([](double) { return 0.0; }));
+  ASSERT_EQ(check_case(property_named("attention.oracle"), nought, cases[0]).outcome, Outcome::violated);
+  EXPECT_THAT(misreadings_of(nought, cases), Not(Contains(testing::HasSubstr("keys of zeros"))));
 }
 
 /// Of one query and one key much is the same, and a mask that hides the key leaves nothing to judge by.

@@ -94,7 +94,7 @@ TEST(Surroundings, ALocaleWithDecimalCommasChangesNoByte) {
         folder,
         joined({"mkdir ", name, " && cd ", name, " && { ", before,
                 "$attest check --verbose --kernel fault:scale-ignored --kernel core:float --dtype f32 --property ",
-                "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out; ", before,
+                "attention.oracle --alarm --cases 200 --time 3599.5s --jobs 1 --out run > out 2> progress; ", before,
                 "$attest merge run -o canonical; ", before, "$attest report run --json -o tolerances.json; ", before,
                 "$attest report run --csv -o tolerances.csv; ", before,
                 "$attest replay run/cases/attention.oracle--fault-scale-ignored--f32--worst.safetensors > ", "replay; ",

@@ -1,0 +1,27 @@
+#include "reports/run/waiting.h"
+
+#include <chrono>
+#include <cstdio>
+
+namespace attest {
+
+Waiting::Waiting(bool quiet) {
+  if (quiet) return;
+  thread_ = std::thread([this] {
+    std::unique_lock lock(mutex_);
+    if (!ended_.wait_for(lock, std::chrono::seconds(2), [this] { return over_; }))
+      std::fputs("waiting for the kernel's first reply\n", stderr);
+  });
+}
+
+Waiting::~Waiting() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  ended_.notify_one();
+  thread_.join();
+}
+
+}  // namespace attest
