@@ -41,8 +41,8 @@ struct Condition {
 /// a condition that every violated case meets makes it shorter by a fifth as much as all of these together, it stands
 /// alone: one mistake shows more often in some cases than in others. So does the first where further ones leave over
 /// more than one case in a hundred, and none is given without which cases are violated a tenth as often. All violated
-/// cases belong to one of the conditions: those that meet none belong to the first, and with no condition at all there is one without words. Empty
-/// where nothing is violated.
+/// cases belong to one of the conditions: those that meet none belong to the first, and with no condition at all there
+/// is one without words. Empty where nothing is violated.
 [[nodiscard]] std::vector<Condition> conditions_of(std::span<const Observed> observed);
 
 }  // namespace attest
