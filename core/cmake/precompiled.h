@@ -1,7 +1,9 @@
 // What most sources include of the standard library and of fmt: half a second of each of them, compiled once for all.
-// A source still includes what it uses; ATTEST_PRECOMPILED=OFF, with which .ci/run's clang-tidy reads it, shows what it does
-// not.
+// A source still includes what it uses; ATTEST_PRECOMPILED=OFF, with which .ci/run's clang-tidy reads it, shows what it
+// does not.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -21,5 +23,3 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <fmt/format.h>

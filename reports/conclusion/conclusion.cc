@@ -125,7 +125,8 @@ Conclusion conclude(const Summary& summary, Expectations expectations) {
     result.sign = worse(result.sign, Outcome::inconclusive);
   }
   result.headline = result.exit_status == 3 ? nothing_tested : name_of(result.sign);
-  if (result.sign == Outcome::violated && result.exit_status != 1) result.headline += ", as is known";
+  if (result.sign == Outcome::violated && result.exit_status != 1 && unexpected.empty())
+    result.headline += ", as is known";
   if (!worsened.empty())
     result.headline += ", and worse than the baseline";
   else if (!unexpected.empty() && result.sign != Outcome::violated)

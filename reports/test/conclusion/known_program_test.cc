@@ -29,6 +29,7 @@ TEST(Known, ExpectedViolationsDoNotFailARun) {
   EXPECT_THAT(output_of(folder, check), Says("known: 1 expected, 0 new or gone (known.toml)"));
   // The run itself says what it found, whatever was expected.
   EXPECT_EQ(summary_of(folder, "run")["verdict"], "violated");
+  EXPECT_THAT(read_file(folder / "run/summary.md"), testing::StartsWith("## ❌ Attest: violated, as is known\n"));
   write_known(folder, {"attention.oracle", "attention.linear-in-values"});
   const std::string gone = output_of(folder, check + "--quiet", 1);
   EXPECT_THAT(read_file(folder / "run/summary.md"), testing::StartsWith("## ❌ Attest: violated\n"));
