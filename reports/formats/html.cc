@@ -69,7 +69,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   const std::string_view may_compile = plots.script.empty() ? "" : " 'unsafe-eval'";
   const Reported run{summary, journal, folder, conclusion, plots.html.empty() ? Blocks() : Blocks{Drawing{plots.html}}};
   const bool no_kernel = holds_proofs_alone(summary, journal);
-  std::string body, links;
+  std::string first, rest, links;
   for (const Section& section : sections) {
     // What is about kernels would say that none was judged.
     const bool about_kernels = section.id != "evidence" && section.id != "environment";
@@ -79,22 +79,26 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
     links += fmt::format("<a href=\"#{}\">{}</a> ", section.id, section.title);
     const bool folded = !is_first_read(section, run);
     const std::string heading = fmt::format("<h2>{}</h2>", section.title);
-    body += fmt::format("<section id=\"{}\">{}{}{}{}</section>\n", section.id,
-                        folded ? fmt::format("<details class=\"folded\"><summary>{}</summary>", heading) : heading,
-                        section.note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", section.note),
-                        packed_html_of(blocks), folded ? "</details>" : "");
+    (folded ? rest : first) +=
+        fmt::format("<section id=\"{}\">{}{}{}{}</section>\n", section.id,
+                    folded ? fmt::format("<details class=\"folded\"><summary>{}</summary>", heading) : heading,
+                    section.note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", section.note),
+                    packed_html_of(blocks), folded ? "</details>" : "");
   }
+  // The answer goes before the way to the rest; of a page that is all one, the way goes first.
+  const std::string nav = fmt::format("<nav aria-label=\"Sections\">{}</nav>\n", links);
+  const std::string body = rest.empty() ? nav + first : first + nav + rest;
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'nonce-{}'{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Attest: {}</title>\n<style>{}</style></head>\n"
-      "<body><main>\n<header><h1>Attest report</h1>{}</header>\n<nav aria-label=\"Sections\">{}</nav>\n{}</main>\n"
+      "<body><main>\n<header><h1>Attest report</h1>{}</header>\n{}</main>\n"
       "<script nonce=\"{}\">{}</script>\n{}"
       "</body></html>\n",
       nonce, may_compile, no_kernel ? "proofs" : conclusion.headline, embedded_file("page/style.css"),
-      html_of(headline_page(run)), links, body, nonce, embedded_file("page/script.js"), plots.script);
+      html_of(headline_page(run)), body, nonce, embedded_file("page/script.js"), plots.script);
 }
 
 }  // namespace attest

@@ -81,6 +81,7 @@ double next_number(std::uint32_t& state) {
 TEST(Misreadings, NameAllSizesThatAreTheSameProblem) {
   std::uint32_t state = 1;
   std::vector<Case> cases;
+  cases.reserve(3);
   for (int i = 0; i < 3; ++i)
     cases.push_back(test::attention_of({.queries = 2, .keys = 5, .dk = 65, .dv = 3}, [&](Slot, const Shape& shape) {
       return test::filled(DType::f32, shape, [&] { return next_number(state); });

@@ -102,7 +102,7 @@ TEST(Sarif, HasAResultForEachFindingAndARuleForEachProperty) {
   EXPECT_EQ(invocation["toolExecutionNotifications"][0]["message"]["text"], "pytorch:* did not start: no torch");
 }
 
-Journal journal_with_causes(std::vector<Cause> causes) {
+Journal journal_with_causes(const std::vector<Cause>& causes) {
   Journal journal = fake::mixed_journal();
   for (const Cause& cause : causes) journal.meta.push_back(record_of(cause));
   return journal;

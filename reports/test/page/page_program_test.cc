@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -239,6 +240,55 @@ TEST(Page, SortsAndFiltersWhatChanged) {
   EXPECT_EQ(left_by_script(folder, "kernel"), "fault:scale-ignored fault:scale-ignored fault:scale-ignored");
   // What is about no property stays.
   EXPECT_EQ(left_by_script(folder, "property"), " attention.finite ");
+}
+
+/// Pixels from the top to where it ends, of what a reader came for, in a window of that width.
+std::map<std::string, double> ends_in_window(const Folder& folder, int width) {
+  std::string page = read_file(folder / "page.html");
+  const std::size_t nonce = page.find("'nonce-");
+  // A frame has the width that is asked for; a window of the browser would be 500 wide at least.
+  page.insert(page.rfind("</body>"), "<script nonce=\"" + page.substr(nonce + 7, 32) + R"js(">
+    const end = selector => document.querySelector(selector).getBoundingClientRect().bottom;
+    const tell = () => document.documentElement.dataset.whole !== 'yes' ? setTimeout(tell, 10) :
+      parent.postMessage(['.headline', '#causes h3', '#causes dl', '#causes pre.line', '#causes svg.map', '.strip thead']
+        .map(end).join(' '), '*');
+    tell();
+  </script>)js");
+  write_file_atomically(folder / "framed.html", page);
+  write_file_atomically(
+      folder / "frame.html",
+      fmt::format("<body><iframe src=\"framed.html\" style=\"width:{}px;height:800px;border:0\"></iframe>"
+                  "<script>onmessage = e => document.body.dataset.ends = e.data</script>",
+                  width));
+  std::string open = opened_in_browser;
+  open.replace(open.find("page.html"), 9, "frame.html");
+  EXPECT_EQ(shell(folder, open).status, 0) << read_file(folder / "page.log");
+  std::map<std::string, double> ends;
+  std::istringstream numbers(left_by_script(folder, "ends"));
+  for (const char* const name : {"headline", "title", "words", "replay", "picture", "verdicts"}) numbers >> ends[name];
+  EXPECT_TRUE(numbers) << left_by_script(folder, "ends");
+  return ends;
+}
+
+/// Cause, input, found, right and what to type next; beside them, where there is room, the picture and the verdicts.
+TEST(Page, AnswersOnTheFirstScreen) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  for (const char* const fault : {"interleaved-groups", "coarse-exp", "head-dim-in-eights", "bool-mask-inverted"}) {
+    SCOPED_TRACE(fault);
+    ASSERT_EQ(
+        shell(folder, fmt::format("rm -rf run page.html; $attest check --kernel fault:{} --dtype f32,bf16 --cases "
+                                  "200 --property 'attention.*' --quiet --out run; $attest report run -o page.html",
+                                  fault))
+            .status,
+        0);
+    const std::map<std::string, double> wide = ends_in_window(folder, 1300), phone = ends_in_window(folder, 390);
+    for (const auto& [name, end] : wide) EXPECT_LE(end, 700) << name;
+    for (const char* const name : {"headline", "title", "words", "replay"}) EXPECT_LE(phone.at(name), 844) << name;
+    // On the phone the picture stands below: the test sees what it looks for.
+    EXPECT_GT(phone.at("picture"), phone.at("replay"));
+    EXPECT_LT(wide.at("title"), wide.at("words"));
+  }
 }
 
 TEST(Page, IsPrintedUnfolded) {
