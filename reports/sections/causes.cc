@@ -99,23 +99,25 @@ Drawing picture_of(const Shown& shown) {
 }
 
 Group card_of(const Reported& run, const CauseWords& cause) {
-  Facts facts;
-  const auto add = [&](std::string_view name, const std::string& said) {
-    if (!said.empty()) facts.facts.push_back({name, {theirs(said)}});
+  // What is long, and what one looks at second, stands below what one types next.
+  Facts facts, further;
+  const auto add = [](Facts& to, std::string_view name, const std::string& said) {
+    if (!said.empty()) to.facts.push_back({name, {theirs(said)}});
   };
   const std::optional<Shown> shown = shown_of(run, cause);
-  add("why", cause.why);
-  add("when", cause.when);
-  add("smallest", cause.smallest);
-  add("found", cause.found);
-  add("right", cause.right);
-  if (shown) add("where", fmt::format("in the {} {}", shown->which, where_wrong(shown->map)));
-  add("fails", cause.fails);
+  add(facts, "when", cause.when);
+  add(facts, "smallest", cause.smallest);
+  add(facts, "found", cause.found);
+  add(further, "why", cause.why);
+  add(further, "right", cause.right);
+  if (shown) add(further, "where", fmt::format("in the {} {}", shown->which, where_wrong(shown->map)));
+  add(further, "fails", cause.fails);
   Group card{.kind = Group::Kind::article,
              .title = {title_of(cause.kernel, cause.dtypes), ": ", theirs(cause.what)},
              .blocks = {std::move(facts)},
              .tags = {cause.kernel + " " + cause.dtypes}};
   if (!cause.replay.empty()) card.blocks.emplace_back(CodeLines{{cause.replay}});
+  if (!further.facts.empty()) card.blocks.emplace_back(std::move(further));
   constexpr std::size_t few = 16;
   if (shown && shown->map.shares.size() >= few) card.blocks.emplace_back(picture_of(*shown));
   return card;

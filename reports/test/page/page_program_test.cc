@@ -250,7 +250,7 @@ std::map<std::string, double> ends_in_window(const Folder& folder, int width) {
   page.insert(page.rfind("</body>"), "<script nonce=\"" + page.substr(nonce + 7, 32) + R"js(">
     const end = selector => document.querySelector(selector).getBoundingClientRect().bottom;
     const tell = () => document.documentElement.dataset.whole !== 'yes' ? setTimeout(tell, 10) :
-      parent.postMessage(['.headline', '#causes h3', '#causes dl', '#causes pre.line', '#causes svg.map', '.strip thead']
+      parent.postMessage(['.headline', '#causes h3', '#causes dl', '#causes pre.line', '#causes svg.map']
         .map(end).join(' '), '*');
     tell();
   </script>)js");
@@ -265,12 +265,12 @@ std::map<std::string, double> ends_in_window(const Folder& folder, int width) {
   EXPECT_EQ(shell(folder, open).status, 0) << read_file(folder / "page.log");
   std::map<std::string, double> ends;
   std::istringstream numbers(left_by_script(folder, "ends"));
-  for (const char* const name : {"headline", "title", "words", "replay", "picture", "verdicts"}) numbers >> ends[name];
+  for (const char* const name : {"headline", "title", "words", "replay", "picture"}) numbers >> ends[name];
   EXPECT_TRUE(numbers) << left_by_script(folder, "ends");
   return ends;
 }
 
-/// Cause, input, found, right and what to type next; beside them, where there is room, the picture and the verdicts.
+/// Cause, when, input, found, right and what to type next; beside them, where there is room, the picture.
 TEST(Page, AnswersOnTheFirstScreen) {
   const Folder folder;
   if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
