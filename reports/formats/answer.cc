@@ -74,7 +74,7 @@ class Answer {
   }
 
  private:
-  static constexpr int most_squeeze = 3;
+  static constexpr int most_squeeze = 5;
 
   void compose(Ending ending, double seconds) {
     kernels();
@@ -155,7 +155,7 @@ class Answer {
     std::size_t told = 0;
     const std::vector<CauseWords> all = words_of_causes(summary_, place_.folder, place_.folder);
     for (const CauseWords& cause : all) {
-      if (told == most_causes - static_cast<std::size_t>(squeeze_ == most_squeeze ? 2 : 0)) break;
+      if (told == most_causes - static_cast<std::size_t>(std::max(0, squeeze_ - 2))) break;
       ++told;
       text_ += '\n';
       const bool known = std::ranges::all_of(summary_.kernels, [&](const KernelSummary& kernel) {

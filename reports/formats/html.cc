@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <random>
@@ -38,12 +36,10 @@ std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesyst
   return whole.run == journal.run ? std::move(whole.batches) : std::vector<BatchRecord>();
 }
 
-/// What a reader came for; all else is folded. Of proofs alone, and of findings without a cause that tells them, the
-/// rest is what there is.
-bool is_first_read(const Section& section, const Reported& run) {
-  constexpr std::array first{"causes", "verdicts", "changes", "tolerances"};
-  if (std::ranges::find(first, section.id) != first.end()) return true;
-  return holds_proofs_alone(run.summary, run.journal) || (section.id == "findings" && run.summary.causes.empty());
+/// Of proofs alone, and of findings without a cause that tells them, what is folded else is what there is.
+bool is_folded(const Section& section, const Reported& run) {
+  return section.folded && !holds_proofs_alone(run.summary, run.journal) &&
+         !(section.id == "findings" && run.summary.causes.empty());
 }
 
 /// Packed in parts, so that what comes first is not kept back by what is long.
@@ -77,7 +73,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
     const Blocks blocks = section.page(run);
     if (blocks.empty()) continue;
     links += fmt::format("<a href=\"#{}\">{}</a> ", section.id, section.title);
-    const bool folded = !is_first_read(section, run);
+    const bool folded = is_folded(section, run);
     const std::string heading = fmt::format("<h2>{}</h2>", section.title);
     (folded ? rest : first) +=
         fmt::format("<section id=\"{}\">{}{}{}{}</section>\n", section.id,

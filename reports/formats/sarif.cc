@@ -90,16 +90,17 @@ std::string known_by(const CauseWords& cause) {
   return cause.kind;
 }
 
+/// Whether the kernel fails that property by it.
+bool tells_of(const Cause& cause, const KernelSummary& kernel, const PropertySummary& property) {
+  return cause.kernel == kernel.id && std::ranges::find(cause.dtypes, kernel.dtype) != cause.dtypes.end() &&
+         std::ranges::find(cause.properties, property.name) != cause.properties.end();
+}
+
 /// Whether all that fails by it is expected.
 bool is_expected(const Summary& summary, const Conclusion& conclusion, const Cause& cause) {
-  const auto names = [](const std::vector<std::string>& all, const std::string& one) {
-    return std::ranges::find(all, one) != all.end();
-  };
-  for (const KernelSummary& kernel : summary.kernels) {
-    if (kernel.id != cause.kernel || !names(cause.dtypes, kernel.dtype)) continue;
+  for (const KernelSummary& kernel : summary.kernels)
     for (const PropertySummary& property : kernel.properties)
-      if (names(cause.properties, property.name) && conclusion.of(kernel, property) == Counted::violated) return false;
-  }
+      if (tells_of(cause, kernel, property) && conclusion.of(kernel, property) == Counted::violated) return false;
   return true;
 }
 
@@ -215,7 +216,8 @@ std::string to_sarif(const Summary& summary, const Journal& journal, const std::
       const auto [rule, added] = rule_index.try_emplace(property.name, rules.size());
       if (added) rules.push_back(rule_of(property.name));
       const bool expected = conclusion.of(kernel, property) == Counted::expected;
-      const bool told_by_cause = std::ranges::find(summary.causes, kernel.id, &Cause::kernel) != summary.causes.end();
+      const bool told_by_cause =
+          std::ranges::any_of(summary.causes, [&](const Cause& cause) { return tells_of(cause, kernel, property); });
       for (const FindingRecord& finding : property.findings)
         if (!told_by_cause || finding.verdict.outcome != Outcome::violated)
           results.push_back(result_of(kernel, finding, rule->second, folder, expected));

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 
+#include "core/oracle/oracle.h"
 #include "core/problem/case.h"
-#include "core/problem/case_file.h"
+#include "core/problem/cost.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "core/support/folder.h"
@@ -107,11 +107,11 @@ std::string when_of(const Cause& cause) {
                      one_line(cause.condition), others);
 }
 
-std::optional<AnsweredCase> case_of(const FindingRecord& finding, const std::string& folder) {
+std::optional<Case> case_of(const FindingRecord& finding, const std::string& folder) {
   if (folder.empty() || finding.case_file.empty()) return std::nullopt;
   try {
     const std::filesystem::path path = folder;
-    return decode_answered_case(Folder(path).read(finding.case_file), (path / finding.case_file).native());
+    return decode_case(Folder(path).read(finding.case_file), (path / finding.case_file).native());
   } catch (const UsageError&) {
     return std::nullopt;
   }
@@ -151,14 +151,17 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
   return words;
 }
 
-/// Whether what was found is no element of the answer to the case itself: the property calls the kernel with other
-/// tensors, too, that it makes of it. False where the answer is not kept.
-bool is_of_another_call(const FindingRecord& finding, const AnsweredCase& c) {
-  if (!c.found.present() || !is_against_exact(finding) || finding.verdict.violation == Violation::lse) return false;
+/// Whether what was found is no element of the answer to the case itself, since another number is right there: the
+/// property calls the kernel with other tensors, too, that it makes of it. False where that takes too long to answer.
+bool is_of_another_call(const FindingRecord& finding, const Case& c) {
+  constexpr double most = 1 << 20;
+  if (c.operation != Operation::attention || cost_of(c) > most || !is_against_exact(finding)) return false;
+  if (finding.verdict.violation == Violation::lse) return false;
   const ComparedRecord& one = finding.compared[0];
-  if (one.shape != c.found.shape() || one.element < 0 || one.element >= c.found.elements()) return true;
-  const double kept = c.found[one.element];
-  return kept != one.found && !(std::isnan(kept) && std::isnan(one.found));
+  if (one.shape != c.out_shape()) return true;
+  const Enclosure right = exact_elements(c, Arithmetic()).at(static_cast<std::size_t>(one.element)).exact;
+  // Both are certain; where nothing is defined here, there something was.
+  return !(right.lower <= one.exact->upper && one.exact->lower <= right.upper);
 }
 
 /// With as many digits as it takes to tell them apart.
@@ -220,8 +223,8 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
     words.of = fmt::format("{} in {}", words.kernel, words.dtypes);
     if (example != nullptr) {
       const KernelSummary* const kernel = kernel_of(summary, cause);
-      const std::optional<AnsweredCase> c = case_of(*example, folder);
-      words.smallest = smallest_of(*example, c ? &c->value : nullptr, kernel == nullptr ? Tiles() : kernel->tiles);
+      const std::optional<Case> c = case_of(*example, folder);
+      words.smallest = smallest_of(*example, c ? &*c : nullptr, kernel == nullptr ? Tiles() : kernel->tiles);
       words.found = found_of(*example);
       if (c && is_of_another_call(*example, *c))
         words.found += fmt::format("; {} makes another input of it for that call, which replay --script FILE.py shows",

@@ -1,15 +1,14 @@
 #include "reports/run/waiting.h"
 
-#include <chrono>
 #include <cstdio>
 
 namespace attest {
 
-Waiting::Waiting(bool quiet) {
+Waiting::Waiting(bool quiet, std::chrono::milliseconds patience) {
   if (quiet) return;
-  thread_ = std::thread([this] {
+  thread_ = std::thread([this, patience] {
     std::unique_lock lock(mutex_);
-    if (!ended_.wait_for(lock, std::chrono::seconds(2), [this] { return over_; }))
+    if (!ended_.wait_for(lock, patience, [this] { return over_; }))
       std::fputs("waiting for the kernel's first reply\n", stderr);
   });
 }

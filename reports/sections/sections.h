@@ -94,15 +94,18 @@ struct Section {
   Brief (*brief)(const Reported& run) = nullptr;  ///< null: summary.md has none
   std::size_t share = 0;                          ///< of summary.md, as all shares go; what is left the next ones have
   std::size_t lines = 0;                          ///< the same of a comment; 0: it has none of it
+  bool folded = true;                             ///< on the page: it is not what a reader comes for
 };
 inline constexpr std::array sections{
     Section{"headline", "", "", nullptr, headline_brief, /*share=*/2500, /*lines=*/8},
-    Section{"causes", "What is wrong", "", causes_page, causes_brief, /*share=*/6000, /*lines=*/18},
-    Section{"verdicts", "Verdicts", "", verdicts_page},
-    Section{"changes", "What changed", "", changes_page, changes_brief, /*share=*/5500, /*lines=*/11},
+    Section{"causes", "What is wrong", "", causes_page, causes_brief, /*share=*/6000, /*lines=*/18,
+            /*folded=*/false},
+    Section{"verdicts", "Verdicts", "", verdicts_page, nullptr, /*share=*/0, /*lines=*/0, /*folded=*/false},
+    Section{"changes", "What changed", "", changes_page, changes_brief, /*share=*/5500, /*lines=*/11,
+            /*folded=*/false},
     Section{"tolerances", "Tolerances", "",
             [](const Reported& run) { return tolerances_page(tolerance_rows(run.summary, run.journal), run.summary); },
-            kernels_brief, /*share=*/14000, /*lines=*/3},
+            kernels_brief, /*share=*/14000, /*lines=*/3, /*folded=*/false},
     Section{"plots", "Plots", "", [](const Reported& run) { return run.plots; }},
     Section{"findings", "Findings", "", findings_page, findings_brief, /*share=*/20500},
     Section{"alarms", "Alarm",

@@ -144,6 +144,19 @@ TEST(Conditions, AreNoneWithoutWhichCasesAreViolatedAlmostAsOften) {
   EXPECT_EQ(found[0].words, "");
 }
 
+/// Where it is left over in one other case of six it says little; in one of fifty it says when.
+TEST(Conditions, AreNoneWithoutWhichATenthAsManyAreViolated) {
+  const auto with_others = [](std::int64_t of_1024) {
+    const std::vector<Condition> found = conditions_of(observed([of_1024](const Case& c, std::int64_t k) {
+      return k * 2654435761U % 1024 < (c.causal != Causal::none ? 1000 : of_1024);
+    }));
+    EXPECT_EQ(found.size(), 1U);
+    return found[0].words;
+  };
+  EXPECT_EQ(with_others(170), "");
+  EXPECT_EQ(with_others(20), "a causal form");
+}
+
 /// What is strong in one kind and there in all others is one mistake, told by the kind or by none.
 TEST(Conditions, AreFewWhereMuchIsLeftOver) {
   const std::vector<Condition> found = conditions_of(observed([](const Case& c, std::int64_t k) {

@@ -1,5 +1,6 @@
 // What is wrong with a kernel stands in the first 25 lines of a terminal of 80 columns, at the top of the page and at
 // the top of summary.md: kernel, dtype, cause, the smallest input, what to type next.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/support/files.h"
 #include "core/test/sanitizers.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/page/print.h"
@@ -106,6 +108,57 @@ INSTANTIATE_TEST_SUITE_P(
       std::ranges::replace(name, '-', '_');
       return name;
     });
+
+/// Of all dtypes, of several causes, of long explanations: what is least needed is left out.
+TEST(AnswerProgram, KeepsToOneScreenHoweverMuchThereIsToSay) {
+  if (under_address_sanitizer) GTEST_SKIP() << "runs of a whole catalogue";
+  for (const char* const kernels :
+       {"fault:odd-tile-counted-twice", "fault:exp-clamped", "fault:window-of-48",
+        "fault:interleaved-groups --kernel fault:coarse-exp --kernel fault:bias-sign --kernel builtin:flash"}) {
+    const fake::Folder folder;
+    const ShellResult result =
+        shell(folder, std::string("$attest check --kernel ") + kernels + " --cases 100 --out run 2>/dev/null");
+    const std::vector<std::string> lines = lines_of(result.output);
+    EXPECT_LE(lines.size(), 25U) << result.output;
+    for (const std::string& line : lines) {
+      EXPECT_LE(columns_of_text(line), 80U) << line;
+      EXPECT_FALSE(line.ends_with(' ')) << '"' << line << '"';
+    }
+    EXPECT_THAT(joined(result.output), AllOf(HasSubstr(" what "), HasSubstr("attest replay run ")));
+  }
+}
+
+/// A kernel that answers nothing was not tested, and nobody is to take it for one that could not be decided.
+TEST(AnswerProgram, OfAKernelThatRefusesAllSaysThatItWasNotTested) {
+  const fake::Folder folder;
+  write_file_atomically(folder / "refuses.py",
+                        "import attest_adapter\n"
+                        "def attention(*_, **__):\n    raise attest_adapter.Unsupported('not today')\n"
+                        "attest_adapter.serve(attention, {'name': 'refuses', 'dtypes': ['f32']})\n");
+  const ShellResult result =
+      shell(folder,
+            "$attest check --kernel 'exec:python3 refuses.py' --cases 20 --property attention.oracle --out run "
+            "2>/dev/null");
+  EXPECT_EQ(result.status, 3) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("? refuses  f32  NOT TESTED\n"));
+}
+
+/// What was not judged, as the kernel was given up, is none of the cases that it fails in.
+TEST(AnswerProgram, OfAKernelThatIsGivenUpCountsWhatWasJudged) {
+  const fake::Folder folder;
+  write_file_atomically(folder / "fails.py",
+                        "import attest_adapter\n"
+                        "def attention(*_, **__):\n    raise ValueError('no such thing')\n"
+                        "attest_adapter.serve(attention, {'name': 'fails', 'dtypes': ['f32']})\n");
+  const ShellResult result =
+      shell(folder,
+            "$attest check --kernel 'exec:python3 fails.py' --cases 40 --property attention.oracle --out run "
+            "2>/dev/null");
+  EXPECT_EQ(result.status, 1) << result.output;
+  const auto judged = summary_of(folder, "run")["kernels"][0]["properties"][0]["violated"].get<int>();
+  EXPECT_LT(judged, 40);
+  EXPECT_THAT(joined(result.output), HasSubstr(fmt::format(" when in {} of {} cases", judged, judged)));
+}
 
 TEST(AnswerProgram, OfAKernelThatHoldsSaysHowFarThatGoes) {
   if (under_address_sanitizer) GTEST_SKIP() << "the run of a whole catalogue";

@@ -273,6 +273,15 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, ReproducerOf,
                                          DType::f8_e5m2),
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
+/// Neither wrong nor right: a traceback's status would be that of what is wrong.
+TEST(Reproducer, EndsOtherwiseWhereTheKernelDoesNotRun) {
+  const fake::Folder folder;
+  const std::string script = script_of(awkward(DType::f32, 1, false), ScriptLanguage::python);
+  std::ofstream(folder / "x.py") << with(script, "try:\n    out = kernel()",
+                                         "def kernel():\n    import no_such_module\n\ntry:\n    out = kernel()");
+  EXPECT_THAT(output_of(folder, "/usr/bin/python3 x.py", 2), Says("the kernel did not run: ModuleNotFoundError("));
+}
+
 TEST(Reproducer, KeepsWordsOfKernelsInComments) {
   Reproducer made = of_zeros(two_keys());
   const std::string hostile = "HOSTILE\"\"\"\n */ '); \r\nHOSTILE\u202e %s %n ?\?/ \\";

@@ -175,6 +175,34 @@ TEST(Sarif, SuppressesWhatIsExpectedAndNothingElse) {
   EXPECT_TRUE(suppressed({{"attention.oracle", "builtin:bad", "f32"}}));
 }
 
+/// All of a cause has to be expected, and what no cause tells is an alert by itself.
+TEST(Sarif, SuppressesACauseOfWhichAllIsExpected) {
+  const Subject oracle{"attention.oracle", "builtin:bad", "f32"}, finite{"attention.finite", "builtin:bad", "f32"};
+  Cause cause{.kernel = oracle.kernel,
+              .dtypes = {"f32"},
+              .properties = {oracle.property},
+              .misreadings = {},
+              .example = oracle,
+              .example_k = 7};
+  const auto results = [&](const std::set<Subject>& expected) {
+    Journal journal = journal_with_causes({cause});
+    fake::add_batch(journal, finite, fake::tally_of(3, 2));
+    fake::add_finding(journal, finite, "out[0] = nan", 9);
+    const KnownComparison known{.source = "", .expected = expected, .problems = {}, .remarks = {}};
+    std::vector<std::pair<std::string, bool>> all;
+    const Json told = sarif_of(journal, "run", {.known = known})["results"];
+    for (const Json& one : told)
+      if (one["kind"] == "fail") all.emplace_back(one["ruleId"], one.contains("suppressions"));
+    return all;
+  };
+  using All = std::vector<std::pair<std::string, bool>>;
+  EXPECT_EQ(results({oracle}), (All{{finite.property, false}, {oracle.property, true}}));
+  EXPECT_EQ(results({finite}), (All{{finite.property, true}, {oracle.property, false}}));
+  cause.properties.push_back(finite.property);
+  EXPECT_EQ(results({oracle}), (All{{oracle.property, false}})) << "half of it is new";
+  EXPECT_EQ(results({oracle, finite}), (All{{oracle.property, true}}));
+}
+
 TEST(Sarif, HasAResultForEachProblemOfTheRun) {
   const std::vector<std::string> problems{"WORSE attention.oracle by mine in f32: errors grew", "WORSE \xff"};
   const KnownComparison known{.source = "", .expected = {}, .problems = problems, .remarks = {}};

@@ -144,6 +144,9 @@ TEST(IsolationProgram, FindsTheProgramOfARunFromAnotherFolder) {
                 Says("note: " + finding.subject.kernel + " is taken from "));
   }
   EXPECT_EQ(journal.findings.size(), 6U);
+  // The line that every run prints, too, and from inside its folder.
+  for (const char* const replay : {"cd away && $attest replay ../a/run", "cd a/run && $attest replay ."})
+    EXPECT_THAT(output_of(folder, replay, 1), Says("mine.py good is taken from "));
 }
 
 TEST(IsolationProgram, SaysHowAKernelIsNamedThatIsNotFound) {

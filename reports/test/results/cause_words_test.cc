@@ -1,0 +1,55 @@
+// What is told of a cause is true of the input that is told with it.
+#include "reports/results/cause_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/support/files.h"
+#include "core/test/cases.h"
+#include "reports/test/journals.h"
+#include "reports/test/shell.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Of a kernel that answered `found` where `exact` is right; the case that is saved has 1 and 0 as values of one
+/// weight.
+CauseWords words_of(double found, double exact) {
+  const fake::Folder folder;
+  std::filesystem::create_directory(folder / "cases");
+  write_file_atomically(folder / "cases/k7.safetensors", encode_case(test::one_query(DType::f32, {1}, {1, 1}, {1, 0})));
+  Journal journal = fake::mixed_journal();
+  FindingRecord& finding = journal.findings[0];
+  finding.verdict.error = std::abs(found - exact), finding.verdict.allowed = 1e-9;
+  finding.compared = {
+      {.shape = {1, 1, 1, 1}, .element = 0, .keys = 2, .found = found, .exact = Enclosure{exact, exact}}};
+  journal.meta.push_back(record_of(Cause{.kernel = "builtin:bad",
+                                         .dtypes = {"f32"},
+                                         .properties = {"attention.oracle"},
+                                         .example = finding.subject,
+                                         .example_k = finding.k}));
+  const std::string run = (folder / "").string();
+  const std::vector<CauseWords> all = words_of_causes(summarise(journal, run), run, "run");
+  EXPECT_EQ(all.size(), 1U);
+  return all.at(0);
+}
+
+TEST(CauseWords, SayWhereAnotherInputIsWrong) {
+  const CauseWords itself = words_of(0.75, 0.5);
+  EXPECT_THAT(itself.smallest, HasSubstr("q=1  k=1,1  v=1,0"));
+  EXPECT_THAT(itself.found, HasSubstr("out[0, 0, 0, 0] = 0.75, exact 0.5"));
+  EXPECT_THAT(itself.found, Not(HasSubstr("another input")));
+  EXPECT_EQ(itself.kind, "bound");
+  // 1 is right of no call of that input: values were changed.
+  EXPECT_THAT(words_of(0.75, 1).found, HasSubstr("; attention.oracle makes another input of it for that call, which"));
+}
+
+TEST(CauseWords, ShowTheDigitsThatDiffer) {
+  EXPECT_THAT(words_of(0.5000001, 0.5).found, HasSubstr("= 0.5000001, exact 0.5,"));
+}
+
+}  // namespace
+}  // namespace attest
