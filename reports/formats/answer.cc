@@ -307,6 +307,10 @@ class Answer {
     std::vector<std::string> lines = warning_lines(summary_.scarce);
     for (const KernelNote& note : summary_.notes)
       lines.push_back(fmt::format("{}: {}", one_line(note.kernel), one_line(note.text)));
+    if (squeeze_ > 2 && lines.size() > 1) {
+      add("note", fmt::format("{} notes stand in the report", lines.size()));
+      return;
+    }
     for (std::size_t i = 0; i < std::min(most, lines.size()); ++i) {
       std::string line = lines[i];
       while (!line.empty() && line.back() == '\n') line.pop_back();
