@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -180,13 +179,6 @@ Amount amount_of(const Plan& plan, const Engine& engine) {
   }
   if (asked.empty() || plan.deadline) return {};
   return {.cases = engine.cases_planned() / static_cast<std::int64_t>(asked.size()), .jobs = plan.jobs};
-}
-
-void save_worst_cases(const Engine& engine, const Journal& journal) {
-  std::map<Subject, Tally> tallies;
-  for (const BatchRecord& batch : journal.batches) tallies[batch.subject].merge(batch.tally);
-  for (const auto& [subject, tally] : tallies)
-    engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
 }
 
 /// As many as the baseline has of the chosen property of which it has most: however many properties there are by now, a

@@ -14,6 +14,7 @@ namespace attest {
 [[nodiscard]] Command findings_command();
 [[nodiscard]] Command fuzz_command();
 [[nodiscard]] Command init_command();
+[[nodiscard]] Command judge_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command merge_command();
 [[nodiscard]] Command probe_command();
@@ -24,9 +25,9 @@ namespace attest {
 
 /// All of them, in the order in which people are told of them.
 [[nodiscard]] inline std::vector<Command> all_commands() {
-  return {init_command(),      check_command(),  findings_command(), list_command(),  replay_command(),
-          merge_command(),     report_command(), compare_command(),  audit_command(), probe_command(),
-          tolerance_command(), prove_command(),  fuzz_command(),     bench_command()};
+  return {init_command(),   check_command(),     judge_command(),  findings_command(), list_command(),
+          replay_command(), merge_command(),     report_command(), compare_command(),  audit_command(),
+          probe_command(),  tolerance_command(), prove_command(),  fuzz_command(),     bench_command()};
 }
 
 }  // namespace attest

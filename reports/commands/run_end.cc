@@ -1,5 +1,6 @@
 #include "reports/commands/run_end.h"
 
+#include <map>
 #include <new>
 #include <set>
 
@@ -79,6 +80,13 @@ Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& fold
   whole.meta = std::move(journal.meta);
   whole.meta.insert(whole.meta.end(), end.meta.begin(), end.meta.end());
   return whole;
+}
+
+void save_worst_cases(const Engine& engine, const Journal& journal) {
+  std::map<Subject, Tally> tallies;
+  for (const BatchRecord& batch : journal.batches) tallies[batch.subject].merge(batch.tally);
+  for (const auto& [subject, tally] : tallies)
+    engine.save_worst({.subject = subject, .first_k = 0, .last_k = 0, .shard = {}, .tally = tally});
 }
 
 }  // namespace attest

@@ -21,4 +21,7 @@ void explain_findings(const Journal& journal, const RunFolder& folder, std::span
 [[nodiscard]] Journal finish_journal(const Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& writer,
                                      Ending ending, bool compared, std::chrono::steady_clock::time_point start);
 
+/// Saves the worst case of every subject that the journal has.
+void save_worst_cases(const Engine& engine, const Journal& journal);
+
 }  // namespace attest

@@ -28,7 +28,7 @@ void add_kernels(RunKernels& run, std::vector<std::unique_ptr<Kernel>> kernels, 
     const auto same = [&](const std::unique_ptr<Kernel>& other) { return other->id() == kernel->id(); };
     if (std::ranges::any_of(run.kernels, same)) continue;
     kernel = within_open_limits(std::move(kernel), earlier, run.notes);
-    run.records.push_back({kernel->id(), nlohmann::ordered_json::parse(to_json(kernel->manifest())).dump(), ""});
+    run.records.push_back(record_of(*kernel));
     run.kernels.push_back(std::move(kernel));
   }
 }
@@ -84,6 +84,10 @@ void RunOptions::declare_ci_files(OptionList& list) {
   ci_files.declare(list);
   list.option("--source", source, Value<std::string>{"FILE[:LINE]", read_source, files},
               "where the kernel's source stands in its repository: code scanning shows the alerts of --sarif there");
+}
+
+KernelRecord record_of(const Kernel& kernel) {
+  return {kernel.id(), nlohmann::ordered_json::parse(to_json(kernel.manifest())).dump(), ""};
 }
 
 RunKernels open_run_kernels(const RunOptions& options, const RunFolder& folder, const Journal& earlier,

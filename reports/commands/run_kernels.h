@@ -37,6 +37,9 @@ struct RunKernels {
   std::vector<MetaRecord> notes;       ///< on limits that were found, and files that changed
 };
 
+/// A kernel as journals have it, but for its files.
+[[nodiscard]] KernelRecord record_of(const Kernel& kernel);
+
 /// Those of --kernel, each once; without one the generic core beside the kernels that are fast, and PyTorch's where it
 /// can be imported. `require` throws where they are none that the run can be of. Where anything throws, a folder that
 /// was made for the run goes again; Abandoned after an interrupt: a kernel that was not given the time to start is none

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <deque>
 #include <new>
+#include <numeric>
+#include <utility>
 
+#include "properties/generators/stream.h"
 #include "properties/road/confirm.h"
 #include "properties/road/offered.h"
 #include "properties/road/own_kernels.h"
@@ -321,9 +324,22 @@ std::optional<Engine::Unit> Engine::next_unit() {
     out_of_time_ = true;
     return std::nullopt;
   }
-  const Cell& cell = cells_[static_cast<std::size_t>(next_ % count)];
-  ++next_;
+  const Cell& cell = cell_at(next_++);
   return Unit{&cell, first * shards, behind > cases_per_cell_ / shards ? cases_per_cell_ : behind * shards};
+}
+
+const Cell& Engine::cell_at(std::int64_t place) {
+  const auto count = static_cast<std::int64_t>(cells_.size());
+  const auto in_round = static_cast<std::size_t>(place % count);
+  if (!plan_.order) return cells_[in_round];
+  if (in_round == 0) {
+    Stream stream(*plan_.order + static_cast<std::uint64_t>(place));
+    round_.resize(cells_.size());
+    std::iota(round_.begin(), round_.end(), std::size_t{0});
+    for (std::size_t left = round_.size(); left > 1; --left)
+      std::swap(round_[left - 1], round_[static_cast<std::size_t>(stream.below(static_cast<std::int64_t>(left)))]);
+  }
+  return cells_[round_[in_round]];
 }
 
 bool Engine::stopping() const {

@@ -47,6 +47,9 @@ struct Plan {
   bool fail_fast = false;
   std::string against;  ///< saved with every case: the kernel of road_against; empty: none
   std::optional<std::chrono::steady_clock::time_point> deadline;  ///< no batch is begun after it
+  /// Where stated, what is next follows from it: an order that nobody knows who does not know the number. Else cells
+  /// take turns.
+  std::optional<std::uint64_t> order{};
   CaseTable* table = nullptr;  ///< gets a row of each case; null: nobody asked for it
 };
 
@@ -128,6 +131,8 @@ class Engine {
   [[nodiscard]] std::optional<Unit> next_unit();
   /// Null where the kernel is asked.
   [[nodiscard]] const GivenUp* given_up(DType dtype, std::size_t index, WatchedKernel& kernel, Told& told);
+  /// The cell of a place in the run's order: in each round every cell has one.
+  [[nodiscard]] const Cell& cell_at(std::int64_t place);
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;
@@ -156,6 +161,7 @@ class Engine {
 
   std::mutex mutex_;  ///< guards all below, the journal and the observer
   std::int64_t next_ = 0;
+  std::vector<std::size_t> round_;  ///< cells in the order of this round, where the plan states one
   std::map<std::pair<Subject, Outcome>, std::vector<std::int64_t>> found_;  ///< k of saved findings, sorted
   std::atomic<bool> stop_ = false;
   bool out_of_time_ = false, failed_fast_ = false;

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "core/kernel/manifest_json.h"
+#include "core/support/files.h"
+#include "reports/judge/contract.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -128,6 +130,23 @@ TEST(Schemas, DescribeWhatRunsWrite) {
     }
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"batch", "finding", "kernel", "meta", "run"}));
+}
+
+TEST(Schemas, DescribeContractsAndJudgements) {
+  const fake::Folder folder;
+  const json contract = schema_of("contract"), judgement = schema_of("judgement");
+  for (const std::string& name : starter_contracts())
+    EXPECT_EQ(Checker(contract).wrong(json::parse(starter_contract(name))), "") << name;
+  write_file_atomically(folder / "small.json", R"({"schema": "attest-contract/1", "name": "small", "cases": 40,
+    "kernel": {"dtypes": ["f32"], "masks": [], "limits": {"min_keys": 1}}, "shapes": ["1,1,1,4,4,8"]})");
+  EXPECT_EQ(Checker(contract).wrong(json::parse(read_file(folder / "small.json"))), "");
+  const std::string judge = "$attest judge --contract small.json --no-walls --quiet --out ";
+  expect_status(folder, judge + "right --kernel builtin:flash");
+  expect_status(folder, judge + "wrong --kernel fault:scale-ignored", 1);
+  for (const char* const run : {"right", "wrong"}) {
+    SCOPED_TRACE(run);
+    EXPECT_EQ(Checker(judgement).wrong(json::parse(read_file(folder / (std::string(run) + "/judgement.json")))), "");
+  }
 }
 
 TEST(Schemas, RefuseWhatNobodyWrites) {

@@ -1,0 +1,87 @@
+#include "reports/judge/judged_share.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+namespace attest {
+namespace {
+
+bool is_answer(const Verdict& verdict) {
+  if (verdict.outcome == Outcome::held) return true;
+  if (verdict.outcome != Outcome::violated) return false;
+  switch (verdict.violation) {
+    case Violation::bound:
+    case Violation::not_finite:
+    case Violation::lse:
+    case Violation::bits:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Down, as a share that is rounded up says more than was judged.
+std::string percent(double share) {
+  return fmt::format("{} %", std::floor(share * 1000.0) / 10.0);
+}
+
+constexpr std::size_t most_shapes_shown = 8;
+constexpr std::string_view judged = "█", missing = "·", none = " ";
+
+}  // namespace
+
+void JudgedShare::add(const Case& c, const Verdict& verdict) {
+  if (!is_answer(verdict)) return;
+  const std::optional<ContractCell> cell = cell_of(contract_.shapes, c);
+  if (!cell) return;
+  const std::lock_guard lock(mutex_);
+  ++judged_[*cell];
+}
+
+bool JudgedShare::is_judged(const ContractCell& cell) const {
+  const std::lock_guard lock(mutex_);
+  return judged_.contains(cell);
+}
+
+std::int64_t JudgedShare::judged_cells() const {
+  return std::ranges::count_if(contract_.cells, [&](const ContractCell& cell) { return is_judged(cell); });
+}
+
+double JudgedShare::share() const {
+  return static_cast<double>(judged_cells()) / static_cast<double>(std::max<std::int64_t>(cells(), 1));
+}
+
+std::string share_text(const Contract& contract, const JudgedShare& share) {
+  std::string text =
+      fmt::format("judged {} of {} shapes × dtypes × forms of {} ({}; {} {} the least)\n", share.judged_cells(),
+                  share.cells(), contract.name, percent(share.share()), percent(contract.share), "is");
+  std::set<ContractForm> forms;
+  std::size_t widest = 0;
+  for (const ContractCell& cell : contract.cells) forms.insert(cell.form);
+  for (const Extents& e : contract.shapes) widest = std::max(widest, text_of(e).size());
+  const std::size_t shown = std::min(contract.shapes.size(), most_shapes_shown);
+  for (std::size_t shape = 0; shape < shown; ++shape) {
+    text += fmt::format("  {:{}}  ", text_of(contract.shapes[shape]), widest);
+    for (const DType dtype : contract.law.dtypes) {
+      text += fmt::format("{} ", name_of(dtype));
+      for (const ContractForm& form : forms) {
+        const ContractCell cell{dtype, shape, form};
+        text += !std::ranges::binary_search(contract.cells, cell) ? none : share.is_judged(cell) ? judged : missing;
+      }
+      text += "  ";
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  if (shown < contract.shapes.size()) text += fmt::format("  and {} shapes more\n", contract.shapes.size() - shown);
+  std::vector<std::string> names;
+  for (const ContractForm& form : forms) names.push_back(text_of(form));
+  return text + fmt::format("  each {} of B,H,KV,M,N,DK[,DV]: {}\n", judged, fmt::join(names, " · "));
+}
+
+}  // namespace attest

@@ -1,0 +1,112 @@
+#include "reports/judge/contract.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/support/errors.h"
+#include "reports/test/shell.h"
+
+namespace attest {
+namespace {
+
+using nlohmann::json;
+
+json small() {
+  return json::parse(R"({"schema": "attest-contract/1", "name": "small",
+    "kernel": {"dtypes": ["f32"], "masks": ["bool"], "causal": ["top-left"]},
+    "shapes": ["1,1,1,4,4,8", "2,2,1,3,5,8,4"]})");
+}
+
+std::string why_refused(const json& contract) {
+  try {
+    (void)parse_contract(contract.dump(), "mine.json");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "it was read";
+}
+
+TEST(Contract, StatesWhatIsHeldAgainstAKernel) {
+  json text = small();
+  text["kernel"]["grouped_query"] = true;
+  text["cases"] = 50;
+  text["share"] = 0.5;
+  text["time_limit"] = "500ms";
+  text["memory"] = "1GiB";
+  text["files"] = {"weights"};
+  text["processes"] = 3;
+  text["other_shapes"] = false;
+  const Contract contract = parse_contract(text.dump(), "mine.json");
+  EXPECT_EQ(contract.name, "small");
+  EXPECT_EQ(contract.law.dtypes, std::vector{DType::f32});
+  ASSERT_EQ(contract.shapes.size(), 2U);
+  EXPECT_EQ(contract.shapes[1].dv, 4);
+  EXPECT_EQ(contract.cases, 50);
+  EXPECT_EQ(contract.share, 0.5);
+  EXPECT_EQ(contract.time_limit.count(), 500);
+  EXPECT_EQ(contract.first_time_limit.count(), 60'000);
+  EXPECT_EQ(contract.memory, std::uint64_t{1} << 30U);
+  EXPECT_EQ(contract.files, std::vector<std::filesystem::path>{"weights"});
+  EXPECT_EQ(contract.processes, 3);
+  EXPECT_FALSE(contract.other_shapes);
+  // Two shapes, with and without a mask, causal and not.
+  EXPECT_EQ(contract.cells.size(), 8U);
+}
+
+TEST(Contract, RefusesWhatIsNoContractInOneLine) {
+  const auto refusal = [](auto&& change) {
+    json text = small();
+    change(text);
+    const std::string why = why_refused(text);
+    EXPECT_TRUE(why.starts_with("mine.json")) << why;
+    EXPECT_EQ(why.find('\n'), std::string::npos) << why;
+    return why;
+  };
+  EXPECT_THAT(refusal([](json& c) { c["schema"] = "attest-contract/9"; }), Says("attest-contract/9", "reads"));
+  EXPECT_THAT(refusal([](json& c) { c.erase("name"); }), Says("\"name\" is missing"));
+  EXPECT_THAT(refusal([](json& c) { c.erase("kernel"); }), Says("\"kernel\" is missing"));
+  EXPECT_THAT(refusal([](json& c) { c["kernel"]["name"] = "mine"; }), Says("leave it out"));
+  EXPECT_THAT(refusal([](json& c) { c["kernel"]["dtype"] = "f32"; }), Says("\"kernel\"", "dtypes"));
+  EXPECT_THAT(refusal([](json& c) { c.erase("shapes"); }), Says("at least one shape"));
+  EXPECT_THAT(refusal([](json& c) { c["shapes"] = {"1,2,3"}; }), Says("1,2,3"));
+  EXPECT_THAT(refusal([](json& c) { c["share"] = 1.5; }), Says("\"share\" is 1.5"));
+  EXPECT_THAT(refusal([](json& c) { c["time_limit"] = "soon"; }), Says("\"time_limit\"", "soon"));
+  EXPECT_THAT(refusal([](json& c) { c["seed"] = 7; }), Says("\"seed\""));
+  // Without grouped queries the second shape cannot be, and no kernel could pass.
+  EXPECT_THAT(why_refused(small()), Says("2,2,1,3,5,8,4", "grouped_query is false"));
+  EXPECT_THAT(refusal([](json& c) {
+                c["kernel"]["grouped_query"] = true;
+                c["cases"] = 15;
+              }),
+              Says("\"cases\" is 15", "16 is the least"));
+  EXPECT_THAT(refusal([](json& c) { c["kernel"]["operations"] = {"multihead"}; }), Says("attention"));
+}
+
+TEST(Contract, HasSomeToBeginWith) {
+  const std::vector<std::string> names = starter_contracts();
+  EXPECT_THAT(names, testing::IsSupersetOf({"decode-f16", "flash-bf16", "sdpa-f32"}));
+  for (const std::string& name : names) {
+    const Contract contract = read_contract(name);
+    EXPECT_EQ(contract.name, name);
+    for (const DType dtype : contract.law.dtypes) {
+      const auto is_of_dtype = [&](const ContractCell& cell) { return cell.dtype == dtype; };
+      EXPECT_TRUE(std::ranges::any_of(contract.cells, is_of_dtype)) << name;
+    }
+  }
+  EXPECT_THROW((void)starter_contract("flash-bf17"), UsageError);
+  EXPECT_THROW((void)read_contract("no such file"), UsageError);
+}
+
+TEST(Contract, TellsAnAlignmentThatItDoesNotOffer) {
+  const Contract contract = read_contract("flash-bf16");
+  Manifest own = contract.law;
+  EXPECT_EQ(asks_beyond(contract, own), "");
+  own.alignment = 64;
+  EXPECT_THAT(asks_beyond(contract, own), Says("64 bytes", "offers 16 bytes"));
+}
+
+}  // namespace
+}  // namespace attest

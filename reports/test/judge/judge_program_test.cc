@@ -1,0 +1,117 @@
+// attest judge, as a user runs it: what is a pass, what is none, and that nothing of it is the kernel's to decide.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "core/journal/journal.h"
+#include "core/support/files.h"
+#include "reports/test/program_checks.h"
+
+namespace attest {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+
+/// Of f32, small shapes, causal or not.
+void write_contract(const fake::Folder& folder, const std::string& more = "") {
+  write_file_atomically(folder / "small.json", R"({"schema": "attest-contract/1", "name": "small", "files": ["."], )" +
+                                                   more +
+                                                   R"("kernel": {"dtypes": ["f32"], "masks": [], "causal": ["top-left"],
+                                          "limits": {"min_keys": 1, "min_queries": 1}},
+                               "shapes": ["1,2,2,40,40,16", "1,1,1,5,70,8"]})");
+}
+
+json judgement_of(const fake::Folder& folder, const std::string& run) {
+  return json::parse(read_file(folder / (run + "/judgement.json")));
+}
+
+TEST(JudgeProgram, TellsFirstHowMuchWasJudged) {
+  const fake::Folder folder;
+  write_contract(folder, R"("cases": 60, )");
+  const ShellResult told =
+      shell(folder, "$attest judge --contract small.json --kernel builtin:flash --no-walls --out run 2> /dev/null");
+  EXPECT_TRUE(told.output.starts_with("judged 4 of 4 shapes × dtypes × forms of small (100 %;")) << told.output;
+  EXPECT_THAT(told.output, Says("1,2,2,40,40,16", "plain · top-left", "report: run/report.html"));
+  const json judgement = judgement_of(folder, "run");
+  EXPECT_EQ(judgement["share"], 1.0);
+  EXPECT_GT(judgement["cases"], 1000);
+  EXPECT_GE(judgement["calls"], judgement["cases"]);
+  EXPECT_LE(judgement["worst"], 1.0);
+}
+
+TEST(JudgeProgram, FailsWhatRefusesWithinTheContract) {
+  const fake::Folder folder;
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  write_contract(folder, R"("cases": 20, )");
+  write_python(folder, "mine",
+               "def attention(q, k, v, causal='none', scale=1.0):\n"
+               "    if q.shape[2] > 4: raise attest_adapter.Unsupported('above four queries')\n"
+               "    s = scale * (q @ k.swapaxes(-1, -2))\n"
+               "    if causal != 'none': s = numpy.where(numpy.tri(*s.shape[-2:], dtype=bool), s, -numpy.inf)\n"
+               "    w = numpy.exp(s - s.max(-1, keepdims=True))\n"
+               "    return ((w / w.sum(-1, keepdims=True)) @ v).astype(q.dtype)\n",
+               "'dtypes': ['f32'], 'causal': ['top-left'], 'limits': {'max_queries': 4}");
+  const std::string output = output_of(
+      folder, "$attest judge --contract small.json --kernel 'exec:/usr/bin/python3 mine.py' --no-walls --out run", 1);
+  EXPECT_THAT(output, Says("judged 0 of 4 shapes", "FAIL  mine", "refuses what the contract small asks for"));
+  EXPECT_EQ(judgement_of(folder, "run")["verdict"], "fail");
+}
+
+TEST(JudgeProgram, DrawsASeedThatNobodyKnowsAndRepeatsItWhenTold) {
+  const fake::Folder folder;
+  write_contract(folder, R"("cases": 20, )");
+  const std::string judge =
+      "$attest judge --contract small.json --kernel builtin:flash --no-walls --quiet --jobs 1 --out ";
+  for (const char* const run : {"one", "two"}) (void)shell(folder, judge + run);
+  const std::string one = judgement_of(folder, "one")["seed"], two = judgement_of(folder, "two")["seed"];
+  EXPECT_NE(one, two);
+  EXPECT_TRUE(judgement_of(folder, "one")["secret"]);
+  (void)shell(folder, judge + "again --seed " + one);
+  EXPECT_EQ(judgement_of(folder, "again")["seed"], one);
+  EXPECT_FALSE(judgement_of(folder, "again")["secret"]);
+  const auto batches = [&](const char* run) {
+    std::string text;
+    for (const BatchRecord& batch : read_journal(folder / run).batches) text += to_line(batch);
+    return text;
+  };
+  EXPECT_EQ(batches("again"), batches("one"));
+  EXPECT_NE(batches("two"), batches("one"));
+}
+
+/// The order in which properties are asked is the secret's, too.
+TEST(JudgeProgram, AsksInAnOrderOfItsOwn) {
+  const fake::Folder folder;
+  write_contract(folder, R"("cases": 20, )");
+  std::set<std::string> orders;
+  for (const char* const run : {"one", "two", "three"}) {
+    (void)shell(folder, std::string("$attest judge --contract small.json --kernel builtin:flash --no-walls --quiet "
+                                    "--jobs 1 --out ") +
+                            run);
+    std::string order;
+    for (const BatchRecord& batch : read_journal(folder / run).batches)
+      if (order.size() < 400) order += batch.subject.property + ' ';
+    orders.insert(order);
+  }
+  EXPECT_EQ(orders.size(), 3U);
+}
+
+TEST(JudgeProgram, AnswersMistakesInOneLine) {
+  const fake::Folder folder;
+  write_contract(folder);
+  EXPECT_THAT(one_line_of(folder, "$attest judge --kernel builtin:flash", 2), Says("--contract is missing"));
+  EXPECT_THAT(one_line_of(folder, "$attest judge --contract small.json", 2), Says("--kernel is missing"));
+  EXPECT_THAT(one_line_of(folder, "$attest judge --contract flash-bf61 --kernel builtin:flash", 2),
+              Says("did you mean \"flash-bf16\"?"));
+  EXPECT_THAT(one_line_of(folder, "$attest judge --contract small.json --kernel 'builtin:*' --no-walls", 2),
+              Says("attest judge judges one"));
+  EXPECT_THAT(one_line_of(folder, "$attest judge --print-contract x", 2), Says("known: "));
+  EXPECT_THAT(output_of(folder, "$attest judge --print-contract flash-bf16"), Says("attest-contract/1"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "attest-run-001"));
+}
+
+}  // namespace
+}  // namespace attest
