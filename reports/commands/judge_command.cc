@@ -17,6 +17,7 @@
 #include "reports/commands/run_kernels.h"
 #include "reports/formats/answer.h"
 #include "reports/formats/results.h"
+#include "reports/judge/captured.h"
 #include "reports/judge/judged_cases.h"
 #include "reports/judge/judged_kernel.h"
 #include "reports/judge/judgement.h"
@@ -39,7 +40,7 @@ struct JudgeOptions {
   std::optional<std::uint64_t> seed;  ///< of a judgement that is repeated
   int jobs = 1;
   std::optional<std::chrono::milliseconds> time;
-  std::filesystem::path json;
+  std::filesystem::path captured, json;
   bool no_walls = false;
   bool quiet = false;
 
@@ -51,6 +52,8 @@ struct JudgeOptions {
                 "what the kernel must do: a file, or the name of a contract to begin with");
     list.option("--print-contract", print, any_text("NAME", [] { return Completions{.words = starter_contracts()}; }),
                 "print a contract to begin with, and judge nothing");
+    list.option("--captured", captured, text_naming("a folder", "DIR", files),
+                "judge no kernel but these calls of one: case files with its answers, as attest.observe keeps them");
     declare_out(list, out);
     declare_overwrite(list, overwrite);
     list.option("--seed", seed, whole_number<std::uint64_t>(0),
@@ -69,7 +72,10 @@ struct JudgeOptions {
     refuse_if(contract.empty(),
               "--contract is missing; attest judge --print-contract NAME > FILE gives one to begin "
               "with");
-    refuse_if(kernel.empty(), "--kernel is missing; attest judge judges one kernel");
+    refuse_if(kernel.empty() && captured.empty(), "--kernel is missing; attest judge judges one kernel");
+    refuse_if(!kernel.empty() && !captured.empty(),
+              "--kernel and --captured exclude each other: captured calls are judged as they were answered");
+    refuse_if(seed && !captured.empty(), "--seed is for cases that are drawn; --captured has its own");
   }
 };
 
@@ -111,11 +117,61 @@ RunOptions run_options(const JudgeOptions& options, const Contract& contract) {
   return run;
 }
 
-Road judging_road(const Contract& contract, JudgedShare& share, std::uint64_t seed) {
-  Road road = road_judging({.rows = Judging::all_rows});
-  road.generate = [cases = JudgedCases(contract, seed)](const Property& property, DType dtype, std::uint64_t,
-                                                        std::int64_t k) { return cases(property, dtype, k); };
-  road.check = [check = road.check, &share](const Property& property, Kernel& kernel, const Case& c) {
+/// What is judged, and how it is asked.
+struct Judged {
+  RunKernels open;
+  Plan plan;
+  Road road;
+  std::shared_ptr<std::atomic<std::int64_t>> calls = std::make_shared<std::atomic<std::int64_t>>(0);
+};
+
+/// `judged` holds an open kernel, which comes under the contract.
+void enclose(Judged& judged, const std::string& named, const std::shared_ptr<const Contract>& contract) {
+  std::vector<std::unique_ptr<Kernel>>& kernels = judged.open.kernels;
+  if (kernels.size() != 1)
+    throw UsageError(fmt::format("--kernel {} names {} kernels; attest judge judges one", named, kernels.size()));
+  auto counted = std::make_unique<CountedKernel>(std::move(kernels.front()), judged.calls);
+  kernels.front() = std::make_unique<JudgedKernel>(std::move(counted), contract);
+  judged.open.records.front().manifest = record_of(*kernels.front()).manifest;
+}
+
+Judged judged_kernel(const JudgeOptions& options, const std::shared_ptr<const Contract>& contract,
+                     const RunFolder& folder, std::uint64_t seed) {
+  Judged judged;
+  judged.open = open_run_kernels(run_options(options, *contract), folder, {}, [&](RunKernels& opened) {
+    Judged opening{.open = std::move(opened), .plan = {}, .road = {}, .calls = judged.calls};
+    enclose(opening, options.kernel, contract);
+    opened = std::move(opening.open);
+  });
+  for (const Property* property : catalogue())
+    if (contract->law.has(property->operation)) judged.plan.properties.push_back(property);
+  judged.plan.cases = contract->cases;
+  judged.plan.order = seed;
+  judged.road = road_judging({.rows = Judging::all_rows});
+  judged.road.generate = [contract, cases = JudgedCases(*contract, seed)](const Property& property, DType dtype,
+                                                                          std::uint64_t, std::int64_t k) {
+    return cases(property, dtype, k);
+  };
+  return judged;
+}
+
+Judged judged_answers(const JudgeOptions& options, const Contract& contract) {
+  CapturedAnswers captured = captured_answers(options.captured, contract);
+  Judged judged;
+  for (const Property* property : catalogue())
+    if (property->name == "attention.oracle" || property->name == "multihead.oracle")
+      judged.plan.properties.push_back(property);
+  judged.plan.captured = std::move(captured.cases);
+  judged.open.records.push_back(record_of(*captured.kernel));
+  judged.open.kernels.push_back(std::move(captured.kernel));
+  judged.calls->store(std::ssize(judged.plan.captured));
+  judged.road = road_judging({.rows = Judging::by_size});
+  return judged;
+}
+
+/// A cell is judged by whoever is asked a case of it.
+Road counting(Road road, JudgedShare& share) {
+  road.check = [check = std::move(road.check), &share](const Property& property, Kernel& kernel, const Case& c) {
     Verdict verdict = check(property, kernel, c);
     share.add(c, verdict);
     return verdict;
@@ -123,7 +179,11 @@ Road judging_road(const Contract& contract, JudgedShare& share, std::uint64_t se
   return road;
 }
 
-int judge_kernel(JudgeOptions& options, Arguments line) {
+void print(const Judgement& judgement, const Contract& contract, const JudgedShare& share) {
+  fmt::print("{}{}", share_text(contract, share), text_of(judgement, terminal_columns()));
+}
+
+int judge_by_contract(JudgeOptions& options, Arguments line) {
   if (!options.print.empty()) {
     fmt::print("{}", starter_contract(options.print));
     return 0;
@@ -131,44 +191,31 @@ int judge_kernel(JudgeOptions& options, Arguments line) {
   const auto start = std::chrono::steady_clock::now();
   const auto contract = std::make_shared<const Contract>(read_contract(options.contract));
   const std::uint64_t seed = options.seed ? *options.seed : secret_seed();
-  const RunRecord run{.seed = seed, .case_files = {}};
   const RunFolder folder(options.out, options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh);
   handle_signals();
-
-  const auto calls = std::make_shared<std::atomic<std::int64_t>>(0);
-  const RunOptions opening = run_options(options, *contract);
-  RunKernels open = open_run_kernels(opening, folder, {}, [&](RunKernels& opened) {
-    if (opened.kernels.size() != 1)
-      throw UsageError(
-          fmt::format("--kernel {} names {} kernels; attest judge judges one", options.kernel, opened.kernels.size()));
-    auto counted = std::make_unique<CountedKernel>(std::move(opened.kernels.front()), calls);
-    opened.kernels.front() = std::make_unique<JudgedKernel>(std::move(counted), contract);
-    opened.records.front().manifest = record_of(*opened.kernels.front()).manifest;
-  });
-
-  Plan plan;
-  for (const Property* property : catalogue())
-    if (contract->law.has(property->operation)) plan.properties.push_back(property);
-  plan.kernels = std::move(open.kernels);
+  Judged judged =
+      options.captured.empty() ? judged_kernel(options, contract, folder, seed) : judged_answers(options, *contract);
+  JudgedShare share(*contract);
+  Plan& plan = judged.plan;
+  plan.kernels = std::move(judged.open.kernels);
   plan.seed = seed;
-  plan.order = seed;
-  plan.cases = contract->cases;
   plan.jobs = options.jobs;
   if (options.time) plan.deadline = start + *options.time;
+
   JournalWriter writer(folder.journal());
+  RunRecord run{.seed = seed, .case_files = {}};
+  for (const CapturedCase& one : plan.captured) run.case_files.push_back(one.file);
   MetaRecord begin = begin_record(line);
   begin.facts["started_in"] = started_in(folder.path());
   begin.facts["contract"] = contract->name;
-  begin_journal(writer, folder, {}, run, begin, open);
-
-  JudgedShare share(*contract);
-  const Road road = judging_road(*contract, share, seed);
+  begin_journal(writer, folder, {}, run, begin, judged.open);
+  const Road road = counting(std::move(judged.road), share);
   Progress progress(folder, options.time, options.quiet ? Progress::Says::findings : Progress::Says::progress);
   Engine engine(plan, road, folder, writer, {}, progress);
   progress.plan(engine.cases_planned(), {});
   const Ending ending = engine.run();
   progress.finish();
-  for (const KernelRecord& record : changed_meanwhile(open.records, "")) writer.append(record);
+  for (const KernelRecord& record : changed_meanwhile(judged.open.records, "")) writer.append(record);
   const Journal journal = finish_journal(plan, road, folder, writer, ending, /*compared=*/false, start);
   save_worst_cases(engine, journal);
   const Summary summary = summarise(journal, folder.path());
@@ -176,21 +223,21 @@ int judge_kernel(JudgeOptions& options, Arguments line) {
   write_results(folder.path(), journal, summary, conclusion);
 
   JudgedHow how{.run = folder.path().string(),
-                .calls = calls->load(),
+                .calls = judged.calls->load(),
                 .processes = plan.jobs,
                 .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
                 .secret = !options.seed,
-                .enclosed = is_own(options.kernel) || !options.no_walls};
+                .enclosed = !options.captured.empty() || is_own(options.kernel) || !options.no_walls};
   const Judgement judgement = judge(*contract, share, summary, conclusion, std::move(how));
   const std::string json = to_json(judgement);
   folder.files().write("judgement.json", json);
   if (!options.json.empty()) write_file_atomically(options.json, json);
-  const std::size_t width = terminal_columns();
-  fmt::print("{}", share_text(*contract, share));
-  fmt::print("{}", text_of(judgement, width));
+  print(judgement, *contract, share);
   if (!options.quiet) {
-    fmt::print("{}", causes_text(summary, journal, conclusion, {.folder = folder.path().string(), .width = width}));
-    fmt::print("report: {}\n", folder.report().string());
+    fmt::print(
+        "{}report: {}\n",
+        causes_text(summary, journal, conclusion, {.folder = folder.path().string(), .width = terminal_columns()}),
+        folder.report().string());
   }
   return exit_status_of(judgement.verdict);
 }
@@ -198,7 +245,8 @@ int judge_kernel(JudgeOptions& options, Arguments line) {
 }  // namespace
 
 Command judge_command() {
-  return {with_options<JudgeOptions>(judge_kernel), "judge", "attest judge --contract FILE --kernel KERNEL [OPTIONS]",
+  return {with_options<JudgeOptions>(judge_by_contract), "judge",
+          "attest judge --contract FILE --kernel KERNEL [OPTIONS]",
           "Judges a kernel that nobody trusts by a contract that belongs to the judge: with cases from a secret seed, "
           "behind walls, and with every refusal a violation. The first line says how much of the contract was judged.",
           "attest judge --contract flash-bf16 --kernel ./libtheirs.so"};

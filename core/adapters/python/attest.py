@@ -125,6 +125,14 @@ def check(
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def observe(function, folder, *, most=64, layout="bhsd"):
+    """The function, wrapped: some of its calls, chosen at random, are kept for `attest judge --captured FOLDER`. What it
+    takes and costs stands in attest_observe.py, beside this file."""
+    import attest_observe
+
+    return attest_observe.observe(function, folder, most=most, layout=layout)
+
+
 def __getattr__(name):
     # The exceptions that a function may raise.
     if name in ("Unsupported", "Rejected"):

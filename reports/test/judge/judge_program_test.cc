@@ -99,6 +99,42 @@ TEST(JudgeProgram, AsksInAnOrderOfItsOwn) {
   EXPECT_EQ(orders.size(), 3U);
 }
 
+/// A benchmark of a function that is right for the judge's small problems; its timed calls are others.
+std::string benchmark(const std::string& body) {
+  return "import sys\nsys.path.insert(0, '" + source_folder() +
+         "/core/adapters/python')\nimport attest\nimport numpy\n"
+         "def mine(q, k, v, mask=None, scale=None, is_causal=False):\n"
+         "    s = q @ k.swapaxes(-1, -2) * numpy.float32(scale or q.shape[-1] ** -0.5)\n"
+         "    if is_causal: s = numpy.where(numpy.tri(*s.shape[-2:], dtype=bool), s, numpy.float32(-numpy.inf))\n"
+         "    w = numpy.exp(s - s.max(-1, keepdims=True))\n"
+         "    out = (w / w.sum(-1, keepdims=True)) @ v\n" +
+         body +
+         "    return out\n"
+         "mine = attest.observe(mine, 'calls', most=8)\n"
+         "draw = numpy.random.default_rng(5)\n"
+         "def tensor(*shape): return draw.standard_normal(shape, numpy.float32)\n"
+         "for call in range(200):\n"
+         "    mine(tensor(1, 2, 40, 16), tensor(1, 2, 40, 16), tensor(1, 2, 40, 16), is_causal=call % 2 == 0)\n"
+         "assert mine.calls == 200 and not mine.left_out, mine.left_out\n";
+}
+
+TEST(JudgeProgram, JudgesTheCallsThatCount) {
+  const fake::Folder folder;
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  write_contract(folder);
+  write_file_atomically(folder / "right.py", benchmark(""));
+  write_file_atomically(folder / "wrong.py", benchmark("    if q.shape[2] == 40: out[:, :, -1] = v[:, :, -1]\n"));
+  expect_status(folder, "/usr/bin/python3 right.py && mv calls right && /usr/bin/python3 wrong.py && mv calls wrong");
+  const std::string right = output_of(folder, "$attest judge --contract small.json --captured right --out one", 4);
+  // One of the contract's two shapes was never called.
+  EXPECT_THAT(right, Says("judged 2 of 4 shapes", "UNDECIDED", "8 cases"));
+  EXPECT_LE(judgement_of(folder, "one")["worst"], 1.0);
+  const std::string wrong = output_of(folder, "$attest judge --contract small.json --captured wrong --out two", 1);
+  EXPECT_THAT(wrong, Says("FAIL", "8 cases violate the contract"));
+  EXPECT_THAT(one_line_of(folder, "mkdir none; $attest judge --contract small.json --captured none", 2),
+              Says("attest.observe"));
+}
+
 TEST(JudgeProgram, AnswersMistakesInOneLine) {
   const fake::Folder folder;
   write_contract(folder);
