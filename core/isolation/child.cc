@@ -110,6 +110,15 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+/// What is executed, and with which environment.
+Construction line_of(const Launch& launch, std::string_view own_mark) {
+  if (!launch.walls) return {launch.argv, child_environment(own_mark)};
+  return construct(*launch.walls, {.argv = launch.argv,
+                                   .seen = launch.seen,
+                                   .memory = launch.memory,
+                                   .descriptors = 3 + static_cast<int>(launch.further.size())});
+}
+
 /// A file name made of the kernel's id: what is not plain becomes '_', long ids keep their first 80 characters, and no
 /// name begins with what hides a file or looks like an option.
 std::string file_name_of(std::string_view kernel) {
@@ -210,8 +219,9 @@ void Log::add(std::string_view text) {
   if (end_.size() > end_bytes) end_.erase(0, end_.size() - end_bytes);
 }
 
-Child::Child(const Launch& launch) : mark_(new_mark()) {
+Child::Child(const Launch& launch) : mark_(launch.walls ? std::string() : new_mark()) {
   start_watcher();
+  auto [arguments, environment] = line_of(launch, mark_);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
@@ -241,10 +251,8 @@ Child::Child(const Launch& launch) : mark_(new_mark()) {
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes,
                            static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
-  auto arguments = launch.argv;
-  auto environment = child_environment(mark_);
-  const int error = ::posix_spawnp(&pid_, launch.argv.front().c_str(), &actions, &attributes,
-                                   pointers(arguments).data(), pointers(environment).data());
+  const int error = ::posix_spawnp(&pid_, arguments.front().c_str(), &actions, &attributes, pointers(arguments).data(),
+                                   pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
@@ -254,7 +262,7 @@ Child::Child(const Launch& launch) : mark_(new_mark()) {
         fmt::format("{}: cannot be started ({})", launch.argv.front(), std::generic_category().message(error)));
   }
   watch(pid_);
-  limit_memory_of(pid_, launch.memory);
+  if (!launch.walls) limit_memory_of(pid_, launch.memory);
   // Not pidfd_open: the declaration of glibc 2.36 is none for C++.
   const auto ended = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   const int why = ended < 0 ? errno : 0;
@@ -332,7 +340,7 @@ std::string Child::end(Clock::time_point until, Output* output) {
   }
   pid_ = -1;
   ended_.close();
-  kill_marked(mark_);
+  if (!mark_.empty()) kill_marked(mark_);
   if (reaped == 0) return "was still running, and a kill did not end it";
   return ended ? describe_exit(status) : "was still running";
 }

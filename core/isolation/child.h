@@ -6,11 +6,14 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/isolation/walls/construction.h"
 
 namespace attest::process {
 
@@ -88,6 +91,9 @@ struct Launch {
   int standard_error = -1;        ///< -1: /dev/null
   std::vector<int> further;       ///< become 3, 4, …
   std::uint64_t memory = 0;       ///< bytes it may hold (memory_limit.h) from right after its start on; 0: no limit
+  /// Null: none. Behind walls the environment is a short one of its own, without a mark.
+  std::shared_ptr<const Walls> walls{};
+  std::vector<SeenAs> seen{};  ///< behind walls, beside the system's libraries, the adapters and Walls::readable
 };
 
 class Output;
@@ -120,7 +126,7 @@ class Child {
   void wait_until(Clock::time_point until, Output* output) const;
 
   pid_t pid_ = -1;
-  std::string mark_;  ///< of what it starts (descendants.h)
+  std::string mark_;  ///< of what it starts (descendants.h); empty behind walls
   Descriptor ended_;
 };
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/isolation/adapters.h"
 #include "core/isolation/shared_files.h"
 #include "core/isolation/unfit_output.h"
 #include "core/isolation/worker.h"
@@ -138,8 +139,9 @@ bool states_shared_memory(const std::string& manifest) {
 
 class ExecCarrier final : public Carrier {
  public:
-  ExecCarrier(Child child, FrameChannel channel, Output& output)
-      : child_(std::move(child)), channel_(std::move(channel)), output_(output) {}
+  /// `same_files`: the program sees this machine's files, so that it may be given tensors in some.
+  ExecCarrier(Child child, FrameChannel channel, bool same_files, Output& output)
+      : child_(std::move(child)), channel_(std::move(channel)), same_files_(same_files), output_(output) {}
 
   [[nodiscard]] Exchange manifest(Clock::time_point until) override {
     Exchange exchange = channel_.exchange(manifest_request(), until, other_bytes);
@@ -148,7 +150,7 @@ class ExecCarrier final : public Carrier {
     try {
       auto file = read_safetensors(exchange.body, "the reply to the manifest request");
       if (const auto found = file.metadata.find("manifest"); found != file.metadata.end()) {
-        shares_memory_ = states_shared_memory(found->second);
+        shares_memory_ = same_files_ && states_shared_memory(found->second);
         return {CallStatus::ok, std::move(found->second), {}};
       }
       const auto message = file.metadata.find("message");
@@ -238,15 +240,15 @@ class ExecCarrier final : public Carrier {
   Child child_;
   FrameChannel channel_;
   bool in_step_ = false;
-  bool shares_memory_ = false;
+  bool same_files_ = true, shares_memory_ = false;
   Output& output_;
 };
 
 }  // namespace
 
 Starter program_starter(std::vector<std::string> argv, const KernelOptions& options) {
-  return [argv = std::move(argv), interrupt = options.interrupt,
-          memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
+  return [argv = std::move(argv), interrupt = options.interrupt, memory = options.memory,
+          walls = options.walls](Output& output) -> std::unique_ptr<Carrier> {
     Pair requests = make_pipe();
     Pair replies = make_pipe();
     Launch launch;
@@ -255,14 +257,18 @@ Starter program_starter(std::vector<std::string> argv, const KernelOptions& opti
     launch.standard_output = replies.write.get();
     launch.standard_error = output.error_descriptor();
     launch.memory = memory;
+    launch.walls = walls;
+    if (const auto adapters = adapters_folder(); walls && !adapters.empty())
+      launch.seen.push_back({adapters, std::string(adapters_inside)});
     Child child(launch);
     FrameChannel channel(std::move(requests.write), std::move(replies.read), interrupt, &output);
-    return std::make_unique<ExecCarrier>(std::move(child), std::move(channel), output);
+    return std::make_unique<ExecCarrier>(std::move(child), std::move(channel), walls == nullptr, output);
   };
 }
 
 Starter exec_starter(std::string command, const KernelOptions& options) {
-  if (options.memory == 0) return program_starter({"/bin/sh", "-c", std::move(command)}, options);
+  // Behind walls the limit is set before the shell.
+  if (options.memory == 0 || options.walls) return program_starter({"/bin/sh", "-c", std::move(command)}, options);
   // A limit set from outside could come too late: the shell may have started the program by then.
   std::string limited = fmt::format("ulimit -d {} 2>/dev/null; exec /bin/sh -c \"$0\"", options.memory / 1024);
   return program_starter({"/bin/sh", "-c", std::move(limited), std::move(command)}, options);

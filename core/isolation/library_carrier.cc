@@ -209,16 +209,24 @@ std::filesystem::path running_program() {
 }  // namespace
 
 Starter library_starter(std::filesystem::path library, const KernelOptions& options) {
-  return [program = options.worker_program.empty() ? running_program() : options.worker_program,
-          library = std::move(library), interrupt = options.interrupt,
-          memory = options.memory](Output& output) -> std::unique_ptr<Carrier> {
+  return [program = options.walls                    ? kernel_host()
+                    : options.worker_program.empty() ? running_program()
+                                                     : options.worker_program,
+          library = std::move(library), interrupt = options.interrupt, memory = options.memory,
+          walls = options.walls](Output& output) -> std::unique_ptr<Carrier> {
     Pair control = make_socket_pair();
-    Descriptor memory_file = make_memory_file("attest-tensors");
+    Descriptor memory_file = make_memory_file("tensors");
     // Whoever else has the file and cuts it off must not take us with it.
     seal(memory_file, F_SEAL_SHRINK);
     Launch launch;
     // It limits itself: what this program holds before it loads the library is no concern of the kernel.
     launch.argv = {program.string(), "worker", library.string(), std::to_string(memory)};
+    launch.walls = walls;
+    if (walls) {
+      // With its folder, so that it finds what lies beside it.
+      launch.argv[2] = std::filesystem::absolute(library).string();
+      launch.seen = {{program, "/host"}, {std::filesystem::absolute(library).parent_path(), "/kernel"}};
+    }
     launch.standard_output = output.output_descriptor();
     launch.standard_error = output.error_descriptor();
     launch.further = {control.write.get(), memory_file.get()};

@@ -96,12 +96,12 @@ class Worker {
 /// The Kernel over a worker. `worker` has delivered its first manifest.
 [[nodiscard]] std::unique_ptr<Kernel> worker_kernel(std::unique_ptr<Worker> worker, Manifest manifest);
 
-// Each takes `interrupt` and `memory` of the options.
+// Each takes `interrupt`, `memory` and `walls` of the options.
 /// exec:COMMAND, run by /bin/sh -c.
 [[nodiscard]] Starter exec_starter(std::string command, const KernelOptions& options);
 /// PROGRAM ARGUMENTS… without a shell, over frames.
 [[nodiscard]] Starter program_starter(std::vector<std::string> argv, const KernelOptions& options);
-/// A shared library, served by options.worker_program.
+/// A shared library, served by options.worker_program, and behind walls by kernel_host().
 [[nodiscard]] Starter library_starter(std::filesystem::path library, const KernelOptions& options);
 
 }  // namespace attest::process

@@ -56,6 +56,8 @@ struct Reply {
   Values lse;
 };
 
+struct Walls;  // isolation/walls/walls.h
+
 /// Options of opening kernels.
 struct KernelOptions {
   std::chrono::milliseconds first_reply{60'000};
@@ -76,6 +78,8 @@ struct KernelOptions {
   bool in_process = false;
   /// For a small case where `reply` says nothing; what a large one may have and cost is counted in these.
   std::chrono::milliseconds ordinary_reply{10'000};
+  /// Null: none, as for a kernel that one trusts. Else the kernel's process is built in, or is not started at all.
+  std::shared_ptr<const Walls> walls{};
 };
 
 /// A kernel under test. One thread at a time; clone() gives another job its own.
