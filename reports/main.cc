@@ -15,6 +15,7 @@
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernels/kernel_families.h"
 #include "core/problem/case.h"
+#include "properties/faults/cheats.h"
 #include "properties/faults/faults.h"
 #include "properties/road/watched_kernel.h"
 #include "reports/command_line/completion.h"
@@ -34,6 +35,7 @@ using namespace attest;
 int run(int argc, char** argv) {
   add_kernel_family(fault_kernels);
   add_kernel_family(control_kernels);
+  add_outside_names(cheat_kernels);
   const std::vector<Command> commands = all_commands();
   const Arguments words(argv, static_cast<std::size_t>(argc));
   const CommandLine line = parse(commands, words);

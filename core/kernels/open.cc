@@ -32,6 +32,29 @@ std::vector<Family>& families() {
   return known;
 }
 
+using OutsideFamily = std::vector<OutsideName> (*)();
+
+std::vector<OutsideFamily>& outside_families() {
+  static std::vector<OutsideFamily> known;
+  return known;
+}
+
+std::vector<OutsideName> outside_names() {
+  std::vector<OutsideName> all;
+  for (const OutsideFamily family : outside_families()) std::ranges::move(family(), std::back_inserter(all));
+  std::ranges::sort(all, {}, &OutsideName::id);
+  return all;
+}
+
+/// Those that a glob with their family's name matches: "*" means kernels of every kind, but no program that it starts.
+std::vector<OutsideName> outside_names(std::string_view glob) {
+  std::vector<OutsideName> all = outside_names();
+  std::erase_if(all, [&](const OutsideName& name) {
+    return !glob.starts_with(name.id.substr(0, name.id.find(':') + 1)) || !glob_match(glob, name.id);
+  });
+  return all;
+}
+
 std::vector<KernelEntry> entries() {
   std::vector<KernelEntry> all;
   for (const Family family : families()) std::ranges::move(family(), std::back_inserter(all));
@@ -156,15 +179,47 @@ void refuse_in_process(std::string_view spec, const KernelOptions& options) {
       in_quotes(spec)));
 }
 
+constexpr std::string_view exec = "exec:";
+
+std::unique_ptr<Kernel> open_program(const std::string& id, std::string_view command, const KernelOptions& options) {
+  if (command.find_first_not_of(" \t\n") == std::string_view::npos) {
+    throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
+  }
+  refuse_in_process(id, options);
+  return open_worker(id, process::exec_starter(std::string(command), options), options, Outside::program);
+}
+
+std::unique_ptr<Kernel> open_library(const std::string& id, std::string_view file, const KernelOptions& options) {
+  // dlopen searches the system's folders for a name without a slash; a file of the user's is meant.
+  const std::filesystem::path path =
+      file.find('/') == std::string_view::npos ? "./" + std::string(file) : std::string(file);
+  if (const std::string why = process::why_unloadable(path); !why.empty()) {
+    throw KernelLoadError(fmt::format("{}: {}", id, why));
+  }
+  if (options.in_process) return process::library_in_process(id, path);
+  return open_worker(id, process::library_starter(path, options), options, Outside::library);
+}
+
+/// `spec` is a path or exec:COMMAND.
+std::unique_ptr<Kernel> open_outside(const std::string& id, std::string_view spec, const KernelOptions& options) {
+  if (spec.starts_with(exec)) return open_program(id, spec.substr(exec.size()), options);
+  return open_library(id, spec, options);
+}
+
 }  // namespace
 
 void add_kernel_family(Family family) {
   if (std::ranges::find(families(), family) == families().end()) families().push_back(family);
 }
 
+void add_outside_names(OutsideFamily family) {
+  if (std::ranges::find(outside_families(), family) == outside_families().end()) outside_families().push_back(family);
+}
+
 std::vector<std::string> known_kernels() {
   std::vector<std::string> names;
   for (const auto& entry : entries()) names.push_back(entry.id);
+  for (const OutsideName& name : outside_names()) names.push_back(name.id);
   for (const AdapterFamily& family : adapter_families()) {
     for (const AdapterKernel& kernel : family.kernels) names.emplace_back(kernel.id);
   }
@@ -173,15 +228,8 @@ std::vector<std::string> known_kernels() {
 
 std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const KernelOptions& options) {
   std::vector<std::unique_ptr<Kernel>> kernels;
-  constexpr std::string_view exec = "exec:";
   if (spec.starts_with(exec)) {
-    const std::string command(spec.substr(exec.size()));
-    if (command.find_first_not_of(" \t\n") == std::string::npos) {
-      throw UsageError("--kernel is \"exec:\" without a command; write exec:COMMAND, as in 'exec:python3 adapter.py'");
-    }
-    refuse_in_process(spec, options);
-    kernels.push_back(
-        open_worker(std::string(spec), process::exec_starter(command, options), options, Outside::program));
+    kernels.push_back(open_outside(std::string(spec), spec, options));
     return kernels;
   }
 
@@ -203,6 +251,7 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
     refuse_in_process(spec, options);
     std::ranges::move(open_scripts(family, ids, options), std::back_inserter(kernels));
   }
+  for (const OutsideName& name : outside_names(spec)) kernels.push_back(open_outside(name.id, name.outside, options));
   if (!kernels.empty()) return kernels;
 
   if (const std::string command = command_meant(spec); !command.empty())
@@ -214,18 +263,7 @@ std::vector<std::unique_ptr<Kernel>> open_kernels(std::string_view spec, const K
                                                   : "; a shared library's path contains a '/' or ends in .so, and a "
                                                     "program is written exec:COMMAND"));
   }
-  // dlopen searches the system's folders for a name without a slash; a file of the user's is meant.
-  const std::filesystem::path path =
-      spec.find('/') == std::string_view::npos ? "./" + std::string(spec) : std::string(spec);
-  if (const std::string why = process::why_unloadable(path); !why.empty()) {
-    throw KernelLoadError(fmt::format("{}: {}", spec, why));
-  }
-  if (options.in_process) {
-    kernels.push_back(process::library_in_process(std::string(spec), path));
-  } else {
-    kernels.push_back(
-        open_worker(std::string(spec), process::library_starter(path, options), options, Outside::library));
-  }
+  kernels.push_back(open_outside(std::string(spec), spec, options));
   return kernels;
 }
 

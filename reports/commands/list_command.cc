@@ -7,6 +7,7 @@
 #include "core/support/errors.h"
 #include "core/support/json_writer.h"
 #include "properties/catalogue/property.h"
+#include "properties/faults/cheats.h"
 #include "properties/faults/faults.h"
 #include "reports/commands/commands.h"
 #include "reports/text/text.h"
@@ -24,6 +25,7 @@ std::vector<KernelLine> kernel_lines() {
        {builtin_kernels(), core_kernels(), document_kernels(), fault_kernels(), control_kernels()}) {
     for (const KernelEntry& entry : entries) summaries[entry.id] = entry.summary;
   }
+  for (const OutsideName& name : cheat_kernels()) summaries[name.id] = name.summary;
   for (const AdapterFamily& family : adapter_families()) {
     for (const AdapterKernel& kernel : family.kernels) summaries[std::string(kernel.id)] = kernel.summary;
   }

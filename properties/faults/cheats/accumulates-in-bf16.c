@@ -1,0 +1,11 @@
+/* Sums weights and weighted values in bf16 in its kernel for f32, and says so.
+   Stands for: lower precision, declared by the kernel itself.
+   Manifest: accumulation in bf16.
+   Caught by: the contract's arithmetic in place of the manifest's. */
+#define HONEST_SUM(x) honest_from_bf16(honest_to_bf16(x))
+#include "honest.h"
+
+HONEST_LIBRARY_OF(HONEST_MANIFEST("accumulates-in-bf16", "[\"f32\"]",
+                                  ",\"arithmetic\":{\"accumulate\":\"bf16\",\"weights\":\"bf16\","
+                                  "\"weights_in_denominator\":true}"),
+                  honest_attention)

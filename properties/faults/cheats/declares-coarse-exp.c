@@ -1,0 +1,20 @@
+/* An exponential with an error of three in a hundred, made of a float's bits, and a manifest that allows it any.
+   Stands for: lower precision, declared by the kernel itself.
+   Manifest: exp_ulp at the most that there is.
+   Caught by: the contract's arithmetic in place of the manifest's. */
+#include <stdint.h>
+#include <string.h>
+
+/* Schraudolph 1999: the bits of 2^y are y times a unit of the exponent, nearly. */
+static float coarse_exp(float x) {
+  const float bits = 12102203.0f * x + 1064866805.0f;
+  const int32_t whole = bits < 8388608.0f ? 0 : bits > 2139095039.0f ? 2139095039 : (int32_t)bits;
+  float y;
+  memcpy(&y, &whole, sizeof y);
+  return y;
+}
+#define HONEST_EXP(x) coarse_exp(x)
+#include "honest.h"
+
+HONEST_LIBRARY_OF(HONEST_MANIFEST("declares-coarse-exp", "[\"f32\"]", ",\"arithmetic\":{\"exp_ulp\":8388608}"),
+                  honest_attention)
