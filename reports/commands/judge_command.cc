@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "core/isolation/walls/walls.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "reports/commands/chosen_kernel.h"
@@ -41,6 +43,7 @@ struct JudgeOptions {
   int jobs = 1;
   std::optional<std::chrono::milliseconds> time;
   std::filesystem::path captured, json;
+  std::optional<std::int64_t> timed;  ///< calls of each of the contract's shapes that are timed
   bool no_walls = false;
   bool quiet = false;
 
@@ -62,6 +65,9 @@ struct JudgeOptions {
     declare_jobs(list, jobs);
     list.option("--time", time, duration(),
                 "begin nothing after this long: 20s, 2m; what of the contract was not judged by then makes it no pass");
+    list.option("--time-with", timed, whole_number<std::int64_t>(1),
+                "time N calls of each of the contract's shapes in their forms, among the judged ones and some of them "
+                "judged themselves; copies to the kernel's process and back are in the time");
     list.flag("--no-walls", no_walls,
               "let the kernel's process reach what the user can; it is no pass then, whatever it answers");
     list.option("--json", json, file_name(), "write the judgement there, too, as JSON");
@@ -75,6 +81,7 @@ struct JudgeOptions {
     refuse_if(kernel.empty() && captured.empty(), "--kernel is missing; attest judge judges one kernel");
     refuse_if(!kernel.empty() && !captured.empty(),
               "--kernel and --captured exclude each other: captured calls are judged as they were answered");
+    refuse_if(timed && !captured.empty(), "--time-with calls a kernel; --captured has none");
     refuse_if(seed && !captured.empty(), "--seed is for cases that are drawn; --captured has its own");
   }
 };
@@ -107,8 +114,23 @@ class CountedKernel final : public ForwardingKernel {
   std::shared_ptr<std::atomic<std::int64_t>> calls_;
 };
 
-RunOptions run_options(const JudgeOptions& options, const Contract& contract) {
+/// Around every kernel that is not Attest's own. Throws UsageError where a machine builds none.
+std::shared_ptr<const Walls> walls_for(const JudgeOptions& options, const Contract& contract, const RunFolder& folder) {
+  if (options.no_walls || is_own(options.kernel) || !options.captured.empty()) return nullptr;
+  auto walls = std::make_shared<Walls>();
+  for (const std::filesystem::path& file : contract.files) walls->readable.push_back(std::filesystem::absolute(file));
+  walls->hidden.push_back(std::filesystem::absolute(folder.path()));
+  walls->most_processes = contract.processes;
+  if (const std::string why = why_no_walls(*walls); !why.empty())
+    throw UsageError(fmt::format("{}; --no-walls judges without, and calls nothing a pass", why));
+  hide_judge();
+  return walls;
+}
+
+RunOptions run_options(const JudgeOptions& options, const Contract& contract,
+                       const std::shared_ptr<const Walls>& walls) {
   RunOptions run;
+  run.process.limits.walls = walls;
   run.kernels = {options.kernel};
   run.quiet = options.quiet;
   run.process.limits.reply = contract.time_limit;
@@ -136,9 +158,9 @@ void enclose(Judged& judged, const std::string& named, const std::shared_ptr<con
 }
 
 Judged judged_kernel(const JudgeOptions& options, const std::shared_ptr<const Contract>& contract,
-                     const RunFolder& folder, std::uint64_t seed) {
+                     const RunFolder& folder, std::uint64_t seed, const std::shared_ptr<const Walls>& walls) {
   Judged judged;
-  judged.open = open_run_kernels(run_options(options, *contract), folder, {}, [&](RunKernels& opened) {
+  judged.open = open_run_kernels(run_options(options, *contract, walls), folder, {}, [&](RunKernels& opened) {
     Judged opening{.open = std::move(opened), .plan = {}, .road = {}, .calls = judged.calls};
     enclose(opening, options.kernel, contract);
     opened = std::move(opening.open);
@@ -169,12 +191,13 @@ Judged judged_answers(const JudgeOptions& options, const Contract& contract) {
   return judged;
 }
 
-/// A cell is judged by whoever is asked a case of it.
-Road counting(Road road, JudgedShare& share) {
-  road.check = [check = std::move(road.check), &share](const Property& property, Kernel& kernel, const Case& c) {
+/// Counts what was judged, and times it where `timed` is not null.
+Road counting(Road road, JudgedShare& share, TimedCalls* timed) {
+  road.check = [check = std::move(road.check), &share, timed](const Property& property, Kernel& kernel, const Case& c) {
     Verdict verdict = check(property, kernel, c);
     share.add(c, verdict);
-    return verdict;
+    if (timed == nullptr || verdict.outcome != Outcome::held || property.name != "attention.oracle") return verdict;
+    return timed->add(kernel, c).value_or(verdict);
   };
   return road;
 }
@@ -193,8 +216,9 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
   const std::uint64_t seed = options.seed ? *options.seed : secret_seed();
   const RunFolder folder(options.out, options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh);
   handle_signals();
-  Judged judged =
-      options.captured.empty() ? judged_kernel(options, contract, folder, seed) : judged_answers(options, *contract);
+  const std::shared_ptr<const Walls> walls = walls_for(options, *contract, folder);
+  Judged judged = options.captured.empty() ? judged_kernel(options, contract, folder, seed, walls)
+                                           : judged_answers(options, *contract);
   JudgedShare share(*contract);
   Plan& plan = judged.plan;
   plan.kernels = std::move(judged.open.kernels);
@@ -209,7 +233,9 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
   begin.facts["started_in"] = started_in(folder.path());
   begin.facts["contract"] = contract->name;
   begin_journal(writer, folder, {}, run, begin, judged.open);
-  const Road road = counting(std::move(judged.road), share);
+  std::optional<TimedCalls> timed;
+  if (options.timed) timed.emplace(*contract, *options.timed, seed);
+  const Road road = counting(std::move(judged.road), share, timed ? &*timed : nullptr);
   Progress progress(folder, options.time, options.quiet ? Progress::Says::findings : Progress::Says::progress);
   Engine engine(plan, road, folder, writer, {}, progress);
   progress.plan(engine.cases_planned(), {});
@@ -227,7 +253,9 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
                 .processes = plan.jobs,
                 .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
                 .secret = !options.seed,
-                .enclosed = !options.captured.empty() || is_own(options.kernel) || !options.no_walls};
+                .enclosed = !options.captured.empty() || is_own(options.kernel) || walls != nullptr,
+                .walls = walls ? walls_text(*walls) : "",
+                .times = timed ? timed->times() : std::map<ContractCell, CellTime>()};
   const Judgement judgement = judge(*contract, share, summary, conclusion, std::move(how));
   const std::string json = to_json(judgement);
   folder.files().write("judgement.json", json);

@@ -24,15 +24,34 @@ double worst_of(const Summary& summary) {
   return worst;
 }
 
+std::string text_of(const ContractCell& cell, const std::vector<Extents>& shapes) {
+  return fmt::format("{} {} {}", name_of(cell.dtype), text_of(shapes[cell.shape]), text_of(cell.form));
+}
+
 std::vector<std::string> unjudged_in(const Contract& contract, const JudgedShare& share) {
   std::vector<std::string> cells;
-  for (const ContractCell& cell : contract.cells) {
-    if (!share.is_judged(cell)) {
-      cells.push_back(
-          fmt::format("{} {} {}", name_of(cell.dtype), text_of(contract.shapes[cell.shape]), text_of(cell.form)));
-    }
-  }
+  for (const ContractCell& cell : contract.cells)
+    if (!share.is_judged(cell)) cells.push_back(text_of(cell, contract.shapes));
   return cells;
+}
+
+nlohmann::ordered_json json_of(const CellTime& time, std::string cell) {
+  nlohmann::ordered_json json;
+  json["cell"] = std::move(cell);
+  json["calls"] = time.calls;
+  json["median"] = time.median;
+  json["low"] = time.low;
+  json["high"] = time.high;
+  json["flops"] = time.flops;
+  return json;
+}
+
+std::string time_text(const CellTime& time) {
+  const auto text = [](double seconds) {
+    return seconds < 1e-3 ? fmt::format("{:.1f} µs", 1e6 * seconds) : fmt::format("{:.2f} ms", 1e3 * seconds);
+  };
+  return fmt::format("{} ({} to {}), {:.3g} GFLOP/s", text(time.median), text(time.low), text(time.high),
+                     1e-9 * time.flops / time.median);
 }
 
 nlohmann::ordered_json json_of(const CauseWords& cause) {
@@ -52,6 +71,7 @@ Judgement judge(const Contract& contract, const JudgedShare& share, const Summar
                 const Conclusion& conclusion, JudgedHow how) {
   Judgement j;
   j.contract = contract.name;
+  j.shapes = contract.shapes;
   if (!summary.kernels.empty()) j.kernel = summary.kernels.front().name;
   j.cells = share.cells();
   j.judged_cells = share.judged_cells();
@@ -123,13 +143,16 @@ std::string to_json(const Judgement& j) {
   json["secret"] = j.how.secret;
   json["walls"] = j.how.walls;
   json["run"] = j.how.run;
+  json["times"] = nlohmann::ordered_json::array();
+  for (const auto& [cell, time] : j.how.times)
+    if (time.calls > 0) json["times"].push_back(json_of(time, text_of(cell, j.shapes)));
   json["causes"] = nlohmann::ordered_json::array();
   for (const CauseWords& cause : j.causes) json["causes"].push_back(json_of(cause));
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string text_of(const Judgement& j, std::size_t width) {
-  constexpr std::size_t most_reasons = 4;
+  constexpr std::size_t most_reasons = 4, most_times = 8;
   const std::string_view word = j.verdict == Pass::pass ? "PASS" : j.verdict == Pass::fail ? "FAIL" : "UNDECIDED";
   const std::string processes = j.how.processes == 1 ? "a process" : fmt::format("{} processes", j.how.processes);
   std::string text = fmt::format("{}  {}\n", word, one_line(j.kernel));
@@ -141,6 +164,12 @@ std::string text_of(const Judgement& j, std::size_t width) {
                             with_commas(j.how.calls), processes));
   if (j.verdict != Pass::fail) add("worst", fmt::format("{} of what is allowed", short_number(j.worst)));
   if (!j.how.walls.empty()) add("walls", j.how.walls);
+  std::size_t told = 0;
+  for (const auto& [cell, time] : j.how.times) {
+    if (time.calls == 0 || ++told > most_times) continue;
+    add(told == 1 ? "time" : "", fmt::format("{}  {}", text_of(cell, j.shapes), time_text(time)));
+  }
+  if (told > most_times) add("", fmt::format("and {} more: judgement.json has them", told - most_times));
   add("seed", fmt::format("{}{}", j.seed, j.how.secret ? "" : ", which was given and so no secret"));
   return text;
 }

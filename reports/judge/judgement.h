@@ -1,13 +1,16 @@
 // Judgement: what a contract makes of a run. reports/schemas/judgement.schema.json describes its JSON.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/support/words.h"
 #include "reports/conclusion/conclusion.h"
 #include "reports/judge/judged_share.h"
+#include "reports/judge/timed_calls.h"
 #include "reports/results/cause_words.h"
 
 namespace attest {
@@ -24,9 +27,10 @@ struct JudgedHow {
   std::int64_t calls = 0;  ///< in all of the kernel's processes
   int processes = 1;
   double seconds = 0.0;
-  bool secret = true;    ///< the seed was drawn and told nobody; false: it was given
-  bool enclosed = true;  ///< walls stood around the kernel, or it is one that needs none
-  std::string walls{};   ///< which
+  bool secret = true;                        ///< the seed was drawn and told nobody; false: it was given
+  bool enclosed = true;                      ///< walls stood around the kernel, or it is one that needs none
+  std::string walls{};                       ///< which
+  std::map<ContractCell, CellTime> times{};  ///< of --time-with
 };
 
 struct Judgement {
@@ -35,6 +39,7 @@ struct Judgement {
   std::string kernel, contract;
   std::int64_t cells = 0, judged_cells = 0;
   double share = 0.0, least_share = 0.0;
+  std::vector<Extents> shapes;        ///< of the contract
   std::vector<std::string> unjudged;  ///< cells without an answer, as "bf16 1,8,2,512,512,64 bool, top-left"
   std::int64_t cases = 0;             ///< judged
   double worst = 0.0;                 ///< the largest error of a judged case, as a share of what is allowed
