@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cmath>
 #include <cstring>
+#include <mutex>
+#include <random>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -76,34 +80,62 @@ std::uint64_t pattern_of(DType dtype, GuardedMemory::Fill fill) {
   return 0;
 }
 
-template <class Word>
-void fill_words(std::byte* to, std::size_t bytes, std::uint64_t pattern) {
-  const auto word = static_cast<Word>(pattern);
-  for (std::size_t i = 0; i < bytes; i += sizeof(Word)) std::memcpy(to + i, &word, sizeof(Word));
+/// Elements that a fill repeats. A prime number of them, so that of leftovers no row of an output begins like the next.
+using FillElements = std::vector<std::byte>;
+constexpr std::int64_t fill_count = 1021;
+
+FillElements repeated_pattern(DType dtype, GuardedMemory::Fill fill) {
+  const std::uint64_t pattern = pattern_of(dtype, fill);
+  const std::size_t size = size_of(dtype);
+  FillElements elements(static_cast<std::size_t>(fill_count) * size);
+  for (std::size_t at = 0; at < elements.size(); at += size) std::memcpy(elements.data() + at, &pattern, size);
+  return elements;
 }
 
-void fill(std::byte* to, std::size_t bytes, DType dtype, GuardedMemory::Fill fill) {
-  const std::uint64_t pattern = pattern_of(dtype, fill);
-  switch (size_of(dtype)) {
-    case 8:
-      return fill_words<std::uint64_t>(to, bytes, pattern);
-    case 4:
-      return fill_words<std::uint32_t>(to, bytes, pattern);
-    case 2:
-      return fill_words<std::uint16_t>(to, bytes, pattern);
-    default:
-      return fill_words<std::uint8_t>(to, bytes, pattern);
+FillElements leftovers(DType dtype) {
+  std::random_device random;
+  FillElements elements(static_cast<std::size_t>(fill_count) * size_of(dtype));
+  // In [-2, 2), as a mean of ordinary values is.
+  for (std::int64_t i = 0; i < fill_count; ++i)
+    store_element(elements.data(), dtype, i, std::ldexp(static_cast<double>(random()), -30) - 2.0);
+  return elements;
+}
+
+/// Of each format and fill one, made when it is first asked for.
+const FillElements& elements_of(DType dtype, GuardedMemory::Fill fill) {
+  constexpr std::size_t formats = Words<DType>::names.size(), fills = 3;
+  static std::array<std::array<FillElements, fills>, formats> all;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  FillElements& one = all[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(fill)];
+  if (one.empty()) one = fill == GuardedMemory::Fill::leftover ? leftovers(dtype) : repeated_pattern(dtype, fill);
+  return one;
+}
+
+/// Writes the fill of elements first, first + 1, … of an output.
+void fill(std::byte* to, std::size_t bytes, const FillElements& elements, std::size_t first_byte) {
+  std::size_t at = first_byte % elements.size();
+  while (bytes > 0) {
+    const std::size_t part = std::min(bytes, elements.size() - at);
+    std::memcpy(to, elements.data() + at, part);
+    to += part;
+    bytes -= part;
+    at = 0;
   }
 }
 
+/// Elements that hold the fill still.
 template <class Word>
-void find_words(const std::byte* in, std::size_t bytes, std::uint64_t pattern, std::size_t most,
-                std::vector<std::int64_t>& found) {
-  const auto wanted = static_cast<Word>(pattern);
-  for (std::size_t i = 0; i < bytes && found.size() < most; i += sizeof(Word)) {
-    Word word;
-    std::memcpy(&word, in + i, sizeof(Word));
-    if (word == wanted) found.push_back(static_cast<std::int64_t>(i / sizeof(Word)));
+void find_fill(const std::byte* in, std::size_t bytes, const FillElements& elements, std::size_t most,
+               std::vector<std::int64_t>& found) {
+  std::size_t of_fill = 0;
+  for (std::size_t at = 0; at < bytes && found.size() < most; at += sizeof(Word)) {
+    Word word, filled;
+    std::memcpy(&word, in + at, sizeof(Word));
+    std::memcpy(&filled, elements.data() + of_fill, sizeof(Word));
+    if (word == filled) found.push_back(static_cast<std::int64_t>(at / sizeof(Word)));
+    of_fill += sizeof(Word);
+    if (of_fill == elements.size()) of_fill = 0;
   }
 }
 
@@ -224,7 +256,7 @@ void GuardedMemory::lay_out_far(std::size_t at) {
 }
 
 void GuardedMemory::fill_in(const Piece& piece) const {
-  const auto dtype = static_cast<DType>(piece.layout.dtype);
+  const FillElements& elements = elements_of(static_cast<DType>(piece.layout.dtype), fill_);
   if (!piece.dense) {
     if (!piece.far) std::fill_n(piece.memory, piece.size, poison);
     const std::size_t element = element_size(piece.layout);
@@ -233,13 +265,13 @@ void GuardedMemory::fill_in(const Piece& piece) const {
       if (piece.original != nullptr) {
         std::memcpy(to, piece.original + flat * element, element);
       } else {
-        fill(to, element, dtype, fill_);
+        fill(to, element, elements, flat * element);
       }
     });
   } else if (piece.original != nullptr) {
     std::memcpy(piece.memory, piece.original, piece.size);
   } else {
-    fill(piece.memory, piece.size, dtype, fill_);
+    fill(piece.memory, piece.size, elements, 0);
   }
   piece.view->data = piece.memory + piece.first;
 }
@@ -412,23 +444,23 @@ const GuardedMemory::Piece& GuardedMemory::output_piece(int which) const {
 std::vector<std::int64_t> GuardedMemory::untouched(int which, std::size_t most) const {
   const Piece& piece = output_piece(which);
   const auto dtype = static_cast<DType>(piece.layout.dtype);
-  const std::uint64_t pattern = pattern_of(dtype, fill_);
   const Tensor gathered = piece.dense ? Tensor() : copy_of(which);
   const std::byte* const data = piece.dense ? piece.memory : gathered.bytes().data();
   const std::size_t size = piece.dense ? piece.size : gathered.bytes().size();
   std::vector<std::int64_t> found;
+  const FillElements& elements = elements_of(dtype, fill_);
   switch (size_of(dtype)) {
     case 8:
-      find_words<std::uint64_t>(data, size, pattern, most, found);
+      find_fill<std::uint64_t>(data, size, elements, most, found);
       break;
     case 4:
-      find_words<std::uint32_t>(data, size, pattern, most, found);
+      find_fill<std::uint32_t>(data, size, elements, most, found);
       break;
     case 2:
-      find_words<std::uint16_t>(data, size, pattern, most, found);
+      find_fill<std::uint16_t>(data, size, elements, most, found);
       break;
     default:
-      find_words<std::uint8_t>(data, size, pattern, most, found);
+      find_fill<std::uint8_t>(data, size, elements, most, found);
   }
   return found;
 }

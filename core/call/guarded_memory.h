@@ -62,7 +62,9 @@ class GuardedMemory {
   /// so an element counts as unwritten only when it holds the pattern of both fills after two calls.
   enum class Fill {
     signalling,  ///< a signalling NaN where the format has one: what arithmetic never returns
-    ordinary     ///< the byte 0x5a throughout: a finite number in every format
+    ordinary,    ///< the byte 0x5a throughout: a finite number in every format
+    leftover     ///< numbers as an output has, no two alike: what a program's memory holds from earlier calls. They are
+                 ///< drawn anew in each process, so that no kernel knows them for what they are
   };
 
   /// Starts a call. `alignment` in bytes, 0 or a power of two, is met by the first element of every tensor, and 64 too

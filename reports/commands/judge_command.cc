@@ -13,6 +13,7 @@
 #include "core/isolation/walls/walls.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
+#include "properties/faults/cheats.h"
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/commands/run_end.h"
@@ -44,7 +45,7 @@ struct JudgeOptions {
   std::optional<std::chrono::milliseconds> time;
   std::filesystem::path captured, json;
   std::optional<std::int64_t> timed;  ///< calls of each of the contract's shapes that are timed
-  bool no_walls = false;
+  bool no_walls = false, fail_fast = false;
   bool quiet = false;
 
   void declare(OptionList& list) {
@@ -68,6 +69,7 @@ struct JudgeOptions {
     list.option("--time-with", timed, whole_number<std::int64_t>(1),
                 "time N calls of each of the contract's shapes in their forms, among the judged ones and some of them "
                 "judged themselves; copies to the kernel's process and back are in the time");
+    list.flag("--fail-fast", fail_fast, "stop at the first violation: it is a fail by then, whatever else there is");
     list.flag("--no-walls", no_walls,
               "let the kernel's process reach what the user can; it is no pass then, whatever it answers");
     list.option("--json", json, file_name(), "write the judgement there, too, as JSON");
@@ -119,6 +121,9 @@ std::shared_ptr<const Walls> walls_for(const JudgeOptions& options, const Contra
   if (options.no_walls || is_own(options.kernel) || !options.captured.empty()) return nullptr;
   auto walls = std::make_shared<Walls>();
   for (const std::filesystem::path& file : contract.files) walls->readable.push_back(std::filesystem::absolute(file));
+  // Planted cheats that are programs lie there.
+  if (options.kernel.starts_with("cheat:") || options.kernel.starts_with("honest:"))
+    walls->readable.emplace_back(cheat_folder());
   walls->hidden.push_back(std::filesystem::absolute(folder.path()));
   walls->most_processes = contract.processes;
   if (const std::string why = why_no_walls(*walls); !why.empty())
@@ -224,6 +229,7 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
   plan.kernels = std::move(judged.open.kernels);
   plan.seed = seed;
   plan.jobs = options.jobs;
+  plan.fail_fast = options.fail_fast;
   if (options.time) plan.deadline = start + *options.time;
 
   JournalWriter writer(folder.journal());

@@ -46,14 +46,6 @@ nlohmann::ordered_json json_of(const CellTime& time, std::string cell) {
   return json;
 }
 
-std::string time_text(const CellTime& time) {
-  const auto text = [](double seconds) {
-    return seconds < 1e-3 ? fmt::format("{:.1f} µs", 1e6 * seconds) : fmt::format("{:.2f} ms", 1e3 * seconds);
-  };
-  return fmt::format("{} ({} to {}), {:.3g} GFLOP/s", text(time.median), text(time.low), text(time.high),
-                     1e-9 * time.flops / time.median);
-}
-
 nlohmann::ordered_json json_of(const CauseWords& cause) {
   nlohmann::ordered_json json;
   json["what"] = cause.what;
@@ -63,6 +55,13 @@ nlohmann::ordered_json json_of(const CauseWords& cause) {
   json["case"] = cause.case_file;
   json["properties"] = cause.cause == nullptr ? std::vector<std::string>() : cause.cause->properties;
   return json;
+}
+
+std::string time_text(const CellTime& time) {
+  const bool is_short = time.median < 1e-3;
+  const double unit = is_short ? 1e6 : 1e3;
+  return fmt::format("{:.4g} {} ({:.4g} to {:.4g}), {:.3g} GFLOP/s", unit * time.median, is_short ? "µs" : "ms",
+                     unit * time.low, unit * time.high, 1e-9 * time.flops / time.median);
 }
 
 }  // namespace
