@@ -1,14 +1,17 @@
 // What the isolation of a kernel costs: a call of a kernel that does next to nothing, of shape 1 x 1 x 4 x 4 in f32, in
-// this process and in a process of its own, which is this program again; and the same with each tensor against a
-// protected page.
+// this process, in a process of its own, which is this program again, and behind walls of either kind; and the same
+// with each tensor against a protected page.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "core/isolation/walls/walls.h"
 #include "core/isolation/worker_main.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/problem/edge.h"
@@ -18,9 +21,10 @@ namespace {
 
 constexpr int calls_in_a_round = 500;
 
-std::unique_ptr<Kernel> open(bool in_process) {
+std::unique_ptr<Kernel> open(bool in_process, std::shared_ptr<const Walls> walls = nullptr) {
   KernelOptions options;
   options.in_process = in_process;
+  options.walls = std::move(walls);
   return std::move(open_kernels(ATTEST_BENCH_LIBRARY, options).front());
 }
 
@@ -39,6 +43,27 @@ double round(Kernel& kernel, const Case& c) {
   const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
   return good ? time.count() / calls_in_a_round : std::numeric_limits<double>::quiet_NaN();
 }
+
+/// A call as it is, and behind walls of either kind.
+void walls_of_a_call(benchmark::State& state) {
+  const Walls whole, bare{.left_out = {Wall::namespaces}};
+  if (const std::string why = why_no_walls(whole); !why.empty()) return state.SkipWithError(why.c_str());
+  const auto worker = open(false), behind = open(false, std::make_shared<const Walls>(whole)),
+             behind_bare = open(false, std::make_shared<const Walls>(bare));
+  const Case c = smallest();
+  double without = std::numeric_limits<double>::infinity(), with = without, with_bare = without;
+  for ([[maybe_unused]] auto _ : state) {
+    without = std::min(without, round(*worker, c));
+    with = std::min(with, round(*behind, c));
+    with_bare = std::min(with_bare, round(*behind_bare, c));
+  }
+  state.counters["worker_us"] = without;
+  state.counters["walls_us"] = with;
+  state.counters["bare_walls_us"] = with_bare;
+  state.counters["walls_cost_us"] = with - without;
+  state.counters["walls_ratio"] = with / without;
+}
+BENCHMARK(walls_of_a_call)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(2.0);
 
 /// The two are measured in turn, and the best round of each counts: what else the machine does only ever adds.
 void isolation_of_a_call(benchmark::State& state) {

@@ -13,8 +13,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION math)
 # The shared libraries that the program is linked with, by the packages that they are of.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Kernels in Python, and what a C++ project needs that links attest::properties.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, python3-numpy")
+# Kernels in Python, the walls around kernels, and what a C++ project needs that links attest::properties.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, python3-numpy, bubblewrap")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
     "python3-torch, libmpfr-dev, libmpfi-dev, libflint-dev, libflint-arb-dev | libflint-dev (>= 3), libboost1.81-dev | libboost-dev (>= 1.81), libeigen3-dev, nlohmann-json3-dev, libfmt-dev, librapidcheck-dev, libgtest-dev")
 include(CPack)

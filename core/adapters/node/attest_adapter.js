@@ -34,9 +34,15 @@ const fs = require('node:fs');
 
 // Before anything else can print: what is printed from here on goes to standard error, the replies to this copy. Node
 // has no dup2, but what is opened gets the lowest free number, which is the one just closed.
-const replies = fs.openSync('/proc/self/fd/1', fs.constants.O_WRONLY);
-fs.closeSync(1);
-fs.openSync('/proc/self/fd/2', fs.constants.O_WRONLY | fs.constants.O_APPEND);
+let replies = 1;
+try {
+  replies = fs.openSync('/proc/self/fd/1', fs.constants.O_WRONLY);
+  fs.closeSync(1);
+  fs.openSync('/proc/self/fd/2', fs.constants.O_WRONLY | fs.constants.O_APPEND);
+} catch {
+  // Behind walls there is no /proc: what JavaScript prints is led away all the same.
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+}
 
 const MAX_FRAME = 2 ** 30;
 const ARRAYS = {

@@ -19,9 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Where programs find their libraries: /usr, and what leads into it or is a folder of its own on systems that are not
-/// merged. Beside them what the loader and Debian's links through /etc need.
+/// merged. Beside them what the loader and Debian's links through /etc need, and what PyTorch and Node.js do not start
+/// without.
 constexpr std::array system_folders{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
-constexpr std::array system_files{"/etc/ld.so.cache", "/etc/alternatives"};
+constexpr std::array system_files{"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/openssl.cnf", "/proc/cpuinfo"};
 constexpr std::array devices{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
 /// Memory for files of the kernel's own.
 constexpr std::array scratch_folders{"/tmp", "/dev/shm"};

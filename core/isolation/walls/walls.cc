@@ -135,8 +135,9 @@ std::string walls_text(const Walls& walls) {
   const std::string with = abi > 0 ? fmt::format("Landlock ABI {}", abi) : "no Landlock on this system";
   const std::string limits = fmt::format("at most {} processes", walls.most_processes);
   if (kind_of(walls) == Kind::namespaces) {
-    return fmt::format("own {}, process, network, IPC and file namespaces; no /proc; {} system calls refused; {}; {}",
-                       root ? "user" : "user namespace", refused_calls.size(), with, limits);
+    return fmt::format(
+        "own {}, process, network, IPC and file namespaces; of /proc only cpuinfo; {} system calls refused; {}; {}",
+        root ? "user" : "user namespace", refused_calls.size(), with, limits);
   }
   const std::size_t calls =
       refused_calls.size() + refused_bare_calls.size() + (abi < landlock::keeps_signals ? refused_signals.size() : 0);

@@ -38,8 +38,9 @@ struct Walls {
 /// process behind them; what kind of walls this machine has is tried once, and remembered. Any thread.
 [[nodiscard]] std::string why_no_walls(const Walls& walls);
 
-/// One line about the walls that stand here, and about those that do not: "own user, process, network and file
-/// namespaces; no /proc; 90 system calls refused; Landlock ABI 7; …". Where none can be built, why_no_walls's line.
+/// One line about the walls that stand here, and about those that do not: "own user, process, network, IPC and
+/// file namespaces; of /proc only cpuinfo; 83 system calls refused; Landlock ABI 7; …". Where none can be built,
+/// why_no_walls's line.
 [[nodiscard]] std::string walls_text(const Walls& walls);
 
 /// Makes this process one that no other process of the same user reads, writes or traces, and that leaves no memory

@@ -166,6 +166,26 @@ static int signal_by_long_number(long process) {
   return pipe(ends) != 0 ? -1 : (int)syscall(SYS_fcntl, (long)ends[0], 0x100000000L + F_SETOWN, process);
 }
 
+/* A socket by the numbers of other machines. */
+#ifdef __x86_64__
+static int socket_of_x32(void) {
+  return (int)syscall(0x40000000 + SYS_socket, AF_UNIX, SOCK_STREAM, 0);
+}
+static int socket_of_i386(void) {
+  int result = 359;
+  __asm__ volatile("int $0x80" : "+a"(result) : "b"(AF_UNIX), "c"(SOCK_STREAM), "d"(0) : "memory", "r8", "r9", "r10", "r11");
+  errno = result < 0 ? -result : 0;
+  return result < 0 ? -1 : result;
+}
+#else
+static int socket_of_x32(void) {
+  return -1;
+}
+static int socket_of_i386(void) {
+  return -1;
+}
+#endif
+
 static int add_object(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size, (void)data;
   add(info->dlpi_name);
@@ -208,6 +228,8 @@ static int do_as_told(const char* word, char* argument) {
   if (IS("pidfd")) return (int)syscall(SYS_pidfd_open, number, 0);
   if (IS("connect")) return connect_to_port(number);
   if (IS("abstract")) return connect_to_abstract(argument);
+  if (IS("socket-of-x32")) return socket_of_x32();
+  if (IS("socket-of-i386")) return socket_of_i386();
   if (IS("segment")) return shmget((key_t)number, 0, 0);
   if (IS("namespace")) return unshare(CLONE_NEWUSER);
   if (IS("processes")) return start_processes(number);
