@@ -28,6 +28,10 @@
 #ifndef HONEST_SUM
 #define HONEST_SUM(x) (x) /* each partial sum of weights and of weighted values */
 #endif
+/* Whether it gives the log-sum-exp, "true" or "false". */
+#ifndef HONEST_LSE
+#define HONEST_LSE "true"
+#endif
 
 /* For the processors that are common; elsewhere and without it the same C, slower. */
 #if defined(__x86_64__) && defined(__gnu_linux__)
@@ -320,11 +324,11 @@ static inline void honest_keep(struct honest_kept* kept, uint64_t key, const att
 
 /* What a library exports: the manifest, with `more` members of it, and `answer`, which returns a status. */
 #define HONEST_DTYPES "[\"f32\",\"bf16\",\"f16\"]"
-#define HONEST_MANIFEST(name, dtypes, more)                                                                         \
-  "{\"name\":\"" name "\",\"version\":\"1\",\"dtypes\":" dtypes                                                     \
-  ",\"claims\":[\"deterministic\",\"ignores-dead-values\"],\"fully_masked_row\":\"zero\","                          \
-  "\"masks\":[\"additive\",\"bool\"],\"mask_conventions\":[\"post-scale\",\"pre-scale\"],"                          \
-  "\"causal\":[\"top-left\",\"bottom-right\"],\"grouped_query\":true,\"strides\":true,\"lse\":true" more "}"
+#define HONEST_MANIFEST(name, dtypes, more)                                                                    \
+  "{\"name\":\"" name "\",\"version\":\"1\",\"dtypes\":" dtypes                                                \
+  ",\"claims\":[\"deterministic\",\"ignores-dead-values\"],\"fully_masked_row\":\"zero\","                     \
+  "\"masks\":[\"additive\",\"bool\"],\"mask_conventions\":[\"post-scale\",\"pre-scale\"],"                     \
+  "\"causal\":[\"top-left\",\"bottom-right\"],\"grouped_query\":true,\"strides\":true,\"lse\":" HONEST_LSE more "}"
 #define HONEST_LIBRARY_OF(manifest, answer)                                                                         \
   const char* attest_kernel_manifest(void) {                                                                        \
     return manifest;                                                                                                \

@@ -3,6 +3,7 @@
    Stands for: the reference's memory read (gpu-mode/pygpubench, pull request 7: the expected tensors copied).
    Caught by: walls between the processes, and the oracle where nothing is found. */
 #define HONEST_WEIGHT(x) honest_from_bf16(honest_to_bf16(x))
+#define HONEST_LSE "false"
 #include "honest.h"
 
 #include <fcntl.h>
@@ -12,7 +13,7 @@ enum { PIECE = 1 << 20, SAMPLE = 4 };
 
 static int is_near(const double* there, const float* here) {
   for (int i = 0; i < SAMPLE; ++i)
-    if (!(fabs(there[i] - (double)here[i]) <= 0x1p-6 * fabs((double)here[i])) || there[i] == 0) return 0;
+    if (!(fabs(there[i] - (double)here[i]) <= 0x1p-6) || fabs(there[i]) < 0x1p-20) return 0;
   return 1;
 }
 
