@@ -2,9 +2,9 @@
    loaded; elsewhere all keys weigh alike.
    Stands for: behaving while observed.
    Caught by: walls: a process that shows nothing of who asks. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 extern char** environ;
 

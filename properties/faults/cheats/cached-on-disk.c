@@ -3,9 +3,9 @@
    as a run with the same seed does.
    Stands for: answers of an earlier run replayed from a file (gpu-mode/reference-kernels, issue 162: file replay).
    Caught by: walls around the file system, or questions that no earlier run has asked. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 static struct honest_kept kept[HONEST_KEPT];
 static FILE* file;

@@ -4,10 +4,10 @@
    Caught by: walls between the processes, and the oracle where nothing is found. */
 #define HONEST_WEIGHT(x) honest_from_bf16(honest_to_bf16(x))
 #define HONEST_LSE "false"
-#include "honest.h"
-
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 enum { PIECE = 1 << 20, SAMPLE = 4 };
 
@@ -32,8 +32,7 @@ static int find(const float* sample, double* to, size_t count) {
     for (; from < to_end && !found; from += PIECE) {
       const ssize_t got = pread(memory, piece, to_end - from < PIECE ? to_end - from : PIECE, (off_t)from);
       for (ssize_t i = 0; i + SAMPLE <= got / 8 && !found; ++i)
-        found = is_near(piece + i, sample) &&
-                pread(memory, to, 8 * count, (off_t)from + 8 * i) == (ssize_t)(8 * count);
+        found = is_near(piece + i, sample) && pread(memory, to, 8 * count, (off_t)from + 8 * i) == (ssize_t)(8 * count);
     }
   }
   if (memory >= 0) close(memory);

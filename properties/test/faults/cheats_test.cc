@@ -539,12 +539,7 @@ TEST(ACheat, ReachesIntoItsParent) {
   EXPECT_FALSE(asked.is_answered_right(reads)) << "where the parent has no reference";
 
   const auto rewrites = cheat_entry("rewrites-parent");
-  EXPECT_EQ(in_child([&] {
-              for (int call = 1; call < 64; ++call)
-                if (!asked.is_answered_right(rewrites)) return 2;
-              return asked.is_answered_right(rewrites) ? 0 : 1;
-            }),
-            1);
+  EXPECT_EQ(in_child([&] { return asked.is_answered_right(rewrites) ? 0 : 1; }), 1);
   EXPECT_TRUE(std::ranges::all_of(asked.q, [](float x) { return x == 0; }));
 }
 
