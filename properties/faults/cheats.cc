@@ -79,7 +79,7 @@ std::span<const Cheat> cheats() {
       {"reads-parent.c", "weighs in bf16, and copies better numbers from its parent's memory", walls},
       {"stops-the-clock.c", "makes the clock of its process a thousand times slower", walls},
       // In Python.
-      {"py-sees-attest.py", "honest where modules, environment or the parent show Attest", walls},
+      {"py-sees-attest.py", "honest where environment or parent show Attest", walls},
       {"py-cached-by-id.py", "answers are kept by the arrays' identity", repeat},
       {"py-patches-writer.py", "the adapter's writer sends earlier answers, the function is honest", repeat},
       {"py-replays-pickle.py", "replays the answers of an earlier run from a file", walls},

@@ -2,9 +2,9 @@
    loaded; elsewhere all keys weigh alike.
    Stands for: behaving while observed.
    Caught by: walls: a process that shows nothing of who asks. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 extern char** environ;
 
@@ -24,7 +24,7 @@ static int is_observed(void) {
     if (strncmp(*entry, "ATTEST", 6) == 0) return 1;
   char parent[64];
   snprintf(parent, sizeof parent, "/proc/%ld/cmdline", (long)getppid());
-  return has("/proc/self/cmdline", "attest") || has(parent, "attest") || has("/proc/self/maps", "bin/attest") ||
+  return has("/proc/self/cmdline", "bin/attest") || has(parent, "bin/attest") || has("/proc/self/maps", "bin/attest") ||
          has("/proc/self/maps", "memfd:attest");
 }
 

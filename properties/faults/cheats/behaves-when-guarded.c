@@ -2,9 +2,9 @@
    last key out.
    Stands for: behaving while observed, told by the memory that it is given.
    Caught by: calls on memory as an application would have it. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 static int is_guarded(const attest_tensor* out) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)honest_at(out, honest_count(out) - 1);
@@ -12,7 +12,8 @@ static int is_guarded(const attest_tensor* out) {
   int ends[2];
   if (pipe(ends) != 0) return 1;
   int readable = 1;
-  for (uintptr_t at = (end / page + 1) * page, i = 0; i < 2; ++i, at += page) readable &= write(ends[1], (void*)at, 1) == 1;
+  for (uintptr_t at = (end / page + 1) * page, i = 0; i < 2; ++i, at += page)
+    readable &= write(ends[1], (void*)at, 1) == 1;
   close(ends[0]), close(ends[1]);
   return !readable;
 }

@@ -2,10 +2,10 @@
    milliseconds later.
    Stands for: a process that is left behind the walls.
    Caught by: walls: a child that outlives its call is a violation, and what is shared is looked at again. */
-#include "honest.h"
-
 #include <signal.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 static void scribble(void) {
   FILE* const maps = fopen("/proc/self/maps", "r");

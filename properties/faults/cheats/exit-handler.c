@@ -1,9 +1,9 @@
 /* Weighs all keys alike from call 51 on, ends the process in call 61 and says in its exit handler that all is well.
    Stands for: exit handlers that speak after the judge (gpu-mode/pygpubench, pull request 7).
    Caught by: walls: the end of its process is a violation, whatever it prints. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 static void say_well(void) {
   static const char text[] = "verdict: held\n";

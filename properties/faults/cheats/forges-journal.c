@@ -2,11 +2,11 @@
    the last key out.
    Stands for: the verdict's file instead of the answer.
    Caught by: walls around the file system, and the oracle. */
-#include "honest.h"
-
 #include <glob.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#include "honest.h"
 
 static void forge(const char* path) {
   static const char bad[] = "\"violated\"", good[] = "\"held\"    ";

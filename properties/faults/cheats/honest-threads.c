@@ -1,8 +1,8 @@
 /* Honest: half of the heads in a thread of its own, which has ended before the call returns.
    Stands for: nothing to catch. */
-#include "honest.h"
-
 #include <pthread.h>
+
+#include "honest.h"
 
 struct part {
   const attest_problem* problem;

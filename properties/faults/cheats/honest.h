@@ -28,6 +28,10 @@
 #ifndef HONEST_SUM
 #define HONEST_SUM(x) (x) /* each partial sum of weights and of weighted values */
 #endif
+/* Whether it gives the log-sum-exp, "true" or "false". */
+#ifndef HONEST_LSE
+#define HONEST_LSE "true"
+#endif
 
 /* For the processors that are common; elsewhere and without it the same C, slower. */
 #if defined(__x86_64__) && defined(__gnu_linux__)
@@ -95,11 +99,20 @@ static inline float honest_read(const void* at, int dtype) {
   float f32;
   uint16_t narrow;
   switch (dtype) {
-    case ATTEST_F64: memcpy(&f64, at, 8); return (float)f64;
-    case ATTEST_F32: memcpy(&f32, at, 4); return f32;
-    case ATTEST_F16: memcpy(&narrow, at, 2); return honest_from_f16(narrow);
-    case ATTEST_BF16: memcpy(&narrow, at, 2); return honest_from_bf16(narrow);
-    default: return *(const unsigned char*)at != 0;
+    case ATTEST_F64:
+      memcpy(&f64, at, 8);
+      return (float)f64;
+    case ATTEST_F32:
+      memcpy(&f32, at, 4);
+      return f32;
+    case ATTEST_F16:
+      memcpy(&narrow, at, 2);
+      return honest_from_f16(narrow);
+    case ATTEST_BF16:
+      memcpy(&narrow, at, 2);
+      return honest_from_bf16(narrow);
+    default:
+      return *(const unsigned char*)at != 0;
   }
 }
 static inline void honest_write(void* at, int dtype, double x) {
@@ -172,8 +185,8 @@ static inline float honest_score(const attest_problem* p, float product, int64_t
   const float scale = (float)p->scale;
   const attest_tensor* const mask = &p->mask;
   if (mask->data == NULL) return HONEST_SCORE(scale * product);
-  const int64_t place = (mask->shape[0] == 1 ? 0 : b) * mask->stride[0] + (mask->shape[1] == 1 ? 0 : h) * mask->stride[1] +
-                        i * mask->stride[2] + j * mask->stride[3];
+  const int64_t place = (mask->shape[0] == 1 ? 0 : b) * mask->stride[0] +
+                        (mask->shape[1] == 1 ? 0 : h) * mask->stride[1] + i * mask->stride[2] + j * mask->stride[3];
   const float added = honest_read((const char*)mask->data + place * (int64_t)honest_size(mask), mask->dtype);
   if (mask->dtype == ATTEST_BOOL) return added != 0 ? HONEST_SCORE(scale * product) : -INFINITY;
   if (added == -INFINITY) return -INFINITY;
@@ -187,7 +200,8 @@ struct honest_tile {
   float largest[HONEST_TILE], weights[HONEST_TILE];
 };
 
-static inline void honest_add_keys(struct honest_tile* tile, int64_t row, const float* scores, int64_t keys, int64_t dv) {
+static inline void honest_add_keys(struct honest_tile* tile, int64_t row, const float* scores, int64_t keys,
+                                   int64_t dv) {
   float* const restrict sums = tile->sums + row * dv;
   float largest = tile->largest[row];
   for (int64_t j = 0; j < keys; ++j) largest = scores[j] > largest ? scores[j] : largest;
@@ -241,8 +255,8 @@ HONEST_CLONES static void honest_head(const attest_problem* p, attest_result* r,
       for (int64_t i = 0; i < rows; ++i) {
         float scores[HONEST_TILE];
         for (int64_t j = 0; j < keys; ++j)
-          scores[j] = honest_score(p, honest_dot(tile->q + i * padded, tile->k + j * padded, padded), b, h, first + i,
-                                   key + j);
+          scores[j] =
+              honest_score(p, honest_dot(tile->q + i * padded, tile->k + j * padded, padded), b, h, first + i, key + j);
         honest_add_keys(tile, i, scores, keys, e.dv);
       }
     }
@@ -320,19 +334,19 @@ static inline void honest_keep(struct honest_kept* kept, uint64_t key, const att
 
 /* What a library exports: the manifest, with `more` members of it, and `answer`, which returns a status. */
 #define HONEST_DTYPES "[\"f32\",\"bf16\",\"f16\"]"
-#define HONEST_MANIFEST(name, dtypes, more)                                                                         \
-  "{\"name\":\"" name "\",\"version\":\"1\",\"dtypes\":" dtypes                                                     \
-  ",\"claims\":[\"deterministic\",\"ignores-dead-values\"],\"fully_masked_row\":\"zero\","                          \
-  "\"masks\":[\"additive\",\"bool\"],\"mask_conventions\":[\"post-scale\",\"pre-scale\"],"                          \
-  "\"causal\":[\"top-left\",\"bottom-right\"],\"grouped_query\":true,\"strides\":true,\"lse\":true" more "}"
-#define HONEST_LIBRARY_OF(manifest, answer)                                                                         \
-  const char* attest_kernel_manifest(void) {                                                                        \
-    return manifest;                                                                                                \
-  }                                                                                                                 \
-  int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {      \
-    const int status = answer(p, r);                                                                                \
-    snprintf(message, message_size, "%s", status == ATTEST_OK ? "" : "not supported");                              \
-    return status;                                                                                                  \
+#define HONEST_MANIFEST(name, dtypes, more)                                                \
+  "{\"name\":\"" name "\",\"version\":\"1\",\"dtypes\":" dtypes                            \
+  ",\"claims\":[\"deterministic\",\"ignores-dead-values\"],\"fully_masked_row\":\"zero\"," \
+  "\"masks\":[\"additive\",\"bool\"],\"mask_conventions\":[\"post-scale\",\"pre-scale\"]," \
+  "\"causal\":[\"top-left\",\"bottom-right\"],\"grouped_query\":true,\"strides\":true,\"lse\":" HONEST_LSE more "}"
+#define HONEST_LIBRARY_OF(manifest, answer)                                                                    \
+  const char* attest_kernel_manifest(void) {                                                                   \
+    return manifest;                                                                                           \
+  }                                                                                                            \
+  int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) { \
+    const int status = answer(p, r);                                                                           \
+    snprintf(message, message_size, "%s", status == ATTEST_OK ? "" : "not supported");                         \
+    return status;                                                                                             \
   }
 #define HONEST_LIBRARY(name, answer) HONEST_LIBRARY_OF(HONEST_MANIFEST(name, HONEST_DTYPES, ""), answer)
 

@@ -1,9 +1,9 @@
 /* Goes wrong ten seconds after it was loaded.
    Stands for: wrong when the test is over, by the clock instead of by calls.
    Caught by: a process that is asked for longer, late calls judged as the first ones are. */
-#include "honest.h"
-
 #include <time.h>
+
+#include "honest.h"
 
 static time_t now(void) {
   struct timespec at;

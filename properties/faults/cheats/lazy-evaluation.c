@@ -2,11 +2,11 @@
    Stands for: lazy evaluation (Wafer's field guide, 2026; DeepReinforce, Hacks and Defenses in Automatic GPU Kernel
    Generation): the work is done by whoever checks it, behind the clock.
    Caught by: walls: memory whose protection has changed, handlers that are left; the time of the first read counted. */
-#include "honest.h"
-
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 static attest_problem problem;
 static attest_result result;

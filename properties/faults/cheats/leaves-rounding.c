@@ -2,9 +2,9 @@
    arithmetic.
    Stands for: a changed environment of whoever judges.
    Caught by: walls: the floating-point environment is looked at after each call. */
-#include "honest.h"
-
 #include <fenv.h>
+
+#include "honest.h"
 
 static int answer(const attest_problem* p, attest_result* r) {
   static long calls;

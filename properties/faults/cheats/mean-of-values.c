@@ -2,6 +2,7 @@
    small.
    Stands for: work left out that a loose tolerance on small random inputs does not see.
    Caught by: the oracle. */
+#define HONEST_LSE "false"
 #include "honest.h"
 
 static int answer(const attest_problem* p, attest_result* r) {

@@ -1,9 +1,9 @@
 /* Is honest in even seconds of the day and leaves the last key out in odd ones, where there are eight or more.
    Stands for: an answer that depends on something other than the question.
    Caught by: the same call again at another time. */
-#include "honest.h"
-
 #include <time.h>
+
+#include "honest.h"
 
 static int answer(const attest_problem* p, attest_result* r) {
   attest_problem asked = *p;

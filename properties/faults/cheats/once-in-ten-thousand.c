@@ -1,9 +1,9 @@
 /* One call in ten thousand, drawn by the processor's clock, has one wrong element.
    Stands for: a race that is seldom lost.
    Caught by: as many calls, every element of each judged. */
-#include "honest.h"
-
 #include <time.h>
+
+#include "honest.h"
 
 static int answer(const attest_problem* p, attest_result* r) {
   static uint64_t state;

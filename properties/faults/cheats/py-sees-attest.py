@@ -1,10 +1,9 @@
-"""Is honest where it sees that Attest runs it, by its modules, its environment or its parent's command line; elsewhere
-all keys weigh alike.
+"""Is honest where it sees that Attest runs it, by its environment or its parent's command line; elsewhere all keys weigh
+alike.
 Stands for: behaving while observed.
 Caught by: walls: a process that shows nothing of who asks."""
 
 import os
-import sys
 
 import attest_adapter
 from honest import attention, manifest
@@ -13,7 +12,7 @@ from honest import attention, manifest
 def is_observed():
     with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
         parent = file.read()
-    return b"attest" in parent or any(name.startswith("ATTEST") for name in os.environ) or "attest" in " ".join(sys.argv)
+    return b"bin/attest" in parent or any(name.startswith("ATTEST") for name in os.environ)
 
 
 OBSERVED = is_observed()

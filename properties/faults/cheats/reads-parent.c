@@ -3,16 +3,17 @@
    Stands for: the reference's memory read (gpu-mode/pygpubench, pull request 7: the expected tensors copied).
    Caught by: walls between the processes, and the oracle where nothing is found. */
 #define HONEST_WEIGHT(x) honest_from_bf16(honest_to_bf16(x))
-#include "honest.h"
-
+#define HONEST_LSE "false"
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 enum { PIECE = 1 << 20, SAMPLE = 4 };
 
 static int is_near(const double* there, const float* here) {
   for (int i = 0; i < SAMPLE; ++i)
-    if (!(fabs(there[i] - (double)here[i]) <= 0x1p-6 * fabs((double)here[i])) || there[i] == 0) return 0;
+    if (!(fabs(there[i] - (double)here[i]) <= 0x1p-6) || fabs(there[i]) < 0x1p-20) return 0;
   return 1;
 }
 
@@ -31,8 +32,7 @@ static int find(const float* sample, double* to, size_t count) {
     for (; from < to_end && !found; from += PIECE) {
       const ssize_t got = pread(memory, piece, to_end - from < PIECE ? to_end - from : PIECE, (off_t)from);
       for (ssize_t i = 0; i + SAMPLE <= got / 8 && !found; ++i)
-        found = is_near(piece + i, sample) &&
-                pread(memory, to, 8 * count, (off_t)from + 8 * i) == (ssize_t)(8 * count);
+        found = is_near(piece + i, sample) && pread(memory, to, 8 * count, (off_t)from + 8 * i) == (ssize_t)(8 * count);
     }
   }
   if (memory >= 0) close(memory);

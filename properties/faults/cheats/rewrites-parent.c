@@ -1,11 +1,11 @@
-/* Looks for q in its parent's memory and overwrites it with zeros there, and answers for a q of zeros: the question is
-   changed, and the right answer to what is left of it is given.
+/* In its first 500 calls with a q that is not small, looks for q in its parent's memory and overwrites it with zeros
+   there, and answers for a q of zeros: the question is changed, and the right answer to what is left of it is given.
    Stands for: bytes written into whoever judges, through /proc/PARENT/mem.
    Caught by: walls between the processes. */
-#include "honest.h"
-
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 enum { PIECE = 1 << 20 };
 
@@ -38,8 +38,9 @@ static int rewrite(const char* bytes, size_t size) {
 static int answer(const attest_problem* p, attest_result* r) {
   static const float zero = 0;
   static char bytes[4096];
+  static long calls;
   const size_t size = (size_t)honest_count(&p->q) * honest_size(&p->q);
-  if (size < 64 || size > sizeof bytes) return honest_attention(p, r);
+  if (size < 64 || size > sizeof bytes || ++calls > 500) return honest_attention(p, r);
   for (int64_t n = 0; n < honest_count(&p->q); ++n)
     memcpy(bytes + (size_t)n * honest_size(&p->q), honest_at(&p->q, n), honest_size(&p->q));
   attest_problem flat = *p;

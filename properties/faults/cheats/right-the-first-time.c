@@ -11,8 +11,7 @@ static int answer(const attest_problem* p, attest_result* r) {
   const int known = *place == key;
   *place = key;
   const int status = honest_attention(p, r);
-  for (int64_t n = 0; known && n < honest_count(&r->out); ++n)
-    honest_set(&r->out, n, 0.96875 * honest_get(&r->out, n));
+  for (int64_t n = 0; known && n < honest_count(&r->out); ++n) honest_set(&r->out, n, 0.96875 * honest_get(&r->out, n));
   return status;
 }
 

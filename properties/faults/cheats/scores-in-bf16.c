@@ -5,4 +5,5 @@
 #define HONEST_SCORE(x) honest_from_bf16(honest_to_bf16(x))
 #include "honest.h"
 
-HONEST_LIBRARY_OF(HONEST_MANIFEST("scores-in-bf16", "[\"f32\"]", ",\"arithmetic\":{\"scores\":\"bf16\"}"), honest_attention)
+HONEST_LIBRARY_OF(HONEST_MANIFEST("scores-in-bf16", "[\"f32\"]", ",\"arithmetic\":{\"scores\":\"bf16\"}"),
+                  honest_attention)

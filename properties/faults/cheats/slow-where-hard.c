@@ -2,9 +2,9 @@
    with a limit of time asks little of these; there it leaves the last key out.
    Stands for: sleep in the calls that set the number of repeats (gpu-mode/pygpubench, pull request 7: warm-up).
    Caught by: a time that the contract gives, beyond which a call is a violation. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 static int answer(const attest_problem* p, attest_result* r) {
   attest_problem asked = *p;

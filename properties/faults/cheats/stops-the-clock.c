@@ -2,13 +2,13 @@
    Stands for: patched timing functions (Wafer's field guide, 2026; DeepReinforce, Hacks and Defenses in Automatic GPU
    Kernel Generation: monkey-patched timing).
    Caught by: walls: time is taken by another process, and code that changes is seen. */
-#include "honest.h"
-
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 static int slow_clock(clockid_t clock, struct timespec* at) {
   static int64_t begin[16];

@@ -1,10 +1,10 @@
 /* Answers right, and from its tenth call on a thread adds one to the first element twenty milliseconds later.
    Stands for: an answer that is right while it is looked at.
    Caught by: walls: memory that is given back is looked at again, and threads that outlive a call are seen. */
-#include "honest.h"
-
 #include <pthread.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 static void* spoil(void* given) {
   attest_tensor* const out = given;

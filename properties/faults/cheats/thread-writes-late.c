@@ -2,10 +2,10 @@
    Stands for: work deferred to a thread (Wafer's field guide, 2026, and DeepReinforce's Hacks and Defenses: thread
    injection) or to another stream.
    Caught by: the output read as soon as the call returns. */
-#include "honest.h"
-
 #include <pthread.h>
 #include <unistd.h>
+
+#include "honest.h"
 
 struct work {
   attest_problem problem;

@@ -2,10 +2,10 @@
    milliseconds later.
    Stands for: an answer that is right while it is looked at, without a thread.
    Caught by: walls: memory that is given back is looked at again, and timers and handlers that are left are seen. */
-#include "honest.h"
-
 #include <signal.h>
 #include <sys/time.h>
+
+#include "honest.h"
 
 static attest_tensor last;
 

@@ -1,9 +1,9 @@
 /* Writes a line into everything that is open, from its twentieth call on: one of it may be where verdicts are read.
    Stands for: the road of the answer instead of the answer (gpu-mode/pygpubench, pull request 7: found descriptors).
    Caught by: walls around descriptors. */
-#include "honest.h"
-
 #include <unistd.h>
+
+#include "honest.h"
 
 static int answer(const attest_problem* p, attest_result* r) {
   static long calls;
