@@ -2,9 +2,11 @@
 #include "core/isolation/worker_main.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,10 +77,16 @@ void put(const Tensor& tensor, const SharedTensor& to, std::byte* memory) {
   if (!bytes.empty()) std::memcpy(memory + to.offset, bytes.data(), bytes.size());
 }
 
+/// Whether a process that this one started is still there, or one that such a process left behind.
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
 /// How serving came to its end.
 enum class Farewell { asked, connection_closed };
 
-Farewell serve(Kernel& kernel, const Library& library) {
+Farewell serve(Kernel& kernel, const Library& library, bool enclosed) {
   SharedMemory memory;
   const pid_t own = ::getpid();
   for (;;) {
@@ -105,6 +113,8 @@ Farewell serve(Kernel& kernel, const Library& library) {
     }
     // A kernel that forks returns twice, and only one of the two may answer.
     if (::getpid() != own) ::_exit(0);
+    if (enclosed && reply.status == CallStatus::ok && has_children())
+      reply = {CallStatus::failed, "left a process behind its call", {}, {}};
     if (reply.status == CallStatus::ok) {
       put(reply.out, request.out, memory.data());
       if (want_lse) put(reply.lse, request.lse, memory.data());
@@ -128,7 +138,7 @@ bool is_socket(int fd) {
 
 }  // namespace
 
-int worker_main(int argc, char** argv) {
+int worker_main(int argc, char** argv, bool enclosed) {
   std::uint64_t limit = 0;
   const std::string_view number = argc == 4 ? argv[3] : "0";
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), limit);
@@ -142,6 +152,8 @@ int worker_main(int argc, char** argv) {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   limit_own_memory(limit);
+  // A process whose parent has ended comes to this one, where it is seen.
+  if (enclosed) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // Its death must be seen as what it is, whatever a sanitizer or a library of this program has put in the way.
   tell_last_words(limit);
   // What the kernel prints comes into the log when it prints it, not when its process is gone.
@@ -156,7 +168,7 @@ int worker_main(int argc, char** argv) {
     refuse(exception.what());
     return 3;
   }
-  const Farewell farewell = serve(*kernel, library);
+  const Farewell farewell = serve(*kernel, library, enclosed);
   // Neither the kernel's static destructors nor its threads are ours to wait for.
   std::fflush(nullptr);
   if (farewell == Farewell::connection_closed) ::_exit(status_connection_closed);

@@ -2,5 +2,5 @@
 #include "core/isolation/worker_main.h"
 
 int main(int argc, char** argv) {
-  return attest::worker_main(argc, argv);
+  return attest::worker_main(argc, argv, /*enclosed=*/true);
 }
