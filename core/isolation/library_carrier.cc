@@ -206,6 +206,23 @@ std::filesystem::path running_program() {
   return std::filesystem::read_symlink("/proc/self/exe", error);
 }
 
+/// What a library sees of its own folder: all of it where the folder was opened to it, else the libraries in it, which
+/// it may need. A folder may hold anything, as a home does.
+std::vector<SeenAs> seen_in(const std::filesystem::path& folder, const std::filesystem::path& library,
+                            const Walls& walls) {
+  namespace fs = std::filesystem;
+  const fs::path inside = "/kernel";
+  if (std::ranges::any_of(walls.readable, [&](const fs::path& path) { return is_within(folder, fs::canonical(path)); }))
+    return {{folder, inside}};
+  std::vector<SeenAs> seen{{folder / library, inside / library}};
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const fs::path name = entry.path().filename();
+    const bool is_library = name.extension() == ".so" || name.native().find(".so.") != std::string::npos;
+    if (is_library && entry.is_regular_file() && name != library) seen.push_back({entry.path(), inside / name});
+  }
+  return seen;
+}
+
 }  // namespace
 
 Starter library_starter(std::filesystem::path library, const KernelOptions& options) {
@@ -223,9 +240,10 @@ Starter library_starter(std::filesystem::path library, const KernelOptions& opti
     launch.argv = {program.string(), "worker", library.string(), std::to_string(memory)};
     launch.walls = walls;
     if (walls) {
-      // With its folder, so that it finds what lies beside it.
-      launch.argv[2] = std::filesystem::absolute(library).string();
-      launch.seen = {{program, "/host"}, {std::filesystem::absolute(library).parent_path(), "/kernel"}};
+      const std::filesystem::path folder = std::filesystem::canonical(std::filesystem::absolute(library).parent_path());
+      launch.argv[2] = (folder / library.filename()).string();
+      launch.seen = seen_in(folder, library.filename(), *walls);
+      launch.seen.push_back({program, "/host"});
     }
     launch.standard_output = output.output_descriptor();
     launch.standard_error = output.error_descriptor();

@@ -120,9 +120,12 @@ void build_landlock(const Plan& plan, int abi) {
   ::close(fd);
 }
 
+scmp_arg_cmp has_bits(unsigned argument, std::uint64_t bits) {
+  return {argument, SCMP_CMP_MASKED_EQ, bits, bits};
+}
 /// A number of which a call takes the lower half alone: the upper one may hold anything.
-scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
-  return SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value);
+scmp_arg_cmp is(unsigned argument, unsigned value) {
+  return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
 }
 
 void refuse_call(scmp_filter_ctx filter, const RefusedCall& call) {
@@ -145,16 +148,18 @@ void refuse_uses(scmp_filter_ctx filter) {
       refuse("seccomp");
     }
   };
-  for (const std::uint64_t one : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
-                                  CLONE_NEWNET, 0x80 /* CLONE_NEWTIME */})
-    rule(SCMP_SYS(clone), SCMP_CMP(0, SCMP_CMP_MASKED_EQ, one, one));
+  constexpr int new_time = 0x80;  // CLONE_NEWTIME
+  for (const int one :
+       {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, new_time})
+    rule(SCMP_SYS(clone), has_bits(0, static_cast<unsigned>(one)));
   // Another process's limits.
-  rule(SCMP_SYS(prlimit64), SCMP_CMP(0, SCMP_CMP_NE, 0));
+  rule(SCMP_SYS(prlimit64), scmp_arg_cmp{0, SCMP_CMP_NE, 0, 0});
   // Signals that a descriptor sends: F_SETOWN and F_SETOWN_EX, and what ioctl has of the same.
-  for (const std::uint64_t command : {8, 15}) rule(SCMP_SYS(fcntl), is(1, command));
-  for (const std::uint64_t request : {FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX}) rule(SCMP_SYS(ioctl), is(1, request));
+  for (const unsigned command : {8U, 15U}) rule(SCMP_SYS(fcntl), is(1, command));
+  for (const int request : {FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX})
+    rule(SCMP_SYS(ioctl), is(1, static_cast<unsigned>(request)));
   // Who is at the other end of a connection: SO_PEERCRED, SO_PEERGROUPS, SO_PEERSEC, SO_PEERPIDFD.
-  for (const std::uint64_t option : {17, 59, 31, 77}) rule(SCMP_SYS(getsockopt), is(1, SOL_SOCKET), is(2, option));
+  for (const unsigned option : {17U, 59U, 31U, 77U}) rule(SCMP_SYS(getsockopt), is(1, SOL_SOCKET), is(2, option));
 }
 
 void build_filter(const Plan& plan, int abi) {

@@ -28,10 +28,6 @@ constexpr std::array devices{"/dev/null", "/dev/zero", "/dev/full", "/dev/random
 constexpr std::array scratch_folders{"/tmp", "/dev/shm"};
 constexpr auto scratch_bytes = "67108864";
 
-bool is_within(const fs::path& path, const fs::path& folder) {
-  return std::ranges::mismatch(folder, path).in1 == folder.end();
-}
-
 fs::path true_path(const fs::path& path) {
   std::error_code error;
   fs::path found = fs::canonical(path, error);
@@ -205,6 +201,16 @@ std::vector<std::string> environment_of(const Enclosed& enclosed, Kind kind) {
   return environment;
 }
 
+/// An argument, which may be the path of something seen elsewhere.
+std::string inside(const std::string& argument, const Enclosed& enclosed, Kind kind) {
+  if (kind == Kind::bare || !argument.starts_with('/')) return argument;
+  for (const SeenAs& seen : enclosed.seen) {
+    if (argument == seen.file) return seen.inside;
+    if (is_within(argument, seen.file)) return fs::path(seen.inside) / fs::path(argument).lexically_relative(seen.file);
+  }
+  return argument;
+}
+
 /// A program of this project that is not called by its users: installed, beside the running one, or as it was built.
 fs::path program_named(const char* name) {
   std::error_code error;
@@ -217,6 +223,10 @@ fs::path program_named(const char* name) {
 
 }  // namespace
 
+bool is_within(const fs::path& path, const fs::path& folder) {
+  return std::ranges::mismatch(folder, path).in1 == folder.end();
+}
+
 Construction construct(const Walls& walls, const Enclosed& enclosed, Kind kind) {
   if (kernel_start().empty())
     throw UsageError("the program kernel-start, which builds walls, is missing; build or install Attest again");
@@ -224,14 +234,7 @@ Construction construct(const Walls& walls, const Enclosed& enclosed, Kind kind) 
   Construction made;
   if (kind == Kind::namespaces) made.argv = namespaces_line(walls, views);
   std::ranges::move(start_line(walls, enclosed, kind, views), std::back_inserter(made.argv));
-  for (const std::string& argument : enclosed.argv) {
-    std::error_code error;
-    const fs::path path = argument.starts_with('/') ? fs::canonical(argument, error) : fs::path();
-    const auto seen = std::ranges::find_if(enclosed.seen, [&](const SeenAs& one) {
-      return !path.empty() && is_within(path, fs::canonical(one.file, error));
-    });
-    made.argv.push_back(seen == enclosed.seen.end() ? argument : views.inside(path).native());
-  }
+  for (const std::string& argument : enclosed.argv) made.argv.push_back(inside(argument, enclosed, kind));
   made.environment = environment_of(enclosed, kind);
   return made;
 }

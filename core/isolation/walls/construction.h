@@ -18,6 +18,9 @@ struct SeenAs {
   std::string inside;
 };
 
+/// Whether a path is a folder or lies below it; both are canonical.
+[[nodiscard]] bool is_within(const std::filesystem::path& path, const std::filesystem::path& folder);
+
 /// Where the adapters are seen, and are importable from.
 inline constexpr std::string_view adapters_inside = "/adapters";
 

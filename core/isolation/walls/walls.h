@@ -23,7 +23,8 @@ enum class Wall : std::uint8_t { namespaces, landlock, system_calls, limits, oth
 
 struct Walls {
   /// Files and folders seen at their own paths, read-only, beside the system's libraries. They are there when the
-  /// kernel starts; none lies in /proc, /sys or /dev.
+  /// kernel starts; none lies in /proc, /sys or /dev. Where root judges, the kernel is another user: they, and its own
+  /// file, are to be readable by everyone.
   std::vector<std::filesystem::path> readable{};
   /// Folders seen as empty, even below a readable one or beside the kernel's own library (the run's folder). They are
   /// there when the kernel starts.

@@ -207,14 +207,26 @@ TEST_F(WallsTest, ShowWhatIsReadableAndNothingHidden) {
   }
 }
 
-TEST_F(WallsTest, HideAFolderBesideTheLibrary) {
+TEST_F(WallsTest, ShowALibraryNothingBesideItButLibraries) {
   const Place place;
-  const fs::path journal = place.file("run/journal"), library = place.path() / "spy.so";
-  const std::string beside = has_namespaces() ? "/kernel" : place.path().string();
+  const fs::path library = place.path() / "spy.so", journal = place.file("run/journal");
   fs::copy_file(test_library_folder() + "/walls_spy.so", library);
-  EXPECT_THAT(told(*opened(library, {}), "read " + beside + "/run/journal"), HasSubstr("done"));
-  EXPECT_THAT(told(*opened(library, Walls{.hidden = {journal.parent_path()}}), "read " + beside + "/run/journal"),
-              HasSubstr("refused"));
+  place.file("libother.so.1");
+  place.file("notes");
+  for (Walls walls : both_kinds()) {
+    const fs::path beside = walls.left_out.empty() && has_namespaces() ? fs::path("/kernel") : place.path();
+    const auto read = [&](const char* name) {
+      return told(*opened(library, walls), "read " + (beside / name).string());
+    };
+    EXPECT_THAT(read("libother.so.1"), HasSubstr("done"));
+    EXPECT_THAT(read("notes"), HasSubstr("refused"));
+    walls.readable = {place.path()};
+    EXPECT_THAT(read("notes"), HasSubstr("done"));
+    EXPECT_THAT(read("run/journal"), HasSubstr("done"));
+    walls.hidden = {journal.parent_path()};
+    EXPECT_THAT(read("notes"), HasSubstr("done"));
+    EXPECT_THAT(read("run/journal"), HasSubstr("refused"));
+  }
 }
 
 TEST_F(WallsTest, RefuseWhatCannotBeKeptTo) {
