@@ -333,10 +333,10 @@ TEST(ACheat, IsWrongByTheClock) {
 }
 
 TEST(ACheat, SleepsWhereItIsHard) {
-  Question asked({.queries = 1, .keys = 257, .dk = 1, .dv = 1});
+  Question asked({.queries = 1, .keys = 1025, .dk = 1, .dv = 1});
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(asked.is_answered_right(cheat_entry("slow-where-hard")));
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 // Behaving while observed
