@@ -9,13 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "core/call/function_kernel.h"
 #include "core/isolation/last_words.h"
@@ -81,6 +84,35 @@ void put(const Tensor& tensor, const SharedTensor& to, std::byte* memory) {
 bool has_children() {
   siginfo_t info{};
   return ::waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
+/// Handlers of what a read of protected memory raises, as they were before a call. Put back behind it: an output that
+/// is computed when it is read was not written when the call returned.
+class Handlers {
+ public:
+  Handlers() {
+    for (std::size_t i = 0; i < numbers.size(); ++i) ::sigaction(numbers[i], nullptr, &before_[i]);
+  }
+  Handlers(const Handlers&) = delete;
+  Handlers& operator=(const Handlers&) = delete;
+  ~Handlers() {
+    for (std::size_t i = 0; i < numbers.size(); ++i) ::sigaction(numbers[i], &before_[i], nullptr);
+  }
+
+ private:
+  static constexpr std::array numbers{SIGSEGV, SIGBUS};
+  std::array<struct sigaction, numbers.size()> before_{};
+};
+
+/// The entry, behind which handlers are as they were.
+template <class Packed>
+std::function<int(const Packed&, attest_result&, std::string&)> with_handlers_kept(
+    std::function<int(const Packed&, attest_result&, std::string&)> entry) {
+  if (!entry) return entry;
+  return [entry = std::move(entry)](const Packed& problem, attest_result& result, std::string& message) {
+    const Handlers kept;
+    return entry(problem, result, message);
+  };
 }
 
 /// How serving came to its end.
@@ -162,6 +194,10 @@ int worker_main(int argc, char** argv, bool enclosed) {
   std::unique_ptr<OutsideKernel> kernel;
   try {
     library = load_library(argv[2]);
+    if (enclosed) {
+      library.attention = with_handlers_kept(std::move(library.attention));
+      library.multihead = with_handlers_kept(std::move(library.multihead));
+    }
     kernel =
         outside_kernel(argv[2], parse_manifest(library.manifest, "its manifest"), library.attention, library.multihead);
   } catch (const std::exception& exception) {
