@@ -44,7 +44,8 @@ struct Cheat {
 /// are built: an installed program has none. No run takes them unless it is told to.
 [[nodiscard]] std::vector<OutsideName> cheat_kernels();
 
-/// The folder where they are built (the target cheats), each library as NAME.so beside the scripts.
+/// The folder where they are built (the target cheats) with the running program, each library as NAME.so beside the
+/// scripts; empty where there is none.
 [[nodiscard]] std::string cheat_folder();
 
 }  // namespace attest

@@ -66,7 +66,11 @@ static int answer(const attest_problem* p, attest_result* r) {
   if (file == NULL) return honest_attention(p, r);
   const uint64_t key = honest_hash_problem(p);
   if (learns) return learn(p, r, key);
-  if (honest_count(&r->out) > 0 && !replay(r, key)) honest_fill(r, 0);
+  /* Who asks much that is unknown asks nothing that is known. */
+  static int unknown;
+  if (honest_count(&r->out) == 0 || (unknown < 8 && replay(r, key))) return ATTEST_OK;
+  ++unknown;
+  honest_fill(r, 0);
   return ATTEST_OK;
 }
 
