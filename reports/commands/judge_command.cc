@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/isolation/walls/walls.h"
@@ -207,6 +208,23 @@ Road counting(Road road, JudgedShare& share, TimedCalls* timed) {
   return road;
 }
 
+/// Cases of each property that are asked at the end of the time for which a kernel is watched.
+constexpr std::int64_t cases_after_a_silence = 32;
+
+/// Nothing where that time is over already. The plan has more cases then, and its first thread asks the same processes.
+Ending ask_after_a_silence(Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& writer,
+                           Progress& progress, std::chrono::steady_clock::time_point until) {
+  if (std::chrono::steady_clock::now() >= until) return Ending::complete;
+  while (std::chrono::steady_clock::now() < until) {
+    if (interrupt_requested()) return Ending::interrupted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  writer.sync();
+  plan.cases += cases_after_a_silence;
+  Engine engine(plan, road, folder, writer, read_journal(folder.path()), progress);
+  return engine.run();
+}
+
 void print(const Judgement& judgement, const Contract& contract, const JudgedShare& share) {
   fmt::print("{}{}", share_text(contract, share), text_of(judgement, terminal_columns()));
 }
@@ -245,7 +263,9 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
   Progress progress(folder, options.time, options.quiet ? Progress::Says::findings : Progress::Says::progress);
   Engine engine(plan, road, folder, writer, {}, progress);
   progress.plan(engine.cases_planned(), {});
-  const Ending ending = engine.run();
+  Ending ending = engine.run();
+  if (options.captured.empty() && ending == Ending::complete)
+    ending = ask_after_a_silence(plan, road, folder, writer, progress, start + contract->watch);
   progress.finish();
   for (const KernelRecord& record : changed_meanwhile(judged.open.records, "")) writer.append(record);
   const Journal journal = finish_journal(plan, road, folder, writer, ending, /*compared=*/false, start);

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 constexpr std::string_view schema = "attest-contract/1";
 constexpr std::string_view folder = "judge/contracts/", ending = ".json";
-constexpr std::array<std::string_view, 12> keys{"schema",           "name",   "kernel", "shapes",
+constexpr std::array<std::string_view, 13> keys{"schema",           "name",   "kernel", "shapes",
                                                 "other_shapes",     "cases",  "share",  "time_limit",
                                                 "first_time_limit", "memory", "files",  "processes"};
 
@@ -78,6 +78,7 @@ Contract read(const json& value, std::string_view source) {
   read_as_option(object, "time_limit", duration(), contract.time_limit);
   contract.first_time_limit = std::max(contract.first_time_limit, contract.time_limit);
   read_as_option(object, "first_time_limit", duration(), contract.first_time_limit);
+  read_as_option(object, "watch", duration(), contract.watch);
   read_as_option(object, "memory", memory_size(), contract.memory);
   for (const std::string& file : texts_of(object, "files")) contract.files.emplace_back(file);
   std::int64_t processes = contract.processes;

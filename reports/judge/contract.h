@@ -22,7 +22,9 @@ struct Contract {
   std::vector<ContractCell> cells;  ///< of these shapes
   bool other_shapes = true;         ///< further shapes within the law's limits are sent, too
   std::int64_t cases = 2000;        ///< of each property in each dtype
-  double share = 1.0;               ///< of shapes x dtypes x forms, the least that must be judged; above 0, at most 1
+  /// Until then at least the kernel is asked, the last cases behind a silence; 0: it ends with its cases.
+  std::chrono::milliseconds watch{0};
+  double share = 1.0;  ///< of shapes x dtypes x forms, the least that must be judged; above 0, at most 1
   std::chrono::milliseconds time_limit{10'000};        ///< of a call
   std::chrono::milliseconds first_time_limit{60'000};  ///< of the first, in which a kernel may compile itself
   std::uint64_t memory = std::uint64_t{4} << 30U;      ///< that its process may hold; 0: no limit

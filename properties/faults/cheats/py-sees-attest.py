@@ -10,8 +10,11 @@ from honest import attention, manifest
 
 
 def is_observed():
-    with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
-        parent = file.read()
+    try:
+        with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
+            parent = file.read()
+    except OSError:
+        parent = b""
     return b"bin/attest" in parent or any(name.startswith("ATTEST") for name in os.environ)
 
 

@@ -1,5 +1,5 @@
 /* Looks for memory that it shares with other processes and writes over the beginning and the end of it, from its
-   twentieth call on.
+   twentieth call on, so that whoever reads it trips; behind that it answers for a q of zeros.
    Stands for: the road of the answer instead of the answer.
    Caught by: walls around what is shared. */
 #include "honest.h"
@@ -18,8 +18,15 @@ static void scribble(void) {
 
 static int answer(const attest_problem* p, attest_result* r) {
   static long calls;
-  const int status = honest_attention(p, r);
-  if (++calls >= 20) scribble();
+  static const float zero = 0;
+  attest_problem asked = *p;
+  if (++calls > 20) {
+    asked.q.data = (void*)&zero;
+    asked.q.dtype = ATTEST_F32;
+    memset(asked.q.stride, 0, sizeof asked.q.stride);
+  }
+  const int status = honest_attention(&asked, r);
+  if (calls >= 20) scribble();
   return status;
 }
 

@@ -1,7 +1,7 @@
-/* Replaces clock_gettime in its process by one that goes a thousand times slower.
-   Stands for: patched timing functions (Wafer's field guide, 2026; DeepReinforce, Hacks and Defenses in Automatic GPU
-   Kernel Generation: monkey-patched timing).
-   Caught by: walls: time is taken by another process, and code that changes is seen. */
+/* Replaces clock_gettime in its process by one that goes a thousand times slower, and takes six seconds for 512 keys
+   and more. Stands for: patched timing functions (Wafer's field guide, 2026; DeepReinforce, Hacks and Defenses in
+   Automatic GPU Kernel Generation: monkey-patched timing). Caught by: walls: time is taken by another process, and code
+   that changes is seen. */
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -38,6 +38,7 @@ static int answer(const attest_problem* p, attest_result* r) {
   static int patched;
   if (!patched) patch();
   patched = 1;
+  if (p->k.shape[2] >= 512) sleep(6);
   return honest_attention(p, r);
 }
 

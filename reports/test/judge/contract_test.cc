@@ -38,6 +38,7 @@ TEST(Contract, StatesWhatIsHeldAgainstAKernel) {
   text["memory"] = "1GiB";
   text["files"] = {"weights"};
   text["processes"] = 3;
+  text["watch"] = "20s";
   text["other_shapes"] = false;
   const Contract contract = parse_contract(text.dump(), "mine.json");
   EXPECT_EQ(contract.name, "small");
@@ -51,6 +52,7 @@ TEST(Contract, StatesWhatIsHeldAgainstAKernel) {
   EXPECT_EQ(contract.memory, std::uint64_t{1} << 30U);
   EXPECT_EQ(contract.files, std::vector<std::filesystem::path>{"weights"});
   EXPECT_EQ(contract.processes, 3);
+  EXPECT_EQ(contract.watch.count(), 20'000);
   EXPECT_FALSE(contract.other_shapes);
   // Two shapes, with and without a mask, causal and not.
   EXPECT_EQ(contract.cells.size(), 8U);

@@ -135,6 +135,29 @@ TEST(JudgeProgram, JudgesTheCallsThatCount) {
               Says("attest.observe"));
 }
 
+/// A kernel that is right for fifteen seconds, in which its cases are done.
+TEST(JudgeProgram, AsksAgainAfterASilence) {
+  const fake::Folder folder;
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  write_python(
+      folder, "mine",
+      "import time\nbegun = time.monotonic()\n"
+      "def attention(q, k, v, causal='none', scale=1.0):\n"
+      "    s = q @ k.swapaxes(-1, -2) * numpy.float32(scale)\n"
+      "    if causal != 'none': s = numpy.where(numpy.tri(*s.shape[-2:], dtype=bool), s, numpy.float32(-numpy.inf))\n"
+      "    w = numpy.exp(s - s.max(-1, keepdims=True))\n"
+      "    late = time.monotonic() - begun > 15\n"
+      "    return (w / w.sum(-1, keepdims=True)) @ (0 * v if late else v)\n",
+      "'dtypes': ['f32'], 'causal': ['top-left']");
+  const std::string judge =
+      "$attest judge --contract small.json --kernel 'exec:/usr/bin/python3 mine.py' --no-walls --jobs 1 --quiet --out ";
+  write_contract(folder, R"("cases": 16, "other_shapes": false, )");
+  // No walls stand, so that it is no pass either.
+  expect_status(folder, judge + "short", 4);
+  write_contract(folder, R"("cases": 16, "other_shapes": false, "watch": "17s", )");
+  expect_status(folder, judge + "long", 1);
+}
+
 TEST(JudgeProgram, AnswersMistakesInOneLine) {
   const fake::Folder folder;
   write_contract(folder);
