@@ -22,9 +22,9 @@ using nlohmann::json;
 
 constexpr std::string_view schema = "attest-contract/1";
 constexpr std::string_view folder = "judge/contracts/", ending = ".json";
-constexpr std::array<std::string_view, 13> keys{"schema",           "name",   "kernel", "shapes",
-                                                "other_shapes",     "cases",  "share",  "time_limit",
-                                                "first_time_limit", "memory", "files",  "processes"};
+constexpr std::array<std::string_view, 13> keys{"schema", "name",      "kernel",     "shapes",           "other_shapes",
+                                                "cases",  "share",     "time_limit", "first_time_limit", "memory",
+                                                "files",  "processes", "watch"};
 
 std::vector<std::string> texts_of(const JsonObject& object, std::string_view key) {
   std::vector<std::string> texts;
