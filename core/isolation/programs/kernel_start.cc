@@ -129,13 +129,13 @@ scmp_arg_cmp is(unsigned argument, unsigned value) {
 }
 
 void refuse_call(scmp_filter_ctx filter, const RefusedCall& call) {
-  int number = ::seccomp_syscall_resolve_name(call.name.data());
+  int number = ::seccomp_syscall_resolve_name(call.name);
   if (number == __NR_SCMP_ERROR) number = call.number;
   if (number == -1) return;  // none of this machine
   const int added = ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(call.absent ? ENOSYS : EPERM), number, 0);
   if (added != 0) {
     errno = -added;
-    refuse(call.name.data());
+    refuse(call.name);
   }
 }
 

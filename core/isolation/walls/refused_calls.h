@@ -4,12 +4,11 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 namespace attest::process {
 
 struct RefusedCall {
-  std::string_view name;
+  const char* name;
   int number = -1;      ///< of one that libseccomp may not know yet; the same on every machine
   bool absent = false;  ///< answered as if the system had no such call (ENOSYS), so that libraries do without
 };
