@@ -22,7 +22,10 @@ TableCell verdict_cell(const KernelSummary& kernel) {
 }
 
 Table strip_of(const std::vector<std::string>& dtypes) {
-  Table table{"Verdict and worst share", columns_of("kernel"), "strip",
+  // The corner says what the cells hold, for the strip has no room for a line about it.
+  Table table{"Verdict and worst share by kernel and dtype",
+              {Column{.name = "verdict, worst share", .about = "kernel"}},
+              "strip",
               /*sorts=*/false};
   for (const std::string& dtype : dtypes)
     table.columns.push_back({.name = {theirs(dtype)}, .about = "verdict in a dtype"});

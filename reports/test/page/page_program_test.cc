@@ -324,7 +324,8 @@ TEST(Page, OfAHeldRunHasVerdictsShapesAndTolerancesOnTheFirstScreen) {
   const std::vector<double> phone = measured_in_window(
       folder, 390,
       "[document.documentElement.scrollWidth, ...Array.from(document.querySelectorAll('#tolerances tbody tr'))"
-      ".flatMap(row => [2, 3].map(cell => row.cells[cell].getBoundingClientRect().right))]");
+      ".flatMap(row => ['atol', 'rtol'].map(name => row.cells[Array.from(document.querySelectorAll('#tolerances thead "
+      "tr:last-child th')).findIndex(one => one.textContent === name)].getBoundingClientRect().right))]");
   ASSERT_EQ(phone.size(), 17U);
   for (const double right : phone) EXPECT_LE(right, 390);
 }
