@@ -125,6 +125,13 @@ ErrorTable read_errors(Members members) {
     for (ErrorCell* const cell : read) cell->error_k = line.next(-1);
     line.finish();
   }
+  if (members.has("apart")) {
+    Line line(members.take("apart"));
+    for (ErrorCell* const cell : read) cell->worst_normal = line.code(), cell->worst_subnormal = line.code();
+    line.finish();
+  } else {
+    for (ErrorCell* const cell : read) cell->worst_normal = cell->worst_utilisation;
+  }
   members.finish();
   return table;
 }

@@ -109,9 +109,11 @@ void require_worst(const BatchRecord& batch) {
 }
 
 /// Journals of before do not say which case had the worst error.
-void require_own_cases(const BatchRecord& batch, const ErrorCell& cell) {
+void require_worst_of_class(const BatchRecord& batch, const ErrorCell& cell) {
   if (!is_own(batch, cell.worst_k) || (cell.error_k != -1 && !is_own(batch, cell.error_k)))
     refuse(batch, "a worst case of \"errors\" is none of the batch");
+  if (std::max(cell.worst_normal, cell.worst_subnormal) != cell.worst_utilisation)
+    refuse(batch, "neither of a class's two kinds of elements in \"errors\" has its worst utilisation");
 }
 
 void require_errors(const BatchRecord& batch) {
@@ -125,12 +127,12 @@ void require_errors(const BatchRecord& batch) {
     Whole of_cell(cell.elements);
     if (!of_cell.take_all(cell.histogram) || !of_cell.used_up())
       refuse(batch, "a histogram of \"errors\" does not add up to its elements");
-    require_own_cases(batch, cell);
+    require_worst_of_class(batch, cell);
     if (__builtin_add_overflow(elements, cell.elements, &elements)) refuse(batch, "\"errors\" has too many elements");
   }
   for (const auto& [keys, cell] : tally.errors.ordinary) {
     if (cell.cases > of_keys[keys]) refuse(batch, "\"errors\" has more ordinary cases than cases");
-    require_own_cases(batch, cell);
+    require_worst_of_class(batch, cell);
   }
   for (const auto& [key, worst] : tally.errors.scores) {
     if (!Whole(of_keys[key.first]).take(worst.cases)) refuse(batch, "\"errors\" has more kinds of scores than cases");

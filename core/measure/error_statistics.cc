@@ -165,6 +165,8 @@ void ErrorCell::add(std::int64_t k, const ErrorSample& sample) {
   take_error(*this, code_of(sample.worst_error), k);
   worst_ulp = std::max(worst_ulp, code_of(sample.worst_ulp));
   take_worst(*this, code_of(sample.worst_utilisation), k, code_of(sample.condition), sample.budget);
+  worst_normal = std::max(worst_normal, code_of(sample.worst_normal));
+  worst_subnormal = std::max(worst_subnormal, code_of(sample.worst_subnormal));
   worst_scaled = std::max(worst_scaled, code_of(sample.scaled_error));
   bias.add(sample.bias);
   squares.add(sample.squares);
@@ -179,6 +181,8 @@ void ErrorCell::merge(const ErrorCell& other) {
   take_error(*this, other.worst_error, other.error_k);
   worst_ulp = std::max(worst_ulp, other.worst_ulp);
   take_worst(*this, other.worst_utilisation, other.worst_k, other.condition, other.budget);
+  worst_normal = std::max(worst_normal, other.worst_normal);
+  worst_subnormal = std::max(worst_subnormal, other.worst_subnormal);
   worst_scaled = std::max(worst_scaled, other.worst_scaled);
   bias.merge(other.bias);
   squares.merge(other.squares);
@@ -259,9 +263,13 @@ void write_errors(JsonWriter& json, const ErrorTable& table) {
   }
   json.end_array();
   // Apart from the cells, whose lines journals of before have too.
-  Line octaves, ranges, signs, error_ks;
-  for (const auto& [key, cell] : table.cells) error_ks << cell.error_k;
-  for (const auto& [keys, cell] : table.ordinary) error_ks << cell.error_k;
+  Line octaves, ranges, signs, error_ks, apart;
+  const auto write_rest = [&](const ErrorCell& cell) {
+    error_ks << cell.error_k;
+    apart << cell.worst_normal << cell.worst_subnormal;
+  };
+  for (const auto& [key, cell] : table.cells) write_rest(cell);
+  for (const auto& [keys, cell] : table.ordinary) write_rest(cell);
   for (const auto& [exponent, one] : table.octaves) octaves << exponent << one.error << one.allowed;
   for (const auto& [exponent, one] : table.ranges) ranges << exponent << one.error << one.allowed;
   for (std::size_t bin = 0; bin < utilisation_bins; ++bin) {
@@ -269,7 +277,7 @@ void write_errors(JsonWriter& json, const ErrorTable& table) {
       signs << bin << table.signs[0][bin] << table.signs[1][bin];
   }
   json.member("octaves", octaves.text()).member("ranges", ranges.text()).member("signs", signs.text());
-  json.member("error_k", error_ks.text()).end_object();
+  json.member("error_k", error_ks.text()).member("apart", apart.text()).end_object();
 }
 
 }  // namespace attest

@@ -108,6 +108,10 @@ struct ErrorSample {
   double worst_error = 0;        ///< largest |found - exact|, an upper end; inf for NaN or Inf found
   double worst_ulp = 0;          ///< the same in units of the last place of the exact value in the output format
   double worst_utilisation = 0;  ///< largest error / allowed
+  /// The same of two kinds of elements. Subnormal are held ones below the least normal number of the output's format
+  /// of which half of what is allowed, or more, is half a unit of the subnormals: whatever kernel computes them, its
+  /// rounding takes all of that. Normal are all others.
+  double worst_normal = 0, worst_subnormal = 0;
   /// At the element of the worst utilisation: sum of weight times |v|, over |exact|; at least 1, inf where exact is 0.
   double condition = 1;
   /// There too: error and allowed over u times the sum of weight times |v|, u the unit roundoff of the output. 0: no
@@ -130,9 +134,11 @@ struct ErrorCell {
   LogCode worst_error = 0, worst_ulp = 0, worst_utilisation = 0;
   std::int64_t worst_k = -1;  ///< the smallest k that attains worst_utilisation; -1: no case
   std::int64_t error_k = -1;  ///< the smallest k that attains worst_error; -1: no case, or a journal of before
-  LogCode condition = 0;      ///< of that case
-  Budget budget{};            ///< of that case
-  LogCode worst_scaled = 0;   ///< largest scaled_error
+  /// The larger is worst_utilisation. A journal of before does not tell them apart: then all of it is the first.
+  LogCode worst_normal = 0, worst_subnormal = 0;
+  LogCode condition = 0;     ///< of that case
+  Budget budget{};           ///< of that case
+  LogCode worst_scaled = 0;  ///< largest scaled_error
   FixedSum bias, squares;
   std::array<LogCode, relative_steps.size()> atol{};
   std::array<std::int64_t, utilisation_bins> histogram{};

@@ -43,6 +43,7 @@ void ErrorMeter::add(std::int64_t element, std::int64_t k, double found, double 
   if (!std::isfinite(decision.error)) {
     s.worst_error = s.worst_ulp = infinity;
     ++s.histogram[0][utilisation_bins - 1];
+    s.worst_normal = infinity;
     take_worst(infinity, element, {k, exact, decision});
     return;
   }
@@ -65,6 +66,10 @@ void ErrorMeter::add(std::int64_t element, std::int64_t k, double found, double 
       s.atol[i] = std::max(s.atol[i], rest);
     }
   }
+  const bool subnormal =
+      decision.outcome == Outcome::held && size < format_.min_normal && decision.allowed <= format_.min_subnormal;
+  double& worst_of_kind = subnormal ? s.worst_subnormal : s.worst_normal;
+  worst_of_kind = std::max(worst_of_kind, utilisation);
   take_worst(utilisation, element, {k, exact, decision});
 }
 

@@ -38,8 +38,8 @@ std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesyst
 
 /// Of proofs alone, and of findings without a cause that tells them, what is folded else is what there is.
 bool is_folded(const Section& section, const Reported& run) {
-  return section.folded && !holds_proofs_alone(run.summary, run.journal) &&
-         !(section.id == "findings" && run.summary.causes.empty());
+  const bool untold = run.summary.causes.empty() && !run.journal.findings.empty();
+  return section.folded && !holds_proofs_alone(run.summary, run.journal) && !(section.id == "findings" && untold);
 }
 
 /// Packed in parts, so that what comes first is not kept back by what is long.
@@ -66,6 +66,7 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   const Reported run{summary, journal, folder, conclusion, plots.html.empty() ? Blocks() : Blocks{Drawing{plots.html}}};
   const bool no_kernel = holds_proofs_alone(summary, journal);
   std::string first, rest, links;
+  bool beside = false;
   for (const Section& section : sections) {
     // What is about kernels would say that none was judged.
     const bool about_kernels = section.id != "evidence" && section.id != "environment";
@@ -75,12 +76,16 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
     links += fmt::format("<a href=\"#{}\">{}</a> ", section.id, section.title);
     const bool folded = is_folded(section, run);
     const std::string heading = fmt::format("<h2>{}</h2>", section.title);
+    // None of those that stand beside each other is folded.
+    if (section.beside != beside) first += beside ? "</div>\n" : "<div class=\"beside\">\n";
+    beside = section.beside;
     (folded ? rest : first) +=
         fmt::format("<section id=\"{}\">{}{}{}{}</section>\n", section.id,
                     folded ? fmt::format("<details class=\"folded\"><summary>{}</summary>", heading) : heading,
                     section.note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", section.note),
                     packed_html_of(blocks), folded ? "</details>" : "");
   }
+  if (beside) first += "</div>\n";
   // The answer goes before the way to the rest; of a page that is all one, the way goes first.
   const std::string nav = fmt::format("<nav aria-label=\"Sections\">{}</nav>\n", links);
   const std::string body = rest.empty() ? nav + first : first + nav + rest;

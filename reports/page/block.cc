@@ -17,9 +17,10 @@ Text marked(std::string_view words) {
 std::vector<Column> columns_of(std::string_view names, std::string_view group) {
   std::vector<Column> columns;
   for (const auto part : names | std::views::split('|')) {
-    const std::string_view name(part.begin(), part.end());
-    const bool number = name.starts_with('#');
-    columns.push_back({name.substr(number ? 1 : 0), number, group});
+    const bool number = !part.empty() && part.front() == '#';
+    std::string name(part.begin() + (number ? 1 : 0), part.end());
+    for (std::size_t at = 0; (at = name.find("¦", at)) != std::string::npos;) name.replace(at, 2, "|");
+    columns.push_back({std::move(name), number, group});
   }
   return columns;
 }

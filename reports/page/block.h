@@ -27,7 +27,7 @@ struct Piece {
     below,    ///< small, on a line of its own
     badge,    ///< an outcome with its sign, on the page coloured
     sign,     ///< an outcome's sign alone; on a terminal nothing
-    noted,    ///< `more` explains them to who points at them
+    noted,    ///< unfolds `more`, which explains them
     line,     ///< a label; unfolds `more`, a line for a shell
     unfolds,  ///< a label; unfolds `more`, a long list
   };
@@ -107,8 +107,9 @@ struct Column {
   std::string_view group = {};
   bool upright = false;  ///< its heading is read from below, so that the column is narrow
   Tags tags = {};
+  std::string_view about = {};  ///< the name of what is said of it (column_words.h), where that is not its own
 };
-/// Those of "kernel|dtype|#cases": a '#' is in front of the names of numbers.
+/// Those of "kernel|dtype|#cases": a '#' is in front of the names of numbers, and a '¦' in a name reads '|'.
 [[nodiscard]] std::vector<Column> columns_of(std::string_view names, std::string_view group = {});
 struct TableCell {
   template <std::convertible_to<Text> Words>

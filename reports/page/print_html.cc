@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/support/visible.h"
+#include "reports/page/column_words.h"
+#include "reports/page/formulas.h"
 #include "reports/page/print.h"
 
 namespace attest {
@@ -57,7 +59,7 @@ std::string html_of(const Piece& piece) {
     case Piece::Kind::sign:
       return std::string(sign_of(piece.outcome));
     case Piece::Kind::noted:
-      return fmt::format("<abbr title=\"{}\">{}</abbr>", more, words);
+      return fmt::format("<details class=\"line\"><summary>{}</summary><span>{}</span></details>", words, more);
     case Piece::Kind::line:
       return fmt::format("<details class=\"line\"><summary>{}</summary><code class=\"line\">{}</code></details>", words,
                          more);
@@ -90,7 +92,8 @@ std::string html_of(const Column& column) {
                      attribute("class", column.upright  ? "upright"
                                         : column.number ? "number"
                                                         : ""),
-                     attributes(column.tags), column.upright ? "<span>" + name + "</span>" : name);
+                     attributes(column.tags) + attribute("data-about", column.about),
+                     column.upright ? "<span>" + name + "</span>" : name);
 }
 
 std::string html_of(const TableCell& cell, bool number, bool heading) {
@@ -99,6 +102,25 @@ std::string html_of(const TableCell& cell, bool number, bool heading) {
                      attribute("title", cell.title),
                      cell.span == 1 ? std::string() : fmt::format(" colspan=\"{}\"", cell.span), html_of(cell.text),
                      heading ? "th" : "td");
+}
+
+/// What is said of the columns, each once, with the way to the formula of each number.
+std::string explained(const std::vector<Column>& columns) {
+  std::string html;
+  std::vector<const ColumnWords*> said;
+  for (const Column& column : columns) {
+    const ColumnWords* const one =
+        words_of_column(column.about.empty() ? terminal_text(column.name) : std::string(column.about));
+    if (one == nullptr || std::ranges::find(said, one) != said.end()) continue;
+    said.push_back(one);
+    html += fmt::format("<dt>{}</dt><dd>{}{}</dd>", escaped(one->name), escaped(one->words),
+                        one->formula.empty() ? std::string()
+                                             : fmt::format(" <a href=\"#{}\">Formula</a>",
+                                                           anchor_of_formula(std::string(one->formula))));
+  }
+  return html.empty()
+             ? html
+             : "<details class=\"columns\"><summary>What the columns say</summary><dl>" + html + "</dl></details>";
 }
 
 std::string html_of(const Table& table) {
@@ -119,7 +141,7 @@ std::string html_of(const Table& table) {
       html += html_of(row.cells[i], i < table.columns.size() && table.columns[i].number, i == table.heading);
     html += "</tr>";
   }
-  return html + "</tbody></table></div>";
+  return html + "</tbody></table></div>" + explained(table.columns);
 }
 
 std::string html_of(const Heading& heading) {

@@ -60,7 +60,8 @@ const attest = {
     const body = table.tBodies[0];
     const keyed = Array.from(body.rows, row => {
       const cell = row.cells[column];
-      const text = (cell.dataset.sort ?? cell.textContent).trim();
+      // What is folded in a cell is no part of what is sorted by.
+      const text = (cell.querySelector('summary') ?? cell).textContent.trim();
       return {row, key: isNumber ? sizeOf(text) : text};
     });
     const sign = ascending ? 1 : -1;

@@ -113,6 +113,27 @@ Concerned concerned_in(const Summary& summary) {
           std::ranges::count_if(enough, [](const auto& one) { return one.second; })};
 }
 
+bool applies(const PropertySummary& property) {
+  return property.verdict != Outcome::skipped || property.tally.cases() == 0;
+}
+
+Applying applies_in(const KernelSummary& kernel) {
+  return {std::ranges::count_if(kernel.properties, applies), std::ssize(kernel.properties)};
+}
+
+Applying applies_in(const Summary& summary) {
+  std::map<std::string_view, bool> any;
+  for (const KernelSummary& kernel : summary.kernels)
+    for (const PropertySummary& property : kernel.properties)
+      any[property.name] = any[property.name] || applies(property);
+  return {std::ranges::count_if(any, [](const auto& one) { return one.second; }), std::ssize(any)};
+}
+
+std::string applies_text(const Applying& applying) {
+  return fmt::format("Applies: {} of {} {}", applying.properties, applying.of,
+                     applying.of == 1 ? "property" : "properties");
+}
+
 std::string never_judged(const Summary& summary) {
   std::optional<Reach> largest;
   for (const KernelSummary& kernel : summary.kernels) {

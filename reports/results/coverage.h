@@ -11,6 +11,8 @@
 namespace attest {
 
 struct Summary;  // summary.h
+struct KernelSummary;
+struct PropertySummary;
 
 /// What shapes that the kernel was asked it was hardly judged on, and what to do; empty where there is none. By every
 /// class of shapes (shape_class.h): fewer of its cases were judged than least_judged asks for. `reasons`: why cases of
@@ -27,6 +29,17 @@ struct Concerned {
   std::int64_t judged = 0;      ///< of these, judged on enough cases wherever they concern one
 };
 [[nodiscard]] Concerned concerned_in(const Summary& summary);
+
+/// Whether a case of the property was one for the kernel: a manifest may rule all of them out.
+[[nodiscard]] bool applies(const PropertySummary& property);
+struct Applying {
+  std::int64_t properties = 0, of = 0;
+};
+/// How many of the properties that were asked apply to the kernel, and to any kernel of the run.
+[[nodiscard]] Applying applies_in(const KernelSummary& kernel);
+[[nodiscard]] Applying applies_in(const Summary& summary);
+/// "Applies: 39 of 41 properties".
+[[nodiscard]] std::string applies_text(const Applying& applying);
 
 /// "M > 129, N > 8192, dk > 256, H > 4": beyond what no case of the run was judged, where the manifests of its kernels
 /// allow more. Empty where no case was, where shapes were not recorded, and where there is nothing beyond.

@@ -64,6 +64,8 @@ std::string reason_of(const PropertySummary& property) {
   };
   const auto commonest = std::ranges::max_element(property.tally.reasons, {}, counts);
   if (commonest == property.tally.reasons.end()) return {};
+  // How many cases a property would have had that does not apply is no measure of anything.
+  if (!undecided && !was_offered(commonest->first)) return commonest->first.text();
   return fmt::format("{} ({} of {} cases)", commonest->first.text(), commonest->second, property.tally.cases());
 }
 

@@ -185,6 +185,8 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
     json.member("cases", cell.cases).member("elements", cell.elements);
     json.member("worst_error", size_of_code(cell.worst_error)).member("worst_ulp", size_of_code(cell.worst_ulp));
     json.member("bound", "proved").member("worst_utilisation", size_of_code(cell.worst_utilisation));
+    json.member("worst_normal_utilisation", size_of_code(cell.worst_normal));
+    json.member("worst_subnormal_utilisation", size_of_code(cell.worst_subnormal));
     json.member("p999_utilisation", cell.quantile(0.999)).member("rms_utilisation", cell.root_mean_square());
     json.member("bias", cell.mean()).member("worst_k", cell.worst_k);
     json.member("worst_condition", size_of_code(cell.condition)).key("bounds").begin_array();
@@ -221,7 +223,7 @@ std::string tolerances_json(const std::vector<ToleranceRow>& rows, const Summary
 std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary& summary) {
   std::string csv =
       "kernel,name,property,dtype,accumulate,keys,mask,values,cases,elements,worst_error,worst_ulp,bound,"
-      "worst_utilisation,p999_utilisation,rms_utilisation,bias,worst_k,worst_condition,worst_probabilistic_utilisation,"
+      "worst_utilisation,worst_normal_utilisation,worst_subnormal_utilisation,p999_utilisation,rms_utilisation,bias,worst_k,worst_condition,worst_probabilistic_utilisation,"
       "worst_error_over_u_sum,budget_scores,budget_exp,budget_weights,budget_sums,budget_output,budget_underflow,atol,"
       "rtol,faults_missed,of_faults,rerun\n";
   for (const ToleranceRow& row : rows) {
@@ -232,7 +234,8 @@ std::string tolerances_csv(const std::vector<ToleranceRow>& rows, const Summary&
     csv += fmt::format("{},{},{},{},proved,", cell.cases, cell.elements, number_text(size_of_code(cell.worst_error)),
                        number_text(size_of_code(cell.worst_ulp)));
     for (const double number :
-         {size_of_code(cell.worst_utilisation), cell.quantile(0.999), cell.root_mean_square(), cell.mean()})
+         {size_of_code(cell.worst_utilisation), size_of_code(cell.worst_normal), size_of_code(cell.worst_subnormal),
+          cell.quantile(0.999), cell.root_mean_square(), cell.mean()})
       csv += number_text(number) + ',';
     csv += fmt::format("{},{},{},{},", cell.worst_k, number_text(size_of_code(cell.condition)),
                        row.alarm ? number_text(row.alarm->worst) : "", number_text(size_of_code(cell.worst_scaled)));

@@ -16,8 +16,10 @@ Blocks alarm_page(const Reported& run) {
       "more elements are not covered: equal keys or truncated sums, where rounding errors are not random.",
       all.beyond, all.elements, short_number(summary.alarm), short_number(summary.false_alarms_expected()),
       all.uncovered)}};
-  Table table{"Elements beyond the probabilistic bound",
-              columns_of("kernel|dtype|property|#elements|#not covered|#beyond|#cases|#worst|replay")};
+  Table table{
+      "Elements beyond the probabilistic bound",
+      columns_of(
+          "kernel|dtype|property|#elements held against it|#not covered|#beyond|#cases with one beyond|#worst over that bound|replay")};
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {
       if (!property.tally.alarm) continue;

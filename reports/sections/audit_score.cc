@@ -65,8 +65,10 @@ Blocks audit_page(const AuditScore& score) {
                 "",
                 "audit"}};
   if (score.kinds.empty()) return blocks;
-  Table table{"", columns_of(fmt::format("kind of fault|#faults|#caught|#by {} cases of a property",
-                                         score.cases_of_short_check))};
+  Table table{"", columns_of("kind of fault|#faults|#caught")};
+  table.columns.push_back({.name = fmt::format("by {} cases of a property", score.cases_of_short_check),
+                           .number = true,
+                           .about = "caught by a short check"});
   for (const AuditScore::Kind& kind : score.kinds)
     table.rows.push_back({{Text{theirs(kind.name)}, kind.faults, kind.caught, kind.by_short_check}});
   blocks.emplace_back(std::move(table));

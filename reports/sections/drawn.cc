@@ -35,7 +35,10 @@ std::int64_t count_in(const DrawnCounts& counts, const std::string& word) {
 Group kinds_tables(const DrawnTotals::Part& run) {
   Group tables{.kind = Group::Kind::tables, .blocks = {}};
   for (const auto& [group, kinds] : groups_of(run.counts)) {
-    Table table{"", {{theirs(group)}, {"cases", true}, {"share", true}}, "", /*sorts=*/false};
+    Table table{"",
+                {{.name = theirs(group), .about = "kind drawn"}, {"cases with it", true}, {"share of cases", true}},
+                "",
+                /*sorts=*/false};
     std::int64_t all = 0;
     std::vector<std::int64_t> cases;
     for (const std::string& kind : kinds)
@@ -52,7 +55,8 @@ Group kinds_tables(const DrawnTotals::Part& run) {
 Table bits_table(const DrawnTotals& totals, const std::vector<std::string>& dtypes) {
   Table table{"Judged cases with such a number in what the kernel was sent as q, k and v", columns_of("bits"), "",
               /*sorts=*/false};
-  for (const std::string& dtype : dtypes) table.columns.push_back({theirs(dtype), true});
+  for (const std::string& dtype : dtypes)
+    table.columns.push_back({.name = theirs(dtype), .number = true, .about = "cases of a dtype"});
   for (std::size_t i = 0; i < static_cast<std::size_t>(BitClass::count); ++i) {
     const std::string name(name_of(static_cast<BitClass>(i)));
     TableRow& row = table.rows.emplace_back(TableRow{{name}});
@@ -68,7 +72,7 @@ Table bits_table(const DrawnTotals& totals, const std::vector<std::string>& dtyp
 }
 
 Table scarce_table(const Summary& summary) {
-  Table table{"", columns_of("property|kernel|dtype|cases with|#judged|#of|#enough"), "",
+  Table table{"", columns_of("property|kernel|dtype|cases with|#judged with it|#of judged|#enough"), "",
               /*sorts=*/false};
   for (const Scarce& one : summary.scarce) {
     table.rows.push_back(

@@ -32,25 +32,32 @@ std::string shapes_of(const ProofRecord& proof) {
   return last == std::string::npos ? " at " + shapes : " up to " + shapes.substr(last + 4);
 }
 
-/// What a cell of the matrix says of a proof, and the class that colours it.
-std::pair<std::string, std::string_view> words_of(const ProofRecord& proof) {
-  const std::string at = shapes_of(proof);
-  if (proof.level == "coq-all-shapes") return {"proved for all shapes", "held"};
-  if (proof.level == "coq-not-compiled") return {"not compiled here", "skipped"};
-  if (proof.level == "symbolic") return {"proved" + at, "held"};
-  if (proof.level == "particular") return {"proved of particular numbers" + at, "held"};
-  if (proof.level == "probabilistic") return {"proved but for a small probability" + at, "held"};
-  if (proof.level == "abstract") return {"by signs or dependence" + at, "held"};
-  if (proof.level == "refuted") return {"refuted by an enclosed witness", "violated"};
-  if (proof.level == "DIFFERENT") return {"contradicted", "violated"};
-  if (proof.level == "tested") return {"tested", "skipped"};
-  return {proof.level, "skipped"};
+struct LevelWords {
+  std::string_view words;
+  Outcome colour;
+  bool at_shapes = false;  ///< it is about the shapes that the proof names
+};
+/// What is said of a level wherever the page speaks of it.
+LevelWords words_of(std::string_view level) {
+  if (level == "coq-all-shapes") return {"proved for all shapes", Outcome::held};
+  if (level == "coq-not-compiled") return {"not compiled here", Outcome::skipped};
+  if (level == "symbolic") return {"proved for small shapes", Outcome::held, true};
+  if (level == "particular") return {"proved of particular numbers", Outcome::held, true};
+  if (level == "probabilistic") return {"proved but for a small probability", Outcome::held, true};
+  if (level == "abstract") return {"by signs or dependence", Outcome::held, true};
+  // Only what theorems.md lists as false is refuted; of anything else a witness contradicts.
+  if (level == "refuted") return {"refuted, as it should be", Outcome::held};
+  if (level == "DIFFERENT") return {"contradicted", Outcome::violated};
+  if (level == "tested") return {"only tested", Outcome::skipped};
+  if (level == "untreated") return {"not treated", Outcome::skipped};
+  return {"of a kind that this version does not know", Outcome::skipped};
 }
 
 TableCell proof_cell(const ProofRecord* proof) {
   if (proof == nullptr) return {"–", "none"};
-  const auto [words, colour] = words_of(*proof);
-  return {theirs(words), colour, proof->subject + (proof->words.empty() ? "" : "; " + proof->words)};
+  const LevelWords level = words_of(proof->level);
+  return {theirs(std::string(level.words) + (level.at_shapes ? shapes_of(*proof) : "")), name_of(level.colour),
+          proof->subject + (proof->words.empty() ? "" : "; " + proof->words)};
 }
 
 /// Rounded down: "1234", "56k", "7.8M".
@@ -104,6 +111,12 @@ const ProofRecord* strongest(const std::vector<const ProofRecord*>& proofs, bool
   return found == proofs.end() ? nullptr : *found;
 }
 
+/// "proved for all shapes", coloured: of all that was established about a property the strongest.
+Piece strongest_evidence(std::string_view level) {
+  const LevelWords words = words_of(level);
+  return badge(words.colour, words.words);
+}
+
 Table matrix(const Summary& summary, const std::vector<ProofRecord>& proofs) {
   std::map<std::string, std::vector<const ProofRecord*>> proofs_of;
   for (const ProofRecord& proof : proofs) proofs_of[proof.property].push_back(&proof);
@@ -119,19 +132,25 @@ Table matrix(const Summary& summary, const std::vector<ProofRecord>& proofs) {
     if (unordered.erase(std::string(property->name)) > 0) names.emplace_back(property->name);
   names.insert(names.end(), unordered.begin(), unordered.end());
   Table table{"Strongest evidence of each property, for the real numbers and for each kernel and dtype",
-              columns_of(proofs.empty() ? "property" : "property|real numbers, a model|real numbers, the core"),
+              columns_of(proofs.empty() ? "property"
+                                        : "property|strongest evidence|real numbers, a model|real numbers, the core"),
               "matrix",
               /*sorts=*/false};
   for (const KernelSummary& kernel : summary.kernels)
-    table.columns.push_back(
-        {.name = {theirs(kernel.name), " ", theirs(kernel.dtype)}, .upright = true, .tags = tags_of(kernel)});
+    table.columns.push_back({.name = {theirs(kernel.name), " ", theirs(kernel.dtype)},
+                             .upright = true,
+                             .tags = tags_of(kernel),
+                             .about = "evidence of a kernel"});
   for (const std::string& name : names) {
     const auto& tallies = tallies_of[name];
     Outcome worst = Outcome::skipped;
     for (const auto& [kernel, property] : tallies) worst = worse(worst, property->verdict);
     TableRow row{{theirs(name)}, {"", name, tallies.empty() ? "" : std::string(name_of(worst))}};
-    if (!proofs.empty())
-      for (const bool of_model : {true, false}) row.cells.push_back(proof_cell(strongest(proofs_of[name], of_model)));
+    if (!proofs.empty()) {
+      const auto& of_it = proofs_of[name];
+      row.cells.push_back(of_it.empty() ? TableCell("–", "none") : TableCell(strongest_evidence(of_it.front()->level)));
+      for (const bool of_model : {true, false}) row.cells.push_back(proof_cell(strongest(of_it, of_model)));
+    }
     for (const KernelSummary& kernel : summary.kernels) {
       const auto property = tallies.find(&kernel);
       row.cells.push_back(property == tallies.end() ? TableCell(Text()) : kernel_cell(kernel, *property->second));
@@ -149,7 +168,7 @@ Group proofs_table(const std::vector<ProofRecord>& proofs) {
   for (const ProofRecord& proof : proofs)
     table.rows.push_back({{theirs(proof.property), theirs(proof.level), theirs(proof.subject), theirs(proof.words)},
                           {"", proof.property}});
-  return {Group::Kind::folded, fmt::format("All {} lines about the real numbers", proofs.size()), {std::move(table)}};
+  return {Group::Kind::folded, fmt::format("All {} lines of evidence behind it", proofs.size()), {std::move(table)}};
 }
 
 }  // namespace
@@ -166,12 +185,13 @@ Text proofs_alone(const Journal& journal) {
   }
   std::map<std::pair<std::ptrdiff_t, std::string>, int> levels;
   for (const auto& [property, proof] : best) ++levels[{rank_of(*proof), proof->level}];
-  std::string text = fmt::format("Proofs of {} propert{}: ", best.size(), best.size() == 1 ? "y" : "ies");
+  Text text = fmt::format("{} propert{} over the real numbers: ", best.size(), best.size() == 1 ? "y" : "ies");
   for (const auto& [level, count] : levels) {
-    if (!text.ends_with(": ")) text += ", ";
-    text += fmt::format("{} {}", count, level.second == "DIFFERENT" ? "contradicted" : level.second);
+    const LevelWords words = words_of(level.second);
+    text = {text, &level == &levels.begin()->first ? "" : ", ",
+            badge(words.colour, fmt::format("{} {}", count, words.words))};
   }
-  return {theirs(text), ". No kernel was run."};
+  return {text, ". No kernel was run."};
 }
 
 Blocks evidence_page(const Reported& run) {

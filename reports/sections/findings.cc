@@ -170,7 +170,7 @@ Blocks findings_page(const Reported& run) {
   const Summary& summary = run.summary;
   const std::string& folder = run.folder;
   Blocks explanations, articles;
-  Table lines{"Further findings", columns_of("kernel|dtype|property|class|#utilisation, as saved|replay")};
+  Table lines{"Further findings", columns_of("kernel|dtype|property|kind of violation|#utilisation, as saved|replay")};
   std::size_t cards = 0, left_out = 0;
   for (const KernelSummary& kernel : summary.kernels) {
     for (const PropertySummary& property : kernel.properties) {

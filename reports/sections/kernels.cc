@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "properties/road/offered.h"
 #include "reports/page/print.h"
 #include "reports/results/summary_words.h"
 #include "reports/sections/sections.h"
@@ -51,8 +52,12 @@ std::string histogram(const Tally& tally, const std::string& title) {
   return svg + "</svg>";
 }
 
+/// Of the cases that the manifest offers.
 Listing reasons_list(const Tally& tally) {
-  const auto sorted = commonest(tally.reasons);
+  std::map<Reason, std::int64_t> offered;
+  for (const auto& [reason, cases] : tally.reasons)
+    if (was_offered(reason)) offered.emplace(reason, cases);
+  const auto sorted = commonest(offered);
   constexpr std::size_t shown = 12;
   Listing list;
   for (std::size_t i = 0; i < std::min(sorted.size(), shown); ++i)
@@ -79,33 +84,26 @@ Group kernel_group(const KernelSummary& kernel, bool open) {
     all.merge(property.tally);
     if (property.tally.worst_utilisation > 0.0) measured.merge(property.tally);
   }
-  Blocks blocks;
+  Blocks blocks{Paragraph{
+      {applies_text(applies_in(kernel)), "; why no others: ", leading("not-covered", "what was not covered"), "."},
+      "note"}};
   if (kernel.name != kernel.id) blocks.emplace_back(Paragraph{code(kernel.id), "note"});
   if (const std::string reach = reach_text(kernel); !reach.empty())
     blocks.emplace_back(Paragraph{fmt::format("Reach: {} ({}).", reach, reach_explained), "note"});
   Table table{
       fmt::format("Properties of {} in {}", kernel.name, kernel.dtype),
-      columns_of("property|verdict|#cases|#held|#violated|#skipped|#excused|#inconclusive|#worst|#p99|#p50|reach"),
+      columns_of(
+          "property|verdict|#held|#violated|#excused|#inconclusive|#worst of cases|#p99 of cases|#p50 of cases|reach"),
       "plain"};
-  std::int64_t skipped = 0;
   for (const PropertySummary& property : kernel.properties) {
     const Tally& tally = property.tally;
-    if (property.verdict == Outcome::skipped && tally.cases() > 0) {
-      ++skipped;
-      continue;
-    }
-    table.rows.push_back({{theirs(property.name), badge(property.verdict), tally.cases(), tally.held, tally.violated,
-                           tally.skipped, tally.excused, tally.inconclusive, worst_text(tally),
-                           quantile_text(tally, 0.99), quantile_text(tally, 0.5), or_dash(reach_text(tally))},
-                          {"", property.name, std::string(name_of(property.verdict))}});
+    if (!applies(property)) continue;
+    table.rows.push_back(
+        {{theirs(property.name), badge(property.verdict), tally.held, tally.violated, tally.excused, tally.inconclusive,
+          worst_text(tally), quantile_text(tally, 0.99), quantile_text(tally, 0.5), or_dash(reach_text(tally))},
+         {"", property.name, std::string(name_of(property.verdict))}});
   }
   blocks.emplace_back(std::move(table));
-  if (skipped > 0) {
-    blocks.emplace_back(Paragraph{{fmt::format("{} more {} all of whose cases were skipped: see ", skipped,
-                                               skipped == 1 ? "property," : "properties,"),
-                                   leading("not-covered", "what was not covered"), "."},
-                                  "note"});
-  }
   if (kernel.bits_compared() > 0) blocks.emplace_back(unclaimed_bits(kernel));
   if (const std::string plot = histogram(measured, fmt::format("Utilisation of {} in {}, {} judged cases", kernel.name,
                                                                kernel.dtype, measured.judged()));
@@ -114,8 +112,8 @@ Group kernel_group(const KernelSummary& kernel, bool open) {
                                 "Utilisation: error over allowed error, by judged case (heights as square roots). "
                                 "Right of the line is violated."});
   }
-  if (!all.reasons.empty())
-    blocks.emplace_back(Group{Group::Kind::folded, "Why cases were not judged", {reasons_list(all)}});
+  if (Listing reasons = reasons_list(all); !reasons.items.empty())
+    blocks.emplace_back(Group{Group::Kind::folded, "Why cases were not judged", {std::move(reasons)}});
   return {Group::Kind::kernel, {title_of(kernel.name, kernel.dtype), " ", badge(kernel.verdict)},
           std::move(blocks),   tags_of(kernel),
           anchor_of(kernel),   open};

@@ -11,7 +11,7 @@ Blocks oracle_page(const Reported& run) {
     for (const PropertySummary& property : kernel.properties) all.merge(property.tally);
   constexpr std::string_view names[] = {"none: no number was judged", "double with a certificate", "double-double",
                                         "Arb balls"};
-  Table table{"", columns_of("deepest level|#cases"), "", /*sorts=*/false};
+  Table table{"", columns_of("deepest level|#cases decided"), "", /*sorts=*/false};
   for (std::size_t level = 0; level < all.level.size(); ++level)
     table.rows.push_back({{names[level], all.level[level]}});
   table.rows.push_back({{"undecided at the last level", all.inconclusive}});

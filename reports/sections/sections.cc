@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 #include "core/value/dtype.h"
 #include "reports/text/text.h"
@@ -46,6 +47,13 @@ Text name_in(const KernelSummary& kernel) {
 
 std::string worst_text(const Tally& tally) {
   return tally.worst_k < 0 ? "–" : short_number(tally.worst_utilisation);
+}
+
+std::string worst_share_text(const KernelSummary& kernel) {
+  std::optional<LogCode> worst;
+  for (const PropertySummary& property : kernel.properties)
+    for (const auto& [key, cell] : property.tally.errors.cells) worst = std::max(worst.value_or(0), cell.worst_normal);
+  return worst ? short_number(size_of_code(*worst)) : "–";
 }
 
 Text first_of(std::span<const std::string> names, std::size_t most) {

@@ -40,14 +40,19 @@ struct Brief {
 /// What stands under the page's title: the verdict, counts and warnings; of proofs alone what is proved.
 [[nodiscard]] Blocks headline_page(const Reported& run);
 [[nodiscard]] Brief headline_brief(const Reported& run);
-/// Counts by verdict, how much was covered, the suite's own score, and verdict and worst utilisation by kernel and
-/// dtype.
+/// Verdict and worst share by kernel and dtype.
 [[nodiscard]] Blocks verdicts_page(const Reported& run);
+/// Counts by verdict, how much was covered, and the suite's own score.
+[[nodiscard]] Blocks coverage_page(const Reported& run);
 /// What is otherwise than in the baseline.
 [[nodiscard]] Blocks changes_page(const Reported& run);
 [[nodiscard]] Brief changes_brief(const Reported& run);
-/// Empty where no errors were measured.
+/// A line of each kernel and dtype, to copy. Empty where no errors were measured.
 [[nodiscard]] Blocks tolerances_page(const std::vector<ToleranceRow>& rows, const Summary& summary);
+/// Errors of all cases, as shares of what is allowed, and by class of case. Empty where none were measured.
+[[nodiscard]] Blocks errors_page(const Reported& run);
+/// The formulas of numbers.md, each where the explanations of columns lead to.
+[[nodiscard]] Blocks numbers_page(const Reported& run);
 /// What would explain the findings, and these by kernel and property: cards of the first ones, a line of each further.
 [[nodiscard]] Blocks findings_page(const Reported& run);
 [[nodiscard]] Brief findings_brief(const Reported& run);
@@ -71,7 +76,7 @@ struct Brief {
 /// by dtype, and one of what was too little. Empty where nothing was drawn: captured cases, or a journal of before it
 /// held these counts.
 [[nodiscard]] Blocks drawn_page(const Reported& run);
-/// The same as pictures: M and N together, dk, heads. Empty where the journal does not have them.
+/// The same as pictures: M and N together, and dk. Empty where the journal does not have them.
 [[nodiscard]] Blocks shapes_pictures(const Reported& run);
 /// Judged cases by the classes of their shapes (shape_class.h). Empty where no case was judged.
 [[nodiscard]] Blocks shapes_page(const Reported& run);
@@ -95,17 +100,22 @@ struct Section {
   std::size_t share = 0;                          ///< of summary.md, as all shares go; what is left the next ones have
   std::size_t lines = 0;                          ///< the same of a comment; 0: it has none of it
   bool folded = true;                             ///< on the page: it is not what a reader comes for
+  bool beside = false;                            ///< on the page: stands beside its neighbour, where there is room
 };
 inline constexpr std::array sections{
     Section{"headline", "", "", nullptr, headline_brief, /*share=*/2500, /*lines=*/8},
+    Section{"verdicts", "Verdicts", "", verdicts_page, nullptr, /*share=*/0, /*lines=*/0, /*folded=*/false},
     Section{"causes", "What is wrong", "", causes_page, causes_brief, /*share=*/6000, /*lines=*/18,
             /*folded=*/false},
-    Section{"verdicts", "Verdicts", "", verdicts_page, nullptr, /*share=*/0, /*lines=*/0, /*folded=*/false},
     Section{"changes", "What changed", "", changes_page, changes_brief, /*share=*/5500, /*lines=*/11,
             /*folded=*/false},
     Section{"tolerances", "Tolerances", "",
             [](const Reported& run) { return tolerances_page(tolerance_rows(run.summary, run.journal), run.summary); },
-            kernels_brief, /*share=*/14000, /*lines=*/3, /*folded=*/false},
+            kernels_brief, /*share=*/14000, /*lines=*/3, /*folded=*/false, /*beside=*/true},
+    Section{"judged-shapes", "Shapes judged", "", shapes_pictures, nullptr, /*share=*/0, /*lines=*/0, /*folded=*/false,
+            /*beside=*/true},
+    Section{"coverage", "Coverage", "", coverage_page},
+    Section{"errors", "Errors", "", errors_page},
     Section{"plots", "Plots", "", [](const Reported& run) { return run.plots; }},
     Section{"findings", "Findings", "", findings_page, findings_brief, /*share=*/20500},
     Section{"alarms", "Alarm",
@@ -117,8 +127,8 @@ inline constexpr std::array sections{
             "Proofs are about the real numbers, never about rounding; what only held on cases is not proved.",
             evidence_page},
     Section{"kernels", "By kernel",
-            "Skipped: the manifest rules the case out. Excused: outside the domain of definition, or the bound says "
-            "nothing; never counted as held. p99 and p50: quantiles of utilisation over judged cases, as upper bounds.",
+            "Excused: outside the domain of definition, or the bound says nothing; never counted as held. p99 and p50: "
+            "quantiles over judged cases, as upper bounds.",
             kernels_page},
     Section{"worst-cases", "Worst known cases",
             "A lower bound on the true worst error: the worst that these cases showed.", worst_cases_page,
@@ -126,10 +136,7 @@ inline constexpr std::array sections{
     Section{"search", "Search", "",
             [](const Reported& run) { return self_test_page(std::filesystem::path(run.folder)); }},
     Section{"oracle", "Oracle", "How deep the certified answer had to go to decide each judged case.", oracle_page},
-    Section{"environment", "Environment",
-            "How each number of this page is computed stands in numbers.md: in the project's reports/, of an "
-            "installation in share/doc/attest/.",
-            environment_page},
+    Section{"environment", "Environment", "", environment_page},
     Section{"drawn", "What was drawn",
             "Judged cases by how they were made, a case counted for every kernel that was judged on it; skipped, "
             "excused and inconclusive ones are not counted.",
@@ -141,12 +148,13 @@ inline constexpr std::array sections{
         shapes_page, shapes_brief, /*share=*/2000},
     Section{"notes", "Notes", "", nullptr, notes_brief, /*share=*/5000},
     Section{"not-covered", "Not covered", "", uncovered_page, uncovered_brief, /*share=*/6000},
+    Section{"numbers", "How each number is computed", "", numbers_page},
 };
 
 /// Proofs and nothing that was run on a kernel: of these a verdict says nothing.
 [[nodiscard]] bool holds_proofs_alone(const Summary& summary, const Journal& journal);
-/// "Proofs of 12 properties: 5 coq-all-shapes, 7 symbolic. No kernel was run.", each by its strongest; what contradicts
-/// a theorem first.
+/// "12 properties over the real numbers: 5 proved for all shapes …", each by its strongest evidence, which stands
+/// beside it in the evidence's table; what contradicts a theorem first.
 [[nodiscard]] Text proofs_alone(const Journal& journal);
 
 /// The id of the kernel's place in "By kernel", and of that of a property's findings.
@@ -161,6 +169,8 @@ inline constexpr std::array sections{
 [[nodiscard]] Text name_in(const KernelSummary& kernel);
 /// The worst utilisation; a dash where no case was judged.
 [[nodiscard]] std::string worst_text(const Tally& tally);
+/// The largest utilisation against the exact answer, subnormal rounding apart; a dash where no errors were measured.
+[[nodiscard]] std::string worst_share_text(const KernelSummary& kernel);
 /// "a, b and 3 more"
 [[nodiscard]] Text first_of(std::span<const std::string> names, std::size_t most);
 /// Dtypes of the run's kernels, f64 first.

@@ -24,9 +24,12 @@ void write_all(JsonWriter& json, const char* name, const std::vector<Number>& nu
 }
 
 Table detections_table(const SelfTestRead& read) {
-  Table table{"Runs until planted faults are found",
-              columns_of("fault|property|dtype|#guided: found|#median runs|#unguided: found|#median runs|#A12"), "",
-              /*sorts=*/false};
+  Table table{
+      "Runs until planted faults are found",
+      columns_of(
+          "fault|property|dtype|#guided: found|#guided: median runs|#unguided: found|#unguided: median runs|#A12"),
+      "",
+      /*sorts=*/false};
   const std::int64_t most = read.plan.most_runs;
   for (const Detection& d : read.result.detections) {
     table.rows.push_back(

@@ -43,7 +43,8 @@ Table lengths_table(const ShapeCounts& shapes) {
               {Column{"M \\ N"}},
               "shapes",
               /*sorts=*/false};
-  for (const ExtentRange& keys : length_ranges) table.columns.push_back({range_text(keys), true});
+  for (const ExtentRange& keys : length_ranges)
+    table.columns.push_back({.name = range_text(keys), .number = true, .about = "judged by N"});
   for (std::size_t i = 0; i < length_ranges.size(); ++i) {
     TableRow& row = table.rows.emplace_back(TableRow{{range_text(length_ranges[i])}});
     for (std::size_t j = 0; j < length_ranges.size(); ++j)
@@ -58,7 +59,8 @@ Table tiles_table(const ShapeCounts& shapes) {
               {Column{"queries and keys"}},
               "shapes",
               /*sorts=*/false};
-  for (const ShapeFacet facet : tile_facets) table.columns.push_back({std::string(name_of(facet)), true});
+  for (const ShapeFacet facet : tile_facets)
+    table.columns.push_back({.name = std::string(name_of(facet)), .number = true, .about = "judged by tile"});
   for (std::size_t i = 0; i < classes_in(ShapeFacet::tiles_16); ++i) {
     TableRow& row = table.rows.emplace_back(TableRow{{class_words(ShapeFacet::tiles_16, i)}});
     for (const ShapeFacet facet : tile_facets) row.cells.emplace_back(count_text(count_in(shapes, facet, i)));
@@ -69,7 +71,7 @@ Table tiles_table(const ShapeCounts& shapes) {
 Group lists(const ShapeCounts& shapes) {
   Group tables{.kind = Group::Kind::tables, .blocks = {}};
   for (const ShapeFacet facet : list_facets) {
-    Table table{"", {{std::string(name_of(facet))}, {"judged", true}}, "", /*sorts=*/false};
+    Table table{"", {{.name = std::string(name_of(facet)), .about = "extent"}, {"judged", true}}, "", /*sorts=*/false};
     for (std::size_t i = 0; i < classes_in(facet); ++i)
       table.rows.push_back({{class_words(facet, i), count_text(count_in(shapes, facet, i))}});
     tables.blocks.emplace_back(std::move(table));
@@ -113,7 +115,7 @@ class Heat {
 
 /// M down, N across.
 std::string heat_of_lengths(const ShapeCounts& shapes) {
-  constexpr int left = 88, wide = 24, top = 17;
+  constexpr int left = 84, wide = 21, top = 17;
   constexpr auto ranges = static_cast<int>(length_ranges.size());
   Heat heat(left + ranges * wide, top + ranges * Heat::cell_height + 16);
   heat.label(left - 6, top - 5, "M \\ N", "end");
@@ -134,7 +136,7 @@ std::string heat_of_lengths(const ShapeCounts& shapes) {
 
 /// Classes below each other, in words.
 std::string heat_of(const ShapeCounts& shapes, ShapeFacet facet) {
-  constexpr int wide = 24, top = 17, words = 126;
+  constexpr int wide = 14, top = 17, words = 118;
   const auto classes = static_cast<int>(classes_in(facet));
   Heat heat(wide + words, top + classes * Heat::cell_height + 16);
   heat.label(0, top - 5, name_of(facet), "start");
@@ -152,11 +154,10 @@ std::string heat_of(const ShapeCounts& shapes, ShapeFacet facet) {
 Blocks shapes_pictures(const Reported& run) {
   const ShapeCounts shapes = shapes_of(run.summary);
   if (run.summary.judged() == 0 || shapes.empty()) return {};
-  return {
-      Drawing{fmt::format("<div class=\"heats\">{}{}{}</div>", heat_of_lengths(shapes),
-                          heat_of(shapes, ShapeFacet::head_dim), heat_of(shapes, ShapeFacet::heads)),
-              "Shapes judged: the stronger the colour, the more cases (ones, tens, hundreds, thousands); grey: never. "
-              "The numbers stand under Shapes."}};
+  return {Drawing{
+      fmt::format("<div class=\"heats\">{}{}</div>", heat_of_lengths(shapes), heat_of(shapes, ShapeFacet::head_dim)),
+      "The stronger the colour, the more judged cases (ones, tens, hundreds, thousands); grey: never judged. "
+      "The numbers stand under Shapes."}};
 }
 
 Blocks shapes_page(const Reported& run) {

@@ -9,6 +9,7 @@
 
 #include "core/problem/fields.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/offered.h"
 #include "reports/sections/sections.h"
 
 namespace attest {
@@ -56,10 +57,11 @@ Table reasons_table(const Summary& summary) {
   std::map<Reason, std::int64_t> reasons;
   for (const KernelSummary& kernel : summary.kernels)
     for (const PropertySummary& property : kernel.properties)
-      for (const auto& [reason, cases] : property.tally.reasons) reasons[reason] += cases;
+      for (const auto& [reason, cases] : property.tally.reasons)
+        if (was_offered(reason)) reasons[reason] += cases;
   const auto sorted = commonest(reasons);
   constexpr std::size_t shown = 12;
-  Table table{"Why cases were not judged", columns_of("reason|#cases")};
+  Table table{"Why cases that the manifests offer were not judged", columns_of("reason|#cases not judged")};
   if (sorted.size() > shown) table.caption += fmt::format(": the {} commonest of {} reasons", shown, sorted.size());
   for (std::size_t i = 0; i < std::min(shown, sorted.size()); ++i)
     table.rows.push_back({{theirs(sorted[i].first), sorted[i].second}});

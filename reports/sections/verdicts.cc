@@ -1,111 +1,85 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
-#include "properties/catalogue/property.h"
-#include "reports/results/summary_words.h"
-#include "reports/sections/audit_score.h"
+#include "reports/results/coverage.h"
 #include "reports/sections/sections.h"
 #include "reports/text/text.h"
 
 namespace attest {
 namespace {
 
-/// Counts by outcome, of what was asked and of single cases.
-Table counts(const Summary& summary) {
-  std::map<Outcome, std::int64_t> asked, cases;
-  for (const KernelSummary& kernel : summary.kernels) {
-    for (const PropertySummary& property : kernel.properties) {
-      ++asked[property.verdict];
-      const Tally& tally = property.tally;
-      cases[Outcome::held] += tally.held, cases[Outcome::violated] += tally.violated;
-      cases[Outcome::inconclusive] += tally.inconclusive, cases[Outcome::excused] += tally.excused;
-      // What a manifest rules out is no shortcoming, and there may be a million of it.
-      cases[Outcome::skipped] += property.offered - tally.judged() - tally.inconclusive - tally.excused;
-    }
-  }
-  Table table{
-      "Verdicts, and the cases behind them that the kernels' manifests offer", {Column{""}}, "counts", /*sorts=*/false};
-  TableRow of_asked{{"properties × kernels × dtypes"}}, of_cases{{"cases"}};
-  for (const Outcome outcome :
-       {Outcome::held, Outcome::violated, Outcome::inconclusive, Outcome::skipped, Outcome::excused}) {
-    table.columns.push_back({badge(outcome)});
-    of_asked.cells.push_back({outcome == Outcome::excused ? "–" : std::to_string(asked[outcome]), "number"});
-    of_cases.cells.push_back({std::to_string(cases[outcome]), "number"});
-  }
-  table.rows = {std::move(of_asked), std::move(of_cases)};
-  return table;
-}
-
 /// In a property, or on shapes that its manifest offers.
 bool is_hardly_tested(const KernelSummary& kernel) {
   return !kernel.left_out.empty() || std::ranges::any_of(kernel.properties, &PropertySummary::hardly_tested);
 }
 
-/// How much was covered, in a sentence.
-Blocks coverage(const Summary& summary) {
-  std::int64_t asked = 0, reached = 0;
-  std::set<std::string_view> properties;
-  for (const KernelSummary& kernel : summary.kernels) {
-    for (const PropertySummary& property : kernel.properties) {
-      properties.insert(property.name);
-      if (property.offered > 0) ++asked, reached += property.tally.judged() > 0 ? 1 : 0;
-    }
-  }
-  if (asked == 0) return {};
-  const std::int64_t cases = summary.offered();
-  return {Paragraph{
-      {fmt::format(
-           "Covered: {} of the catalogue's {} properties were asked; a case was judged for {} of the {} properties "
-           "× kernels × dtypes that the manifests offer, and {} of the cases. ",
-           std::ranges::count_if(catalogue(), [&](const Property* one) { return properties.contains(one->name); }),
-           catalogue().size(), reached, asked, cases == 0 ? "none" : share_text(summary.judged(), cases)),
-       leading("not-covered", "What was not covered"), "."}}};
-}
-
 TableCell verdict_cell(const KernelSummary& kernel) {
-  const PropertySummary* worst = kernel.worst();
-  Text text{leading(anchor_of(kernel), badge(kernel.verdict)), " ",
-            Piece(worst == nullptr ? "–" : short_number(worst->tally.worst_utilisation), Piece::Kind::soft)};
-  const std::string reach = reach_text(kernel);
-  return kernel.judged() == 0 ? text : Text{text, Piece(reach.empty() ? "–" : reach, Piece::Kind::below)};
+  return Text{leading(anchor_of(kernel), badge(kernel.verdict)), " ",
+              Piece(worst_share_text(kernel), Piece::Kind::soft)};
 }
 
-/// Kernels down, dtypes across.
-Table strip(const Summary& summary) {
+Table strip_of(const std::vector<std::string>& dtypes) {
+  // The corner says what the cells hold, for the strip has no room for a line about it.
+  Table table{"Verdict and worst share by kernel and dtype",
+              {Column{.name = "verdict, worst share", .about = "kernel"}},
+              "strip",
+              /*sorts=*/false};
+  for (const std::string& dtype : dtypes)
+    table.columns.push_back({.name = {theirs(dtype)}, .about = "verdict in a dtype"});
+  return table;
+}
+
+/// Kernels down, the worst first; dtypes across. Of many kernels the later ones are folded, so that what is wrong with
+/// the first ones is still seen.
+Blocks strips(const Summary& summary) {
+  constexpr std::size_t most = 6, shown = 5;
   const std::vector<std::string> dtypes = dtypes_of(summary);
   std::vector<std::string> ids;
+  std::map<std::string, Outcome> verdicts;
   std::map<std::pair<std::string, std::string>, const KernelSummary*> cells;
   for (const KernelSummary& kernel : summary.kernels) {
-    if (std::ranges::find(ids, kernel.id) == ids.end()) ids.push_back(kernel.id);
+    if (verdicts.try_emplace(kernel.id, kernel.verdict).second) ids.push_back(kernel.id);
+    verdicts[kernel.id] = worse(verdicts[kernel.id], kernel.verdict);
     cells[{kernel.id, kernel.dtype}] = &kernel;
   }
-  Table table{fmt::format("Verdict by kernel and dtype; beside it the worst utilisation of the cases as drawn, error "
-                          "over the proved allowed error, which is held up to 1; below it {}",
-                          reach_explained),
-              columns_of("kernel"), "strip",
-              /*sorts=*/false};
-  for (const std::string& dtype : dtypes) table.columns.push_back({theirs(dtype)});
-  for (const std::string& id : ids) {
+  Table first = strip_of(dtypes), further = first;
+  std::map<Outcome, std::size_t> folded;
+  std::size_t rows = 0;
+  const auto add = [&](Outcome verdict) -> TableRow& {
+    const bool fits = ids.size() <= most || rows < shown;
+    if (!fits) ++folded[verdict];
+    ++rows;
+    return (fits ? first : further).rows.emplace_back();
+  };
+  const auto add_kernel = [&](const std::string& id, Outcome verdict) {
     const auto named = std::ranges::find(summary.kernels, id, &KernelSummary::id);
     // "builtin:flash" says its name.
     const bool says_name = id == named->name || id.ends_with(":" + named->name);
     const std::string label = says_name ? id : fmt::format("{} ({})", named->name, id);
-    TableRow& row = table.rows.emplace_back(TableRow{{theirs(label)}, {label}});
+    TableRow& row = add(verdict);
+    row.cells = {theirs(label)};
+    row.tags.kernel = label;
     for (const std::string& dtype : dtypes) {
       const auto cell = cells.find({id, dtype});
       row.cells.push_back(cell == cells.end() ? TableCell("not offered", "none") : verdict_cell(*cell->second));
     }
-  }
+  };
+  for (const Outcome verdict : {Outcome::violated, Outcome::inconclusive, Outcome::held, Outcome::skipped})
+    for (const std::string& id : ids)
+      if (verdicts[id] == verdict) add_kernel(id, verdict);
   for (const KernelRecord& kernel : summary.not_started) {
     TableCell cell{Text{badge(Outcome::skipped), " ", theirs(kernel.not_started)}};
     cell.span = std::max<std::size_t>(dtypes.size(), 1);
-    table.rows.push_back({{theirs(kernel.id), std::move(cell)}});
+    first.rows.push_back({{theirs(kernel.id), std::move(cell)}});
   }
-  return table;
+  if (further.rows.empty()) return {std::move(first)};
+  Text title = "Further kernels:";
+  for (const auto& [verdict, count] : folded)
+    title = {title, " ", badge(verdict, fmt::format("{} {}", count, name_of(verdict)))};
+  return {std::move(first), Group{Group::Kind::folded, std::move(title), {std::move(further)}}};
 }
 
 }  // namespace
@@ -113,10 +87,11 @@ Table strip(const Summary& summary) {
 Blocks headline_page(const Reported& run) {
   const Summary& summary = run.summary;
   if (holds_proofs_alone(summary, run.journal)) return {Paragraph{proofs_alone(run.journal), "headline"}};
-  Blocks blocks{Paragraph{{badge(run.conclusion.sign, run.conclusion.headline),
-                           fmt::format(" {}; {} excused, on {}.", run.conclusion.coverage,
-                                       with_commas(summary.excused()), kernels_text(summary.kernels.size()))},
-                          "headline"}};
+  Blocks blocks{
+      Paragraph{{badge(run.conclusion.sign, run.conclusion.headline),
+                 fmt::format(" {}; {} excused, on {}. {}.", run.conclusion.coverage, with_commas(summary.excused()),
+                             kernels_text(summary.kernels.size()), applies_text(applies_in(summary)))},
+                "headline"}};
   if (!summary.against.empty()) {
     constexpr std::string_view meaning =
         " on the same cases: violated is where they differ by more than both are allowed. "
@@ -178,11 +153,7 @@ Brief headline_brief(const Reported& run) {
 }
 
 Blocks verdicts_page(const Reported& run) {
-  Blocks blocks{strip(run.summary)};
-  for (const Blocks& more : {shapes_pictures(run), Blocks{counts(run.summary)}, coverage(run.summary),
-                             audit_page(std::filesystem::path(run.folder))})
-    blocks.insert(blocks.end(), more.begin(), more.end());
-  return blocks;
+  return strips(run.summary);
 }
 
 }  // namespace attest

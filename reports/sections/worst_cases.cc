@@ -40,7 +40,7 @@ Blocks worst_cases_page(const Reported& run) {
     std::ranges::sort(worst, std::greater(), utilisation_of_case);
   }
   Table table{"The worst case of each property, kernel and dtype",
-              columns_of("kernel|dtype|property|#utilisation|replay")};
+              columns_of("kernel|dtype|property|#worst of cases|replay")};
   for (const auto& [kernel, property] : worst) {
     const Tally& tally = property->tally;
     table.rows.push_back(

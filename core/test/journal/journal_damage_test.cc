@@ -27,8 +27,13 @@ Verdict verdict_of(std::int64_t k) {
   verdict.alarm = Alarm{1 + k % 4, k % 7 == 3 ? 1 : 0, k % 3, static_cast<double>((k * 31) % 64) / 32};
   const bool judged = verdict.outcome == Outcome::held || verdict.outcome == Outcome::violated;
   if (judged && k % 2 == 0) {
-    ErrorSample sample{
-        .keys = 1 + k % 90, .elements = 3, .worst_error = 1e-7, .worst_ulp = 2, .worst_utilisation = 0.5};
+    ErrorSample sample{.keys = 1 + k % 90,
+                       .elements = 3,
+                       .worst_error = 1e-7,
+                       .worst_ulp = 2,
+                       .worst_utilisation = 0.5,
+                       .worst_normal = 0.25,
+                       .worst_subnormal = 0.5};
     sample.histogram[0][20] = 2;
     sample.histogram[1][7] = 1;
     verdict.errors = std::make_shared<ErrorSample>(sample);
@@ -329,6 +334,7 @@ TEST(JournalDamage, BatchesAddUp) {
   changes.push_back({violated_ks(low, high), violated_ks(-1, high), "\"violated_k\" must be a whole number"});
   changes.push_back({"\"heavy\":", "\"heavy\":9", "of \"drawn\" is in more cases"});
   changes.push_back({"\"error_k\":\"", "\"error_k\":\"9", "a worst case of \"errors\" is none of the batch"});
+  changes.push_back({"\"apart\":\"65344 ", "\"apart\":\"65472 ", "neither of a class's two kinds of elements"});
   changes.push_back({"\"signs\":\"7 0 ", "\"signs\":\"7 1 ", "\"signs\" of \"errors\" do not add up"});
   changes.push_back({"\"beyond\":", "\"beyond\":999", "the elements and cases of its alarm do not add up"});
   changes.push_back(

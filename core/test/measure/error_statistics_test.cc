@@ -138,6 +138,8 @@ ErrorSample sample_of(std::int64_t k) {
   for (std::int64_t e = 0; e < sample.elements; ++e) {
     const double utilisation = k % 50 == 3 && e == 0 ? infinity : any(1);
     sample.worst_utilisation = std::max(sample.worst_utilisation, utilisation);
+    double& of_kind = utilisation < 0.75 && e % 2 == 0 ? sample.worst_subnormal : sample.worst_normal;
+    of_kind = std::max(of_kind, utilisation);
     ++sample.histogram[random() % 2][utilisation_bin(utilisation)];
   }
   sample.worst_error = any(1e-3), sample.worst_ulp = any(100), sample.condition = 1 + any(10);
@@ -275,6 +277,18 @@ TEST(Journal, KeepsErrorsToTheByte) {
   EXPECT_EQ(to_text(read), text);
 }
 
+TEST(Journal, OfBeforeDoesNotTellSubnormalRoundingApart) {
+  std::string text = to_text(journal_of(0, 50));
+  const std::size_t begin = text.find(",\"apart\":\"");
+  ASSERT_NE(begin, std::string::npos);
+  text.erase(begin, text.find('"', begin + 11) + 1 - begin);
+  const Journal read = parse_journal(stamped(text), "text");
+  for (const auto& [key, cell] : read.batches[0].tally.errors.cells) {
+    EXPECT_EQ(cell.worst_normal, cell.worst_utilisation);
+    EXPECT_EQ(cell.worst_subnormal, 0U);
+  }
+}
+
 TEST(Journal, JoinsErrorsOfShardsAndRangesToTheSameBytes) {
   const auto canonical_text = [](const std::vector<Journal>& parts) {
     const std::vector<std::string> sources(parts.size(), "a run");
@@ -316,6 +330,10 @@ TEST(Journal, RefusesErrorsThatWereChanged) {
   EXPECT_TRUE(broken(error_k, 0, "-2 ")) << "-1 is the least: not known";
   EXPECT_TRUE(broken(error_k, 0, "1 ")) << "more than there are lines";
   EXPECT_TRUE(broken(error_k, text.find('"', error_k) - error_k, "1"));
+  const std::size_t apart = text.find("\"apart\":\"") + 9;
+  EXPECT_TRUE(broken(apart, 0, "1 ")) << "more than two a line";
+  EXPECT_TRUE(broken(apart, text.find('"', apart) - apart, "1"));
+  EXPECT_TRUE(broken(apart, 0, "-1 0 "));
   EXPECT_FALSE(broken(text.size() - 1, 1, "\n")) << "what was not changed is read";
 }
 
@@ -450,6 +468,40 @@ TEST(JudgeAttention, TellsMasksThatHideFromMasksThatAdd) {
   EXPECT_EQ(effect({0, -infinity, 0, 0, 0}, Causal::none), MaskEffect::hidden);
   EXPECT_EQ(effect({0, -infinity, 1, 0, 0}, Causal::none), MaskEffect::both);
   EXPECT_EQ(effect({}, Causal::top_left), MaskEffect::hidden);
+}
+
+/// Of one row with two keys of the same score, so that the answer lies halfway between two values of f16.
+Verdict judged_mean(double a, double b, double found) {
+  Case c = test::attention_of({.batch = 1, .heads = 1, .queries = 1, .keys = 2, .dk = 1, .dv = 1},
+                              [](Slot, const Shape& shape) { return Tensor(DType::f16, shape); });
+  c[Slot::v].set(0, a), c[Slot::v].set(1, b);
+  c.scale = 1;
+  Tensor out(DType::f16, c.out_shape());
+  out.set(0, found);
+  return judge_attention(c, out, {}, universal_arithmetic(DType::f16, DType::f16), {.measure_errors = true});
+}
+
+TEST(JudgeAttention, TellsSubnormalRoundingApart) {
+  // Units of the subnormals: no format holds 8.5 of them, and a right kernel may give 8.
+  constexpr double unit = 0x1p-24;
+  const Verdict rounded = judged_mean(8 * unit, 9 * unit, 8 * unit);
+  ASSERT_EQ(rounded.outcome, Outcome::held) << rounded.reason;
+  EXPECT_GT(rounded.errors->worst_subnormal, 0.5);
+  EXPECT_EQ(rounded.errors->worst_subnormal, rounded.utilisation);
+  EXPECT_EQ(rounded.errors->worst_normal, 0);
+  const Verdict wrong = judged_mean(8 * unit, 9 * unit, 11 * unit);
+  ASSERT_EQ(wrong.outcome, Outcome::violated);
+  EXPECT_EQ(wrong.errors->worst_subnormal, 0) << "what is wrong is never apart";
+  EXPECT_EQ(wrong.errors->worst_normal, wrong.utilisation);
+  const Verdict normal = judged_mean(1, 1 + 0x1p-10, 1);
+  ASSERT_EQ(normal.outcome, Outcome::held);
+  EXPECT_GT(normal.errors->worst_normal, 0.25);
+  EXPECT_EQ(normal.errors->worst_subnormal, 0);
+  // What cancels to next to nothing has a sum to answer for, beside which its rounding is nothing.
+  const Verdict cancelled = judged_mean(1, -1, 0x1p-13);
+  ASSERT_EQ(cancelled.outcome, Outcome::held);
+  EXPECT_GT(cancelled.errors->worst_normal, 0);
+  EXPECT_EQ(cancelled.errors->worst_subnormal, 0);
 }
 
 TEST(JudgeAttention, TakesWrongAnswersOutOfTheTolerancesAlone) {

@@ -43,7 +43,8 @@ using ::testing::HasSubstr;
 Journal hostile_journal(const std::string& evil) {
   Journal journal = fake::hostile_journal(evil);
   ErrorSample sample;
-  sample.keys = 20, sample.elements = 10, sample.worst_error = 0x1p-20, sample.worst_utilisation = 0.5;
+  sample.keys = 20, sample.elements = 10, sample.worst_error = 0x1p-20,
+  sample.worst_utilisation = sample.worst_normal = 0.5;
   sample.atol.fill(0x1p-20);
   Verdict verdict{.utilisation = 0.5};
   verdict.errors = std::make_shared<ErrorSample>(sample);

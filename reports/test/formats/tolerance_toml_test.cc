@@ -24,7 +24,8 @@ Tally measured(bool gaussian = true) {
   for (std::int64_t k = 0; k < 4; ++k) {
     ErrorSample sample;
     const double error = k < 3 ? 0x1p-20 : 0x1p90;
-    sample.keys = 20, sample.elements = 10, sample.worst_error = error, sample.worst_utilisation = 0.5;
+    sample.keys = 20, sample.elements = 10, sample.worst_error = error,
+    sample.worst_utilisation = sample.worst_normal = 0.5;
     sample.atol.fill(error);
     Verdict verdict{.utilisation = 0.5};
     verdict.errors = std::make_shared<ErrorSample>(sample);

@@ -193,8 +193,8 @@ TEST(Page, SortsATableBelowHeadingsOfGroups) {
       Array.from(table.tBodies[0].rows, row => parseFloat(row.cells[atol].textContent)).join(' ');
     left.buttons = groups.querySelectorAll('button').length + ' ' + headings.querySelectorAll('button').length;
   )js");
-  EXPECT_EQ(left_by_script(folder, "groups"), "2|9all cases|5ordinary cases, to copy");
-  EXPECT_EQ(left_by_script(folder, "buttons"), "0 16");
+  EXPECT_EQ(left_by_script(folder, "groups"), "2|5ordinary inputs|2all inputs");
+  EXPECT_EQ(left_by_script(folder, "buttons"), "0 9");
   std::istringstream words(left_by_script(folder, "sorted"));
   std::string direction;
   words >> direction;
@@ -242,18 +242,17 @@ TEST(Page, SortsAndFiltersWhatChanged) {
   EXPECT_EQ(left_by_script(folder, "property"), " attention.finite ");
 }
 
-/// Pixels from the top to where it ends, of what a reader came for, in a window of that width.
-std::map<std::string, double> ends_in_window(const Folder& folder, int width) {
+/// What an expression of the page's script says of it in a window of that width; numbers with a space between two.
+std::vector<double> measured_in_window(const Folder& folder, int width, const std::string& expression) {
   std::string page = read_file(folder / "page.html");
   const std::size_t nonce = page.find("'nonce-");
   // A frame has the width that is asked for; a window of the browser would be 500 wide at least.
   page.insert(page.rfind("</body>"), "<script nonce=\"" + page.substr(nonce + 7, 32) + R"js(">
-    const end = selector => document.querySelector(selector).getBoundingClientRect().bottom;
+    const place = selector => document.querySelector(selector).getBoundingClientRect();
+    const end = selector => place(selector).bottom;
     const tell = () => document.documentElement.dataset.whole !== 'yes' ? setTimeout(tell, 10) :
-      parent.postMessage(['.headline', '#causes h3', '#causes dl', '#causes pre.line', '#causes svg.map']
-        .map(end).join(' '), '*');
-    tell();
-  </script>)js");
+      parent.postMessage(()js" + expression +
+                                         ").join(' '), '*');\n    tell();\n  </script>");
   write_file_atomically(folder / "framed.html", page);
   write_file_atomically(
       folder / "frame.html",
@@ -263,14 +262,27 @@ std::map<std::string, double> ends_in_window(const Folder& folder, int width) {
   std::string open = opened_in_browser;
   open.replace(open.find("page.html"), 9, "frame.html");
   EXPECT_EQ(shell(folder, open).status, 0) << read_file(folder / "page.log");
+  std::vector<double> numbers;
+  std::istringstream text(left_by_script(folder, "ends"));
+  for (double number = 0; text >> number;) numbers.push_back(number);
+  EXPECT_TRUE(text.eof()) << left_by_script(folder, "ends") << read_file(folder / "page.log");
+  return numbers;
+}
+
+/// Pixels from the top to where it ends, of what a reader came for, in a window of that width.
+std::map<std::string, double> ends_in_window(const Folder& folder, int width) {
+  const std::vector<double> numbers =
+      measured_in_window(folder, width,
+                         "['.headline', '#verdicts table', '#causes h3', '#causes dl', '#causes pre.line', "
+                         "'#causes svg.map'].map(end)");
   std::map<std::string, double> ends;
-  std::istringstream numbers(left_by_script(folder, "ends"));
-  for (const char* const name : {"headline", "title", "words", "replay", "picture"}) numbers >> ends[name];
-  EXPECT_TRUE(numbers) << left_by_script(folder, "ends");
+  std::size_t i = 0;
+  for (const char* const name : {"headline", "strip", "title", "words", "replay", "picture"})
+    ends[name] = i < numbers.size() ? numbers[i++] : INFINITY;
   return ends;
 }
 
-/// Cause, when, input, found, right and what to type next; beside them, where there is room, the picture.
+/// Verdict, cause, when, input, found, right and what to type next; beside them, where there is room, the picture.
 TEST(Page, AnswersOnTheFirstScreen) {
   const Folder folder;
   if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
@@ -284,11 +296,93 @@ TEST(Page, AnswersOnTheFirstScreen) {
         0);
     const std::map<std::string, double> wide = ends_in_window(folder, 1300), phone = ends_in_window(folder, 390);
     for (const auto& [name, end] : wide) EXPECT_LE(end, 700) << name;
-    for (const char* const name : {"headline", "title", "words", "replay"}) EXPECT_LE(phone.at(name), 844) << name;
+    for (const char* const name : {"headline", "strip", "title", "words", "replay"})
+      EXPECT_LE(phone.at(name), 844) << name;
     // On the phone the picture stands below: the test sees what it looks for.
     EXPECT_GT(phone.at("picture"), phone.at("replay"));
     EXPECT_LT(wide.at("title"), wide.at("words"));
   }
+}
+
+/// Of a run that holds: the strip, the shapes that were judged and the tolerances.
+TEST(Page, OfAHeldRunHasVerdictsShapesAndTolerancesOnTheFirstScreen) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  ASSERT_EQ(shell(folder,
+                  "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f64,f32,f16,bf16 --cases 100 "
+                  "--property 'attention.*' --quiet --out run && $attest report run -o page.html")
+                .status,
+            0);
+  const char* const ends =
+      "[...['.headline', '#verdicts table', '#tolerances table'].map(end), "
+      "Math.max(...Array.from(document.querySelectorAll('#judged-shapes svg'), "
+      "one => one.getBoundingClientRect().bottom))]";
+  const std::vector<double> wide = measured_in_window(folder, 1300, ends);
+  ASSERT_EQ(wide.size(), 4U);
+  for (const double end : wide) EXPECT_LE(end, 700);
+  // On a phone one sees at once what to copy: which columns end within the screen.
+  const std::vector<double> phone = measured_in_window(
+      folder, 390,
+      "[document.documentElement.scrollWidth, ...Array.from(document.querySelectorAll('#tolerances tbody tr'))"
+      ".flatMap(row => ['atol', 'rtol'].map(name => row.cells[Array.from(document.querySelectorAll('#tolerances thead "
+      "tr:last-child th')).findIndex(one => one.textContent === name)].getBoundingClientRect().right))]");
+  ASSERT_EQ(phone.size(), 17U);
+  for (const double right : phone) EXPECT_LE(right, 390);
+}
+
+/// Each heading has words below its table that unfold, each number leads to its formula, and no word stands for two.
+constexpr const char* const unexplained = R"js(
+  const left = document.body.dataset, missing = [];
+  for (const fold of document.querySelectorAll('details')) fold.open = true;
+  let headings = 0, numbers = 0;
+  for (const table of document.querySelectorAll('table')) {
+    if (!table.tHead) continue;
+    const words = table.closest('.scroll').nextElementSibling;
+    const told = new Map(Array.from(words?.matches('details.columns') ? words.querySelectorAll('dt') : [],
+      dt => [dt.textContent, dt.nextElementSibling]));
+    for (const heading of table.tHead.rows[table.tHead.rows.length - 1].cells) {
+      if (heading.textContent.trim() === '') continue;
+      ++headings;
+      const name = heading.dataset.about ?? heading.textContent.replace(/^[✓✗?–] /, '');
+      const words_of_it = told.get(name);
+      if (!words_of_it || !words_of_it.checkVisibility()) missing.push(name);
+      if (!heading.classList.contains('number')) continue;
+      ++numbers;
+      const link = words_of_it?.querySelector('a');
+      if (!link || !document.getElementById(link.hash.slice(1))) missing.push('the formula of ' + name);
+    }
+  }
+  left.missing = missing.join(', ');
+  left.headings = headings;
+  left.numbers = numbers;
+)js";
+
+TEST(Page, ExplainsEveryColumnAndLeadsToTheFormulaOfEachNumber) {
+  const Folder folder;
+  if (shell(folder, "command -v chromium").status != 0) GTEST_SKIP() << "Chromium is not installed";
+  write_file_atomically(folder / "audit.json",
+                        R"json({"schema":"attest-audit/1","passed":false,"interrupted":false,"seed":7,
+    "cases_per_fault":500,"check_cases":1000,"cases_of_short_check":200,"catchable":9,"caught":8,
+    "control_cases_judged":1200,"control_cases_flagged":3,"not_caught":[],
+    "kinds":[{"kind":"split","faults":9,"caught":8,"caught_by_short_check":7}]})json");
+  const std::string check =
+      "$attest check --kernel builtin:flash --kernel fault:scale-ignored --dtype f32,bf16 "
+      "--property 'attention.*' --alarm --cases 60 --quiet ";
+  ASSERT_EQ(shell(folder, check + "--out base > log").status, 1);
+  ASSERT_EQ(shell(folder, check + "--seed 2 --out run > log").status, 1);
+  ASSERT_EQ(shell(folder, "cp audit.json run && $attest report run --baseline base -o page.html").status, 0);
+  run_in_page(folder, unexplained);
+  EXPECT_EQ(left_by_script(folder, "missing"), "");
+  EXPECT_GT(std::stoi(left_by_script(folder, "headings")), 100);
+  EXPECT_GT(std::stoi(left_by_script(folder, "numbers")), 60);
+  ASSERT_EQ(
+      shell(folder, "$attest prove --property 'softmax.*' --out proofs > log && $attest report ./proofs -o page.html")
+          .status,
+      0)
+      << read_file(folder / "log");
+  run_in_page(folder, unexplained);
+  EXPECT_EQ(left_by_script(folder, "missing"), "");
+  EXPECT_GE(std::stoi(left_by_script(folder, "headings")), 8);
 }
 
 TEST(Page, IsPrintedUnfolded) {

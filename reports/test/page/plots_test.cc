@@ -27,7 +27,7 @@ Journal journal_of(const std::string& kernel) {
   journal.meta.push_back({"end", {}});
   BatchRecord batch{{"attention.oracle", kernel, "f32"}, 0, 1, {}, {}};
   auto sample = std::make_shared<ErrorSample>();
-  sample->keys = 9, sample->elements = 1, sample->worst_utilisation = 0.5;
+  sample->keys = 9, sample->elements = 1, sample->worst_utilisation = sample->worst_normal = 0.5;
   sample->scaled_error = 1, sample->scaled_allowed = 2;
   sample->histogram[0][utilisation_bin(0.5)] = 1;
   sample->score_range = 50, sample->budget = {250, 0, 750};

@@ -101,7 +101,7 @@ TEST(Summary, SaysWhyNothingWasHeld) {
   const auto reason = [](const Tally& one) {
     return summarise(journal_of({{{"p", "k", "f32"}, one}}), "").kernels[0].properties[0].reason;
   };
-  EXPECT_EQ(reason(tally(0, 0, 3, 0, 0)), "skipped: has N keys (3 of 3 cases)");
+  EXPECT_EQ(reason(tally(0, 0, 3, 0, 0)), "skipped: has N keys");
   EXPECT_EQ(reason(tally(9, 0, 3, 0, 1)), "inconclusive: undecided (1 of 13 cases)");
   EXPECT_EQ(reason(tally(0, 0, 0, 0, 0)), "no case was reached");
   EXPECT_EQ(reason(tally(2, 0, 1, 0, 0)), "");

@@ -57,7 +57,8 @@ TEST(Suggested, IsNeverBelowWhatIsNeeded) {
 ErrorSample sample_of(std::int64_t keys, MaskEffect mask, double error) {
   ErrorSample sample;
   sample.keys = keys, sample.mask = mask, sample.elements = 10;
-  sample.worst_error = error, sample.worst_ulp = 3, sample.worst_utilisation = 0.5, sample.bias = -2;
+  sample.worst_error = error, sample.worst_ulp = 3, sample.worst_utilisation = sample.worst_normal = 0.5,
+  sample.bias = -2;
   sample.squares = 0.9;
   sample.atol.fill(error);
   sample.scaled_error = 3, sample.scaled_allowed = 6, sample.budget = {100, 200, 300, 400, 0, 0};
