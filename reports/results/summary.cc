@@ -33,6 +33,16 @@ std::string name_of_kernel(const Journal& journal, const std::string& id) {
   return name != manifest.end() && name->is_string() ? name->get<std::string>() : id;
 }
 
+std::optional<Manifest> manifest_of(const Journal& journal, const std::string& id) {
+  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+  if (record == journal.kernels.end()) return std::nullopt;
+  try {
+    return parse_manifest(record->manifest, "the journal's manifest");
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+
 namespace {
 
 int rank_of(Outcome outcome) {
@@ -65,17 +75,6 @@ std::string reason_of(const PropertySummary& property) {
   const auto commonest = std::ranges::max_element(property.tally.reasons, {}, counts);
   if (commonest == property.tally.reasons.end()) return {};
   return fmt::format("{} ({} of {} cases)", commonest->first.text(), commonest->second, property.tally.cases());
-}
-
-/// Nothing of a manifest that cannot be read: a journal may be of another version.
-std::optional<Manifest> manifest_of(const Journal& journal, const std::string& id) {
-  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
-  if (record == journal.kernels.end()) return std::nullopt;
-  try {
-    return parse_manifest(record->manifest, "the journal's manifest");
-  } catch (const UsageError&) {
-    return std::nullopt;
-  }
 }
 
 Limits limits_of(const Manifest& m) {

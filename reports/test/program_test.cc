@@ -76,7 +76,9 @@ TEST(Program, AnswersAnUnknownOptionInOneLine) {
     expect_refused(joined({command, " --foo"}), joined({"unknown option \"--foo\" of attest ", command}));
   expect_refused("--foo", "unknown option \"--foo\"");
   expect_refused("bench --filter=verdict", "did you mean \"--benchmark_filter\"?");
-  expect_refused("bench verdict", "unknown option \"verdict\" of attest bench");
+  for (const char* word : {"verdict", "--foo", "--f"})
+    expect_refused(joined({"bench ", word}), joined({"attest: unknown option \"", word,
+                                                     "\" of attest bench; attest bench --help lists the options\n"}));
 }
 
 TEST(Program, TakesAListOfPropertiesAndATimeInSeconds) {
