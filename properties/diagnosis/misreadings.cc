@@ -51,6 +51,7 @@ class Misreadings {
     keys();
     columns();
     tensors();
+    equal_weights();
   }
   [[nodiscard]] std::vector<Misreading> take() { return std::move(found_); }
 
@@ -88,7 +89,6 @@ class Misreadings {
       add_scale("powers of 2 stood for powers of e", c_.scale * std::numbers::ln2);
       add_scale("scores were multiplied by log2(e), and powers of e taken", c_.scale * std::numbers::log2e);
     }
-    equal_weights();
   }
   /// Three that differ in what becomes of a mask.
   void equal_weights() {

@@ -105,15 +105,17 @@ class RowReadings {
     const auto score = -static_cast<double>(size);
     const auto added = [&](std::int64_t j) { return row_.sees(j) ? row_.added(j) : score; };
     const auto kept = [&](std::int64_t j) { return row_.sees(j) ? 1.0 : 0.0; };
-    found_.push_back({"hidden keys had the score -#, and not -inf", size, row_.problem(added, kept)});
-    found_.push_back({"-#, and not -inf, were added to the scores of hidden keys", size, row_.problem(added)});
+    found_.push_back(
+        {"hidden keys had the score -#, and not -inf", size, row_.problem(added, kept), /*tells_all_sizes=*/true});
+    found_.push_back({"-#, and not -inf, were added to the scores of hidden keys", size, row_.problem(added),
+                      /*tells_all_sizes=*/true});
   }
 
   /// What is added to scores and what values are multiplied by.
   void add(std::string words, std::int64_t size, const Numbers& added, const Numbers& times = {}) {
     const auto finite = [](double x) { return std::isfinite(x); };
     if (!std::ranges::all_of(added, finite) || !std::ranges::all_of(times, finite)) {
-      found_.push_back({std::move(words), size, {}, /*is_silent=*/true});
+      found_.push_back({.words = std::move(words), .size = size, .problem = {}, .is_silent = true});
       return;
     }
     const auto bias = [&](std::int64_t j) {

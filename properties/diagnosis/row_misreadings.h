@@ -16,7 +16,8 @@ struct RowReading {
   std::string words;      ///< with a # for the size, where there is one
   std::int64_t size = 0;  ///< 0: none
   Case problem;
-  bool is_silent = false;  ///< its numbers are not finite: it says nothing of the row
+  bool tells_all_sizes = false;  ///< of several sizes that fit all are told, though they are not the same problem
+  bool is_silent = false;        ///< its numbers are not finite: it says nothing of the row
 };
 
 /// A row of an attention case: of the batch entry, head and query.

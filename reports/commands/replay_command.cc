@@ -231,11 +231,12 @@ void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts, const 
   };
   if (!outputs.empty() && std::ranges::all_of(outputs, is_right)) {
     if (counts)
-      fmt::print("{}\n", verdict.violation == Violation::lse
-                             ? "the output itself is right; it is the log-sum-exp that is wrong"
-                             : fmt::format("the answer to the case as it is saved is right; {} makes another input of "
-                                           "it, whose answer is wrong",
-                                           property));
+      fmt::print("{}\n",
+                 verdict.violation == Violation::lse
+                     ? "the output itself is right; it is the log-sum-exp that is wrong"
+                     : fmt::format("the answer to the saved case lies within its bound; {} judges another call, "
+                                   "or by a rule of its own",
+                                   property));
     return;
   }
   for (const JudgedOutput& output : outputs) {

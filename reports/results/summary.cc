@@ -312,8 +312,11 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       if (property.tally.alarm && property.tally.alarm->all.beyond > 0) property.alarm_case = saved("alarm");
       // A property's name says there only whose cases they are.
       if (summary.against.empty())
-        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))
+        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out)) {
+          const bool no_form = manifest && manifest->causal.empty() && one.what == "a causal form";
+          one.ruled_out = one.ruled_out || (no_form && one.cases == 0);
           summary.scarce.push_back(std::move(one));
+        }
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }

@@ -306,6 +306,21 @@ TEST(Program, PrintsAFewFindingsOfManyAsTheyCome) {
   EXPECT_TRUE(one.output.ends_with("\nmore findings: see the report\n")) << one.output;
 }
 
+/// Where the answer to the saved case is right, and what its property asks besides is wrong, no element of it is
+/// counted.
+TEST(Program, ReplaysALawWhoseCaseIsAnsweredRight) {
+  const Folder folder;
+  shell(folder,
+        "$attest check --kernel fault:output-truncated --dtype bf16 --property attention.constant-values --cases 40 "
+        "--quiet --out run");
+  const std::vector<FindingRecord> findings = read_journal(folder / "run").findings;
+  ASSERT_FALSE(findings.empty());
+  const std::string replay = output_of(folder, "$attest replay run/" + findings[0].case_file, 1);
+  EXPECT_THAT(replay, NeverSays("\n0 of "));
+  EXPECT_THAT(replay, Says("\nthe answer to the saved case lies within its bound; attention.constant-values judges "
+                           "another call, or by a rule of its own\n"));
+}
+
 TEST(Program, ReplaysALawThatIsBrokenBetweenTwoCalls) {
   const Folder folder;
   const ShellResult result = shell(folder,
