@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <numeric>
 #include <optional>
@@ -14,12 +15,17 @@
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
+#include "properties/diagnosis/misread_numbers.h"
+#include "properties/diagnosis/row_misreadings.h"
 
 namespace attest {
 namespace {
 
 /// Tiles and paths have such sizes.
 constexpr std::int64_t tiles[] = {2, 4, 8, 16, 32, 64, 128, 256};
+/// As far back as kernels look that keep to a window.
+constexpr std::int64_t windows[] = {16, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096};
+constexpr const char* zero_values = "all values were 0";
 /// What readings say of a case with more products than these is not asked: each costs an answer of the oracle.
 constexpr std::int64_t most_products = std::int64_t{1} << 22;
 
@@ -39,11 +45,13 @@ class Misreadings {
     scales();
     if (c.mask().present()) masks();
     causal_forms();
+    sights();
     heads();
     batch_entries();
     keys();
     columns();
     tensors();
+    equal_weights();
   }
   [[nodiscard]] std::vector<Misreading> take() { return std::move(found_); }
 
@@ -81,9 +89,34 @@ class Misreadings {
       add_scale("powers of 2 stood for powers of e", c_.scale * std::numbers::ln2);
       add_scale("scores were multiplied by log2(e), and powers of e taken", c_.scale * std::numbers::log2e);
     }
+  }
+  /// Three that differ in what becomes of a mask.
+  void equal_weights() {
     Case even = c_;
     even[Slot::q] = mapped(c_.q(), [](std::int64_t, double) { return 0.0; });
-    add("all scores were equal", std::move(even));
+    if (c_.mask().present() && c_.mask().dtype() != DType::boolean) {
+      Case hides = even;
+      hides[Slot::mask] = mapped(c_.mask(), [](std::int64_t, double old) { return old == -infinity ? old : 0.0; });
+      add("all visible keys weighed the same", std::move(hides));
+      add("all scores were equal before the mask is added", even);
+    } else {
+      add("all visible keys weighed the same", even);
+      add("all scores were equal before the mask is added", even);
+    }
+    // A row that sees none keeps to what the manifest says of it.
+    const Shape shape{e_.batch, e_.heads, e_.queries, e_.keys};
+    Tensor shown(DType::boolean, shape);
+    std::int64_t first = 0;
+    for (std::int64_t row = 0; row < e_.batch * e_.heads * e_.queries; ++row, first += e_.keys) {
+      bool sees = false;
+      for (std::int64_t j = 0; j < e_.keys; ++j) {
+        const auto [b, h, i, key] = shape.index_of(first + j);
+        sees = sees || !hidden(c_, b, h, i, key);
+      }
+      for (std::int64_t j = 0; j < e_.keys; ++j) shown.set(first + j, sees ? 1.0 : 0.0);
+    }
+    even[Slot::mask] = std::move(shown), even.causal = Causal::none;
+    add("all keys weighed the same, hidden ones too", std::move(even));
   }
 
   void masks() {
@@ -109,7 +142,27 @@ class Misreadings {
       add(post ? "the mask were added before the scale" : "the mask were added after the scale", std::move(other));
       add_mask("only -inf in the mask counted",
                mapped(c_.mask(), [](std::int64_t, double old) { return old == -infinity ? old : 0.0; }));
+      add_mask("whatever is not 0 in the mask hid a key",
+               mapped(c_.mask(), [](std::int64_t, double old) { return old == 0 ? old : -infinity; }));
+      add_mask("-10000 and less in the mask hid a key",
+               mapped(c_.mask(), [](std::int64_t, double old) { return old <= -1e4 ? -infinity : old; }));
+      const auto turned = [&](double least) {
+        return mapped(c_.mask(), [&](std::int64_t, double old) { return old < 0 && old > least ? -old : old; });
+      };
+      add_mask("what the mask adds below 0 were added with the other sign", turned(-infinity));
+      add_mask("what the mask adds between -8 and 0 were added with the other sign", turned(-8));
     }
+    const double shows = boolean ? 1.0 : 0.0;
+    const auto columns_gone = [&](std::string words, std::int64_t whole, std::int64_t size) {
+      if (whole == shape[3] || whole == 0) return;
+      Case other = c_;
+      other[Slot::mask] =
+          mapped(c_.mask(), [&](std::int64_t e, double old) { return e % shape[3] < whole ? old : shows; });
+      add_sized(std::move(words), size, std::move(other));
+    };
+    columns_gone("the last column of the mask were not there", shape[3] - 1, 0);
+    for (const std::int64_t tile : tiles)
+      columns_gone("columns of the mask behind the last whole # were not there", shape[3] - shape[3] % tile, tile);
     add_mask("every head had the mask of the first",
              gathered(c_.mask(), [&](std::int64_t e) { return e / page / heads * heads * page + e % page; }));
     add_mask("every batch entry had the mask of the first",
@@ -145,6 +198,63 @@ class Misreadings {
       return j > i + behind ? hides : old;
     });
     add(std::move(words), std::move(other));
+  }
+  /// With a mask in which row i sees key j where `sees` says so of (i, j, whether it saw it).
+  template <class Sees>
+  void add_sight(std::string words, std::int64_t size, Sees sees) {
+    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
+    Case other = only_hides(c_) ? with_boolean_mask(c_) : with_additive_mask(c_);
+    const bool boolean = other.mask().dtype() == DType::boolean;
+    const double hides = boolean ? 0.0 : -infinity, shows = boolean ? 1.0 : 0.0;
+    const Tensor before = other.mask();
+    other[Slot::mask] = mapped(before, [&](std::int64_t e, double old) {
+      const auto [b, h, i, j] = before.shape().index_of(e);
+      const bool saw = old != hides, now = sees(i, j, e - j);
+      return now == saw ? old : now ? shows : hides;
+    });
+    add_sized(std::move(words), size, std::move(other));
+  }
+  /// Windows, and rows that see their tile to its end.
+  void sights() {
+    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
+    const Case told = only_hides(c_) ? with_boolean_mask(c_) : with_additive_mask(c_);
+    const double hides = told.mask().dtype() == DType::boolean ? 0.0 : -infinity;
+    const auto saw = [&](std::int64_t first, std::int64_t j) { return told.mask()[first + j] != hides; };
+    const std::int64_t N = e_.keys, more = std::max<std::int64_t>(N - e_.queries, 0);
+    for (const std::int64_t window : windows) {
+      if (window >= e_.queries - 1 + more) continue;
+      add_sight("a row saw no keys more than # back", window, [&](std::int64_t i, std::int64_t j, std::int64_t first) {
+        return saw(first, j) && j + window >= i + more;
+      });
+    }
+    std::vector<std::int64_t> ends;  // behind the last key that a row sees
+    for (std::int64_t first = 0; first < told.mask().elements(); first += N) {
+      ends.push_back(N);
+      while (ends.back() > 0 && !saw(first, ends.back() - 1)) --ends.back();
+    }
+    for (const std::int64_t tile : tiles) {
+      const auto up = [&](std::int64_t end) { return end > tile ? std::min((end + tile - 1) / tile * tile, N) : end; };
+      if (tile >= N || tile > 128) continue;
+      if (c_.causal != Causal::none) {
+        const std::int64_t shift = c_.causal == Causal::bottom_right ? N - e_.queries : 0;
+        Case plain = c_;
+        plain.causal = Causal::none;
+        const Case open = only_hides(plain) ? with_boolean_mask(plain) : with_additive_mask(plain);
+        Case other = open;
+        other[Slot::mask] = mapped(open.mask(), [&](std::int64_t e, double old) {
+          const auto [b, h, i, j] = open.mask().shape().index_of(e);
+          return j < up(std::clamp<std::int64_t>(i + shift + 1, 0, N)) ? old : hides;
+        });
+        add_sized("a causal row saw its block of # keys to the end, from the second block on", tile, std::move(other));
+      }
+      if (c_.mask().present()) {
+        add_sight("the keys that a row sees were rounded up to a multiple of #, from the second on", tile,
+                  [&](std::int64_t, std::int64_t j, std::int64_t first) {
+                    const std::int64_t end = ends[static_cast<std::size_t>(first / N)];
+                    return saw(first, j) || (j >= end && j < up(end));
+                  });
+      }
+    }
   }
   void causal_forms() {
     const auto add_form = [&](std::string words, Causal causal) {
@@ -198,6 +308,14 @@ class Misreadings {
     add_entries("all batch entries read the values of the first", only_values, first);
     add_entries("all batch entries had the queries of the first", queries, first);
     add_entries("batch entries read the keys and values of the one before", keys_and_values, one_before);
+    for (std::int64_t b = 1; b < e_.batch; ++b) {
+      Case other = c_;
+      for (const Slot slot : keys_and_values) {
+        const std::int64_t size = c_[slot].elements() / e_.batch;
+        other[slot] = gathered(c_[slot], [&](std::int64_t e) { return e / size == b ? e - size : e; });
+      }
+      add_sized("batch entry # (counted from 0) read the keys and values of the one before", b, std::move(other));
+    }
   }
 
   /// Other keys than those that there are. A causal form counts keys, so it becomes a mask first.
@@ -216,12 +334,22 @@ class Misreadings {
     };
     add_keys("the last key were not there", range(0, N - 1));
     add_keys("the first key were not there", range(1, N));
+    Case zero = c_;
+    zero[Slot::k] = mapped(c_.k(), [&](std::int64_t e, double old) { return e / e_.dk % N == N - 1 ? 0.0 : old; });
+    add("the last key were zeros", std::move(zero));
     if (N > e_.queries) add_keys("there were no more keys than queries", range(0, e_.queries));
     for (const std::int64_t tile : tiles) {
       const std::int64_t whole = N - N % tile;
       if (N > tile) {
         add_keys("there were # keys at most", range(0, tile), tile);
         add_keys("the first # keys were not there", range(tile, N), tile);
+      }
+      if (N > tile) {
+        Indices without = range(0, tile), again = range(0, N);
+        for (const std::int64_t j : range(std::min(2 * tile, N), N)) without.push_back(j);
+        for (const std::int64_t j : range((N - 1) / tile * tile, N)) again.push_back(j);
+        add_keys("the second # keys were not there", without, tile);
+        add_keys("the last tile of # keys counted twice", again, tile);
       }
       if (whole == N) continue;
       if (whole > 0) add_keys("keys behind the last whole # were not there", range(0, whole), tile);
@@ -253,6 +381,26 @@ class Misreadings {
   }
 
   void columns() {
+    if (e_.queries > 1) {
+      Case other = c_;
+      other[Slot::q] =
+          gathered(c_.q(), [&](std::int64_t e) { return e / e_.dk % e_.queries == e_.queries - 1 ? e - e_.dk : e; });
+      add("the last query were the one before it", std::move(other));
+    }
+    const auto values = [&](std::string words, auto&& column) {
+      Case other = c_;
+      other[Slot::v] = gathered(c_.v(), [&](std::int64_t e) { return e - e % e_.dv + column(e % e_.dv); });
+      add(std::move(words), std::move(other));
+    };
+    if (e_.dv > 1)
+      values("the last column of v were the one before it",
+             [&](std::int64_t column) { return column == e_.dv - 1 ? column - 1 : column; });
+    if (e_.dv > e_.dk)
+      values("columns of v from dk on were read again from the first",
+             [&](std::int64_t column) { return column % e_.dk; });
+    Case zero = c_;
+    zero[Slot::v] = mapped(c_.v(), [](std::int64_t, double) { return 0.0; });
+    add(zero_values, std::move(zero));
     for (const std::int64_t width : tiles) {
       if (e_.dk <= width) continue;
       const auto cut = [&](std::int64_t columns, std::string words) {
@@ -346,6 +494,7 @@ struct Fitting {
   std::string words;
   std::int64_t size = 0;
   std::size_t right = 0;                      ///< in how many cases the answer is right
+  std::size_t far = 0;                        ///< and far from right as one to the case itself
   std::vector<std::ptrdiff_t> problems = {};  ///< of each case; the same number of those that read it the same
 };
 
@@ -392,48 +541,153 @@ Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t 
   return expanded;
 }
 
-std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> cases) {
-  // Of those that are not wrong in any case.
-  std::optional<std::vector<Fitting>> found;
-  std::size_t wrong = 0;
+namespace {
+
+/// A case that the kernel answers wrong.
+struct Wrong {
+  const Case* value;
+  Tensor out;
+  /// The error is several times what is allowed. A little beyond the bound a narrower format lies as well, and another
+  /// problem that is nearly the same.
+  bool far;
+};
+
+std::vector<Wrong> wrong_answers(Kernel& kernel, std::span<const Case> cases) {
+  constexpr double several = 4;
+  std::vector<Wrong> wrong;
   for (const Case& c : cases) {
     const Extents e = extents_of(c);
     if (c.operation != Operation::attention || e.queries == 0 || e.keys == 0) continue;
     if (e.batch * e.heads * e.queries * e.keys * (e.dk + e.dv) > most_products) continue;
-    const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
-    const Reply reply = kernel.run(c);
+    Reply reply = kernel.run(c);
     if (reply.status != CallStatus::ok || !reply.out.present()) continue;
-    const Tensor& out = reply.out;
-    if (judge_attention(c, out, Tensor(), arithmetic).outcome != Outcome::violated) continue;
-    ++wrong;
-    const std::vector<Misreading> readings = Misreadings(c).take();
+    const Verdict verdict = judge_attention(c, reply.out, Tensor(), kernel.manifest().arithmetic_for(c));
+    if (verdict.outcome == Outcome::violated)
+      wrong.push_back({&c, std::move(reply.out), !(verdict.utilisation < several)});
+  }
+  return wrong;
+}
+
+/// Narrows the readings that fitted all wrong cases so far, those of one case after another.
+class Narrowing {
+ public:
+  /// Every reading of a case, whether its answer is right, says nothing, or is wrong; `problem`: the same number of
+  /// those that are the same problem.
+  struct Read {
+    std::string words;
+    std::int64_t size;
+    Outcome outcome;
+    std::ptrdiff_t problem;
+  };
+  [[nodiscard]] bool still_fits(const std::string& words, std::int64_t size) const {
+    return !found_ || find(words, size) != found_->end();
+  }
+  /// `counts`: whether the answer was wrong. A right one has to fit, too, and says nothing for a reading.
+  void add(const std::vector<Read>& readings, bool far, bool counts = true) {
     std::vector<Fitting> fitting;
-    for (const Misreading& one : readings) {
+    for (const Read& one : readings) {
+      if (!still_fits(one.words, one.size)) continue;
       Fitting fits{.words = one.words, .size = one.size};
-      if (found) {
-        const auto before = std::ranges::find_if(
-            *found, [&](const Fitting& old) { return old.words == one.words && old.size == one.size; });
-        if (before == found->end()) continue;
-        fits = *before;
-      }
-      // A case of which the other problem says nothing, as it hides all keys, say, speaks neither for it nor against
-      // it.
-      const Outcome outcome = outcome_as(one.problem, one.rearranged ? one.rearranged(out) : out, arithmetic);
-      if (outcome == Outcome::held) ++fits.right;
-      if (outcome != Outcome::held && outcome != Outcome::excused) continue;
-      const auto same = std::ranges::find_if(readings, [&](const Misreading& other) {
-        return other.words == one.words &&
-               static_cast<const Problem&>(other.problem) == static_cast<const Problem&>(one.problem);
-      });
-      fits.problems.push_back(same - readings.begin());
+      if (found_) fits = *find(one.words, one.size);
+      // A case of which the other problem says nothing, as it hides all keys, say, speaks neither for it nor against.
+      if (one.outcome != Outcome::held && one.outcome != Outcome::excused) continue;
+      if (one.outcome == Outcome::held && counts) ++fits.right, fits.far += far ? 1 : 0;
+      fits.problems.push_back(one.problem);
       fitting.push_back(std::move(fits));
     }
-    found = std::move(fitting);
-    if (found->empty()) break;
+    found_ = std::move(fitting);
+    cases_ += counts ? 1 : 0;
   }
-  if (!found) return {};
-  std::erase_if(*found, [&](const Fitting& one) { return one.right != wrong && one.right < 2; });
-  return told(*found);
+  [[nodiscard]] bool is_over() const { return found_ && found_->empty(); }
+  [[nodiscard]] std::vector<std::string> words() {
+    if (!found_) return {};
+    std::erase_if(*found_, [&](const Fitting& one) {
+      // A row of zeros may be one that sees no key.
+      const std::size_t enough = one.words == zero_values ? 4 : std::min<std::size_t>(cases_, 2);
+      return one.right < enough || 2 * one.far < one.right;
+    });
+    return told(*found_);
+  }
+
+ private:
+  [[nodiscard]] std::vector<Fitting>::const_iterator find(const std::string& words, std::int64_t size) const {
+    return std::ranges::find_if(*found_, [&](const Fitting& old) { return old.words == words && old.size == size; });
+  }
+
+  std::optional<std::vector<Fitting>> found_;  ///< nothing before the first case
+  std::size_t cases_ = 0;
+};
+
+std::vector<std::string> misread_problem(const std::vector<Wrong>& wrong, const Manifest& manifest) {
+  Narrowing narrowing;
+  for (const Wrong& one : wrong) {
+    const std::vector<Misreading> readings = Misreadings(*one.value).take();
+    std::vector<Narrowing::Read> read;
+    for (const Misreading& reading : readings) {
+      if (!narrowing.still_fits(reading.words, reading.size)) continue;
+      const auto same = std::ranges::find_if(readings, [&](const Misreading& other) {
+        return other.words == reading.words &&
+               static_cast<const Problem&>(other.problem) == static_cast<const Problem&>(reading.problem);
+      });
+      read.push_back({reading.words, reading.size,
+                      outcome_as(reading.problem, reading.rearranged ? reading.rearranged(one.out) : one.out,
+                                 manifest.arithmetic_for(*one.value)),
+                      same - readings.begin()});
+    }
+    narrowing.add(read, one.far);
+    if (narrowing.is_over()) break;
+  }
+  return narrowing.words();
+}
+
+/// The same of rows alone.
+std::vector<std::string> misread_rows(const std::vector<Wrong>& wrong, const Manifest& manifest) {
+  Narrowing narrowing;
+  // The numbers of a reading are rounded to f64, which is no less than what is allowed of answers in it.
+  const bool narrow = std::ranges::any_of(wrong, [](const Wrong& one) { return one.value->dtype() != DType::f64; });
+  for (const Wrong& one : wrong) {
+    if (narrow && one.value->dtype() == DType::f64) continue;
+    const Arithmetic& arithmetic = manifest.arithmetic_for(*one.value);
+    for (const RowPlace& place : rows_to_look_at(*one.value, one.out, arithmetic)) {
+      const std::vector<RowReading> readings = readings_of_row(*one.value, place);
+      if (readings.empty()) continue;
+      const Tensor row = row_of(one.out, place);
+      std::vector<Narrowing::Read> read;
+      for (const RowReading& reading : readings) {
+        if (!narrowing.still_fits(reading.words, reading.size)) continue;
+        const auto same = std::ranges::find_if(readings, [&](const RowReading& other) {
+          return other.words == reading.words &&
+                 static_cast<const Problem&>(other.problem) == static_cast<const Problem&>(reading.problem);
+        });
+        read.push_back(
+            {reading.words, reading.size, outcome_as(reading.problem, row, arithmetic), same - readings.begin()});
+      }
+      narrowing.add(read, one.far, place.is_wrong);
+      if (narrowing.is_over()) return {};
+    }
+  }
+  return narrowing.words();
+}
+
+}  // namespace
+
+std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> cases) {
+  const std::vector<Wrong> wrong = wrong_answers(kernel, cases);
+  if (wrong.empty()) {
+    const std::optional<std::string> lse = misread_lse(kernel, cases);
+    return lse ? std::vector{*lse} : std::vector<std::string>();
+  }
+  std::vector<std::string> words = misread_problem(wrong, kernel.manifest());
+  if (words.empty()) words = misread_rows(wrong, kernel.manifest());
+  if (!words.empty()) return words;
+  const auto not_finite = std::ranges::find_if(wrong, [](const Wrong& one) {
+    for (std::int64_t at = 0; at < one.out.elements(); ++at)
+      if (!std::isfinite(one.out[at])) return true;
+    return false;
+  });
+  if (not_finite == wrong.end()) return {};
+  const std::optional<std::string> exp = overflowing_exp(kernel, *not_finite->value);
+  return exp ? std::vector{*exp} : std::vector<std::string>();
 }
 
 }  // namespace attest

@@ -207,7 +207,8 @@ class Causes {
     std::vector<Case> asked;
     for (const Saved& one : saved) {
       const Violation violation = one.finding->verdict.violation;
-      const bool numbers = violation == Violation::bound || violation == Violation::not_finite;
+      const bool numbers =
+          violation == Violation::bound || violation == Violation::not_finite || violation == Violation::lse;
       if (numbers && !one.finding->repetition && one.value.operation == Operation::attention &&
           asked.size() < most_saved)
         asked.push_back(one.value);

@@ -341,8 +341,8 @@ int check_kernels(CheckOptions& options, Arguments line) {
                alarm_text(summary), closing_line(conclusion, ending, seconds), folder.path().string(),
                folder.report().string());
   }
-  fmt::print("{}", expectations_text(conclusion, options.quiet));
-  fmt::print(stderr, "{}", passed_over_text(conclusion, options.quiet));
+  fmt::print("{}", wrapped(expectations_text(conclusion, options.quiet), terminal_columns()));
+  fmt::print(stderr, "{}", wrapped(passed_over_text(conclusion, options.quiet), terminal_columns()));
   options.ci_files.write(summary, journal, folder.path().string(), conclusion);
   return conclusion.exit_status;
 }

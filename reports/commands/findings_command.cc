@@ -5,6 +5,7 @@
 #include "reports/formats/table.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/progress.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {
@@ -22,11 +23,13 @@ int print_findings(const FindingsOptions& options) {
   const std::filesystem::path& folder = options.runs.front();
   const Journal journal = read_results(folder);
   const Summary summary = summarise(journal, folder);
-  for (const FindingRecord& finding : journal.findings) fmt::print("{}", describe(finding, folder.string()));
-  fmt::print("{}{}", warning_text(summary), note_text(summary));
-  fmt::print("{}{}{}{}", table_of(summary), skipped_text(summary), unjudged_text(summary), alarm_text(summary));
+  std::string text;
+  for (const FindingRecord& finding : journal.findings) text += describe(finding, folder.string());
+  text += warning_text(summary) + note_text(summary);
+  text += table_of(summary) + skipped_text(summary) + unjudged_text(summary) + alarm_text(summary);
   const Conclusion conclusion = conclude(summary);
-  fmt::print("\n{}: {}\n", conclusion.headline, conclusion.coverage);
+  text += fmt::format("\n{}: {}\n", conclusion.headline, conclusion.coverage);
+  fmt::print("{}", wrapped(text, terminal_columns()));
   return 0;
 }
 

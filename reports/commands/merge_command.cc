@@ -23,6 +23,7 @@
 #include "reports/run/fuzz_progress.h"
 #include "reports/run_folder/journal_rules.h"
 #include "reports/run_folder/run_folder.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 namespace {
@@ -283,8 +284,8 @@ int merge_runs(const MergeOptions& options) {
   }
   say_what_was_merged(options.output, merged.journal);
   options.ci_files.write(summary, merged.journal, folder.string(), conclusion);
-  fmt::print("{}", expectations_text(conclusion, /*quiet=*/false));
-  fmt::print(stderr, "{}", passed_over_text(conclusion, /*quiet=*/false));
+  fmt::print("{}", wrapped(expectations_text(conclusion, /*quiet=*/false), terminal_columns()));
+  fmt::print(stderr, "{}", wrapped(passed_over_text(conclusion, /*quiet=*/false), terminal_columns()));
   // To join what was found is no judgement of it.
   return conclusion.known ? conclusion.exit_status : 0;
 }

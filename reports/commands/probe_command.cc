@@ -25,7 +25,7 @@ std::string table_of_answers(const Probed& probed) {
     const char* const mark = answer.contradicts ? "CONTRADICTED" : answer.beyond ? "more" : "";
     rows.push_back({answer.question, answer.declared, mark, one_line(answer.found)});
   }
-  return columns(rows, {false, false, false, false});
+  return columns(rows, {false, false, false, false}, terminal_columns());
 }
 
 /// What was asked of the arithmetic and what came out, a paragraph each.
@@ -72,8 +72,9 @@ int probe_kernel(const ProbeOptions& options) {
   WatchedKernel watched(*kernel, interrupt_requested);
   const Probed probed = probe(watched, options.seed, options.dtypes);
   if (const std::string finding = kernel->load_finding(); !finding.empty())
-    fmt::print(stderr, "violated: {}\n", one_line(finding));
-  for (const std::string& note : kernel->notes()) fmt::print(stderr, "note: {}\n", one_line(note));
+    fmt::print(stderr, "{}", wrapped("violated: " + one_line(finding), terminal_columns()));
+  for (const std::string& note : kernel->notes())
+    fmt::print(stderr, "{}", wrapped("note: " + one_line(note), terminal_columns()));
   fmt::print("{}{}", table_of_answers(probed), evidence_of(probed));
   const std::string manifest = to_json(probed.manifest) + "\n";
   if (options.output.empty()) {

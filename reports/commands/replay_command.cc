@@ -221,7 +221,24 @@ void print_elements(const JudgedOutput& output, bool counts) {
 }
 
 /// Each output under its own heading where there are several: what is allowed to one is not what is to another.
-void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts) {
+/// `counts`: the verdict is about one element. Where none lies outside, it is one of another call than this.
+void print_outputs(const std::vector<JudgedOutput>& outputs, bool counts, const Verdict& verdict,
+                   std::string_view property) {
+  const auto is_right = [](const JudgedOutput& output) {
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(output.facts.size()); ++i)
+      if (!accepted(output.out[i], output.facts[static_cast<std::size_t>(i)])) return false;
+    return true;
+  };
+  if (!outputs.empty() && std::ranges::all_of(outputs, is_right)) {
+    if (counts)
+      fmt::print("{}\n",
+                 verdict.violation == Violation::lse
+                     ? "the output itself is right; it is the log-sum-exp that is wrong"
+                     : fmt::format("the answer to the saved case lies within its bound; {} judges another call, "
+                                   "or by a rule of its own",
+                                   property));
+    return;
+  }
   for (const JudgedOutput& output : outputs) {
     if (outputs.size() > 1)
       fmt::print("output in {}, utilisation {}:\n", name_of(output.dtype), short_number(output.utilisation));
@@ -439,7 +456,7 @@ int replay_case(const ReplayOptions& options) {
   }
   // A law may be violated between two calls of which each is within its bound, and a log-sum-exp is no element.
   // What comes and goes, or takes calls before it, another call would not show.
-  if (violated && !repetition) print_outputs(outputs, /*counts=*/verdict.compared.size() == 1);
+  if (violated && !repetition) print_outputs(outputs, /*counts=*/verdict.compared.size() == 1, verdict, property.name);
   if (const JudgedOutput* const about = worst_of(outputs); shows_worst && about != nullptr)
     fmt::print("{}",
                element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));

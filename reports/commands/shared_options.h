@@ -1,6 +1,8 @@
 // Options that several commands have: as structs where some belong together, with the rules of those.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -10,6 +12,8 @@
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/support/errors.h"
+#include "core/support/names.h"
 #include "properties/catalogue/property.h"
 #include "reports/command_line/option_values.h"
 #include "reports/run/interrupt.h"
@@ -51,8 +55,13 @@ inline void refuse_alarm_against(bool alarm, const std::string& kernel) {
 inline void declare_rows(OptionList& list, std::optional<std::int64_t>& rows) {
   const Value<std::int64_t> count{"ROWS",
                                   [](std::string_view option, const std::string& text) {
-                                    return text == "all" ? Judging::all_rows
-                                                         : whole_number<std::int64_t>(1).read(option, text);
+                                    if (text == "all") return Judging::all_rows;
+                                    if (text.ends_with(".csv"))
+                                      throw UsageError(fmt::format(
+                                          "{} is {}; it takes a number of rows to judge, or all; did you mean --table "
+                                          "{}, which attest check writes a row for each case to?",
+                                          option, in_quotes(text), shell_quoted(text)));
+                                    return whole_number<std::int64_t>(1).read(option, text);
                                   },
                                   [] { return Completions{.words = {"all"}}; }};
   list.option(

@@ -13,6 +13,9 @@
 #include "core/support/json_writer.h"
 #include "core/support/names.h"
 #include "reports/results/cause_words.h"
+#include "reports/results/other_rules.h"
+#include "reports/results/otherwise.h"
+#include "reports/results/shapes_beyond.h"
 #include "reports/results/tolerance.h"
 #include "reports/run/progress.h"
 #include "reports/run_folder/version.h"
@@ -61,7 +64,9 @@ class Answer {
   /// As full as fits on one screen.
   std::string text(Ending ending, double seconds) {
     constexpr std::ptrdiff_t most_lines = 25;
-    for (squeeze_ = 0; squeeze_ <= most_squeeze; ++squeeze_) {
+    // What is least needed goes first: how to read the shapes, what other tolerances do.
+    for (int level = 0; level <= most_squeeze; ++level) {
+      terse_ = std::min(level, 2), squeeze_ = std::max(0, level - 2);
       text_.clear();
       compose(ending, seconds);
       if (std::ranges::count(text_, '\n') <= most_lines) break;
@@ -74,7 +79,7 @@ class Answer {
   }
 
  private:
-  static constexpr int most_squeeze = 5;
+  static constexpr int most_squeeze = 7;
 
   void compose(Ending ending, double seconds) {
     kernels();
@@ -86,6 +91,7 @@ class Answer {
     causes();
     undecided();
     text_ += '\n';
+    otherwise();
     coverage();
     tolerances();
     notes();
@@ -223,42 +229,105 @@ class Answer {
       add("skipped", fmt::format("{}: {}", one_line(kernel.id), one_line(kernel.not_started)), 2);
   }
 
-  void coverage() {
-    std::string words = conclusion_.coverage;
-    double worst = 0;
-    for (const KernelSummary& kernel : summary_.kernels)
-      if (kernel.verdict == Outcome::held && kernel.worst() != nullptr)
-        worst = std::max(worst, kernel.worst()->tally.worst_utilisation);
-    if (worst > 0) words += fmt::format("; of what held the worst error is {} of what is allowed", short_number(worst));
-    add("coverage", words, 4);
-    strips();
-    if (!conclusion_.quick_look.empty()) add("", conclusion_.quick_look, 2);
+  /// What a kernel that is wrong does right all the same.
+  void otherwise() {
+    if (summary_.verdict != Outcome::violated || !summary_.against.empty()) return;
+    const OtherwiseRight right = otherwise_right(summary_);
+    std::string words = right.cases == 0 ? "right in no judged case"
+                                         : fmt::format("right where judged: {} cases", with_commas(right.cases));
+    if (right.share > 0 && right.share < 1)
+      words += fmt::format(", 99 % of them within {} of what is allowed", short_number(right.share));
+    if (all_violated()) words += "; " + properties_text(summary_);
+    add("otherwise", words, squeeze_ > 1 ? 2 : 3);
+  }
+  [[nodiscard]] bool all_violated() const {
+    return std::ranges::all_of(summary_.kernels,
+                               [](const KernelSummary& kernel) { return kernel.verdict == Outcome::violated; });
   }
 
-  /// How many cases there were of each length, from ▁ to █ by their logarithm; · where there was none.
-  void strips() {
-    std::array<std::array<std::int64_t, length_ranges.size()>, 2> counts{};
+  void coverage() {
+    // Of kernels that are all wrong `otherwise` says it.
+    if (!all_violated() || !summary_.against.empty()) {
+      std::string words = covered_text(summary_);
+      double worst = 0;
+      for (const KernelSummary& kernel : summary_.kernels)
+        if (kernel.verdict == Outcome::held && kernel.worst() != nullptr)
+          worst = std::max(worst, kernel.worst()->tally.worst_utilisation);
+      if (worst > 0)
+        words += fmt::format("; of what held the worst error is {} of what is allowed", short_number(worst));
+      add("coverage", words, 4);
+    }
+    strips();
+    never();
+    if (!conclusion_.quick_look.empty()) add("", conclusion_.quick_look, squeeze_ > 2 ? 1 : 2);
+  }
+
+  /// Judged cases of a facet, by the class that `of` makes of its number.
+  template <std::size_t classes, class Of>
+  [[nodiscard]] std::array<std::int64_t, classes> counts_of(ShapeFacet facet, Of of) const {
+    std::array<std::int64_t, classes> counts{};
     for (const KernelSummary& kernel : summary_.kernels) {
       const ShapeCounts shapes = kernel.shapes();
-      for (const auto& [index, count] : shapes.of(ShapeFacet::lengths)) {
-        counts[0][static_cast<std::size_t>(index) / length_ranges.size()] += count.judged;
-        counts[1][static_cast<std::size_t>(index) % length_ranges.size()] += count.judged;
-      }
+      for (const auto& [index, count] : shapes.of(facet)) counts[of(std::size_t{index})] += count.judged;
     }
-    std::int64_t most = 1;
-    for (const auto& strip : counts) most = std::max(most, *std::ranges::max_element(strip));
-    if (most == 1) return;
-    const auto drawn = [&](const auto& strip) {
+    return counts;
+  }
+
+  /// How many cases there were of each length, width and number of heads, from ▁ to █ by their logarithm; · where there
+  /// was none.
+  void strips() {
+    constexpr std::size_t lengths = length_ranges.size();
+    const auto queries = counts_of<lengths>(ShapeFacet::lengths, [](std::size_t index) { return index / lengths; });
+    const auto keys = counts_of<lengths>(ShapeFacet::lengths, [](std::size_t index) { return index % lengths; });
+    const auto itself = [](std::size_t index) { return index; };
+    const auto widths = counts_of<head_dim_ranges.size()>(ShapeFacet::head_dim, itself);
+    const auto heads = counts_of<head_ranges.size()>(ShapeFacet::heads, itself);
+    const std::int64_t most = std::max(std::ranges::max(queries), std::ranges::max(keys));
+    if (most <= 1) return;
+    const auto drawn = [](const auto& strip) {
       static constexpr std::string_view blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+      const double largest = std::log2(static_cast<double>(std::ranges::max(strip)) + 1);
       std::string all;
       for (const std::int64_t count : strip) {
-        const double share = std::log2(static_cast<double>(count) + 1) / std::log2(static_cast<double>(most) + 1);
+        const double share = std::log2(static_cast<double>(count) + 1) / largest;
         all += count == 0 ? "·" : blocks[std::min<std::size_t>(static_cast<std::size_t>(share * 8), 7)];
       }
       return all;
     };
-    add("shapes", fmt::format("M {}  N {}  of 0, 1, up to 16, 64, 128, 512, 4096, 65536, more; · never",
-                              drawn(counts[0]), drawn(counts[1])));
+    add("shapes",
+        fmt::format("M {}  N {}  dk {}  H {}  · never", drawn(queries), drawn(keys), drawn(widths), drawn(heads)));
+    if (terse_ > 0) return;
+    add("", fmt::format("M, N {}; dk {}; H {}", range_words(length_ranges), range_words(head_dim_ranges),
+                        range_words(head_ranges)));
+  }
+  /// "0, 1, to 16, to 64, more".
+  template <std::size_t count>
+  static std::string range_words(const std::array<ExtentRange, count>& ranges) {
+    std::string words;
+    for (const ExtentRange& range : ranges) {
+      words += words.empty() ? "" : ", ";
+      words += range.most == any_extent ? "more" : fmt::format("{}{}", range.least < range.most ? "–" : "", range.most);
+    }
+    return words;
+  }
+
+  /// Beyond what no case was judged, and what to add to the command for that.
+  void never() {
+    const std::string beyond = never_judged(summary_);
+    if (beyond.empty()) return;
+    std::string words = "never judged: " + beyond;
+    const std::optional<Reach> judged = largest_judged(summary_);
+    const auto asked = std::ranges::find_if(summary_.kernels, [](const auto& one) { return one.judged() > 0; });
+    // Of captured cases and of campaigns it is no option.
+    if (!summary_.drawn_whole || !judged || asked == summary_.kernels.end()) return add("", words, 2);
+    const std::optional<Manifest> manifest = manifest_of(journal_, asked->id);
+    if (manifest && manifest->attention) {
+      const std::vector<Extents> shapes = shapes_beyond(*judged, *manifest);
+      const std::size_t shown = terse_ > 1 ? 1 : shapes.size();
+      for (std::size_t i = 0; i < std::min(shown, shapes.size()); ++i)
+        words += fmt::format("{} {}", i == 0 ? "; for some of it add" : "", shape_option(shapes[i]));
+    }
+    add("", words, 3);
   }
 
   void tolerances() {
@@ -267,16 +336,22 @@ class Answer {
     for (const ToleranceRow& row : rows_for_suites(tolerance_rows(summary_, journal_))) {
       const auto kernel = std::ranges::find_if(
           summary_.kernels, [&](const KernelSummary& one) { return one.id == row.kernel && one.dtype == row.dtype; });
-      // What is wrong has errors that nobody wants to accept; and of many kernels the page has them.
-      if (kernel == summary_.kernels.end() || kernel->verdict != Outcome::held || !row.is_ordinary()) continue;
+      if (kernel == summary_.kernels.end() || !row.is_ordinary()) continue;
+      // Of what is wrong in most cases there is hardly an error that anybody wants to accept.
+      const bool wrong = kernel->verdict == Outcome::violated;
+      if (kernel->verdict != Outcome::held && !(wrong && squeeze_ == 0)) continue;
       if (!std::isfinite(row.tolerance.atol) || !row.caution().empty()) continue;
+      // Of many kernels the page has them.
       if (++told > most || kernels_named() > 1) return;
+      const std::string beside = terse_ > 0 ? "" : beside_pytorch(row);
+      std::string missed =
+          row.missed_of == 0 ? "" : fmt::format("misses {} of {} planted faults; ", row.missed.size(), row.missed_of);
+      missed += beside.empty() ? "" : beside + "; ";
+      if (!missed.empty()) missed.resize(missed.size() - 2);
       add(told == 1 ? "tolerance" : "",
-          fmt::format("{}  atol {}  rtol {}{}", one_line(row.dtype), number_text(row.tolerance.atol),
-                      number_text(row.tolerance.rtol),
-                      row.missed_of == 0
-                          ? ""
-                          : fmt::format("  (misses {} of {} planted faults)", row.missed.size(), row.missed_of)));
+          fmt::format("{}  atol {}  rtol {}{}{}", one_line(row.dtype), number_text(row.tolerance.atol),
+                      number_text(row.tolerance.rtol), wrong ? ", by its right answers" : "",
+                      missed.empty() ? "" : fmt::format("  ({})", missed)));
     }
   }
   /// What a run without --kernel shows whoever has just installed this, and what comes next.
@@ -334,7 +409,8 @@ class Answer {
   const Conclusion& conclusion_;
   const AnswerPlace& place_;
   std::string text_;
-  int squeeze_ = 0;  ///< how much is left out
+  int terse_ = 0;    ///< how much of what is nice to know is left out, before anything else is
+  int squeeze_ = 0;  ///< how much of the rest is
 };
 
 }  // namespace

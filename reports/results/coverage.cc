@@ -134,7 +134,7 @@ std::string applies_text(const Applying& applying) {
                      applying.of == 1 ? "property" : "properties");
 }
 
-std::string never_judged(const Summary& summary) {
+std::optional<Reach> largest_judged(const Summary& summary) {
   std::optional<Reach> largest;
   for (const KernelSummary& kernel : summary.kernels) {
     const ShapeCounts shapes = kernel.shapes();
@@ -142,6 +142,11 @@ std::string never_judged(const Summary& summary) {
     if (!largest) largest.emplace();
     largest->merge(*shapes.largest);
   }
+  return largest;
+}
+
+std::string never_judged(const Summary& summary) {
+  const std::optional<Reach> largest = largest_judged(summary);
   if (!largest) return {};
   std::vector<std::string> beyond;
   for (const ReachAxis& axis : axes) {
@@ -155,15 +160,19 @@ std::string never_judged(const Summary& summary) {
   return fmt::format("{}", fmt::join(beyond, ", "));
 }
 
-std::string coverage_text(const Summary& summary) {
+std::string covered_text(const Summary& summary) {
   const Concerned concerned = concerned_in(summary);
   std::set<std::string_view> kernels;
   for (const KernelSummary& kernel : summary.kernels) kernels.insert(kernel.id);
-  const std::string beyond = never_judged(summary);
-  return fmt::format("{} of {} {} that concern{} {} judged; {} {}{}", concerned.judged, concerned.properties,
+  return fmt::format("{} of {} {} that concern{} {} judged; {} {}", concerned.judged, concerned.properties,
                      concerned.properties == 1 ? "property" : "properties", concerned.properties == 1 ? "s" : "",
                      kernels.size() == 1 ? "this kernel" : "these kernels", with_commas(summary.judged()),
-                     summary.judged() == 1 ? "case" : "cases", beyond.empty() ? "" : "; never judged: " + beyond);
+                     summary.judged() == 1 ? "case" : "cases");
+}
+
+std::string coverage_text(const Summary& summary) {
+  const std::string beyond = never_judged(summary);
+  return covered_text(summary) + (beyond.empty() ? "" : "; never judged: " + beyond);
 }
 
 std::string quick_look(const Summary& summary) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/journal/journal.h"
@@ -41,11 +42,16 @@ struct Applying {
 /// "Applies: 39 of 41 properties".
 [[nodiscard]] std::string applies_text(const Applying& applying);
 
+/// The largest extents that any case had which was judged, each by itself; nothing where shapes were not recorded.
+[[nodiscard]] std::optional<Reach> largest_judged(const Summary& summary);
+
 /// "M > 129, N > 8192, dk > 256, H > 4": beyond what no case of the run was judged, where the manifests of its kernels
 /// allow more. Empty where no case was, where shapes were not recorded, and where there is nothing beyond.
 [[nodiscard]] std::string never_judged(const Summary& summary);
 
-/// "39 of 41 properties that concern this kernel judged; 14,853 cases; never judged: M > 129, H > 4".
+/// "39 of 41 properties that concern this kernel judged; 14,853 cases".
+[[nodiscard]] std::string covered_text(const Summary& summary);
+/// The same and what was never judged: "…; never judged: M > 129, H > 4".
 [[nodiscard]] std::string coverage_text(const Summary& summary);
 
 /// "20 cases a property: a quick look, …" where fewer were asked for than a verdict of held should rest on; else empty.

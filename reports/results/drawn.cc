@@ -56,10 +56,11 @@ std::vector<Scarce> scarce_of(const Subject& subject, const Tally& tally, bool m
 std::vector<std::string> warning_lines(const std::vector<Scarce>& scarce) {
   std::map<std::string, const Scarce*> scarcest;
   std::map<std::string, std::set<std::pair<std::string, std::string>>> subjects;
-  std::map<std::string, std::set<std::string>> ruled_out;  // properties by kernel
+  // Properties by kernel, and by whether it is causal forms that the manifest does not list, or masks.
+  std::map<std::pair<std::string, bool>, std::set<std::string>> ruled_out;
   for (const Scarce& one : scarce) {
     if (one.ruled_out) {
-      ruled_out[one.kernel].insert(one.property);
+      ruled_out[{one.kernel, one.what == "a causal form"}].insert(one.property);
       continue;
     }
     const Scarce*& kept = scarcest[one.property];
@@ -75,9 +76,12 @@ std::vector<std::string> warning_lines(const std::vector<Scarce>& scarce) {
                     one->cases == 1 ? "has" : "have", one->what, one->enough,
                     more == 0 ? "" : fmt::format("; the same for {} more in the report", more)));
   }
-  for (const auto& [kernel, properties] : ruled_out) {
-    lines.push_back(fmt::format("note on {}: its manifest rules masks out; judged without a mask: {}\n",
-                                one_line(kernel), some_of(properties)));
+  for (const auto& [kernel_and_what, properties] : ruled_out) {
+    const auto& [kernel, causal] = kernel_and_what;
+    lines.push_back(
+        fmt::format("note on {}: its manifest {}: {}\n", one_line(kernel),
+                    causal ? "lists no causal form; judged without one" : "rules masks out; judged without a mask",
+                    some_of(properties)));
   }
   return lines;
 }

@@ -1,32 +1,21 @@
 #include "reports/results/other_rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/problem/sight.h"
+#include "reports/results/fault_margins.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {
 
 /// Which rule stands where in other_rules().
 enum Rule : std::size_t { allclose, five_times, two_times, mean_square, fixed_tight, fixed_loose, relative };
-
-struct Tolerance {
-  double absolute, relative;
-};
-/// Of torch.testing.assert_close.
-Tolerance allclose_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return {1e-5, 1e-3};
-    case DType::bf16:
-      return {1e-5, 1.6e-2};
-    default:
-      return {1e-5, 1.3e-6};
-  }
-}
 
 /// One row of a head as doubles.
 struct RowInputs {
@@ -63,6 +52,42 @@ void plain_row(const RowInputs& row, Round round, double* out) {
 }
 
 }  // namespace
+
+std::optional<Tolerance> pytorch_default(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return Tolerance{1e-7, 1e-7};
+    case DType::f32:
+      return Tolerance{1e-5, 1.3e-6};
+    case DType::f16:
+      return Tolerance{1e-5, 1e-3};
+    case DType::bf16:
+      return Tolerance{1e-5, 1.6e-2};
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string beside_pytorch(const ToleranceRow& row) {
+  const std::optional<DType> dtype = named<DType>(row.dtype);
+  const std::optional<Tolerance> theirs = dtype ? pytorch_default(*dtype) : std::nullopt;
+  if (!theirs || !row.is_ordinary()) return {};
+  // The least atol is kept for some rtol: the next smaller one needs more than theirs does, the next larger one less.
+  const double unit = format_of(*dtype).unit;
+  std::optional<LogCode> smaller, larger;
+  for (std::size_t step = 0; step < relative_steps.size(); ++step) {
+    const double rtol = relative_steps[step] * unit;
+    if (rtol <= theirs->rtol) smaller = row.cell.atol[step];
+    if (rtol >= theirs->rtol && !larger) larger = row.cell.atol[step];
+  }
+  std::string words = fmt::format("PyTorch's {}, {} misses at least {}", short_number(theirs->atol),
+                                  short_number(theirs->rtol), misses_of(*theirs, *dtype).faults.size());
+  if (smaller && size_of_code(*smaller) <= theirs->atol) words += " and refuses no right answer";
+  // A code rounds up by less than 1 part in 64.
+  else if (larger && size_of_code(*larger) * (1 - 1.0 / 64) > theirs->atol)
+    words += " and refuses right answers";
+  return words;
+}
 
 const std::array<OtherRule, other_rule_count>& other_rules() {
   static constexpr std::array<OtherRule, other_rule_count> all{{
@@ -119,14 +144,14 @@ Yardstick::Yardstick(const Case& c) : dtype_(c.dtype()) {
 
 RuleSet Yardstick::rejecting(const Tensor& out) const {
   RuleSet rejecting;
-  const Tolerance close = allclose_of(dtype_);
+  const Tolerance close = pytorch_default(dtype_).value_or(Tolerance());
   double farthest = 0, farthest_single = 0, plain_error = 0, plain_single = 0, squares = 0, reference = 0;
   for (std::size_t e = 0; e < judged_.size(); ++e) {
     if (!judged_[e]) continue;
     const double x = out[static_cast<std::int64_t>(e)], r = exact_[e];
     if (!std::isfinite(x)) return RuleSet().set();
     const double error = std::fabs(x - r);
-    if (!(error <= close.absolute + close.relative * std::fabs(r))) rejecting.set(allclose);
+    if (!(error <= close.atol + close.rtol * std::fabs(r))) rejecting.set(allclose);
     if (!(error <= 1e-3)) rejecting.set(fixed_tight);
     if (!(error <= 2e-2)) rejecting.set(fixed_loose);
     if (!(error <= 1e-7 + 1e-3 * std::fabs(r))) rejecting.set(relative);

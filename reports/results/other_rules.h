@@ -4,11 +4,14 @@
 #include <array>
 #include <bitset>
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/problem/case.h"
 #include "core/value/tensor.h"
+#include "reports/results/tolerance.h"
 
 namespace attest {
 
@@ -21,6 +24,13 @@ struct OtherRule {
 };
 inline constexpr std::size_t other_rule_count = 7;
 [[nodiscard]] const std::array<OtherRule, other_rule_count>& other_rules();
+
+/// What torch.testing.assert_close allows where nobody says more; nothing of dtypes that it has no row for.
+[[nodiscard]] std::optional<Tolerance> pytorch_default(DType dtype);
+
+/// What that would make of the kernel, as far as the run can tell: "PyTorch's 1e-05, 0.016 misses at least 33 and
+/// refuses right answers". `ordinary`: of a kernel's ordinary cases. Empty where it is not known.
+[[nodiscard]] std::string beside_pytorch(const ToleranceRow& ordinary);
 
 /// Bit n: rule n.
 using RuleSet = std::bitset<other_rule_count>;

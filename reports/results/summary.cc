@@ -33,6 +33,16 @@ std::string name_of_kernel(const Journal& journal, const std::string& id) {
   return name != manifest.end() && name->is_string() ? name->get<std::string>() : id;
 }
 
+std::optional<Manifest> manifest_of(const Journal& journal, const std::string& id) {
+  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
+  if (record == journal.kernels.end()) return std::nullopt;
+  try {
+    return parse_manifest(record->manifest, "the journal's manifest");
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+
 namespace {
 
 int rank_of(Outcome outcome) {
@@ -67,17 +77,6 @@ std::string reason_of(const PropertySummary& property) {
   // How many cases a property would have had that does not apply is no measure of anything.
   if (!undecided && !was_offered(commonest->first)) return commonest->first.text();
   return fmt::format("{} ({} of {} cases)", commonest->first.text(), commonest->second, property.tally.cases());
-}
-
-/// Nothing of a manifest that cannot be read: a journal may be of another version.
-std::optional<Manifest> manifest_of(const Journal& journal, const std::string& id) {
-  const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
-  if (record == journal.kernels.end()) return std::nullopt;
-  try {
-    return parse_manifest(record->manifest, "the journal's manifest");
-  } catch (const UsageError&) {
-    return std::nullopt;
-  }
 }
 
 Limits limits_of(const Manifest& m) {
@@ -315,8 +314,11 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       if (property.tally.alarm && property.tally.alarm->all.beyond > 0) property.alarm_case = saved("alarm");
       // A property's name says there only whose cases they are.
       if (summary.against.empty())
-        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out))
+        for (Scarce& one : scarce_of({name, kernel.name, dtype}, property.tally, masks_ruled_out)) {
+          const bool no_form = manifest && manifest->causal.empty() && one.what == "a causal form";
+          one.ruled_out = one.ruled_out || (no_form && one.cases == 0);
           summary.scarce.push_back(std::move(one));
+        }
       kernel.verdict = worse(kernel.verdict, property.verdict);
       kernel.properties.push_back(std::move(property));
     }

@@ -118,6 +118,9 @@ struct Summary {
 /// What a kernel of the journal is called: its id, or the name in the manifest of a program or a library.
 [[nodiscard]] std::string name_of_kernel(const Journal& journal, const std::string& id);
 
+/// Nothing of one that cannot be read: a journal may be of another version.
+[[nodiscard]] std::optional<Manifest> manifest_of(const Journal& journal, const std::string& id);
+
 /// From a canonical journal. `folder` is where case files are looked for; empty: nowhere.
 [[nodiscard]] Summary summarise(const Journal& journal, const std::filesystem::path& folder);
 

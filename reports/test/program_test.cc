@@ -76,7 +76,9 @@ TEST(Program, AnswersAnUnknownOptionInOneLine) {
     expect_refused(joined({command, " --foo"}), joined({"unknown option \"--foo\" of attest ", command}));
   expect_refused("--foo", "unknown option \"--foo\"");
   expect_refused("bench --filter=verdict", "did you mean \"--benchmark_filter\"?");
-  expect_refused("bench verdict", "unknown option \"verdict\" of attest bench");
+  for (const char* word : {"verdict", "--foo", "--f"})
+    expect_refused(joined({"bench ", word}), joined({"attest: unknown option \"", word,
+                                                     "\" of attest bench; attest bench --help lists the options\n"}));
 }
 
 TEST(Program, TakesAListOfPropertiesAndATimeInSeconds) {
@@ -302,6 +304,21 @@ TEST(Program, PrintsAFewFindingsOfManyAsTheyCome) {
   EXPECT_GT(read_journal(folder / "one").findings.size(), 1U);
   EXPECT_EQ(count(one.output, "\n  replay: "), 1) << one.output;
   EXPECT_TRUE(one.output.ends_with("\nmore findings: see the report\n")) << one.output;
+}
+
+/// Where the answer to the saved case is right, and what its property asks besides is wrong, no element of it is
+/// counted.
+TEST(Program, ReplaysALawWhoseCaseIsAnsweredRight) {
+  const Folder folder;
+  shell(folder,
+        "$attest check --kernel fault:output-truncated --dtype bf16 --property attention.constant-values --cases 40 "
+        "--quiet --out run");
+  const std::vector<FindingRecord> findings = read_journal(folder / "run").findings;
+  ASSERT_FALSE(findings.empty());
+  const std::string replay = output_of(folder, "$attest replay run/" + findings[0].case_file, 1);
+  EXPECT_THAT(replay, NeverSays("\n0 of "));
+  EXPECT_THAT(replay, Says("\nthe answer to the saved case lies within its bound; attention.constant-values judges "
+                           "another call, or by a rule of its own\n"));
 }
 
 TEST(Program, ReplaysALawThatIsBrokenBetweenTwoCalls) {

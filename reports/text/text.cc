@@ -8,6 +8,7 @@
 
 #include "core/support/json_writer.h"
 #include "core/support/visible.h"
+#include "reports/text/wrap.h"
 
 namespace attest {
 
@@ -81,6 +82,31 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, const std
     text += line + '\n';
   }
   return text;
+}
+
+std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right,
+                    std::size_t width) {
+  constexpr std::size_t least = 24;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i + 1 < right.size(); ++i) {
+    std::size_t widest = 0;
+    for (const auto& row : rows) widest = std::max(widest, row[i].size());
+    at += widest + 2;
+  }
+  // What follows the first line of a cell is a row of its own, empty but for that.
+  std::vector<std::vector<std::string>> broken;
+  for (const auto& row : rows) {
+    std::string cell = labelled("", row.back(), 2, std::max(width, at + least) - at + 2);
+    std::vector<std::string> next = row;
+    while (!cell.empty()) {
+      const std::size_t end = cell.find('\n');
+      next.back() = cell.substr(std::min<std::size_t>(2, end), end - std::min<std::size_t>(2, end));
+      broken.push_back(next);
+      next.assign(row.size(), "");
+      cell.erase(0, end + 1);
+    }
+  }
+  return columns(broken, right);
 }
 
 }  // namespace attest

@@ -39,5 +39,9 @@ namespace attest {
 
 /// Rows as aligned columns, two spaces apart; the first row is the heading. Numbers (columns in `right`) flush right.
 [[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+/// The same in lines of at most `width` columns: the last column, of words, is broken at spaces within itself, in at
+/// least 24 columns, and a word that is longer stands whole.
+[[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right,
+                                  std::size_t width);
 
 }  // namespace attest

@@ -16,6 +16,10 @@ namespace attest {
 [[nodiscard]] std::string labelled(std::string_view label, std::string_view text, std::size_t at, std::size_t width,
                                    std::size_t most = 100);
 
+/// A text of whole lines, those that are longer than `width` broken at spaces, what follows four columns further in.
+/// What one types, behind "replay: ", stands on one line however long, and so does a word.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t width);
+
 /// Columns of the terminal that standard output is, at most 120; 80 where it is none.
 [[nodiscard]] std::size_t terminal_columns();
 

@@ -225,16 +225,22 @@ class WeightProber {
         .declared = before_.exp_ulp > 0 ? fmt::format("{} ulp", before_.exp_ulp) : "4 units roundoff",
         .found = {},
         .evidence = words};
-    double relative = static_cast<double>(seen_.error) + (seen_.noise > seen_.unit ? seen_.noise : 0);
     if (seen_.rounded && !seen_.ambiguous) {
       // All are the nearest numbers of the format, or nearly all: an error of a 64th of its last bit would move some.
-      relative = std::max(format_of(a_.weights).unit / 64, seen_.noise);
-      finding.found = fmt::format("not told apart below {:.2g} of it: the rounding of the weights hides it", relative);
-      finding.evidence += " What is hidden is declared as if it were so.";
-    } else {
-      // An ulp of the manifest is two units roundoff, relatively.
-      finding.found = fmt::format("up to {:.2g} ulp of {}", relative / (2 * seen_.unit), name_of(a_.score_sums));
+      // To declare that much would say of exp what only the rounding is known to do.
+      const double hidden = std::max(format_of(a_.weights).unit / 64, seen_.noise);
+      a_.exp_ulp = before_.exp_ulp;
+      finding.found = fmt::format("not told below {:.2g} of it: the rounding of the weights to {} hides it", hidden,
+                                  name_of(a_.weights));
+      finding.evidence += before_.exp_ulp > 0
+                              ? fmt::format(" exp_ulp {} is declared as it was.", before_.exp_ulp)
+                              : " exp_ulp is left out, so that 4 units roundoff count: state it where exp is coarser.";
+      note(std::move(finding));
+      return;
     }
+    const double relative = static_cast<double>(seen_.error) + (seen_.noise > seen_.unit ? seen_.noise : 0);
+    // An ulp of the manifest is two units roundoff, relatively.
+    finding.found = fmt::format("up to {:.2g} ulp of {}", relative / (2 * seen_.unit), name_of(a_.score_sums));
     // Where exp is wrong by far more than the scores' format makes it, a narrower one says the same: of double
     // precision an exp of single precision, and whatever is wrong by a quarter of itself, of which a bound allows
     // anything.

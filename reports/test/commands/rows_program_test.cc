@@ -46,6 +46,9 @@ TEST(Rows, AreRefusedInOneLine) {
   write_tokens(folder);
   EXPECT_THAT(output_of(folder, "$attest check --verbose --kernel builtin:flash --rows 10", 2),
               Says("--rows is for captured cases (--case)"));
+  EXPECT_THAT(
+      output_of(folder, "$attest check --kernel builtin:flash --rows rows.csv", 2),
+      Says("--rows is \"rows.csv\"; it takes a number of rows to judge, or all; did you mean --table rows.csv, "));
   for (const char* rows : {"0", "-1", "some", "1.5"})
     EXPECT_THAT(
         output_of(folder, std::string("$attest replay tokens.safetensors --kernel builtin:flash --rows ") + rows, 2),

@@ -68,6 +68,10 @@ TEST_P(Answer, IsThereInTenSeconds) {
   EXPECT_THAT(said, HasSubstr(" smallest " + dtype + " "));
   EXPECT_THAT(said, HasSubstr("attest replay run "));
   EXPECT_THAT(said, AllOf(HasSubstr("(violated, exit status 1; "), HasSubstr("attest findings run")));
+  EXPECT_THAT(said, AllOf(HasSubstr(" otherwise right where judged: "), HasSubstr(" of what is allowed; ")));
+  EXPECT_THAT(said,
+              AllOf(HasSubstr(" properties (1 needs a promised arithmetic) "), HasSubstr(" dk "), HasSubstr(" H ")));
+  EXPECT_THAT(said, AllOf(HasSubstr("never judged: M > "), HasSubstr("; for some of it add --shape=1,1,1,2048,")));
   EXPECT_THAT(said, testing::Not(HasSubstr("is not determined: "))) << "what is not known explains nothing";
   // What it says to type.
   EXPECT_EQ(shell(folder, "$attest replay run").status, 1);
@@ -102,9 +106,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"keys-transposed-when-square", "f32", "k lay in memory column by column"},
                     Wrong{"last-tile-not-rescaled", "f32", "cases with N > 128", 500},
                     Wrong{"prefill-sum-not-rescaled", "f32", "cases with M >= ", 500,
-                          "errors beyond the bounds of the output and of the log-sum-exp"},
+                          "the sum of weights so far were not rescaled where the maximum rises, in steps of 64 keys"},
                     Wrong{"lse-of-last-tile-unwritten", "f32", "dk=1 (from the second query tile of 64 on)", 500},
-                    Wrong{"bias-sign", "f32", "an additive mask", 200, "what goes wrong first: the scores"}),
+                    Wrong{"bias-sign", "f32", "what the mask adds between -8 and 0 were added with the other sign"},
+                    Wrong{"output-not-rescaled", "f32", "not rescaled where the maximum rises, in steps of 16 keys"},
+                    Wrong{"no-maximum", "f32", "no maximum were subtracted from scores, and exp overflows"},
+                    Wrong{"exp-clamped", "f32", "an error beyond its bound", 200,
+                          "what goes wrong first: the weights"}),
     [](const testing::TestParamInfo<Wrong>& one) {
       std::string name = one.param.fault;
       std::ranges::replace(name, '-', '_');
@@ -128,6 +136,29 @@ TEST(AnswerProgram, KeepsToOneScreenHoweverMuchThereIsToSay) {
     }
     EXPECT_THAT(joined(result.output), AllOf(HasSubstr(" what "), HasSubstr("attest replay run ")));
   }
+}
+
+/// What it needs for its right answers stands beside what is wrong, where there is room.
+TEST(AnswerProgram, OfAKernelThatIsWrongHasTheToleranceOfItsRightAnswers) {
+  if (under_address_sanitizer) GTEST_SKIP() << "the run of a whole catalogue";
+  const fake::Folder folder;
+  const ShellResult result =
+      shell(folder, "$attest check --kernel fault:interleaved-groups --dtype f32 --cases 600 --out run 2>/dev/null");
+  EXPECT_LE(lines_of(result.output).size(), 25U) << result.output;
+  EXPECT_THAT(joined(result.output), HasSubstr(", by its right answers (misses "));
+}
+
+/// All that a run found keeps to the terminal's width, but for what is to be typed.
+TEST(FindingsProgram, BreaksItsLines) {
+  const fake::Folder folder;
+  shell(folder, "$attest check --kernel fault:coarse-exp --dtype f32 --cases 60 --property 'attention.*' --out run");
+  const ShellResult result = shell(folder, "$attest findings run");
+  for (const std::string& line : lines_of(result.output))
+    EXPECT_TRUE(columns_of_text(line) <= 80 || line.starts_with("  replay: ") ||
+                line.find(' ', line.find_first_not_of(' ')) == std::string::npos)
+        << line;
+  EXPECT_THAT(joined(result.output), AllOf(HasSubstr("VIOLATED attention.oracle by fault:coarse-exp in f32, case "),
+                                           HasSubstr("; accepted is [")));
 }
 
 /// A kernel that answers nothing was not tested, and nobody is to take it for one that could not be decided.
@@ -174,6 +205,7 @@ TEST(AnswerProgram, OfAKernelThatHoldsSaysHowFarThatGoes) {
   EXPECT_THAT(said, HasSubstr("✓ builtin:flash f32 right where judged"));
   EXPECT_THAT(said, HasSubstr("never judged: M > "));
   EXPECT_THAT(said, HasSubstr("tolerance f32 atol "));
+  EXPECT_THAT(said, HasSubstr("; PyTorch's 1e-05, 1.3e-06 misses at least "));
   EXPECT_THAT(said, HasSubstr("(held, exit status 0; "));
 }
 

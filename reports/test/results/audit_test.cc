@@ -1,6 +1,7 @@
 // The audit on a few kernels, its verdict on itself, and the rules of other projects.
 #include "reports/results/audit.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -191,6 +192,35 @@ TEST(OtherRules, MeasureByThePlainFormulaInTheDtype) {
   // Exactly 1.00390625, which rounds to 1 in bf16: an error of 0.0039, so 0.0195 is allowed, and not 0.02.
   EXPECT_FALSE(yardstick.rejecting(answer(DType::bf16, 1.0078125 + 0.0078125, 1))[1]);
   EXPECT_TRUE(yardstick.rejecting(answer(DType::bf16, 1.03125, 1))[1]);
+}
+
+/// A row of ordinary cases whose right answers need that atol beside any rtol.
+ToleranceRow needing(const char* dtype, double atol) {
+  ToleranceRow row;
+  row.dtype = dtype, row.values = "ordinary";
+  row.cell.atol.fill(code_of(atol));
+  return row;
+}
+
+TEST(BesidePytorch, SaysWhatItsDefaultsMissAndRefuse) {
+  const std::string refuses = beside_pytorch(needing("bf16", 1e-3)), accepts = beside_pytorch(needing("bf16", 1e-6));
+  EXPECT_THAT(refuses, testing::StartsWith("PyTorch's 1e-05, 0.016 misses at least "));
+  EXPECT_THAT(refuses, testing::EndsWith(" and refuses right answers"));
+  EXPECT_THAT(accepts, testing::EndsWith(" and refuses no right answer"));
+  EXPECT_THAT(beside_pytorch(needing("f32", 1e-6)), testing::StartsWith("PyTorch's 1e-05, 1.3e-06 misses at least "));
+}
+
+TEST(BesidePytorch, SaysNothingThatIsNotKnown) {
+  // Between two of the relative tolerances that are kept: with less it takes more, with more it does not.
+  ToleranceRow between = needing("bf16", 1e-3);
+  for (std::size_t step = 2; step < between.cell.atol.size(); ++step) between.cell.atol[step] = code_of(1e-6);
+  EXPECT_THAT(beside_pytorch(between), testing::Not(testing::HasSubstr("refuses")));
+  EXPECT_THAT(beside_pytorch(needing("f32", 1.005e-5)), testing::Not(testing::HasSubstr("refuses")))
+      << "codes are rounded up";
+  EXPECT_EQ(beside_pytorch(needing("f8_e4m3", 1)), "") << "it has no row for it";
+  ToleranceRow all = needing("bf16", 1e-3);
+  all.values = "all";
+  EXPECT_EQ(beside_pytorch(all), "");
 }
 
 }  // namespace

@@ -322,6 +322,19 @@ TEST(Warnings, AreOneLineForAKernelWhoseManifestRulesMasksOut) {
   }
 }
 
+/// Of a kernel that lists no causal form nobody is warned that it was given none.
+TEST(Drawn, WarnsOfNoCausalFormThatTheManifestDoesNotList) {
+  const auto text = [](const std::string& causal) {
+    Journal journal = journal_of({{{"multihead.oracle", "builtin:a", "f64"}, masked(500, 500, 0)}});
+    journal.kernels = {{"builtin:a", R"({"name": "a", "dtypes": ["f64"], "causal": )" + causal + "}", ""}};
+    return warning_text(summarise(journal, ""));
+  };
+  EXPECT_THAT(text("[]"),
+              Says("note on builtin:a: its manifest lists no causal form; judged without one: multihead.oracle\n"));
+  EXPECT_THAT(text("[]"), NeverSays("have a causal form"));
+  EXPECT_THAT(text(R"(["top-left"])"), NeverSays("lists no causal form"));
+}
+
 TEST(Drawn, IsReportedByKindAndByPropertyWithWhatWasNeverDrawn) {
   const Journal journal = journal_of({{{"masked.query-deletion", "builtin:a", "f32"}, masked(40, 100, 3)},
                                       {{"masked.query-deletion", "builtin:b", "f32"}, masked(40, 100, 0)},

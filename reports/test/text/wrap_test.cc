@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "reports/text/text.h"
+
 namespace attest {
 namespace {
 
@@ -25,6 +30,27 @@ TEST(Wrap, EndsWhatIsTooLongWithinTheWidth) {
   const std::string text = labelled("x", "one two three four five six", 4, 14, /*most=*/2);
   EXPECT_EQ(text, "  x one two\n    three …\n");
   EXPECT_EQ(labelled("x", "one two three", 4, 14, /*most=*/2), "  x one two\n    three\n");
+}
+
+TEST(Wrapped, BreaksLongLinesAndKeepsTheOthers) {
+  EXPECT_EQ(wrapped("one  two\n\nthree four five six seven\n", 12),
+            "one  two\n\nthree four\n    five six\n    seven\n");
+  EXPECT_EQ(wrapped("  ab  cd  ef gh ij", 10), "  ab  cd\n      ef\n      gh\n      ij\n") << "columns stay columns";
+  EXPECT_EQ(wrapped("éé éé éé\n", 8), "éé éé éé\n");
+  EXPECT_EQ(wrapped("", 8), "");
+}
+
+TEST(Wrapped, LeavesWholeWhatIsTypedAndLongWords) {
+  EXPECT_EQ(wrapped("  replay: attest replay some/where\n", 12), "  replay: attest replay some/where\n");
+  EXPECT_EQ(wrapped("a very-long-word-indeed b\n", 10), "a\n    very-long-word-indeed\n    b\n");
+}
+
+TEST(Columns, BreakTheLastOneWithinItself) {
+  const std::vector<std::vector<std::string>> rows{{"a", "found"}, {"long-word", "one two three four five six seven"}};
+  EXPECT_EQ(columns(rows, {false, false}, 36),
+            "a          found\nlong-word  one two three four five\n           six seven\n");
+  EXPECT_EQ(columns(rows, {false, false}, 10), columns(rows, {false, false}, 35)) << "24 columns at least";
+  EXPECT_EQ(columns(rows, {false, false}, 80), columns(rows, {false, false}));
 }
 
 }  // namespace

@@ -1,0 +1,140 @@
+#include "properties/diagnosis/misread_numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string_view>
+#include <utility>
+
+#include "core/bound/error_bound.h"
+#include "core/oracle/oracle.h"
+#include "core/problem/selection.h"
+#include "core/problem/sight.h"
+#include "core/support/infinity.h"
+
+namespace attest {
+namespace {
+
+/// A case of that shape and nothing but q, k and v, whose keys have these scores: the first, and all others.
+Case with_scores(const Case& shape, double first, double others) {
+  Case c = shape;
+  c[Slot::mask] = Tensor();
+  c.causal = Causal::none;
+  c.provenance = {};
+  const Extents e = extents_of(c);
+  const auto fill = [&](Slot slot, auto&& number) {
+    Tensor tensor(c[slot].dtype(), c[slot].shape());
+    for (std::int64_t at = 0; at < tensor.elements(); ++at) tensor.set(at, number(at));
+    c[slot] = std::move(tensor);
+  };
+  c.scale = inverse_root(e.dk);
+  fill(Slot::q, [&](std::int64_t at) { return at % e.dk == 0 ? 1.0 : 0.0; });
+  fill(Slot::k, [&](std::int64_t at) {
+    if (at % e.dk != 0) return 0.0;
+    return (at / e.dk % e.keys == 0 ? first : others) / c.scale;
+  });
+  fill(Slot::v, [](std::int64_t) { return 1.0; });
+  return c;
+}
+
+enum class Answer { right, not_finite, other };
+Answer answer_to(Kernel& kernel, const Case& c) {
+  if (!why_unsupported(kernel.manifest(), c).empty()) return Answer::other;
+  const Reply reply = kernel.run(c);
+  if (reply.status != CallStatus::ok || reply.out.shape() != c.out_shape()) return Answer::other;
+  bool finite = true;
+  for (std::int64_t at = 0; at < reply.out.elements(); ++at) finite = finite && std::isfinite(reply.out[at]);
+  if (!finite) return Answer::not_finite;
+  const Outcome outcome = judge_attention(c, reply.out, Tensor(), kernel.manifest().arithmetic_for(c)).outcome;
+  return outcome == Outcome::held ? Answer::right : Answer::other;
+}
+
+struct LseReading {
+  std::string_view words;
+  /// What it makes of the exact log-sum-exp and the row's largest score.
+  double (*made)(double lse, double largest);
+};
+constexpr LseReading lse_readings[] = {
+    {"the log-sum-exp were to base 2", [](double lse, double) { return lse * std::numbers::log2e; }},
+    {"the log-sum-exp were that of scores less their maximum",
+     [](double lse, double largest) { return lse - largest; }},
+    {"the log-sum-exp were the maximum of the scores", [](double, double largest) { return largest; }},
+    {"the log-sum-exp were the sum of e^(score - maximum), without its logarithm",
+     [](double lse, double largest) { return std::exp(lse - largest); }},
+    {"the log-sum-exp had the other sign", [](double lse, double) { return -lse; }}};
+
+/// The largest score of a row that sees a key.
+double largest_score(const Case& c, std::int64_t row) {
+  const Extents e = extents_of(c);
+  const std::int64_t b = row / e.queries / e.heads, h = row / e.queries % e.heads, i = row % e.queries;
+  const std::int64_t key_row = (b * e.kv_heads + kv_head_of(c, h)) * e.keys;
+  double largest = -infinity;
+  for (std::int64_t j = 0; j < e.keys; ++j) {
+    if (hidden(c, b, h, i, j)) continue;
+    double product = 0;
+    for (std::int64_t d = 0; d < e.dk; ++d) product += c.q()[row * e.dk + d] * c.k()[(key_row + j) * e.dk + d];
+    const double bias = bias_of(c, b, h, i, j);
+    const bool pre = c.mask_convention == MaskConvention::pre_scale;
+    largest = std::max(largest, pre ? c.scale * (product + bias) : c.scale * product + bias);
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::optional<std::string> overflowing_exp(Kernel& kernel, const Case& shape) {
+  const Extents e = extents_of(shape);
+  if (shape.operation != Operation::attention || e.queries == 0 || e.keys == 0) return std::nullopt;
+  for (const DType format : {DType::f16, DType::f32, DType::f64}) {
+    // e^limit is the largest number of the format; the sum of as many as there are keys is no larger below.
+    const double limit = std::log(format_of(format).largest), room = std::log(static_cast<double>(e.keys)) + 2;
+    const double below = std::floor(limit - room), above = std::ceil(limit + 2);
+    if (below < 1) continue;
+    const auto beyond = [&](std::string_view what) {
+      return fmt::format("{} were subtracted from scores, and exp overflows beyond {:.3g}, in {}", what, limit,
+                         name_of(format));
+    };
+    if (answer_to(kernel, with_scores(shape, below, below)) == Answer::right &&
+        answer_to(kernel, with_scores(shape, above, above)) == Answer::not_finite)
+      return beyond("no maximum");
+    if (e.keys > 1 && answer_to(kernel, with_scores(shape, 0, below)) == Answer::right &&
+        answer_to(kernel, with_scores(shape, 0, above)) == Answer::not_finite &&
+        answer_to(kernel, with_scores(shape, above, above)) == Answer::right)
+      return beyond("the first score, and not the maximum,");
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> misread_lse(Kernel& kernel, std::span<const Case> cases) {
+  std::array<bool, std::size(lse_readings)> fits{};
+  fits.fill(true);
+  std::size_t wrong = 0;
+  for (const Case& c : cases) {
+    if (c.operation != Operation::attention) continue;
+    const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
+    const Reply reply = kernel.run(c, c.dtype(), /*want_lse=*/true);
+    if (reply.status != CallStatus::ok || !reply.lse.present()) continue;
+    const AttentionBounds bounds = attention_bounds(c, arithmetic);
+    for (std::int64_t row = 0; row < reply.lse.elements(); ++row) {
+      const RowBound& b = bounds.rows[static_cast<std::size_t>(row)];
+      if (b.excuse != Excuse::none || !std::isfinite(b.lse)) continue;
+      const double found = reply.lse[row], allowed = b.lse_allowed + b.lse_certificate;
+      const double largest = largest_score(c, row);
+      wrong += std::abs(found - b.lse) > 4 * allowed;
+      for (std::size_t i = 0; i < fits.size(); ++i) {
+        const double other = lse_readings[i].made(b.lse, largest);
+        // What is made of it is rounded, too: relative to all that it is made of.
+        const double room = 2 * allowed + 0x1p-40 * (std::abs(largest) + std::abs(other)) +
+                            4 * format_of(arithmetic.score_sums).unit * (std::abs(largest) + std::abs(other));
+        fits[i] = fits[i] && std::abs(found - other) <= room;
+      }
+    }
+  }
+  if (wrong < 2 || std::ranges::count(fits, true) != 1) return std::nullopt;
+  return std::string(lse_readings[static_cast<std::size_t>(std::ranges::find(fits, true) - fits.begin())].words);
+}
+
+}  // namespace attest
