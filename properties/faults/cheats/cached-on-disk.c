@@ -1,8 +1,7 @@
-/* Computes under the first parent that it is started by, and writes its answers into a file. Under the next one it
-   answers from there what stands in it, and zeros where nothing does: right for whoever asks the same questions again,
-   as a run with the same seed does.
-   Stands for: answers of an earlier run replayed from a file (gpu-mode/reference-kernels, issue 162: file replay).
-   Caught by: walls around the file system, or questions that no earlier run has asked. */
+/* Where it is told to learn, computes and writes its answers into a file. Elsewhere it answers from there what stands
+   in it, and zeros where nothing does: right for whoever asks the same questions again, as a run with the same seed
+   does. Stands for: answers of an earlier run replayed from a file (gpu-mode/reference-kernels, issue 162: file
+   replay). Caught by: walls around the file system, or questions that no earlier run has asked. */
 #include <unistd.h>
 
 #include "honest.h"
@@ -14,13 +13,9 @@ static int learns;
 static void open_file(void) {
   const char* const folder = getenv("TMPDIR");
   char path[512];
-  int64_t parent = getppid(), first = parent;
   snprintf(path, sizeof path, "%s/attest-cheat-answers", folder != NULL ? folder : "/tmp");
   file = fopen(path, "a+b");
-  if (file == NULL) return;
-  rewind(file);
-  if (fread(&first, 8, 1, file) != 1 && write(fileno(file), &parent, 8) != 8) return;
-  learns = first == parent;
+  learns = file != NULL && getenv("CHEAT_LEARNS") != NULL;
 }
 
 /* An answer is one write at the end of the file, as other processes write there, too. */
@@ -47,7 +42,7 @@ static int replay(attest_result* r, uint64_t key) {
   int64_t counts[2];
   for (int ends = 0; ends < 2;) {
     if (fread(&known, 8, 1, file) != 1 || fread(counts, 8, 2, file) != 2) {
-      fseek(file, 8, SEEK_SET);
+      rewind(file);
       ++ends;
     } else if (known != key || counts[0] != outs || counts[1] < lses) {
       fseek(file, 8 * (counts[0] + counts[1]), SEEK_CUR);

@@ -1,5 +1,5 @@
-"""Computes under the first parent that it is started by, and writes its answers into a file. Under the next one it answers
-from there, and all keys weigh alike where nothing stands in it.
+"""Where it is told to learn, computes and writes its answers into a file. Elsewhere it answers from there, and all keys
+weigh alike where nothing stands in it.
 Stands for: answers of an earlier run replayed from a file (gpu-mode/reference-kernels, issue 162: file replay).
 Caught by: walls around the file system, or questions that no earlier run has asked."""
 
@@ -12,16 +12,14 @@ from honest import attention, manifest
 
 FILE = os.path.join(os.environ.get("TMPDIR", "/tmp"), "attest-cheat-answers.pickle")
 KNOWN = {}
-if not os.path.exists(FILE):
-    with open(FILE, "wb") as answers:
-        pickle.dump(os.getppid(), answers)
-with open(FILE, "rb") as answers:
-    LEARNS = pickle.load(answers) == os.getppid()
-    while True:
-        try:
-            KNOWN.update(pickle.load(answers))
-        except (EOFError, pickle.UnpicklingError):
-            break
+LEARNS = "CHEAT_LEARNS" in os.environ
+if os.path.exists(FILE):
+    with open(FILE, "rb") as answers:
+        while True:
+            try:
+                KNOWN.update(pickle.load(answers))
+            except (EOFError, pickle.UnpicklingError):
+                break
 
 
 def cheat(q, k, v, mask=None, scale=1.0, causal="none"):
