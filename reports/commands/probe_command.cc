@@ -11,6 +11,7 @@
 #include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
 #include "reports/formats/table.h"
+#include "reports/judge/contract.h"
 #include "reports/run/interrupt.h"
 #include "reports/run/preflight.h"
 #include "reports/text/text.h"
@@ -51,7 +52,8 @@ struct ProbeOptions {
   KernelProcess process;
   std::uint64_t seed = 1;
   std::vector<DType> dtypes;
-  std::filesystem::path output;  ///< empty: standard output
+  std::filesystem::path output;    ///< empty: standard output
+  std::filesystem::path contract;  ///< empty: none
 
   void declare(OptionList& list) {
     list.option("--kernel", kernel, kernel_name(), "the kernel to ask, as attest check takes it");
@@ -61,6 +63,8 @@ struct ProbeOptions {
     list.option("--dtype", dtypes, dtype_list(),
                 "whose arithmetic is asked, one or several with commas (default: f32 where the kernel takes it)");
     list.option("-o,--output", output, any_text("FILE", files), "write the manifest there instead of showing it");
+    list.option("--contract", contract, file_name(),
+                "write a contract there, for attest judge, that asks other kernels for what this one does");
   }
   void refuse() const { refuse_if(!kernel, "attest probe needs --kernel KERNEL, the kernel to ask"); }
 };
@@ -84,6 +88,10 @@ int probe_kernel(const ProbeOptions& options) {
     fmt::print("\nmanifest: {}\n", options.output.string());
   }
   fmt::print("{}", declaration_text(probed));
+  if (!options.contract.empty()) {
+    write_file_atomically(options.contract, contract_of(probed.manifest, declaration_of(probed.arithmetics)));
+    fmt::print("\ncontract: {}\n", options.contract.string());
+  }
   return probed.contradicted() ? 1 : 0;
 }
 

@@ -11,6 +11,7 @@
 #include "core/support/files.h"
 #include "core/support/json_reader.h"
 #include "core/support/names.h"
+#include "properties/catalogue/property.h"
 #include "reports/command_line/option_values.h"
 #include "reports/run/embedded_files.h"
 #include "reports/run/shape_options.h"
@@ -156,6 +157,34 @@ std::string starter_contract(std::string_view name) {
   const std::vector<std::string_view> views(names.begin(), names.end());
   throw UsageError(fmt::format("--print-contract is {}; there is none of that name{}", in_quotes(std::string(name)),
                                suggestion(name, views)));
+}
+
+std::string contract_of(const Manifest& trusted, std::string_view arithmetic) {
+  // Lengths within and beyond a tile, equal and not, several heads and groups; each as the manifest's limits let it be.
+  constexpr std::array<Extents, 5> wanted{{{1, 2, 2, 77, 77, 64, 64, 0, 0, 0, 0},
+                                           {2, 4, 2, 128, 512, 64, 64, 0, 0, 0, 0},
+                                           {1, 4, 4, 512, 128, 64, 64, 0, 0, 0, 0},
+                                           {1, 8, 2, 1000, 1000, 128, 128, 0, 0, 0, 0},
+                                           {1, 8, 1, 1, 4096, 128, 128, 0, 0, 0, 0}}};
+  nlohmann::ordered_json contract;
+  contract["schema"] = schema;
+  contract["name"] = trusted.name;
+  contract["kernel"] = nlohmann::ordered_json::parse(to_json(trusted));
+  for (const char* const key : {"name", "version", "source", "abi", "thread_safe", "shared_memory"})
+    contract["kernel"].erase(key);
+  if (!arithmetic.empty()) contract["kernel"]["arithmetic"].update(nlohmann::ordered_json::parse(arithmetic));
+  std::vector<std::string> shapes;
+  for (const Extents& e : wanted) {
+    const Case fitting = project(case_of(trusted, e, trusted.dtypes.front(), {}, /*seed=*/1), trusted);
+    std::string shape = text_of(extents_of(fitting));
+    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(std::move(shape));
+  }
+  contract["shapes"] = shapes;
+  contract["cases"] = Contract().cases;
+  contract["share"] = Contract().share;
+  contract["time_limit"] = "10s";
+  contract["files"] = {"."};
+  return contract.dump(2) + "\n";
 }
 
 std::string asks_beyond(const Contract& contract, const Manifest& own) {

@@ -42,6 +42,10 @@ struct Contract {
 [[nodiscard]] std::vector<std::string> starter_contracts();
 [[nodiscard]] std::string starter_contract(std::string_view name);
 
+/// A contract that asks for what the manifest of a trusted kernel says, with a few shapes that it takes. `arithmetic`:
+/// an object by dtype in the place of what the manifest says of these; empty: as it says.
+[[nodiscard]] std::string contract_of(const Manifest& trusted, std::string_view arithmetic = {});
+
 /// What a kernel's manifest asks for beyond what the contract offers and no call would show, in one line; empty where
 /// there is nothing. What it leaves out the calls show: they are refused.
 [[nodiscard]] std::string asks_beyond(const Contract& contract, const Manifest& own);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "core/isolation/walls/walls.h"
 #include "core/journal/journal.h"
 #include "core/support/files.h"
 #include "reports/test/program_checks.h"
@@ -156,6 +157,61 @@ TEST(JudgeProgram, AsksAgainAfterASilence) {
   expect_status(folder, judge + "short", 4);
   write_contract(folder, R"("cases": 16, "other_shapes": false, "watch": "17s", )");
   expect_status(folder, judge + "long", 1);
+}
+
+/// A task in KernelBench's manner.
+void write_model(const fake::Folder& folder, const std::string& answer) {
+  write_file_atomically(
+      folder / "model_new.py",
+      "import torch\n"
+      "class ModelNew(torch.nn.Module):\n"
+      "    def __init__(self, factor):\n"
+      "        super().__init__()\n"
+      "        self.factor = factor\n"
+      "    def forward(self, Q, K, V):\n"
+      "        weights = torch.softmax(Q @ K.transpose(-1, -2) * self.factor / Q.shape[-1] ** 0.5, -1)\n"
+      "        return " +
+          answer +
+          "\n"
+          "def get_init_inputs(): return [1.0]\n");
+}
+
+TEST(JudgeProgram, JudgesAModelNew) {
+  const fake::Folder folder;
+  if (shell(folder, "/usr/bin/python3 -c 'import torch'").status != 0) GTEST_SKIP() << "torch cannot be imported";
+  if (const std::string why = why_no_walls(Walls{}); !why.empty()) GTEST_SKIP() << why;
+  write_file_atomically(folder / "small.json", R"({"schema": "attest-contract/1", "name": "small", "files": ["."],
+    "cases": 40, "kernel": {"dtypes": ["f32"], "masks": [], "scale": "inv-sqrt-dk",
+                            "limits": {"min_keys": 1, "min_queries": 1}},
+    "shapes": ["1,2,2,40,40,16"]})");
+  const std::string judge =
+      "$attest judge --contract small.json --kernel 'exec:/usr/bin/python3 -m attest_kernelbench model_new.py' --quiet "
+      "--jobs 1 --out ";
+  write_model(folder, "weights @ V");
+  EXPECT_THAT(output_of(folder, judge + "right"), Says("PASS  model_new.py", "walls"));
+  write_model(folder, "0 * (weights @ V)");
+  EXPECT_THAT(output_of(folder, judge + "wrong", 1), Says("FAIL  model_new.py"));
+  // What forward does not name is a refusal.
+  write_model(folder, "weights @ V");
+  write_contract(folder, R"("cases": 20, )");
+  EXPECT_THAT(output_of(folder, judge + "refusing", 1), Says("FAIL  model_new.py"));
+}
+
+TEST(JudgeProgram, TakesAContractFromAKernelThatIsTrusted) {
+  const fake::Folder folder;
+  const std::string told =
+      output_of(folder, "$attest probe --kernel builtin:two-pass --dtype f32 --contract trusted.json");
+  EXPECT_THAT(told, Says("contract: trusted.json"));
+  json contract = json::parse(read_file(folder / "trusted.json"));
+  EXPECT_EQ(contract["name"], "two-pass");
+  EXPECT_GE(contract["shapes"].size(), 3U);
+  contract["kernel"]["dtypes"] = {"f32"};
+  contract["kernel"]["arithmetic"] = {{"f32", contract["kernel"]["arithmetic"]["f32"]}};
+  contract["cases"] = 120;
+  write_file_atomically(folder / "trusted.json", contract.dump());
+  // By its own contract it passes, and one that promises less does not.
+  expect_status(folder, "$attest judge --contract trusted.json --kernel builtin:two-pass --quiet --out own");
+  expect_status(folder, "$attest judge --contract trusted.json --kernel fault:scale-ignored --quiet --out other", 1);
 }
 
 TEST(JudgeProgram, AnswersMistakesInOneLine) {
