@@ -77,8 +77,9 @@ TEST(ProbeFleet, HoldsEveryCorrectKernelToWhatItDeclares) {
     EXPECT_GE(format_of(found.weights).unit, format_of(does.weights).unit) << emulation.name;
     EXPECT_EQ(found.rounding, does.rounding) << emulation.name;
     // 0: the rounding of the weights hides it, and nothing is said.
-    if (found.exp_ulp > 0)
+    if (found.exp_ulp > 0) {
       EXPECT_GE(found.exp_ulp, emulation.structure.exp_errs ? does.exp_ulp / 2 : 0.5) << emulation.name;
+    }
     EXPECT_TRUE(found.flushes_subnormals || !does.flushes_subnormals) << emulation.name;
     EXPECT_TRUE(found.base2 || !does.base2) << emulation.name;
     EXPECT_TRUE(does.max != MaxPolicy::lazy || (found.max == MaxPolicy::lazy && found.lazy_nats >= does.lazy_nats))
