@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <optional>
 
+#include "core/support/errors.h"
 #include "core/support/folder.h"
 #include "core/support/names.h"
+#include "reports/commands/cheat_audit.h"
 #include "reports/commands/commands.h"
-#include "reports/commands/shared_options.h"
+#include "reports/commands/options/shared_options.h"
 #include "reports/formats/audit_text.h"
 #include "reports/results/audit.h"
 #include "reports/run/interrupt.h"
@@ -31,11 +33,14 @@ struct AuditOptions {
   AuditPlan plan;
   std::optional<std::int64_t> cases;
   fs::path out;  ///< empty: the next free attest-audit-NNN
-  bool overwrite = false, quiet = false;
+  bool cheats = false, overwrite = false, quiet = false;
 
   void declare(OptionList& list) {
     list.option("--kernel", kernels, any_text("GLOB", [] { return Completions{.words = planted_names()}; }),
                 "planted faults and controls by name, fault:GLOB or control:GLOB; repeatable (default: all)");
+    list.flag("--cheats", cheats,
+              "audit the judge instead: every cheat of attest list before it, in minutes, honest kernels beside them, "
+              "and the rules of other projects on ordinary calls; --kernel names some of them");
     list.option("--cases", cases, whole_number<std::int64_t>(1),
                 "cases per fault over all properties and dtypes; a control gets five times as many judged ones "
                 "(default: 20000, and the 1000 cases of each property of a default check for what is not caught by "
@@ -89,7 +94,37 @@ fs::path folder_of(const AuditOptions& options) {
   return folder;
 }
 
+int run_cheat_audit(const AuditOptions& options) {
+  std::vector<const Cheat*> chosen;
+  for (const OutsideName& built : cheat_kernels()) {
+    const auto is_named = [&](const std::string& glob) { return glob_match(glob, built.id); };
+    if (!options.kernels.empty() && std::ranges::none_of(options.kernels, is_named)) continue;
+    const auto cheat = std::ranges::find_if(cheats(), [&](const Cheat& one) { return id_of(one) == built.id; });
+    if (cheat != cheats().end()) chosen.push_back(&*cheat);
+  }
+  if (chosen.empty()) {
+    throw UsageError(
+        options.kernels.empty()
+            ? "--cheats: there are none here; they are built beside the program from the source tree (ninja cheats)"
+            : fmt::format("--kernel is {}, no cheat of attest list --kernels", in_quotes(options.kernels.front())));
+  }
+  const fs::path folder = folder_of(options);
+  handle_signals();
+  const std::vector<AuditedCheat> audited =
+      audit_cheats(chosen, options.plan.jobs, folder, interrupt_requested, [&](const AuditedCheat& one) {
+        if (!options.quiet)
+          fmt::print(stderr, "{}: {} after {} cases\n", id_of(*one.cheat), name_of(one.verdict), one.cases);
+      });
+  const Folder files(folder);
+  files.write("audit.json", cheat_audit_json(audited));
+  files.write("audit.md", cheat_audit_markdown(audited));
+  if (!options.quiet) fmt::print("{}audit: {}\n", cheat_audit_text(audited), (folder / "audit.md").string());
+  if (interrupt_requested()) return 130;
+  return std::ranges::all_of(audited, &AuditedCheat::is_as_it_should_be) ? 0 : 1;
+}
+
 int run_audit(AuditOptions& options) {
+  if (options.cheats) return run_cheat_audit(options);
   AuditPlan& plan = options.plan;
   choose(options, plan);
   if (options.cases) plan.cases = *options.cases;

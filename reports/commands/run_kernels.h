@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "reports/commands/ci_files.h"
-#include "reports/commands/shared_options.h"
+#include "reports/commands/options/ci_files.h"
+#include "reports/commands/options/shared_options.h"
 #include "reports/results/saved_journal.h"
 #include "reports/run/against.h"
 #include "reports/run_folder/run_folder.h"

@@ -7,8 +7,8 @@
 
 #include "core/support/errors.h"
 #include "core/support/names.h"
-#include "reports/commands/chosen_kernel.h"
 #include "reports/commands/commands.h"
+#include "reports/commands/options/chosen_kernel.h"
 #include "reports/results/tolerance_trial.h"
 #include "reports/run/interrupt.h"
 

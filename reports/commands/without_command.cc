@@ -11,7 +11,7 @@
 #include "core/support/names.h"
 #include "properties/proofs/weakened.h"
 #include "properties/road/watched_kernel.h"
-#include "reports/commands/chosen_properties.h"
+#include "reports/commands/options/chosen_properties.h"
 #include "reports/run/interrupt.h"
 #include "reports/text/text.h"
 

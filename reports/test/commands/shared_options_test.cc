@@ -1,4 +1,4 @@
-#include "reports/commands/shared_options.h"
+#include "reports/commands/options/shared_options.h"
 
 #include <gtest/gtest.h>
 

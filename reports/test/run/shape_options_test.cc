@@ -10,7 +10,7 @@
 #include "core/test/refusal.h"
 #include "core/test/says.h"
 #include "core/test/temporary_folder.h"
-#include "reports/commands/shared_options.h"
+#include "reports/commands/options/shared_options.h"
 #include "reports/test/command_line/parsed.h"
 
 namespace attest {

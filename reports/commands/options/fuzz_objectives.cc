@@ -1,4 +1,4 @@
-#include "reports/commands/fuzz_objectives.h"
+#include "reports/commands/options/fuzz_objectives.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "fuzz/campaign.h"
-#include "reports/commands/chosen_properties.h"
+#include "reports/commands/options/chosen_properties.h"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/kernel/kernel_under_test.h"
-#include "reports/commands/shared_options.h"
+#include "reports/commands/options/shared_options.h"
 
 namespace attest {
 

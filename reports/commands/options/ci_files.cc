@@ -1,4 +1,4 @@
-#include "reports/commands/ci_files.h"
+#include "reports/commands/options/ci_files.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "reports/commands/chosen_kernel.h"
+#include "reports/commands/options/chosen_kernel.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

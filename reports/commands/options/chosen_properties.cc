@@ -1,4 +1,4 @@
-#include "reports/commands/chosen_properties.h"
+#include "reports/commands/options/chosen_properties.h"
 
 #include <fmt/format.h>
 

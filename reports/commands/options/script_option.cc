@@ -1,4 +1,4 @@
-#include "reports/commands/script_option.h"
+#include "reports/commands/options/script_option.h"
 
 #include <fmt/format.h>
 
