@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -59,11 +60,39 @@ class CountedKernel final : public ForwardingKernel {
   std::shared_ptr<std::atomic<std::int64_t>> calls_;
 };
 
+/// Behind the walls of a judge who is root a kernel is a user of its own, who reads what everybody may. Throws
+/// UsageError for what is not so.
+void refuse_unreadable(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  if (::geteuid() != 0) return;
+  std::error_code error;
+  const fs::path whole = fs::canonical(path, error);
+  if (error) return;  // told of by whoever opens it
+  for (fs::path part = whole; !part.empty(); part = part.parent_path()) {
+    const fs::file_status status = fs::status(part, error);
+    const bool is_folder = fs::is_directory(status);
+    const fs::perms asked = (is_folder ? fs::perms::others_exec : fs::perms::none) |
+                            (part == whole ? fs::perms::others_read : fs::perms::none);
+    if ((status.permissions() & asked) != asked) {
+      throw UsageError(
+          fmt::format("{} may be read by its owner alone, and behind the walls of root a kernel is another "
+                      "user: chmod o+r{} it, or judge as an ordinary user",
+                      part.string(), is_folder ? "x" : ""));
+    }
+    if (part == part.root_path()) break;
+  }
+}
+
 /// Around every kernel that is not Attest's own. Throws UsageError where a machine builds none.
 std::shared_ptr<const Walls> walls_for(const JudgeRequest& request, const Contract& contract, const RunFolder& folder) {
   if (request.no_walls || is_own(request.kernel) || !request.captured.empty()) return nullptr;
   auto walls = std::make_shared<Walls>();
-  for (const std::filesystem::path& file : contract.files) walls->readable.push_back(std::filesystem::absolute(file));
+  for (const std::filesystem::path& file : contract.files) {
+    walls->readable.push_back(std::filesystem::absolute(file));
+    refuse_unreadable(walls->readable.back());
+  }
+  if (request.kernel.find('/') != std::string::npos && !request.kernel.starts_with("exec:"))
+    refuse_unreadable(request.kernel);
   // Planted cheats that are programs lie there.
   if (request.kernel.starts_with("cheat:") || request.kernel.starts_with("honest:"))
     walls->readable.emplace_back(cheat_folder());
@@ -194,7 +223,7 @@ Judged judge_run(const JudgeRequest& request, const std::shared_ptr<const Contra
   std::optional<TimedCalls> timed;
   if (request.timed) timed.emplace(*contract, *request.timed, seed);
   const Road road = counting(std::move(asking.road), share, timed ? &*timed : nullptr);
-  Progress progress(folder, request.time, request.quiet ? Progress::Says::findings : Progress::Says::progress);
+  Progress progress(folder, request.time, request.quiet ? Progress::Says::nothing : Progress::Says::progress);
   Engine engine(plan, road, folder, writer, {}, progress);
   progress.plan(engine.cases_planned(), {});
   Ending ending = engine.run();
@@ -217,7 +246,7 @@ Judged judge_run(const JudgeRequest& request, const std::shared_ptr<const Contra
                 .walls = walls ? walls_text(*walls) : "",
                 .times = timed ? timed->times() : std::map<ContractCell, CellTime>()};
   Judged judged{.judgement = judge(*contract, share, summary, conclusion, std::move(how)),
-                .strip = share_text(*contract, share),
+                .strip = share_text(*contract, share, terminal_columns()),
                 .causes = causes_text(summary, journal, conclusion,
                                       {.folder = folder.path().string(), .width = terminal_columns()})};
   folder.files().write("judgement.json", to_json(judged.judgement));

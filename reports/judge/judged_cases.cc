@@ -93,12 +93,16 @@ JudgedCases::JudgedCases(const Contract& contract, std::uint64_t seed)
       seed_(seed),
       shapes_(contract.other_shapes ? default_shapes : Shapes{LargeCases::all, contract.shapes}) {
   for (std::size_t i = 0; i < contract.cells.size(); ++i) {
-    std::map<std::int64_t, std::size_t>& taken = cells_[contract.cells[i].dtype];
-    Stream stream(case_seed(seed, "judge.cells", contract.cells[i].dtype, static_cast<std::int64_t>(i)));
-    std::int64_t k = stream.below(contract.cases);
-    // There are twice as many places as cells at least.
-    while (taken.contains(k)) k = stream.below(contract.cases);
-    taken.emplace(k, i);
+    const DType dtype = contract.cells[i].dtype;
+    std::map<std::int64_t, std::size_t>& taken = cells_[dtype];
+    const auto of_dtype = std::ranges::count(contract.cells, dtype, &ContractCell::dtype);
+    Stream stream(case_seed(seed, "judge.cells", dtype, static_cast<std::int64_t>(i)));
+    // A case may be one of which the definition says nothing: twice, where at least half of the places stay free.
+    for (int copy = 0; copy < (contract.cases >= 4 * of_dtype ? 2 : 1); ++copy) {
+      std::int64_t k = stream.below(contract.cases);
+      while (taken.contains(k)) k = stream.below(contract.cases);
+      taken.emplace(k, i);
+    }
   }
 }
 

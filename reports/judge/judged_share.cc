@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "reports/text/wrap.h"
+
 namespace attest {
 namespace {
 
@@ -56,7 +58,7 @@ double JudgedShare::share() const {
   return static_cast<double>(judged_cells()) / static_cast<double>(std::max<std::int64_t>(cells(), 1));
 }
 
-std::string share_text(const Contract& contract, const JudgedShare& share) {
+std::string share_text(const Contract& contract, const JudgedShare& share, std::size_t width) {
   std::string text =
       fmt::format("judged {} of {} shapes × dtypes × forms of {} ({}; {} {} the least)\n", share.judged_cells(),
                   share.cells(), contract.name, percent(share.share()), percent(contract.share), "is");
@@ -81,7 +83,8 @@ std::string share_text(const Contract& contract, const JudgedShare& share) {
   if (shown < contract.shapes.size()) text += fmt::format("  and {} shapes more\n", contract.shapes.size() - shown);
   std::vector<std::string> names;
   for (const ContractForm& form : forms) names.push_back(text_of(form));
-  return text + fmt::format("  each {} of B,H,KV,M,N,DK[,DV]: {}\n", judged, fmt::join(names, " · "));
+  return text +
+         labelled("", fmt::format("each {} of B,H,KV,M,N,DK[,DV]: {}", judged, fmt::join(names, " · ")), 2, width);
 }
 
 }  // namespace attest

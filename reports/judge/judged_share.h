@@ -34,6 +34,6 @@ class JudgedShare {
 
 /// "judged 24 of 24 shapes x dtypes x forms of flash-bf16 (100 %; 95 % are the least)", and below it a strip: a line
 /// for each shape, a column for each form, a mark for each dtype.
-[[nodiscard]] std::string share_text(const Contract& contract, const JudgedShare& share);
+[[nodiscard]] std::string share_text(const Contract& contract, const JudgedShare& share, std::size_t width = 80);
 
 }  // namespace attest

@@ -111,6 +111,7 @@ void Progress::batch_done(const BatchRecord& batch) {
 }
 
 void Progress::found(const FindingRecord& finding) {
+  if (says_ == Says::nothing) return;
   if (says_ == Says::progress) {
     if (first_found_.empty() && finding.verdict.outcome == Outcome::violated)
       first_found_ = fmt::format("{} in {}", one_line(finding.subject.property), one_line(finding.subject.dtype));
@@ -130,7 +131,7 @@ void Progress::finish() {
 }
 
 void Progress::tick() {
-  if (says_ == Says::findings) return;
+  if (says_ == Says::findings || says_ == Says::nothing) return;
   const Status now = status();
   std::string text = line(now);
   if (!terminal_) {

@@ -28,6 +28,7 @@ class PrintedFindings {
 class Progress final : public Observer {
  public:
   enum class Says {
+    nothing,
     findings,  ///< and nothing else
     progress,  ///< with the first finding in it
     all

@@ -17,7 +17,7 @@ TEST(Baseline, AnEqualRunPassesAndASmallerOrAWorseOneDoesNot) {
   const fake::Folder folder;
   ASSERT_EQ(shell(folder, check("builtin:flash", "--cases 200 --out base")).status, 0);
   EXPECT_THAT(output_of(folder, check("builtin:flash", "--cases 200 --baseline base/tolerances.json --out equal")),
-              Says("\nbaseline: 0 worse, 0 better, of 2 properties that both runs have "));
+              Says("\nbaseline: 0 worse, 0 better, of 2 properties that both runs have\n"));
   EXPECT_THAT(read_file(folder / "equal/report.html"), Says("<section id=\"changes\"><h2>What changed</h2>"));
   EXPECT_THAT(read_file(folder / "equal/summary.md"),
               Says("\n### What changed\n\nAgainst `base/tolerances.json`: 0 worse, 0 better, of 2 properties that both "

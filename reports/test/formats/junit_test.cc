@@ -88,7 +88,7 @@ TEST(JUnit, HasATestForEachPropertyOfEachKernelAndDtype) {
   EXPECT_EQ((*test_named(tests, "builtin:bad f32", "attention.finite"))["is"], "passed");
   const auto& skipped = *test_named(tests, "builtin:bad f32", "masked.row-shift");
   EXPECT_EQ(skipped["is"], "skipped");
-  EXPECT_EQ(skipped["message"], "skipped: has N keys (4 of 4 cases)");
+  EXPECT_EQ(skipped["message"], "skipped: has N keys");
   const auto& undecided = *test_named(tests, "builtin:bad f32", "softmax.monotone");
   EXPECT_EQ(undecided["is"], "error");
   EXPECT_EQ(undecided["type"], "inconclusive");

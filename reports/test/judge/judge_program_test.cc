@@ -1,6 +1,7 @@
 // attest judge, as a user runs it: what is a pass, what is none, and that nothing of it is the kernel's to decide.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -136,7 +137,7 @@ TEST(JudgeProgram, JudgesTheCallsThatCount) {
               Says("attest.observe"));
 }
 
-/// A kernel that is right for fifteen seconds, in which its cases are done.
+/// A kernel that is right for five seconds, in which its cases are done.
 TEST(JudgeProgram, AsksAgainAfterASilence) {
   const fake::Folder folder;
   if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
@@ -147,15 +148,15 @@ TEST(JudgeProgram, AsksAgainAfterASilence) {
       "    s = q @ k.swapaxes(-1, -2) * numpy.float32(scale)\n"
       "    if causal != 'none': s = numpy.where(numpy.tri(*s.shape[-2:], dtype=bool), s, numpy.float32(-numpy.inf))\n"
       "    w = numpy.exp(s - s.max(-1, keepdims=True))\n"
-      "    late = time.monotonic() - begun > 15\n"
+      "    late = time.monotonic() - begun > 5\n"
       "    return (w / w.sum(-1, keepdims=True)) @ (0 * v if late else v)\n",
       "'dtypes': ['f32'], 'causal': ['top-left']");
   const std::string judge =
-      "$attest judge --contract small.json --kernel 'exec:/usr/bin/python3 mine.py' --no-walls --jobs 1 --quiet --out ";
+      "$attest judge --contract small.json --kernel 'exec:/usr/bin/python3 mine.py' --no-walls --jobs 1 --fail-fast --quiet --out ";
   write_contract(folder, R"("cases": 16, "other_shapes": false, )");
   // No walls stand, so that it is no pass either.
   expect_status(folder, judge + "short", 4);
-  write_contract(folder, R"("cases": 16, "other_shapes": false, "watch": "17s", )");
+  write_contract(folder, R"("cases": 16, "other_shapes": false, "watch": "7s", )");
   expect_status(folder, judge + "long", 1);
 }
 
@@ -180,6 +181,8 @@ TEST(JudgeProgram, JudgesAModelNew) {
   const fake::Folder folder;
   if (shell(folder, "/usr/bin/python3 -c 'import torch'").status != 0) GTEST_SKIP() << "torch cannot be imported";
   if (const std::string why = why_no_walls(Walls{}); !why.empty()) GTEST_SKIP() << why;
+  // Behind the walls of a judge who is root a kernel is another user.
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   write_file_atomically(folder / "small.json", R"({"schema": "attest-contract/1", "name": "small", "files": ["."],
     "cases": 40, "kernel": {"dtypes": ["f32"], "masks": [], "scale": "inv-sqrt-dk",
                             "limits": {"min_keys": 1, "min_queries": 1}},
@@ -206,12 +209,24 @@ TEST(JudgeProgram, TakesAContractFromAKernelThatIsTrusted) {
   EXPECT_EQ(contract["name"], "two-pass");
   EXPECT_GE(contract["shapes"].size(), 3U);
   contract["kernel"]["dtypes"] = {"f32"};
+  contract["kernel"].erase("promises");
   contract["kernel"]["arithmetic"] = {{"f32", contract["kernel"]["arithmetic"]["f32"]}};
-  contract["cases"] = 120;
+  contract["shapes"] = {contract["shapes"][0], contract["shapes"][1]};
+  contract["cases"] = 300;
   write_file_atomically(folder / "trusted.json", contract.dump());
   // By its own contract it passes, and one that promises less does not.
   expect_status(folder, "$attest judge --contract trusted.json --kernel builtin:two-pass --quiet --out own");
   expect_status(folder, "$attest judge --contract trusted.json --kernel fault:scale-ignored --quiet --out other", 1);
+}
+
+TEST(JudgeProgram, SaysWhatAnotherUserMayNotRead) {
+  const fake::Folder folder;
+  if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user's kernels are that user's";
+  write_contract(folder);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0700));
+  write_file_atomically(folder / "mine.py", "");
+  EXPECT_THAT(one_line_of(folder, "$attest judge --contract small.json --kernel 'exec:python3 mine.py'", 2),
+              Says("may be read by its owner alone", "chmod o+rx", "another user"));
 }
 
 TEST(JudgeProgram, AnswersMistakesInOneLine) {

@@ -16,9 +16,9 @@ namespace attest {
 inline void expect_judged(const Cheat& cheat) {
   if (const std::string why = why_no_walls(Walls{}); !why.empty()) GTEST_SKIP() << why;
   const fake::Folder folder;
-  const std::string told = output_of(
-      folder, "$attest audit --cheats --quiet --out audit --kernel " + id_of(cheat) + " && cat audit/audit.json");
-  const nlohmann::json row = nlohmann::json::parse(told)["kernels"].at(0);
+  const ShellResult told = shell(folder, "$attest audit --cheats --quiet --out audit --kernel " + id_of(cheat));
+  EXPECT_EQ(told.status, 0) << told.output;
+  const nlohmann::json row = nlohmann::json::parse(read_file(folder / "audit/audit.json"))["kernels"].at(0);
   EXPECT_EQ(row["id"], id_of(cheat));
   EXPECT_EQ(row["verdict"], cheat.honest() ? "pass" : "fail");
 }
