@@ -43,8 +43,8 @@ void ask_rules(AuditedCheat& audited, const Contract& contract) {
   const DType dtype = contract.law.dtypes.front();
   try {
     const std::unique_ptr<Kernel> kernel = std::move(open_kernels(id_of(*audited.cheat), options).front());
-    for (int call = 0; call < ordinary_calls; ++call) {
-      const Case c = ordinary_case(dtype, static_cast<std::uint64_t>(call + 1));
+    for (std::uint64_t call = 1; call <= ordinary_calls; ++call) {
+      const Case c = ordinary_case(dtype, call);
       const Reply reply = kernel->run(c);
       audited.rejecting |=
           reply.status == CallStatus::ok ? Yardstick(c).rejecting(reply.out.tensor()) : RuleSet().set();

@@ -82,6 +82,7 @@ std::string share_text(const Contract& contract, const JudgedShare& share, std::
   }
   if (shown < contract.shapes.size()) text += fmt::format("  and {} shapes more\n", contract.shapes.size() - shown);
   std::vector<std::string> names;
+  names.reserve(forms.size());
   for (const ContractForm& form : forms) names.push_back(text_of(form));
   return text +
          labelled("", fmt::format("each {} of B,H,KV,M,N,DK[,DV]: {}", judged, fmt::join(names, " · ")), 2, width);
