@@ -20,9 +20,9 @@ namespace {
 namespace dom = simdjson::dom;
 
 /// Whole numbers beyond 64 bits, which are numbers here and none to simdjson, with a point: 1 with 20 zeros behind it
-/// becomes as many with ".0".
+/// becomes as many with ".0". So does what may be beyond them: of 19 digits some negative numbers are.
 std::string with_points(std::string_view line) {
-  constexpr std::size_t most_digits = 19;
+  constexpr std::size_t most_digits = 18;
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string text;
   bool quoted = false;

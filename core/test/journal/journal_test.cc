@@ -634,7 +634,7 @@ TEST(Journal, JoinsWhatEveryShardHasBatchByBatchAndThenAsItWasJoined) {
 
 TEST(Journal, ReadsNumbersThatNeedMoreThan64Bits) {
   Journal journal = run_in_order({0}, {}, 64);
-  for (const double number : {0x1p63, 0x1p64, 0x1.2345678p66, 1e20, 1e21, 1.5e300}) {
+  for (const double number : {0x1p63, 0x1p64, 0x1.2345678p66, 1e20, 1e21, 1.5e300, 9.5e18, 9876543210987654e3}) {
     journal.findings[0].verdict.error = number;
     journal.findings[0].verdict.allowed = -number;
     set_worst(journal.batches[0].tally, number);
