@@ -611,8 +611,7 @@ TEST(Program, GivesTheContractsExitStatus) {
   expect_status(folder, asked);
   for (const std::string more :
        {"--property attention.score-variance", "--property 'self.b*'", "--kernel document:003.positions"}) {
-    EXPECT_THAT(output_of(folder, asked + more, 4),
-                AllOf(Says("so that", "\ninconclusive: "), NeverSays("\nheld: ")));
+    EXPECT_THAT(output_of(folder, asked + more, 4), AllOf(Says("so that", "\ninconclusive: "), NeverSays("\nheld: ")));
     expect_status(folder, asked + more + " --inconclusive=held");
   }
   expect_status(folder, asked + "--property 'attention.*' --kernel 'builtin:*'");
