@@ -232,6 +232,7 @@ class Answer {
   /// What a kernel that is wrong does right all the same.
   void otherwise() {
     if (summary_.verdict != Outcome::violated || !summary_.against.empty()) return;
+    if (squeeze_ > 2 && !all_violated()) return;
     const OtherwiseRight right = otherwise_right(summary_);
     std::string words = right.cases == 0 ? "right in no judged case"
                                          : fmt::format("right where judged: {} cases", with_commas(right.cases));
