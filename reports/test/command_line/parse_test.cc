@@ -1,5 +1,6 @@
 #include "reports/command_line/parse.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -140,7 +141,7 @@ TEST(Options, EveryOptionWithoutItsValueIsAnsweredWithTheRemedy) {
       for (const std::string& option : shown.spellings) {
         const std::string name(command.name), empty = option + "=", given = option + "=x";
         const std::string said = option + " has no value";
-        const std::string remedy = "write " + option + " " + shown.value + " (see attest " + name + " --help)";
+        const std::string remedy = fmt::format("write {} {} (see attest {} --help)", option, shown.value, name);
         if (shown.value.empty()) {
           EXPECT_EQ(refusal({name.c_str(), given.c_str()}).find(option + " has a value"), 0U);
           continue;

@@ -1,4 +1,5 @@
 // attest check --baseline, attest compare and the page's section, as a user runs them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

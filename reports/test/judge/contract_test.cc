@@ -62,7 +62,7 @@ TEST(Contract, RefusesWhatIsNoContractInOneLine) {
   const auto refusal = [](auto&& change) {
     json text = small();
     change(text);
-    const std::string why = why_refused(text);
+    std::string why = why_refused(text);
     EXPECT_TRUE(why.starts_with("mine.json")) << why;
     EXPECT_EQ(why.find('\n'), std::string::npos) << why;
     return why;

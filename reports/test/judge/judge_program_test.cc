@@ -16,7 +16,6 @@ namespace attest {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
 
 /// Of f32, small shapes, causal or not.
 void write_contract(const fake::Folder& folder, const std::string& more = "") {

@@ -1,5 +1,6 @@
 #include "reports/judge/judged_kernel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
