@@ -136,7 +136,7 @@ TEST(JudgeProgram, JudgesTheCallsThatCount) {
               Says("attest.observe"));
 }
 
-/// A kernel that is right for five seconds, in which its cases are done.
+/// A kernel that is right for twelve seconds, in which its cases are done.
 TEST(JudgeProgram, AsksAgainAfterASilence) {
   const fake::Folder folder;
   if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
@@ -147,7 +147,7 @@ TEST(JudgeProgram, AsksAgainAfterASilence) {
       "    s = q @ k.swapaxes(-1, -2) * numpy.float32(scale)\n"
       "    if causal != 'none': s = numpy.where(numpy.tri(*s.shape[-2:], dtype=bool), s, numpy.float32(-numpy.inf))\n"
       "    w = numpy.exp(s - s.max(-1, keepdims=True))\n"
-      "    late = time.monotonic() - begun > 5\n"
+      "    late = time.monotonic() - begun > 12\n"
       "    return (w / w.sum(-1, keepdims=True)) @ (0 * v if late else v)\n",
       "'dtypes': ['f32'], 'causal': ['top-left']");
   const std::string judge =
@@ -155,7 +155,7 @@ TEST(JudgeProgram, AsksAgainAfterASilence) {
   write_contract(folder, R"("cases": 16, "other_shapes": false, )");
   // No walls stand, so that it is no pass either.
   expect_status(folder, judge + "short", 4);
-  write_contract(folder, R"("cases": 16, "other_shapes": false, "watch": "7s", )");
+  write_contract(folder, R"("cases": 16, "other_shapes": false, "watch": "14s", )");
   expect_status(folder, judge + "long", 1);
 }
 
