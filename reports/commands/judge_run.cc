@@ -202,9 +202,16 @@ Judged judge_run(const JudgeRequest& request, const std::shared_ptr<const Contra
                  std::span<const char* const> line) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t seed = request.seed ? *request.seed : secret_seed();
-  const std::shared_ptr<const Walls> walls = walls_for(request, *contract, folder);
-  Asking asking = request.captured.empty() ? asking_kernel(request, contract, folder, seed, walls)
-                                           : asking_nobody(request, *contract);
+  std::shared_ptr<const Walls> walls;
+  Asking asking;
+  try {
+    walls = walls_for(request, *contract, folder);
+    asking = request.captured.empty() ? asking_kernel(request, contract, folder, seed, walls)
+                                      : asking_nobody(request, *contract);
+  } catch (...) {
+    folder.discard_if_empty();
+    throw;
+  }
   JudgedShare share(*contract);
   Plan& plan = asking.plan;
   plan.kernels = std::move(asking.open.kernels);

@@ -26,8 +26,10 @@ class CapturedKernel final : public Kernel {
   [[nodiscard]] const Manifest& manifest() const override { return law_; }
   using Kernel::run;
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, [[maybe_unused]] bool want_lse) override {
+    // By the call, too: one that is made twice may be answered in two ways.
     const auto asked = [&](const AnsweredCase& call) {
-      return static_cast<const Problem&>(call.value) == static_cast<const Problem&>(c);
+      return call.value.provenance.k == c.provenance.k &&
+             static_cast<const Problem&>(call.value) == static_cast<const Problem&>(c);
     };
     const auto call = std::ranges::find_if(*calls_, asked);
     if (call == calls_->end()) return {CallStatus::unsupported, "no such call was captured", {}, {}};
@@ -76,6 +78,7 @@ CapturedAnswers captured_answers(const std::filesystem::path& folder, const Cont
                       "judges a kernel on inputs alone",
                       file.string()));
     }
+    call.value.provenance.k = std::to_string(calls->size());
     captured.cases.push_back({.file = file.string(), .value = call.value, .property = {}});
     calls->push_back(std::move(call));
   }
@@ -83,6 +86,7 @@ CapturedAnswers captured_answers(const std::filesystem::path& folder, const Cont
   law.name = fmt::format("captured in {}", folder.string());
   // Only the output was captured, and there is nobody to be asked for bits twice.
   law.lse = false;
+  law.out_dtypes.clear();
   law.claims.clear();
   captured.kernel = std::make_unique<CapturedKernel>(fmt::format("captured:{}", folder.string()), std::move(law),
                                                      Calls(std::move(calls)));

@@ -14,7 +14,8 @@ namespace attest {
 namespace {
 
 bool is_answer(const Verdict& verdict) {
-  if (verdict.outcome == Outcome::held) return true;
+  // A law may hold of outputs that are compared with each other alone.
+  if (verdict.outcome == Outcome::held) return verdict.reach.has_value();
   if (verdict.outcome != Outcome::violated) return false;
   switch (verdict.violation) {
     case Violation::bound:
@@ -60,8 +61,8 @@ double JudgedShare::share() const {
 
 std::string share_text(const Contract& contract, const JudgedShare& share, std::size_t width) {
   std::string text =
-      fmt::format("judged {} of {} shapes × dtypes × forms of {} ({}; {} {} the least)\n", share.judged_cells(),
-                  share.cells(), contract.name, percent(share.share()), percent(contract.share), "is");
+      fmt::format("judged {} of {} shapes × dtypes × forms of {} ({}; {:g} % is the least)\n", share.judged_cells(),
+                  share.cells(), contract.name, percent(share.share()), 100.0 * contract.share);
   std::set<ContractForm> forms;
   std::size_t widest = 0;
   for (const ContractCell& cell : contract.cells) forms.insert(cell.form);

@@ -12,8 +12,8 @@
 
 namespace attest {
 
-/// Thread-safe. A cell is judged once an answer of the kernel to a case of it was held against the law, whatever came
-/// of it; a refusal, a crash or a lateness is no answer.
+/// Thread-safe. A cell is judged once an answer of the kernel to a case of it was held against the exact one, whatever
+/// came of it; a refusal, a crash or a lateness is no answer.
 class JudgedShare {
  public:
   /// `contract` must outlive it.

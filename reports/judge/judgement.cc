@@ -91,10 +91,11 @@ Judgement judge(const Contract& contract, const JudgedShare& share, const Summar
     return j;
   }
   if (!share.is_enough()) {
-    j.why.push_back(fmt::format("{} of {} shapes in their forms were judged; the contract asks for {} %",
+    j.why.push_back(fmt::format("{} of {} shapes in their forms were judged; the contract asks for {:g} %",
                                 j.judged_cells, j.cells, 100.0 * contract.share));
   }
   if (!j.how.enclosed) j.why.emplace_back("no walls stood around the kernel, which could reach all that its user can");
+  if (summary.time_over) j.why.emplace_back("the time was over before all cases of the contract were asked");
   if (conclusion.exit_status != 0) j.why.push_back(conclusion.headline);
   for (const KernelSummary& kernel : summary.kernels) {
     if (!kernel.left_out.empty()) j.why.push_back(fmt::format("{}: {}", kernel.dtype, one_line(kernel.left_out)));

@@ -6,23 +6,29 @@
 #include <chrono>
 #include <utility>
 
-#include "core/kernel/forwarding_kernel.h"
 #include "core/problem/sight.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/stream.h"
+#include "properties/road/redeclared_kernel.h"
 #include "reports/judge/judged_cases.h"
 
 namespace attest {
 namespace {
 
-/// Gives the answer that was given before.
-class Answered final : public ForwardingKernel {
+/// Gives the answer that was given before, which is an output in the case's own dtype and nothing else.
+class Answered final : public RedeclaredKernel {
  public:
-  Answered(Kernel& kernel, Reply reply) : ForwardingKernel(kernel), reply_(std::move(reply)) {}
+  Answered(Kernel& kernel, Reply reply)
+      : RedeclaredKernel(kernel, output_alone(kernel.manifest())), reply_(std::move(reply)) {}
   using Kernel::run;
   [[nodiscard]] Reply run(const Case&, std::optional<DType>, bool) override { return reply_; }
 
  private:
+  static Manifest output_alone(Manifest law) {
+    law.lse = false;
+    law.out_dtypes.clear();
+    return law;
+  }
   Reply reply_;
 };
 

@@ -132,6 +132,17 @@ TEST(JudgeProgram, JudgesTheCallsThatCount) {
   EXPECT_LE(judgement_of(folder, "one")["worst"], 1.0);
   const std::string wrong = output_of(folder, "$attest judge --contract small.json --captured wrong --out two", 1);
   EXPECT_THAT(wrong, Says("FAIL", "8 cases violate the contract"));
+  // The same call twice, answered rightly and then wrongly.
+  expect_status(folder,
+                "mkdir twice && cp right/call-0000.safetensors twice/a.safetensors && cp twice/a.safetensors "
+                "twice/b.safetensors && /usr/bin/python3 -c \"import json, struct; "
+                "data = bytearray(open('twice/b.safetensors', 'rb').read()); "
+                "head = 8 + struct.unpack('<Q', data[:8])[0]; "
+                "begin, end = json.loads(data[8:head])['found']['data_offsets']; "
+                "data[head + begin:head + end] = bytes(end - begin); "
+                "open('twice/b.safetensors', 'wb').write(data)\"");
+  EXPECT_THAT(output_of(folder, "$attest judge --contract small.json --captured twice --out three", 1),
+              Says("FAIL", "1 cases violate the contract"));
   EXPECT_THAT(one_line_of(folder, "mkdir none; $attest judge --contract small.json --captured none", 2),
               Says("attest.observe"));
 }

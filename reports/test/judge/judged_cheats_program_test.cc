@@ -17,7 +17,8 @@ TEST_P(CheatsThatACheckHolds, FailBeforeTheJudge) {
 INSTANTIATE_TEST_SUITE_P(Eight, CheatsThatACheckHolds,
                          testing::Values("refuses-above-two", "drops-last-key-beyond-512", "cached-on-disk",
                                          "behaves-under-attest", "late-30001", "scores-in-bf16", "accumulates-in-bf16",
-                                         "rewrites-parent", "honest-f32"),
+                                         "rewrites-parent", "lazy-evaluation", "child-writes-late",
+                                         "behaves-when-filled", "honest-f32"),
                          [](const auto& tested) {
                            std::string name(tested.param);
                            std::ranges::replace(name, '-', '_');

@@ -63,8 +63,10 @@ TEST(JudgedShare, CountsAnswersAndNoRefusals) {
   share.add(one({}), {.outcome = Outcome::inconclusive});
   share.add(one({}), {.outcome = Outcome::violated, .violation = Violation::timed_out});
   EXPECT_EQ(share.judged_cells(), 0);
-  share.add(one({}), {.outcome = Outcome::held});
-  share.add(one({}), {.outcome = Outcome::held});
+  share.add(one({}), {.outcome = Outcome::held});  // of a law that compares outputs with each other
+  EXPECT_EQ(share.judged_cells(), 0);
+  share.add(one({}), {.outcome = Outcome::held, .reach = Reach()});
+  share.add(one({}), {.outcome = Outcome::held, .reach = Reach()});
   EXPECT_EQ(share.judged_cells(), 1);
   EXPECT_EQ(share.cells(), std::ssize(law->cells));
   EXPECT_FALSE(share.is_enough());
@@ -75,13 +77,15 @@ TEST(JudgedShare, CountsAnswersAndNoRefusals) {
 
 TEST(Judgement, IsAPassWhereAllIsJudgedAndHeldAlone) {
   const auto law = contract();
-  const auto judged = [&](Outcome verdict, int exit_status, bool whole, bool enclosed = true) {
+  const auto judged = [&](Outcome verdict, int exit_status, bool whole, bool enclosed = true, bool time_over = false) {
     JudgedShare share(*law);
     for (const ContractCell& cell : law->cells)
       if (whole || cell.form == ContractForm{})
-        share.add(case_of(law->law, law->shapes.front(), DType::f32, cell.form, 1), {.outcome = Outcome::held});
+        share.add(case_of(law->law, law->shapes.front(), DType::f32, cell.form, 1),
+                  {.outcome = Outcome::held, .reach = Reach()});
     Summary summary;
     summary.verdict = verdict;
+    summary.time_over = time_over;
     Conclusion conclusion;
     conclusion.exit_status = exit_status;
     conclusion.headline = "inconclusive";
@@ -89,6 +93,7 @@ TEST(Judgement, IsAPassWhereAllIsJudgedAndHeldAlone) {
   };
   EXPECT_EQ(judged(Outcome::held, 0, true).verdict, Pass::pass);
   EXPECT_EQ(judged(Outcome::held, 0, false).verdict, Pass::undecided);
+  EXPECT_EQ(judged(Outcome::held, 0, true, true, true).verdict, Pass::undecided);
   EXPECT_EQ(judged(Outcome::held, 0, true, false).verdict, Pass::undecided);
   EXPECT_EQ(judged(Outcome::violated, 1, true, false).verdict, Pass::fail);
   EXPECT_EQ(judged(Outcome::held, 130, true).verdict, Pass::undecided);
