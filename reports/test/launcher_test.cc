@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 class Launcher : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* part : {"core/adapters/python", "properties", "fuzz", "reports", "build/release/bin", "tools"})
+    for (const char* part :
+         {"core/adapters/python/attest", "properties", "fuzz", "reports", "build/release/bin", "tools"})
       fs::create_directories(folder_ / part);
     fs::copy_file(source_folder() + "/attest", folder_ / "attest");
     for (const char* file : {"CMakeLists.txt", "CMakePresets.json", "core/case.cc", "core/mask.cc"})
@@ -57,9 +58,11 @@ TEST_F(Launcher, AsksAndBuildsWhereNothingIsBuilt) {
 TEST_F(Launcher, OnlyRunsWhatIsNewerThanItsSources) {
   calls();
   EXPECT_EQ(calls(), "");
-  fs::create_directories(folder_ / "core/adapters/python/__pycache__");
-  write_later("core/adapters/python/__pycache__/a.pyc");
-  EXPECT_EQ(calls(), "") << "what Python leaves behind is no source";
+  for (const std::string python : {"core/adapters/python", "core/adapters/python/attest"}) {
+    fs::create_directories(folder_ / python / "__pycache__");
+    write_later(python + "/__pycache__/a.pyc");
+    EXPECT_EQ(calls(), "") << "what Python leaves behind is no source";
+  }
 }
 
 TEST_F(Launcher, BuildsWhatIsOlderThanAnythingThatItIsMadeOf) {

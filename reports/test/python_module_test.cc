@@ -1,4 +1,4 @@
-// attest.py in a user's tests, with the program behind it. Skipped where Python lacks numpy.
+// The package attest in a user's tests, with the program behind it. Skipped where Python lacks numpy.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -37,7 +37,7 @@ it. With "shared_memory": false in the manifest everything goes through standard
 
 import os
 
-# attest.py, which serves other pipes, sets this before it loads the module.
+# The package attest, which serves other pipes, sets this before it loads the module.
 _owns_standard_output = globals().get("_owns_standard_output", True)
 if _owns_standard_output:
     # Before anything else can print: what is printed from here on goes to standard error, the replies to this copy.

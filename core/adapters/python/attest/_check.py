@@ -1,18 +1,4 @@
-"""Attest in a Python test: a function under test, and an AssertionError that says what is wrong and replays it.
-
-    import attest
-
-    def test_attention():
-        attest.check(my_attention, dtypes=["f32"], cases=200)
-
-The function is called in this process: closures, fixtures and devices are what they are in the test. What it gets and
-returns, and what a manifest may declare, stands in attest_adapter.py, beside this file:
-
-    def my_attention(q, k, v, mask=None, scale=1.0): ...    # q [batch, heads, M, dk], k and v [batch, kv_heads, N, dk|dv]
-
-This file needs the program `attest` and attest_adapter.py. Beside them, in an installation or in the source tree, it finds
-both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the adapter through it or in $ATTEST_ADAPTERS.
-"""
+"""attest.check and attest.observe; what the package offers stands in __init__.py."""
 
 import importlib.util
 import json
@@ -28,9 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-_SOCKET = "ATTEST_PYTHON_SOCKET"
+_SOCKET = "ATTEST_PYTHON_SOCKET"  # as in _relay.py
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _FINDINGS_SHOWN = 3
+_PACKAGE = Path(__file__).resolve().parent
 _PREFLIGHT = "preflight of "  # begins the lines that attest prints before a run begins
 
 
@@ -82,7 +69,7 @@ def check(
     if dtypes is not None:
         manifest["dtypes"] = [_dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
     name = manifest.setdefault("name", getattr(function or multihead, "__name__", "python function"))
-    kernel = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(os.path.abspath(__file__))} {shlex.quote(name)}"
+    kernel = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(str(_PACKAGE / '_relay.py'))} {shlex.quote(name)}"
 
     def serve(channel):
         return adapter.make_server(adapter.Channel(*channel), function, manifest, multihead, framework, bf16, device)
@@ -127,17 +114,13 @@ def check(
 
 def observe(function, folder, *, most=64, layout="bhsd"):
     """The function, wrapped: some of its calls, chosen at random, are kept for `attest judge --captured FOLDER`. What it
-    takes and costs stands in attest_observe.py, beside this file."""
-    import attest_observe
-
-    return attest_observe.observe(function, folder, most=most, layout=layout)
+    takes and costs stands in attest_observe.py."""
+    return _load("attest_observe").observe(function, folder, most=most, layout=layout)
 
 
-def __getattr__(name):
-    # The exceptions that a function may raise.
-    if name in ("Unsupported", "Rejected"):
-        return getattr(_adapter(_program(None)), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def exception(name):
+    """Unsupported or Rejected, which a function may raise."""
+    return getattr(_adapter(), name)
 
 
 def _dtype_word(dtype):
@@ -145,14 +128,17 @@ def _dtype_word(dtype):
     return _DTYPES.get(word, word)
 
 
-def _program(program):
-    here = Path(__file__).resolve().parent
+def _program(program=None):
+    """The program: as it is named, else the one of this package, of the installation or of the tree that it lies in, else
+    the one on the PATH."""
     if program or os.environ.get("ATTEST_PROGRAM"):
         return str(program or os.environ["ATTEST_PROGRAM"])
-    beside = [here.parents[3] / "bin/attest"] if len(here.parents) > 3 else []
-    if (here / "attest_adapter.py").exists() and len(here.parents) > 2:
-        beside += [here.parents[2] / "build/release/bin/attest", here.parents[2] / "attest"]
-    for path in beside:
+    above = _PACKAGE.parents
+    # PACKAGE/program/bin of a wheel; PREFIX/share/attest/adapters/python/attest; TREE/core/adapters/python/attest
+    own = [_PACKAGE / "program/bin/attest"]
+    own += [above[4] / "bin/attest"] if len(above) > 4 else []
+    own += [above[3] / "build/release/bin/attest", above[3] / "attest"] if len(above) > 3 else []
+    for path in own:
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
     found = shutil.which("attest")
@@ -161,26 +147,37 @@ def _program(program):
     return found
 
 
-_loaded = None
+_modules = {}
 
 
-def _adapter(attest):
-    """attest_adapter.py as a module that leaves this process's standard output alone."""
-    global _loaded
-    if _loaded is None:
-        folders = [Path(__file__).resolve().parent, Path(attest).resolve().parents[1] / "share/attest/adapters/python"]
-        if os.environ.get("ATTEST_ADAPTERS"):
-            folders.insert(1, Path(os.environ["ATTEST_ADAPTERS"]) / "python")
-        files = [folder / "attest_adapter.py" for folder in folders]
-        file = next((file for file in files if file.is_file()), None)
+def _load(name, attest=None):
+    """The module of this name that lies beside this package or among the program's adapters. It is not in sys.modules:
+    a script that Attest runs loads the same file for itself, and there it owns standard output."""
+    if name not in _modules:
+        file = next((file for file in (folder / f"{name}.py" for folder in _folders(attest)) if file.is_file()), None)
         if file is None:
-            raise AttestError(f"attest_adapter.py is in none of {', '.join(map(str, folders))}; copy it beside attest.py")
-        spec = importlib.util.spec_from_file_location("_attest_adapter_in_process", file)
+            raise AttestError(
+                f"{name}.py is in none of {', '.join(map(str, _folders(attest)))}; name the adapters' folder in "
+                "$ATTEST_ADAPTERS"
+            )
+        spec = importlib.util.spec_from_file_location(f"_{name}_in_process", file)
         module = importlib.util.module_from_spec(spec)
         module._owns_standard_output = False
         spec.loader.exec_module(module)
-        _loaded = module
-    return _loaded
+        _modules[name] = module
+    return _modules[name]
+
+
+def _folders(attest):
+    yield _PACKAGE.parent
+    if os.environ.get("ATTEST_ADAPTERS"):
+        yield Path(os.environ["ATTEST_ADAPTERS"]) / "python"
+    yield Path(attest or _program()).resolve().parents[1] / "share/attest/adapters/python"
+
+
+def _adapter(attest=None):
+    """attest_adapter.py as a module that leaves this process's standard output alone."""
+    return _load("attest_adapter", attest)
 
 
 def _kernel_of(case):
@@ -262,8 +259,12 @@ def _named(text, kernel, name):
 def _again():
     """How this very test is started: in pytest the one test, else the program that runs."""
     test = os.environ.get("PYTEST_CURRENT_TEST")
-    words = [sys.executable, "-m", "pytest", re.sub(r" \((setup|call|teardown)\)$", "", test)] if test else sys.orig_argv
+    words = [sys.executable, "-m", "pytest", re.sub(r" \((setup|call|teardown)\)$", "", test)] if test else _words_of_this_process()
     return shlex.join(words)
+
+
+def _words_of_this_process():
+    return sys.orig_argv if hasattr(sys, "orig_argv") else [sys.executable, *sys.argv]  # Python 3.9 has no orig_argv
 
 
 def _why_nothing(folder):
@@ -300,28 +301,3 @@ def _message(summary, text, kernel, name, folder):
         lines.append(f"and {findings - _FINDINGS_SHOWN} more findings")
     head = f"{name}: {summary['verdict']}: {', '.join(wrong)}"
     return "\n".join([head, *lines, f"report: {folder / 'report.html'}"])
-
-
-def _relay():
-    """The process that attest starts: hands its pipes to the test's process and waits until that is done with them."""
-    import attest_adapter  # takes standard output for replies
-
-    address = os.environ.get(_SOCKET)
-    try:
-        if not address:
-            raise OSError(f"{_SOCKET} is not set")
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(address)
-    except OSError as error:
-        name = sys.argv[1] if len(sys.argv) > 1 else "the function"
-        attest_adapter.refuse(
-            f"{name} lives in the Python process that tested it ({error}); run that again with ATTEST_REPLAY=CASE set"
-        )
-    socket.send_fds(connection, [b"x"], [0, attest_adapter._replies])
-    os.close(0)
-    os.close(attest_adapter._replies)
-    connection.recv(1)
-
-
-if __name__ == "__main__":
-    _relay()
