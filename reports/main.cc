@@ -26,6 +26,7 @@
 #include "reports/conclusion/conclusion.h"
 #include "reports/run/interrupt.h"
 #include "reports/run_folder/version.h"
+#include "reports/service/service.h"
 #include "reports/text/text.h"
 
 namespace {
@@ -79,6 +80,8 @@ int complain_of_output(int error) {
 int main(int argc, char** argv) {
   // The process of a shared library under test; not for people.
   if (argc > 1 && std::string_view(argv[1]) == "worker") return worker_main(argc, argv);
+  // What Attest's Python package asks.
+  if (argc > 1 && std::string_view(argv[1]) == "service") return service_main(argc, argv);
   // A limit on the size of a file is an error of its write, like a full disk, and not the end.
   std::signal(SIGXFSZ, SIG_IGN);
   try {

@@ -1,5 +1,6 @@
 // What is asked of the oracle about attention cases beside verdicts.
 #include <cmath>
+#include <span>
 
 #include "core/bound/error_alarm.h"
 #include "core/oracle/oracle.h"
@@ -13,32 +14,43 @@ using detail::Head;
 using detail::RowOracle;
 using detail::workspace;
 
-/// Calls row(its excuse) with each row evaluated, in the order of the output.
+/// Calls row(its excuse) with each of the rows asked for evaluated, in the order of the output.
 template <class Visit>
 void for_each_row(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse,
-                  long precision, Visit&& row) {
+                  long precision, AskedRows asked, Visit&& row) {
   detail::Workspace& w = workspace();
   const std::int64_t batch = c.q().shape()[0], heads = c.q().shape()[1], queries = c.q().shape()[2];
   const std::int64_t group = heads / c.k().shape()[1];
+  std::int64_t loaded = -1;
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < heads; ++h) {
-      w.head.load(c, b, h, h % group != 0);
+      const std::int64_t first = (b * heads + h) * queries;
+      w.starts.clear();
+      if (asked)
+        for (; !asked->empty() && asked->front() < first + queries; asked = asked->subspan(1))
+          w.starts.push_back(asked->front() - first);
+      else
+        for (std::int64_t i = 0; i < queries; ++i) w.starts.push_back(i);
+      if (w.starts.empty()) continue;
+      const std::int64_t kv = first / queries / group;
+      w.head.load(c, b, h, kv == loaded);
+      loaded = kv;
       const Profile profile = profile_for(c, w.head, arithmetic);
-      for (std::int64_t i = 0; i < queries; ++i) {
-        row(w.oracle.start(w.head, i, profile, ignores_dead_values, want_lse, precision));
-      }
+      for (std::size_t at = 0; at < w.starts.size(); ++at)
+        row(w.oracle.start(w.head, std::span(w.starts).subspan(at), profile, ignores_dead_values, want_lse, precision));
     }
   }
 }
 
 }  // namespace
 
-AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values) {
+AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values,
+                                 AskedRows rows) {
   AttentionBounds bounds;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
-  for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision, [&](Excuse excuse) {
+  for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision, rows, [&](Excuse excuse) {
     RowBound row;
     row.excuse = excuse == Excuse::none && !oracle.certain() ? Excuse::infinite : excuse;
     row.level = oracle.level();
@@ -68,7 +80,7 @@ std::vector<ElementAlarm> alarm_bounds(const Problem& c, const Arithmetic& arith
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
-  for_each_row(c, arithmetic, ignores_dead_values, false, options.max_ball_precision, [&](Excuse excuse) {
+  for_each_row(c, arithmetic, ignores_dead_values, false, options.max_ball_precision, {}, [&](Excuse excuse) {
     const bool known = excuse == Excuse::none && oracle.certain();
     if (known) oracle.evaluate_alarm(probability);
     for (std::int64_t k = 0; k < dv; ++k)
@@ -77,39 +89,40 @@ std::vector<ElementAlarm> alarm_bounds(const Problem& c, const Arithmetic& arith
   return alarms;
 }
 
-std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic) {
+std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic, AskedRows rows) {
   std::vector<ElementFacts> facts;
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
   const Head& head = workspace().head;
-  for_each_row(c, arithmetic, /*ignores_dead_values=*/true, false, options.max_ball_precision, [&](Excuse excuse) {
-    const bool defined = excuse == Excuse::none || excuse == Excuse::overflow;
-    const bool bounded = excuse == Excuse::none && oracle.certain();
-    std::vector<ElementFacts> row(static_cast<std::size_t>(dv));
-    for (std::int64_t k = 0; k < dv; ++k) {
-      ElementFacts& f = row[static_cast<std::size_t>(k)];
-      f.exact = {std::nan(""), std::nan("")};
-      f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
-      f.required =
-          excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;
-    }
-    if (defined) {
-      detail::BallRow balls;
-      const double size = excuse == Excuse::none ? oracle.terms().largest_score : 0x1p1023;
-      long bits = detail::first_precision(size);
-      for (bool narrow = false; !narrow && bits <= 2 * options.max_ball_precision; bits *= 2) {
-        balls.evaluate(head, oracle.row(), std::min(bits, options.max_ball_precision));
-        narrow = true;
-        for (std::int64_t k = 0; k < dv; ++k) {
-          Enclosure& e = row[static_cast<std::size_t>(k)].exact;
-          e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
-          narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
-        }
-      }
-    }
-    facts.insert(facts.end(), row.begin(), row.end());
-  });
+  for_each_row(c, arithmetic, /*ignores_dead_values=*/true, false, options.max_ball_precision, rows,
+               [&](Excuse excuse) {
+                 const bool defined = excuse == Excuse::none || excuse == Excuse::overflow;
+                 const bool bounded = excuse == Excuse::none && oracle.certain();
+                 std::vector<ElementFacts> row(static_cast<std::size_t>(dv));
+                 for (std::int64_t k = 0; k < dv; ++k) {
+                   ElementFacts& f = row[static_cast<std::size_t>(k)];
+                   f.exact = {std::nan(""), std::nan("")};
+                   f.allowed = bounded ? oracle.element(k).allowed * (1 + oracle.doubt()) : infinity;
+                   f.required = excuse == Excuse::none && oracle.element(k).excuse != Excuse::overflow &&
+                                oracle.element(k).finite_required;
+                 }
+                 if (defined) {
+                   detail::BallRow balls;
+                   const double size = excuse == Excuse::none ? oracle.terms().largest_score : 0x1p1023;
+                   long bits = detail::first_precision(size);
+                   for (bool narrow = false; !narrow && bits <= 2 * options.max_ball_precision; bits *= 2) {
+                     balls.evaluate(head, oracle.row(), std::min(bits, options.max_ball_precision));
+                     narrow = true;
+                     for (std::int64_t k = 0; k < dv; ++k) {
+                       Enclosure& e = row[static_cast<std::size_t>(k)].exact;
+                       e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
+                       narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
+                     }
+                   }
+                 }
+                 facts.insert(facts.end(), row.begin(), row.end());
+               });
   return facts;
 }
 
@@ -118,7 +131,7 @@ std::vector<bool> finite_required(const Problem& c, const Arithmetic& arithmetic
   const std::int64_t dv = c.v().shape()[3];
   const OracleOptions options;
   RowOracle& oracle = workspace().oracle;
-  for_each_row(c, arithmetic, false, false, options.max_ball_precision, [&](Excuse excuse) {
+  for_each_row(c, arithmetic, false, false, options.max_ball_precision, {}, [&](Excuse excuse) {
     bool all = excuse == Excuse::none;
     for (std::int64_t k = 0; k < dv && all; ++k)
       all = oracle.element(k).excuse != Excuse::overflow && oracle.element(k).finite_required;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/bound/error_bound.h"
 #include "core/kernel/arithmetic.h"
 #include "core/measure/verdict.h"
 #include "core/problem/problem.h"
@@ -85,9 +86,10 @@ struct ElementFacts {
   double allowed = 0.0;  ///< the bound B (inf: none)
   bool required = true;  ///< inside the domain of definition
 };
-/// Facts for every element of an attention case's output, row-major, computed in balls: the enclosure's ends are
-/// neighbouring doubles or closer than 2^-60 relatively.
-[[nodiscard]] std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic);
+/// Facts for every element of an attention case's output, or of some rows of it, row-major, computed in balls: the
+/// enclosure's ends are neighbouring doubles or closer than 2^-60 relatively.
+[[nodiscard]] std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& arithmetic,
+                                                       AskedRows rows = {});
 
 /// Per row: is a finite answer required (section 2)? Of an attention case; batch * heads * M.
 [[nodiscard]] std::vector<bool> finite_required(const Problem& c, const Arithmetic& arithmetic);

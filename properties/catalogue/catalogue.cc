@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/problem/cost.h"
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "properties/catalogue/property.h"
@@ -46,6 +47,12 @@ const std::vector<const Property*>& catalogue() {
     return joined;
   }();
   return all;
+}
+
+std::int64_t Judging::rows_of(const Case& c) const {
+  if (rows != by_size) return rows;
+  const double products = cost_of(c.operation, extents_of(c)).products;
+  return products > most_products_by_whole ? rows_of_large : all_rows;
 }
 
 const Property& property_named(std::string_view name) {

@@ -28,6 +28,9 @@ struct Judging {
 
   static constexpr std::int64_t all_rows = 0, by_size = -1, rows_of_large = 4096;
   static constexpr double most_products_by_whole = 0x1p36;
+
+  /// Of that case, as OracleOptions::rows has it.
+  [[nodiscard]] std::int64_t rows_of(const Case& c) const;
 };
 
 /// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the

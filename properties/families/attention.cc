@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/oracle/oracle.h"
-#include "core/problem/cost.h"
 #include "core/support/printed.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
@@ -24,12 +23,6 @@ bool same_bits(const Tensor& a, const Tensor& b, std::int64_t element) {
 Arithmetic with_output(Arithmetic arithmetic, DType output) {
   arithmetic.output = output;
   return arithmetic;
-}
-
-std::int64_t rows_of(const Judging& judging, const Case& c) {
-  if (judging.rows != Judging::by_size) return judging.rows;
-  const double products = cost_of(c.operation, extents_of(c)).products;
-  return products > Judging::most_products_by_whole ? Judging::rows_of_large : Judging::all_rows;
 }
 
 /// The output, in the input's dtype and in every other that the kernel offers, within the arithmetic's bound of the
@@ -52,7 +45,7 @@ Verdict in_each_output(Kernel& kernel, const Case& c, const Arithmetic& arithmet
 }
 
 Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
-  const OracleOptions options{.alarm_probability = judging.alarm, .measure_errors = true, .rows = rows_of(judging, c)};
+  const OracleOptions options{.alarm_probability = judging.alarm, .measure_errors = true, .rows = judging.rows_of(c)};
   return and_at_own_precision(in_each_output(kernel, c, kernel.manifest().arithmetic_for(c), options), kernel, c);
 }
 

@@ -17,8 +17,20 @@ finds both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the ad
 """
 
 from attest._check import AttestError, check, observe
+from attest._exact import Closeness, Exact, allclose, assert_close, exact
 
-__all__ = ["AttestError", "Rejected", "Unsupported", "check", "observe"]
+__all__ = [
+    "AttestError",
+    "Closeness",
+    "Exact",
+    "Rejected",
+    "Unsupported",
+    "allclose",
+    "assert_close",
+    "check",
+    "exact",
+    "observe",
+]
 
 
 def __getattr__(name):

@@ -1,0 +1,54 @@
+"""Arrays of any framework as NumPy's, with the name that each dtype has in a safetensors file."""
+
+from attest._check import AttestError
+
+# The dtype's name in whichever framework: its name in a file, and what carries its bits.
+_DTYPES = {
+    "float64": ("F64", "float64"),
+    "float32": ("F32", "float32"),
+    "float16": ("F16", "float16"),
+    "bfloat16": ("BF16", "uint16"),
+    "float8_e4m3fn": ("F8_E4M3", "uint8"),
+    "float8_e5m2": ("F8_E5M2", "uint8"),
+    "bool": ("BOOL", "bool"),
+}
+CARRIERS = dict(_DTYPES.values())
+
+
+def word_of(dtype):
+    """ "F32" as attest's own words have it, "f32"."""
+    return dtype.lower()
+
+
+def _bits_of_torch(tensor):
+    import torch
+
+    tensor = tensor.detach().cpu()
+    name = str(tensor.dtype).partition(".")[2]
+    carrier = _DTYPES.get(name, (None, None))[1]
+    if carrier in ("uint16", "uint8"):
+        # NumPy has no such dtype; torch has views of signed bits at the least.
+        tensor = tensor.contiguous().view(torch.int16 if carrier == "uint16" else torch.uint8)
+    return name, tensor.numpy()
+
+
+def _bits_of_others(array):
+    import numpy
+
+    if type(array).__module__.partition(".")[0] == "cupy":
+        array = array.get()
+    array = numpy.asarray(array)
+    return array.dtype.name, array
+
+
+def on_host(array, name):
+    """(the dtype's name in a file, an array of what carries its bits). AttestError, one line, for another dtype."""
+    is_torch = type(array).__module__.partition(".")[0] == "torch"
+    try:
+        dtype, bits = (_bits_of_torch if is_torch else _bits_of_others)(array)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise AttestError(f"{name} is a {type(array).__name__}, which is no array: {error}") from None
+    if dtype not in _DTYPES:
+        raise AttestError(f"{name} is of {dtype}; it must be of one of {', '.join(_DTYPES)}")
+    in_file, carrier = _DTYPES[dtype]
+    return in_file, bits.view(carrier)

@@ -1,0 +1,258 @@
+"""attest.exact, attest.allclose and attest.assert_close."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Tuple
+
+from attest import _service
+from attest._arrays import word_of
+from attest._check import AttestError
+from attest._problem import Problem, manifest_for
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What is known of the output of a problem, element by element: arrays of float64 or bool, in the output's shape and
+    layout; with `rows`, [rows, dv].
+
+    lower, upper  the exact answer lies between them: proved. NaN where there is none (no key is visible, NaN in an input)
+    bound         no kernel of the arithmetic is farther from the exact answer: proved. inf where nothing is
+    judged        is a finite number there held to the bound? Not where no key is visible, an input is not finite, scores
+                  may overflow, or the bound would accept anything
+    finite        must a finite number be there? NaN and Inf are wrong then
+    lse           the log-sum-exp of each row (no last axis); -inf where no key is visible
+    lse_bound     of a kernel's log-sum-exp, as bound
+    excused       how many elements are not judged, by the word for why
+    """
+
+    lower: Any
+    upper: Any
+    bound: Any
+    judged: Any
+    finite: Any
+    lse: Any
+    lse_bound: Any
+    excused: Dict[str, int] = field(default_factory=dict)
+
+    @property
+    def value(self):
+        """The middle of each enclosure."""
+        return self.lower + (self.upper - self.lower) / 2
+
+    def error(self, out):
+        """How far `out`, an array of numbers in the same shape, is from the exact answer, from above; NaN where there is
+        no exact answer, inf where `out` is not finite."""
+        import numpy
+
+        out = numpy.asarray(out, numpy.float64)
+        with numpy.errstate(invalid="ignore"):
+            error = numpy.maximum(out - self.lower, self.upper - out)
+            return numpy.where(numpy.isfinite(out) | numpy.isnan(self.lower), error, numpy.inf)
+
+    def utilisation(self, out):
+        """The error as a share of the bound: at most 1 of every right kernel, 0 where both are 0. NaN where nothing is
+        judged."""
+        import numpy
+
+        error = self.error(out)
+        with numpy.errstate(invalid="ignore", divide="ignore"):
+            share = numpy.where(error == 0, 0.0, error / self.bound)
+        return numpy.where(self.judged, share, numpy.nan)
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """What attest.allclose found. True where the answer is right: `assert attest.allclose(…)` shows the message.
+
+    verdict      "held"; "violated"; "excused": nothing could be judged, as in Exact.judged; "inconclusive"
+    utilisation  the largest error as a share of its bound; inf for NaN or Inf found where a number must be
+    error, allowed, found, exact  at that element; `exact` is (lower, upper)
+    index        of that element in out, or None
+    judged, beyond  elements that were judged, and of those how many lie beyond their bound
+    rows_judged, rows  rows of the output that were looked at, and that there are
+    readings     what a wrong answer is the right answer to: "the scale were 1"
+    """
+
+    verdict: str
+    message: str
+    utilisation: float
+    error: float
+    allowed: float
+    index: Optional[Tuple[int, ...]]
+    found: Optional[float]
+    exact: Optional[Tuple[float, float]]
+    judged: int
+    beyond: int
+    rows_judged: int
+    rows: int
+    readings: Tuple[str, ...] = ()
+
+    def __bool__(self):
+        return self.verdict == "held"
+
+    def __repr__(self):
+        return self.message
+
+    __str__ = __repr__
+
+
+def _flat_rows(rows, problem):
+    """(flat indices, ascending and each once; where each of the rows asked for stands among them)"""
+    import numpy
+
+    q = problem.tensors["q"][1].shape[:-1]
+    try:
+        chosen = numpy.asarray(rows)
+        if chosen.ndim == 1 and len(q) == 1:
+            chosen = chosen[:, None]
+        if chosen.size == 0 or chosen.ndim != 2 or chosen.shape[1] != len(q) or chosen.dtype.kind not in "iu":
+            raise ValueError
+        flat = numpy.ravel_multi_index(tuple(chosen.T), q)
+    except ValueError:
+        axes = ", ".join(("batch entry", "head", "query")[3 - len(q) :])
+        raise AttestError(
+            f"rows must be a list of rows of the output, ({axes}) each, within {list(q)} (heads before queries)"
+        ) from None
+    return numpy.unique(flat, return_inverse=True)
+
+
+def exact(
+    q,
+    k,
+    v,
+    *,
+    mask=None,
+    scale: Optional[float] = None,
+    causal=False,
+    mask_convention: str = "post-scale",
+    layout: str = "bhsd",
+    out_dtype: Optional[str] = None,
+    manifest: Optional[dict] = None,
+    rows=None,
+    narrow: Optional[bool] = None,
+) -> Exact:
+    """The exact answer of softmax(scale·QKᵀ + mask)·V as a proved enclosure of each element, and the bound that every
+    right kernel keeps.
+
+    q, k, v    [batch, heads, M, dk], [batch, kv_heads, N, dk], [batch, kv_heads, N, dv]; or all of them without a batch, or
+               without heads. Of NumPy, torch, JAX or CuPy, in float64, 32, 16, bfloat16 or float8, on any device; heads is
+               a multiple of kv_heads, and head h reads key-value head h // (heads / kv_heads)
+    mask       [batch or 1, heads or 1, M, N], or fewer leading axes: bool (True: may attend), or numbers that are added to
+               the scores
+    scale      multiplies q·k (default: 1/sqrt(dk))
+    causal     False, True or "top-left" (query i sees keys up to i), "bottom-right" (the last query sees the last key)
+    mask_convention  "post-scale": scale·qk + mask, "pre-scale": scale·(qk + mask)
+    layout     "bhsd", or "bshd": tokens before heads, in q, k, v and what comes back
+    out_dtype  of the output that the bound is for, "f32" (default: q's)
+    manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
+               bound. Without it: of every legitimate kernel
+    rows       the rows of the output that are wanted, as (batch entry, head, query) each; default: all
+    narrow     enclosures a unit or two in the last place of a double wide, in Arb's balls: some ten to a hundred times as
+               slow. Else as wide as it takes to judge the dtype (default: for float64)
+
+    Raises AttestError, one line, where an argument is wrong. Source: error-bounds.md; the enclosure is the oracle's of every
+    verdict of attest.
+    """
+    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout)
+    dtype = problem.dtype
+    request = {"ask": "bounds", "manifest": manifest_for(manifest, dtype, "the function")}
+    request["narrow"] = dtype == "f64" if narrow is None else bool(narrow)
+    if out_dtype is not None:
+        request["out_dtype"] = str(out_dtype)
+    order = None
+    if rows is not None:
+        flat, order = _flat_rows(rows, problem)
+        request["rows"] = flat.tolist()
+    answer, arrays = _service.ask(request, problem.metadata, problem.tensors)
+    for name, array in arrays.items():
+        of_rows = name in ("lse", "lse_bound")
+        arrays[name] = array[order.reshape(-1)] if order is not None else problem.as_given(array, 0 if of_rows else 1)
+    return Exact(**arrays, excused=answer["excused"])
+
+
+def _number(value):
+    return float(value)  # JSON has no inf and no NaN: they come as words
+
+
+def _message(answer, index):
+    def at_worst(error=True):
+        if index is None:
+            return []
+        lower, upper = map(_number, answer["exact"])
+        exactly = f"{lower!r}" if lower == upper else f"between {lower!r} and {upper!r}"
+        return [f"  out{list(index)} is {_number(answer['found'])!r}; exact: {exactly}"] + (
+            [f"  error {_number(answer['error']):.3g}, allowed {_number(answer['allowed']):.3g}"] if error else []
+        )
+
+    rows = "" if answer["rows_judged"] == answer["rows"] else f"{answer['rows_judged']:,} of {answer['rows']:,} rows judged"
+    share = _number(answer["utilisation"])
+    verdict = answer["verdict"]
+    if verdict == "held":
+        lines = [f"held: the largest error is {share:.3g} of what is allowed, {answer['elements_judged']:,} elements judged"]
+    elif verdict == "violated":
+        times = f"{share:.4g} times what a right kernel may err by" if share < float("inf") else answer["reason"]
+        lines = [f"violated: {answer['elements_beyond']:,} of {answer['elements_judged']:,} elements; {times}", *at_worst()]
+        lines += [f"  it computes as if {reading}" for reading in answer["readings"]]
+    else:
+        lines = [f"{verdict}: {answer['reason'] or 'there is nothing to judge'}", *at_worst(error=False)]
+    return "\n".join(["attest: " + lines[0], *lines[1:], *(["  " + rows] if rows else [])])
+
+
+def allclose(
+    out,
+    q,
+    k,
+    v,
+    *,
+    mask=None,
+    scale: Optional[float] = None,
+    causal=False,
+    mask_convention: str = "post-scale",
+    layout: str = "bhsd",
+    manifest: Optional[dict] = None,
+    rows: Optional[int] = None,
+) -> Closeness:
+    """Is `out` what a right kernel may answer to this problem? Every element is held to its own proved bound, so that there
+    is no tolerance to choose.
+
+    out    [batch, heads, M, dv] in the layout of q, in any of the dtypes: it is judged as an output of that dtype
+    rows   how many rows to judge, the same share of every head: drawn, and the first, the last, those at the edges of tiles
+           and those with the largest and the most even scores. Default: all, and 4,096 of a problem that takes more than
+           2^36 multiplications; 0: all
+    Everything else as in attest.exact.
+
+    Returns a Closeness, which is True for "held" and nothing else. Raises AttestError where an argument is wrong.
+    """
+    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout)
+    request = {"ask": "judge", "manifest": manifest_for(manifest, problem.dtype, "the function")}
+    if rows is not None:
+        request["rows"] = int(rows)
+    tensors = problem.with_answer(out)
+    if word_of(tensors["found"][0]) != problem.dtype:
+        request["out_dtype"] = word_of(tensors["found"][0])
+    answer, _ = _service.ask(request, problem.metadata, tensors)
+    index = problem.index(answer["element"]) if answer["element"] >= 0 else None
+    exactly = tuple(map(_number, answer["exact"])) if "exact" in answer else None
+    return Closeness(
+        verdict=answer["verdict"],
+        message=_message(answer, index),
+        utilisation=_number(answer["utilisation"]),
+        error=_number(answer["error"]),
+        allowed=_number(answer["allowed"]),
+        index=index,
+        found=_number(answer["found"]) if "found" in answer else None,
+        exact=exactly,
+        judged=answer["elements_judged"],
+        beyond=answer["elements_beyond"],
+        rows_judged=answer["rows_judged"],
+        rows=answer["rows"],
+        readings=tuple(answer["readings"]),
+    )
+
+
+def assert_close(out, q, k, v, **arguments) -> Closeness:
+    """attest.allclose, which raises AssertionError with its message where it is not True."""
+    __tracebackhide__ = True
+    found = allclose(out, q, k, v, **arguments)
+    if not found:
+        raise AssertionError(found.message)
+    return found

@@ -1,0 +1,90 @@
+"""One problem of attention, as arrays were given: what a case file has of it, and what its output looks like."""
+
+import math
+
+from attest._arrays import on_host, word_of
+from attest._check import AttestError
+
+LAYOUTS = ("bhsd", "bshd")
+_CAUSAL = {False: "none", None: "none", True: "top-left", "none": "none", "top-left": "top-left", "bottom-right": "bottom-right"}
+_CONVENTIONS = ("post-scale", "pre-scale")
+
+
+def _one_of(value, known, name):
+    try:
+        if value in known:
+            return value
+    except TypeError:
+        pass
+    raise AttestError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, known))}")
+
+
+class Problem:
+    """The arguments stand in attest.exact."""
+
+    def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd"):
+        self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
+        self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
+        self.axes = self.tensors["q"][1].ndim
+        for name, (_, array) in self.tensors.items():
+            if array.ndim != self.axes or not 2 <= self.axes <= 4:
+                raise AttestError(
+                    f"{name} has the shape {list(array.shape)} and q {list(self.tensors['q'][1].shape)}; all of q, k and v "
+                    "have 4 axes, or 3 (no batch), or 2 (no heads)"
+                )
+        self.tensors = {name: self._heads_first(tensor) for name, tensor in self.tensors.items()}
+        if mask is not None:
+            self.tensors["mask"] = on_host(mask, "mask")
+        self.dtype = word_of(self.tensors["q"][0])
+        if scale is None:
+            head_dim = self.tensors["q"][1].shape[-1]
+            scale = 1.0 / math.sqrt(head_dim) if head_dim else 1.0
+        self.metadata = {
+            "attest": "1",
+            "non_finite": "yes",  # NaN and Inf among the inputs are no mistake of whoever asks
+            "op": "attention",
+            "scale": repr(float(scale)),
+            "causal": _CAUSAL[_one_of(causal, tuple(_CAUSAL), "causal")],
+            "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
+        }
+
+    def _heads_first(self, tensor):
+        dtype, array = tensor
+        return dtype, self.heads_first(array)
+
+    def heads_first(self, array):
+        """[…, heads, tokens, …] of an array in the caller's layout, or the other way round."""
+        return array.swapaxes(self.axes - 3, self.axes - 2) if self.tokens_first and self.axes > 2 else array
+
+    def with_answer(self, out):
+        """The tensors, `out` among them under the name that a case file has for a kernel's answer, in four axes."""
+        dtype, array = on_host(out, "out")
+        if dtype == "BOOL":
+            raise AttestError("out is of bool; an output has numbers")
+        array = self.heads_first(array)
+        return {**self.tensors, "found": (dtype, array.reshape((1,) * (4 - array.ndim) + array.shape))}
+
+    def as_given(self, array, axes_behind=1):
+        """An array of the output's shape, or without its last axis, as the caller lays outputs out."""
+        array = array.reshape(array.shape[4 - self.axes :])
+        if not self.tokens_first or self.axes == 2:
+            return array
+        return array.swapaxes(-1 - axes_behind, -2 - axes_behind)
+
+    def index(self, element):
+        """Where the flat index of an element of [batch, heads, M, dv] stands in the caller's output."""
+        width = self.tensors["v"][1].shape[-1]
+        extents = [*((1,) * (4 - self.axes) + self.tensors["q"][1].shape[:-1]), width]
+        along = []
+        for extent in reversed(extents):
+            element, at = divmod(element, extent)
+            along.append(at)
+        along = along[::-1][4 - self.axes :]
+        if self.tokens_first and self.axes > 2:
+            along[-2], along[-3] = along[-3], along[-2]
+        return tuple(along)
+
+
+def manifest_for(manifest, dtype, name):
+    """A manifest that says what it must: a name, and the dtype of the problem where it lists none."""
+    return {"name": name, "dtypes": [dtype], **(manifest or {})}
