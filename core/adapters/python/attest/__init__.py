@@ -16,19 +16,23 @@ finds both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the ad
 `python -m attest` runs the program.
 """
 
+from attest._cases import Case, cases, load
 from attest._check import AttestError, check, observe
 from attest._exact import Closeness, Exact, allclose, assert_close, exact
 
 __all__ = [
     "AttestError",
+    "Case",
     "Closeness",
     "Exact",
     "Rejected",
     "Unsupported",
     "allclose",
     "assert_close",
+    "cases",
     "check",
     "exact",
+    "load",
     "observe",
 ]
 

@@ -43,6 +43,8 @@ def _bits_of_others(array):
 
 def on_host(array, name):
     """(the dtype's name in a file, an array of what carries its bits). AttestError, one line, for another dtype."""
+    if hasattr(array, "attest_bits"):
+        return array.attest_bits
     is_torch = type(array).__module__.partition(".")[0] == "torch"
     try:
         dtype, bits = (_bits_of_torch if is_torch else _bits_of_others)(array)

@@ -152,7 +152,10 @@ def exact(
     Raises AttestError, one line, where an argument is wrong. Source: error-bounds.md; the enclosure is the oracle's of every
     verdict of attest.
     """
-    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout)
+    return exact_of(Problem(q, k, v, mask, scale, causal, mask_convention, layout), out_dtype, manifest, rows, narrow)
+
+
+def exact_of(problem, out_dtype=None, manifest=None, rows=None, narrow=None):
     dtype = problem.dtype
     request = {"ask": "bounds", "manifest": manifest_for(manifest, dtype, "the function")}
     request["narrow"] = dtype == "f64" if narrow is None else bool(narrow)
@@ -222,7 +225,10 @@ def allclose(
 
     Returns a Closeness, which is True for "held" and nothing else. Raises AttestError where an argument is wrong.
     """
-    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout)
+    return allclose_of(Problem(q, k, v, mask, scale, causal, mask_convention, layout), out, manifest, rows)
+
+
+def allclose_of(problem, out, manifest=None, rows=None):
     request = {"ask": "judge", "manifest": manifest_for(manifest, problem.dtype, "the function")}
     if rows is not None:
         request["rows"] = int(rows)

@@ -48,6 +48,15 @@ class Problem:
             "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
         }
 
+    @classmethod
+    def of(cls, tensors, metadata):
+        """That of a case file: tensors in four axes, heads before tokens."""
+        problem = cls.__new__(cls)
+        problem.tokens_first, problem.axes = False, 4
+        problem.tensors, problem.metadata = dict(tensors), {**metadata, "non_finite": "yes"}
+        problem.dtype = word_of(tensors["q"][0])
+        return problem
+
     def _heads_first(self, tensor):
         dtype, array = tensor
         return dtype, self.heads_first(array)

@@ -23,6 +23,17 @@ def _shared_file():
         return os.dup(file.fileno())
 
 
+def case_file(metadata, tensors):
+    """A case file in pieces: the bytes of its head, and the arrays that follow. `tensors`: by name what on_host gives."""
+    header, end = {"__metadata__": metadata}, 0
+    for name, (dtype, array) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    return struct.pack("<Q", len(head)) + head, [array for _, array in tensors.values()]
+
+
 class _Service:
     def __init__(self):
         self.owner = os.getpid()
@@ -52,35 +63,32 @@ class _Service:
         return self._map
 
     def ask(self, request, metadata, tensors):
-        """The answer, and its tensors as arrays of their own. `tensors`: by name what on_host gives."""
+        """The answer, its tensors as arrays of their own, and the header of the file that they came in. `tensors`: by name
+        what on_host gives."""
         import numpy
 
-        header, end = {"__metadata__": metadata}, 0
-        for name, (dtype, array) in tensors.items():
-            header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
-            end += array.nbytes
-        head = json.dumps(header).encode()
-        head += b" " * (-len(head) % 8)
-        start = 8 + len(head)
-        place = self._mapped(start + end)
-        place[:start] = struct.pack("<Q", len(head)) + head
-        for name, (_, array) in tensors.items():
+        head, body = case_file(metadata, tensors)
+        end = len(head) + sum(array.nbytes for array in body)
+        place = self._mapped(end)
+        place[: len(head)] = head
+        first = len(head)
+        for array in body:
             if array.size > 0:
-                first = start + header[name]["data_offsets"][0]
                 numpy.copyto(numpy.frombuffer(place, array.dtype, array.size, first).reshape(array.shape), array)
+            first += array.nbytes
         try:
-            self._process.stdin.write(json.dumps({**request, "bytes": start + end}).encode() + b"\n")
+            self._process.stdin.write(json.dumps({**request, "bytes": end}).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # whoever reads no more answers no more, which is told below
         answer = self._line()
-        return answer, self._tensors(answer.get("bytes", 0))
+        return (answer, *self._tensors(answer["bytes"]))
 
     def _tensors(self, size):
         import numpy
 
         if size == 0:
-            return {}
+            return {}, {}
         place = self._mapped(size)
         (length,) = struct.unpack_from("<Q", place)
         header = json.loads(place[8 : 8 + length])
@@ -90,7 +98,7 @@ class _Service:
                 first = 8 + length + of["data_offsets"][0]
                 array = numpy.frombuffer(place, CARRIERS[of["dtype"]], math.prod(of["shape"]), first)
                 arrays[name] = array.reshape(of["shape"]).copy()
-        return arrays
+        return arrays, header
 
     def close(self):
         if self.owner == os.getpid():
@@ -110,6 +118,11 @@ _service = None
 
 
 def ask(request, metadata, tensors):
+    """The answer and its tensors, as ask_for_file gives them."""
+    return ask_for_file(request, metadata, tensors)[:2]
+
+
+def ask_for_file(request, metadata, tensors):
     """As _Service.ask, of the one process that this one has for it; a forked process starts one of its own."""
     global _service
     with _lock:
