@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "reports/run/shape_options.h"
 #include "reports/text/wrap.h"
 
 namespace attest {

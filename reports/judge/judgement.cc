@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reports/run/progress.h"
+#include "reports/run/shape_options.h"
 #include "reports/text/text.h"
 #include "reports/text/wrap.h"
 
