@@ -11,6 +11,7 @@
 #include "core/support/errors.h"
 #include "core/support/json_reader.h"
 #include "core/support/names.h"
+#include "properties/generators/production.h"
 
 namespace attest {
 namespace {
@@ -34,20 +35,22 @@ struct LengthAxis {
   std::string_view name;
   bool of_batch = false, in_pages = false;
 };
-constexpr std::array<LengthAxis, 7> query_axes{{{"total_q", true},
+constexpr std::array<LengthAxis, 8> query_axes{{{"total_q", true},
                                                 {"total_q_len", true},
                                                 {"num_tokens", true},
                                                 {"num_qo_tokens", true},
                                                 {"qo_len"},
                                                 {"seq_len_q"},
-                                                {"q_len_per_request"}}};
-constexpr std::array<LengthAxis, 7> key_axes{{{"total_kv", true},
+                                                {"q_len_per_request"},
+                                                {"seq_len"}}};
+constexpr std::array<LengthAxis, 8> key_axes{{{"total_kv", true},
                                               {"total_kv_len", true},
                                               {"num_kv_indices", true, true},
                                               {"kv_len"},
                                               {"seq_len_kv"},
                                               {"max_pages_per_seq", false, true},
-                                              {"num_pages_per_seq", false, true}}};
+                                              {"num_pages_per_seq", false, true},
+                                              {"seq_len"}}};
 
 /// Of those that are read. What else stands in a file is of no shape.
 void for_each_axis(const std::function<void(std::string_view)>& visit) {
@@ -109,6 +112,8 @@ RecordedDefinition read_definition(const json& value) {
   const json* const axes = object.find("axes");
   if (axes == nullptr) object.refuse("axes", "it must be an object of axes");
   const JsonObject all_axes(*axes, object.path("axes"));
+  // Of anything else it is enough to know that it is something else.
+  if (!is_attention(definition)) return definition;
   for_each_axis([&](std::string_view name) {
     const json* const axis = all_axes.find(name);
     if (axis == nullptr) return;
@@ -116,14 +121,14 @@ RecordedDefinition read_definition(const json& value) {
     constexpr std::array<std::string_view, 2> types{"const", "var"};
     const auto type = one.word("type", types);
     if (!type) one.refuse("type", "it must be \"const\" or \"var\"");
-    if (*type == 1) {
-      definition.open.emplace(name);
-      return;
-    }
     std::optional<std::int64_t> fixed;
-    one.read("value", {1, axis_range.most}, fixed);
-    if (!fixed) one.refuse("value", fmt::format("it must be a whole number from 1 to {}", axis_range.most));
-    definition.fixed.emplace(name, *fixed);
+    if (*type == 0) one.read("value", {1, axis_range.most}, fixed);
+    // What a call did not tell has no value, though it is fixed.
+    if (fixed) {
+      definition.fixed.emplace(name, *fixed);
+    } else {
+      definition.open.emplace(name);
+    }
   });
   definition.decodes = axis_of(definition, query_axes) == nullptr;
   if (const json* const tags = object.find("tags"); tags != nullptr && tags->is_array())
@@ -164,6 +169,15 @@ RecordedShape heads_of(const RecordedDefinition& definition) {
     return none("its key-value heads are no fixed axis, as num_kv_heads");
   return {.shape = Extents{.heads = *heads, .kv_heads = kv_heads.value_or(*heads), .dk = *dk, .dv = *dv},
           .why_none = {}};
+}
+
+std::vector<Extents> supposed_shapes(const RecordedDefinition& definition, const Extents& heads) {
+  std::vector<Extents> shapes = with_production_lengths(heads, definition.decodes);
+  const LengthAxis* const queries = axis_of(definition, query_axes);
+  if (queries == nullptr || queries->of_batch) return shapes;
+  if (const auto fixed = definition.fixed.find(queries->name); fixed != definition.fixed.end())
+    for (Extents& e : shapes) e.queries = fixed->second;
+  return shapes;
 }
 
 RecordedShape shape_of(const RecordedDefinition& definition, const AxisValues& values) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/problem/selection.h"
 
@@ -42,6 +43,8 @@ struct RecordedShape {
 
 /// Heads and widths alone, lengths being 0.
 [[nodiscard]] RecordedShape heads_of(const RecordedDefinition& definition);
+/// With lengths that production cases have, where no call is known. `heads`: as heads_of has them.
+[[nodiscard]] std::vector<Extents> supposed_shapes(const RecordedDefinition& definition, const Extents& heads);
 /// With a call's values. Throws UsageError where an axis that is needed has none.
 [[nodiscard]] RecordedShape shape_of(const RecordedDefinition& definition, const AxisValues& values);
 

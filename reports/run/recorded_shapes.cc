@@ -15,7 +15,6 @@
 #include "core/support/files.h"
 #include "core/support/json_reader.h"
 #include "core/support/names.h"
-#include "properties/generators/production.h"
 #include "reports/run/recorded_axes.h"
 
 namespace attest {
@@ -206,27 +205,32 @@ class Recording {
   void suppose_lengths() {
     for (const auto& [name, known] : known_) {
       if (known.is_called || !is_attention(known.definition)) continue;
-      ++supposed_;
       const RecordedShape heads = heads_of(known.definition);
       if (!heads.shape) {
         take(heads, shown(known.file));
         continue;
       }
-      for (const Extents& e : with_production_lengths(*heads.shape, known.definition.decodes))
-        take({.shape = e, .why_none = {}}, shown(known.file));
+      const std::vector<Extents> shapes = supposed_shapes(known.definition, *heads.shape);
+      // What its heads are against is said once.
+      const bool taken = std::ranges::all_of(shapes, [&, &file = known.file](const Extents& e) {
+        return take({.shape = e, .why_none = {}}, shown(file));
+      });
+      supposed_ += taken ? 1 : 0;
     }
   }
 
-  void take(const RecordedShape& recorded, std::string_view where) {
+  /// Whether it is a shape.
+  bool take(const RecordedShape& recorded, std::string_view where) {
     std::string why = recorded.why_none;
     if (recorded.shape) why = why_no_shape(*recorded.shape);
     if (!why.empty()) {
       if (recorded.shape) why = fmt::format("{} is no shape: {}", text_of(*recorded.shape), why);
       if (left_out_++ == 0) first_left_out_ = fmt::format("{}: {}", where, why);
-      return;
+      return false;
     }
     averaged_ += recorded.averaged ? 1 : 0;
     if (taken_.insert(key_of(*recorded.shape)).second) shapes_.push_back(*recorded.shape);
+    return true;
   }
 
   /// "12 of 15 definitions are no attention that Attest asks: rmsnorm 8, gemm 4"; empty where all are.
