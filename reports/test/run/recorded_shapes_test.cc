@@ -171,6 +171,7 @@ TEST_F(RecordedShapes, OfAFolderAreOfItsCallsAndElseOfItsDefinitions) {
   EXPECT_THAT(notes(read),
               Says("4 of 6 definitions are no attention that Attest asks: rmsnorm 2, gemm 1, mla_paged 1\n",
                    "1 definition without a recorded call", root().string()));
+  EXPECT_THAT(notes(read), NeverSays("left out", "it has", "n1"));
 }
 
 TEST_F(RecordedShapes, OfADumpLieInOneFolder) {
@@ -238,6 +239,8 @@ TEST_F(RecordedShapes, RefuseDefinitionsThatAreNone) {
   const auto axis = [&](const char* text) {
     return with(fmt::format(R"({{"name": "a", "op_type": "gqa_paged", "axes": {{"head_dim": {}}}}})", text));
   };
+  // Of what is no attention nothing is held against it.
+  EXPECT_THAT(with(R"({"name": "a", "op_type": "rope", "axes": {"head_dim": 128}})"), Says("rope 1"));
   EXPECT_THAT(axis("128"), Says("\"axes\".\"head_dim\" is 128; it must be an object"));
   EXPECT_THAT(axis(R"({"value": 128})"), Says("\"axes\".\"head_dim\".\"type\" is missing"));
   EXPECT_THAT(axis(R"({"type": "let", "value": 128})"), Says("that word is unknown"));
