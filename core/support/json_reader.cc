@@ -54,11 +54,14 @@ json parse_strict_json(std::string_view text) {
   }
 }
 
-JsonObject::JsonObject(const json& value, std::string where, std::span<const std::string_view> known)
-    : value_(value), where_(std::move(where)) {
+JsonObject::JsonObject(const json& value, std::string where) : value_(value), where_(std::move(where)) {
   if (!value.is_object()) {
     throw UsageError(fmt::format("{} {}; it must be an object", where_.empty() ? "is" : where_ + " is", shown(value)));
   }
+}
+
+JsonObject::JsonObject(const json& value, std::string where, std::span<const std::string_view> known)
+    : JsonObject(value, std::move(where)) {
   for (const auto& item : value.items()) {
     if (position_of(item.key(), known) < known.size()) continue;
     throw UsageError(fmt::format("{}unknown key {}{}", where_.empty() ? "" : where_ + ": ", in_quotes(item.key()),

@@ -25,13 +25,15 @@ struct WholeNumbers {
   std::int64_t most;
 };
 
-/// An object whose keys are all known. The JSON value must outlive it. Each reader does nothing when the key is absent,
-/// throws UsageError when its value is not of the kind or against the rule.
+/// An object. The JSON value must outlive it. Each reader does nothing when the key is absent, throws UsageError when
+/// its value is not of the kind or against the rule.
 class JsonObject {
  public:
   /// `where` is the path of the object in error lines, "" for the whole text. Throws when `value` is no object or has a
   /// key that is not known.
   JsonObject(const nlohmann::json& value, std::string where, std::span<const std::string_view> known);
+  /// The same for a format of others, which may have keys that nobody here knows.
+  JsonObject(const nlohmann::json& value, std::string where);
 
   /// The value of a key; nullptr when absent.
   [[nodiscard]] const nlohmann::json* find(std::string_view key) const;

@@ -292,6 +292,21 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
   if (r.dv >= 4 && r.keys >= fewest_marked && stream.one_in(2)) mark_keys(r, stream);
 }
 
+std::vector<Extents> with_production_lengths(const Extents& heads, bool decodes) {
+  Stream stream(0x6c656e67U);
+  std::vector<Extents> shapes;
+  for (int number = 0; number < 3; ++number) {
+    Recipe r;
+    (decodes ? decoding : number < 2 ? prompt : chunk)(r, stream, /*turn=*/0);
+    Extents e = heads;
+    e.batch = number + 1;
+    e.queries = decodes ? 1 : r.queries;
+    e.keys = r.keys;
+    shapes.push_back(e);
+  }
+  return shapes;
+}
+
 void make_multihead_production(Recipe& r) {
   Stream stream(r.seed ^ 0x70726f64U);
   r.large = true;

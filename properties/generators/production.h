@@ -57,8 +57,12 @@ inline constexpr std::int64_t period_of_laws = 256, period_of_tile_laws = 32, pe
 /// fall along the keys, one tile that outweighs the others, scores that are even. A law's cases are smaller.
 void make_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, bool is_law);
 
-/// The same of multi-head attention: lengths beyond a tile and up to twelve heads, with narrow tokens, as projections
-/// make its bound dear.
+/// Shapes for heads of which nobody knows the lengths: those of production cases, of decoding or of prompts and a
+/// chunk. Of `heads` only heads and widths are read. The same each time.
+[[nodiscard]] std::vector<Extents> with_production_lengths(const Extents& heads, bool decoding);
+
+/// As make_production, of multi-head attention: lengths beyond a tile and up to twelve heads, with narrow tokens, as
+/// projections make its bound dear.
 void make_multihead_production(Recipe& recipe);
 
 }  // namespace attest

@@ -257,7 +257,8 @@ int check_kernels(CheckOptions& options, Arguments line) {
   const std::vector<KnownFinding> known = known_findings(options, of_ours);
   const Baseline baseline = read_baseline(options, properties);
   std::vector<CapturedCase> captured = captured_cases(options.case_files);
-  const Shapes shapes = options.shapes.read();
+  std::vector<std::string> notes;
+  const Shapes shapes = options.shapes.read(notes);
   RunRecord run{.seed = options.plan.seed,
                 .case_files = {},
                 .alarm = options.alarm ? alarm_probability : 0.0,
@@ -266,6 +267,8 @@ int check_kernels(CheckOptions& options, Arguments line) {
   for (const CapturedCase& one : captured) run.case_files.push_back(one.file);
   const RunFolder folder = options.place.open();
   const Journal earlier = earlier_journal(folder, options.place.salvage, run, options.place.shard);
+  if (!options.quiet)
+    for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
   handle_signals();
   RunKernels open = open_run_kernels(options, folder, earlier, [&](const RunKernels& opened) {
     if (!captured.empty()) return;

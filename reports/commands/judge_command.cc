@@ -63,6 +63,8 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
     return 0;
   }
   const auto contract = std::make_shared<const Contract>(read_contract(options.contract));
+  if (!options.quiet)
+    for (const std::string& note : contract->notes) fmt::print(stderr, "{}\n", note);
   const RunFolder folder(options.out, options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh);
   handle_signals();
   const Judged judged = judge_run(options, contract, folder, line);

@@ -251,7 +251,8 @@ Judged judge_run(const JudgeRequest& request, const std::shared_ptr<const Contra
                 .secret = !request.seed,
                 .enclosed = !request.captured.empty() || is_own(request.kernel) || walls != nullptr,
                 .walls = walls ? walls_text(*walls) : "",
-                .times = timed ? timed->times() : std::map<ContractCell, CellTime>()};
+                .times = timed ? timed->times() : std::map<ContractCell, CellTime>(),
+                .outside = request.captured.empty() ? JudgedShare::Skipped() : share.skipped()};
   Judged judged{.judgement = judge(*contract, share, summary, conclusion, std::move(how)),
                 .strip = share_text(*contract, share, terminal_columns()),
                 .causes = causes_text(summary, journal, conclusion,

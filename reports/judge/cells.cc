@@ -11,6 +11,7 @@
 #include "properties/generators/draw.h"
 #include "properties/generators/production.h"
 #include "properties/generators/stream.h"
+#include "reports/run/shape_options.h"
 
 namespace attest {
 namespace {
@@ -70,11 +71,6 @@ std::string text_of(const ContractForm& form) {
   if (form.causal != Causal::none) words.push_back(name_of(form.causal));
   if (form.strided) words.emplace_back("strided");
   return words.empty() ? "plain" : fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::string text_of(const Extents& e) {
-  const std::string values = e.dv == e.dk ? "" : fmt::format(",{}", e.dv);
-  return fmt::format("{},{},{},{},{},{}{}", e.batch, e.heads, e.kv_heads, e.queries, e.keys, e.dk, values);
 }
 
 std::string why_ruled_out(const Manifest& law, const Extents& e, DType dtype, const ContractForm& form) {

@@ -26,8 +26,6 @@ struct ContractForm {
 };
 /// "plain", "additive", "bool, top-left", "strided"
 [[nodiscard]] std::string text_of(const ContractForm& form);
-/// "1,8,2,512,512,64", as --shape takes it.
-[[nodiscard]] std::string text_of(const Extents& shape);
 
 struct ContractCell {
   DType dtype = DType::f32;

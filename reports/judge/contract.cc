@@ -14,7 +14,7 @@
 #include "properties/catalogue/property.h"
 #include "reports/command_line/option_values.h"
 #include "reports/run/embedded_files.h"
-#include "reports/run/shape_options.h"
+#include "reports/run/recorded_shapes.h"
 
 namespace attest {
 namespace {
@@ -22,10 +22,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view schema = "attest-contract/1";
-constexpr std::string_view folder = "judge/contracts/", ending = ".json";
-constexpr std::array<std::string_view, 13> keys{"schema", "name",      "kernel",     "shapes",           "other_shapes",
+constexpr std::string_view starters = "judge/contracts/", ending = ".json";
+constexpr std::array<std::string_view, 14> keys{"schema", "name",      "kernel",     "shapes",           "other_shapes",
                                                 "cases",  "share",     "time_limit", "first_time_limit", "memory",
-                                                "files",  "processes", "watch"};
+                                                "files",  "processes", "watch",      "shapes_from"};
 
 std::vector<std::string> texts_of(const JsonObject& object, std::string_view key) {
   std::vector<std::string> texts;
@@ -48,14 +48,46 @@ void read_as_option(const JsonObject& object, std::string_view key, const Value<
   if (!text.empty()) value = how.read(object.path(key), text);
 }
 
-void read_shapes(const JsonObject& object, Contract& contract) {
+/// Why a shape has no cell in one of the dtypes; empty where it has in each.
+std::string why_without_cell(const Manifest& law, const Extents& e) {
+  const std::vector<ContractCell> cells = cells_of(law, {{e}});
+  for (const DType dtype : law.dtypes)
+    if (std::ranges::find(cells, dtype, &ContractCell::dtype) == cells.end()) return why_ruled_out(law, e, dtype, {});
+  return {};
+}
+
+/// Recorded shapes that the law rules out are left out and told: a recording is of every model, a contract of one
+/// kernel.
+void find_recorded_shapes(const std::string& from, const std::filesystem::path& file, Contract& contract) {
+  ReadShapes found = read_shapes(from, file);
+  contract.notes = std::move(found.notes);
+  std::size_t left_out = 0;
+  std::string first;
+  for (const Extents& e : found.shapes) {
+    if (const std::string why = why_without_cell(contract.law, e); !why.empty()) {
+      if (left_out++ == 0) first = fmt::format("{}: it {}", text_of(e), why);
+    } else if (std::ranges::find(contract.shapes, e) == contract.shapes.end()) {
+      contract.shapes.push_back(e);
+    }
+  }
+  if (left_out > 0)
+    contract.notes.push_back(
+        fmt::format("{} {}: {} of {} shapes are left out, as \"kernel\" rules them out, the first {}", from,
+                    in_quotes(file.native(), 300), left_out, found.shapes.size(), first));
+  if (contract.shapes.empty()) throw UsageError(contract.notes.back());
+}
+
+void find_shapes(const JsonObject& object, const std::filesystem::path& folder, Contract& contract) {
   for (const std::string& text : texts_of(object, "shapes"))
     contract.shapes.push_back(shape_of(object.path("shapes"), text));
+  std::string from;
+  object.read("shapes_from", from);
+  if (!from.empty()) find_recorded_shapes(object.path("shapes_from"), folder / from, contract);
   if (contract.shapes.empty())
     object.refuse("shapes", R"(it must list at least one shape, as "1,8,2,512,512,64": B,H,KV,M,N,DK or with a DV)");
 }
 
-Contract read(const json& value, std::string_view source) {
+Contract read(const json& value, std::string_view source, const std::filesystem::path& folder) {
   const JsonObject object(value, "", keys);
   std::string version;
   object.read("schema", version);
@@ -72,7 +104,7 @@ Contract read(const json& value, std::string_view source) {
   json manifest = *kernel;
   manifest["name"] = contract.name;
   contract.law = parse_manifest(manifest.dump(), fmt::format("{}, \"kernel\"", source));
-  read_shapes(object, contract);
+  find_shapes(object, folder, contract);
   object.read("other_shapes", contract.other_shapes);
   object.read("cases", {1, std::int64_t{1} << 40}, contract.cases);
   object.read_positive("share", 1.0, "a share is at most 1", contract.share);
@@ -90,16 +122,10 @@ Contract read(const json& value, std::string_view source) {
 
 /// A contract that contradicts itself would fail every kernel.
 void find_cells(Contract& contract) {
+  for (const Extents& e : contract.shapes)
+    if (const std::string why = why_without_cell(contract.law, e); !why.empty())
+      throw UsageError(fmt::format("\"shapes\" has {}, which \"kernel\" rules out: it {}", text_of(e), why));
   contract.cells = cells_of(contract.law, contract.shapes);
-  for (std::size_t shape = 0; shape < contract.shapes.size(); ++shape) {
-    for (const DType dtype : contract.law.dtypes) {
-      const auto is_of_both = [&](const ContractCell& cell) { return cell.shape == shape && cell.dtype == dtype; };
-      if (std::ranges::any_of(contract.cells, is_of_both)) continue;
-      const Extents& e = contract.shapes[shape];
-      throw UsageError(fmt::format("\"shapes\" has {}, which \"kernel\" rules out: it {}", text_of(e),
-                                   why_ruled_out(contract.law, e, dtype, {})));
-    }
-  }
   const auto of_first = [&](const ContractCell& cell) { return cell.dtype == contract.law.dtypes.front(); };
   const std::int64_t cells = std::ranges::count_if(contract.cells, of_first);
   if (contract.cases < 2 * cells) {
@@ -112,10 +138,10 @@ void find_cells(Contract& contract) {
 
 }  // namespace
 
-Contract parse_contract(std::string_view json_text, std::string_view source) {
+Contract parse_contract(std::string_view json_text, std::string_view source, const std::filesystem::path& folder) {
   try {
     const json value = parse_strict_json(json_text);
-    Contract contract = read(value, source);
+    Contract contract = read(value, source, folder);
     if (!contract.law.attention)
       throw UsageError("\"kernel\".\"operations\" lists no attention; contracts are of attention so far");
     find_cells(contract);
@@ -137,14 +163,14 @@ Contract read_contract(const std::string& name_or_file) {
     throw UsageError(fmt::format("--contract {}: there is no such file, and no such contract to begin with{}",
                                  in_quotes(name_or_file), suggestion(name_or_file, views)));
   }
-  return parse_contract(read_file(name_or_file), name_or_file);
+  return parse_contract(read_file(name_or_file), name_or_file, std::filesystem::path(name_or_file).parent_path());
 }
 
 std::vector<std::string> starter_contracts() {
   std::vector<std::string> names;
   for (const std::string_view name : embedded_names()) {
-    if (!name.starts_with(folder)) continue;
-    const std::string_view file = name.substr(folder.size());
+    if (!name.starts_with(starters)) continue;
+    const std::string_view file = name.substr(starters.size());
     names.emplace_back(file.substr(0, file.size() - ending.size()));
   }
   return names;
@@ -153,7 +179,7 @@ std::vector<std::string> starter_contracts() {
 std::string starter_contract(std::string_view name) {
   const std::vector<std::string> names = starter_contracts();
   for (const std::string& one : names)
-    if (one == name) return std::string(embedded_file(fmt::format("{}{}{}", folder, name, ending)));
+    if (one == name) return std::string(embedded_file(fmt::format("{}{}{}", starters, name, ending)));
   const std::vector<std::string_view> views(names.begin(), names.end());
   throw UsageError(fmt::format("--print-contract is {}; there is none of that name{}", in_quotes(std::string(name)),
                                suggestion(name, views)));

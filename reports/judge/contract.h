@@ -29,12 +29,14 @@ struct Contract {
   std::chrono::milliseconds first_time_limit{60'000};  ///< of the first, in which a kernel may compile itself
   std::uint64_t memory = std::uint64_t{4} << 30U;      ///< that its process may hold; 0: no limit
   std::vector<std::filesystem::path> files;            ///< that the kernel may read, beside the system's libraries
+  std::vector<std::string> notes;                      ///< what is to be said of shapes that were recorded, a line each
   int processes = 64;                                  ///< that it may have at once, threads included
 };
 
 /// Parses and checks a contract. Throws UsageError: one line beginning with `source` that names key, value and rule,
-/// for shapes that the contract's own limits rule out as well.
-[[nodiscard]] Contract parse_contract(std::string_view json, std::string_view source);
+/// for shapes that the contract's own limits rule out as well. `folder`: from where "shapes_from" is named.
+[[nodiscard]] Contract parse_contract(std::string_view json, std::string_view source,
+                                      const std::filesystem::path& folder = {});
 /// The contract of a file, or one of those to begin with, by its name. Throws UsageError for what is neither.
 [[nodiscard]] Contract read_contract(const std::string& name_or_file);
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "reports/run/shape_options.h"
 #include "reports/text/wrap.h"
 
 namespace attest {
@@ -39,11 +40,20 @@ constexpr std::string_view judged = "█", missing = "·", none = " ";
 }  // namespace
 
 void JudgedShare::add(const Case& c, const Verdict& verdict) {
+  if (verdict.outcome == Outcome::skipped) {
+    const std::lock_guard lock(mutex_);
+    if (skipped_.cases++ == 0) skipped_.first = verdict.reason;
+  }
   if (!is_answer(verdict)) return;
   const std::optional<ContractCell> cell = cell_of(contract_.shapes, c);
   if (!cell) return;
   const std::lock_guard lock(mutex_);
   ++judged_[*cell];
+}
+
+JudgedShare::Skipped JudgedShare::skipped() const {
+  const std::lock_guard lock(mutex_);
+  return skipped_;
 }
 
 bool JudgedShare::is_judged(const ContractCell& cell) const {

@@ -25,11 +25,18 @@ class JudgedShare {
   [[nodiscard]] double share() const;
   [[nodiscard]] bool is_enough() const { return share() >= contract_.share; }
   [[nodiscard]] bool is_judged(const ContractCell& cell) const;
+  /// Cases that were skipped, and why the first of them was.
+  struct Skipped {
+    std::int64_t cases = 0;
+    std::string first;
+  };
+  [[nodiscard]] Skipped skipped() const;
 
  private:
   const Contract& contract_;
   mutable std::mutex mutex_;
   std::map<ContractCell, std::int64_t> judged_;  ///< answers
+  Skipped skipped_;
 };
 
 /// "judged 24 of 24 shapes x dtypes x forms of flash-bf16 (100 %; 95 % are the least)", and below it a strip: a line

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reports/run/progress.h"
+#include "reports/run/shape_options.h"
 #include "reports/text/text.h"
 #include "reports/text/wrap.h"
 
@@ -133,6 +134,7 @@ std::string to_json(const Judgement& j) {
   json["unjudged"] = j.unjudged;
   json["cases"] = j.cases;
   json["calls"] = j.how.calls;
+  json["outside"] = j.how.outside.cases;
   json["processes"] = j.how.processes;
   // JSON has no infinity: an error where nothing is allowed is a text, as in summary.json.
   json["worst"] = std::isfinite(j.worst) ? nlohmann::ordered_json(j.worst) : nlohmann::ordered_json("inf");
@@ -162,6 +164,10 @@ std::string text_of(const Judgement& j, std::size_t width) {
     add("", fmt::format("and {} more: judgement.json has them", j.why.size() - most_reasons));
   add("judged", fmt::format("{} cases in {}, {} calls in {}", with_commas(j.cases), duration_text(j.how.seconds),
                             with_commas(j.how.calls), processes));
+  if (j.how.outside.cases > 0)
+    add("outside",
+        fmt::format("{} of {} calls are outside the contract and were not judged, one as it {}",
+                    with_commas(j.how.outside.cases), with_commas(j.how.calls), one_line(j.how.outside.first)));
   if (j.verdict != Pass::fail) add("worst", fmt::format("{} of what is allowed", short_number(j.worst)));
   if (!j.how.walls.empty()) add("walls", j.how.walls);
   std::size_t told = 0;

@@ -31,6 +31,7 @@ struct JudgedHow {
   bool enclosed = true;                      ///< walls stood around the kernel, or it is one that needs none
   std::string walls{};                       ///< which
   std::map<ContractCell, CellTime> times{};  ///< of --time-with
+  JudgedShare::Skipped outside{};            ///< captured calls that the contract is not about: they were not judged
 };
 
 struct Judgement {

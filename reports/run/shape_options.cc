@@ -59,15 +59,26 @@ Extents shape_of(std::string_view option, std::string_view text) {
     refuse("it must be B,H,KV,M,N,DK or B,H,KV,M,N,DK,DV in whole numbers, as 1,8,2,128,200,64");
   const Extents e{
       .batch = n[0], .heads = n[1], .kv_heads = n[2], .queries = n[3], .keys = n[4], .dk = n[5], .dv = n.back()};
-  if (std::ranges::min(n) < 1) refuse("every extent must be at least 1");
-  if (std::max({e.batch, e.heads, e.dk, e.dv}) > 512 || std::max(e.queries, e.keys) > most_tokens_of_large)
-    refuse(fmt::format("B, H, DK and DV may be 512 at most, M and N {}", most_tokens_of_large));
-  if (e.heads % e.kv_heads != 0) refuse("H must be a multiple of KV");
-  if (is_too_large(e)) refuse(fmt::format("a tensor may have {} elements at most", most_elements_of_large));
+  if (const std::string why = why_no_shape(e); !why.empty()) refuse(why);
   return e;
 }
 
-std::vector<Extents> shapes_in(const std::filesystem::path& file) {
+std::string text_of(const Extents& e) {
+  const std::string values = e.dv == e.dk ? "" : fmt::format(",{}", e.dv);
+  return fmt::format("{},{},{},{},{},{}{}", e.batch, e.heads, e.kv_heads, e.queries, e.keys, e.dk, values);
+}
+
+std::string why_no_shape(const Extents& e) {
+  if (std::min({e.batch, e.heads, e.kv_heads, e.queries, e.keys, e.dk, e.dv}) < 1)
+    return "every extent must be at least 1";
+  if (std::max({e.batch, e.heads, e.dk, e.dv}) > 512 || std::max(e.queries, e.keys) > most_tokens_of_large)
+    return fmt::format("B, H, DK and DV may be 512 at most, M and N {}", most_tokens_of_large);
+  if (e.heads % e.kv_heads != 0) return "H must be a multiple of KV";
+  if (is_too_large(e)) return fmt::format("a tensor may have {} elements at most", most_elements_of_large);
+  return {};
+}
+
+std::vector<Extents> shapes_in(std::string_view option, const std::filesystem::path& file) {
   std::vector<Extents> shapes;
   std::istringstream lines(read_file(file));
   int number = 0;
@@ -75,10 +86,11 @@ std::vector<Extents> shapes_in(const std::filesystem::path& file) {
     ++number;
     line.erase(std::min(line.find('#'), line.size()));
     std::erase_if(line, [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
-    if (!line.empty()) shapes.push_back(shape_of(fmt::format("--shapes {}, line {},", file.string(), number), line));
+    if (!line.empty()) shapes.push_back(shape_of(fmt::format("{} {}, line {},", option, file.string(), number), line));
   }
   if (shapes.empty())
-    throw UsageError(fmt::format("--shapes {}: holds no shape; write one a line, as 1,8,2,128,200,64", file.string()));
+    throw UsageError(
+        fmt::format("{} {}: holds no shape; write one a line, as 1,8,2,128,200,64", option, file.string()));
   return shapes;
 }
 

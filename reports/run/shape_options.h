@@ -18,9 +18,13 @@ namespace attest {
 /// "B,H,KV,M,N,DK" or "B,H,KV,M,N,DK,DV", where DV is DK without it. Throws UsageError, with `option` and the text, for
 /// anything else, for heads that are no multiple of key-value heads, and for tensors beyond 2^30 elements.
 [[nodiscard]] Extents shape_of(std::string_view option, std::string_view text);
+/// As shape_of takes it.
+[[nodiscard]] std::string text_of(const Extents& shape);
+/// The rule that a shape of numbers is against, as shape_of has it; empty where there is none.
+[[nodiscard]] std::string why_no_shape(const Extents& shape);
 /// A shape a line; what follows a # is a comment. Throws UsageError for a file that cannot be read, for a line that is
 /// no shape, with its number, and for a file without any.
-[[nodiscard]] std::vector<Extents> shapes_in(const std::filesystem::path& file);
+[[nodiscard]] std::vector<Extents> shapes_in(std::string_view option, const std::filesystem::path& file);
 
 /// Bytes of memory that this machine has.
 [[nodiscard]] double memory_here();

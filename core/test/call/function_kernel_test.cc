@@ -6,6 +6,7 @@
 #include <cfenv>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -118,6 +119,35 @@ TEST(FunctionKernel, AnUnwrittenLogSumExpIsAFailure) {
                     },
                     DType::f32, true),
                 CallStatus::failed, Says("6 of 6 elements of lse"));
+}
+
+TEST(FunctionKernel, HalfOfTheOutputsHoldNumbersAsAnEarlierCallLeavesThem) {
+  constexpr int cases = 64;
+  int with_numbers = 0;
+  for (int number = 0; number < cases; ++number) {
+    const Case c = test::attention_of(
+        {.heads = 2, .queries = 30, .keys = 1, .dk = 2, .dv = 10}, [&](Slot slot, const Shape& shape) {
+          return test::filled(DType::f32, shape, [&] { return slot == Slot::q ? number : 0; });
+        });
+    std::set<double> found;
+    const auto look = [&](const attest_problem& problem, attest_result& result, std::string& message) {
+      for (std::int64_t i = 0; i < elements_of(result.out); ++i)
+        found.insert(load_element(result.out.data, DType::f32, i));
+      return write_all(problem, result, message);
+    };
+    ASSERT_EQ(function_kernel("test:it", manifest_for(DType::f32), look)->run(c, DType::f32, false).status,
+              CallStatus::ok);
+    // A fill of one number has one; two of 600 that are drawn are hardly ever alike.
+    if (found.size() < 2) continue;
+    ++with_numbers;
+    EXPECT_GT(found.size(), 590U);
+    EXPECT_GE(*found.begin(), -2.0);
+    EXPECT_LT(*found.rbegin(), 2.0);
+    EXPECT_LT(*found.begin(), -1.5);
+    EXPECT_GT(*found.rbegin(), 1.5);
+  }
+  EXPECT_GT(with_numbers, cases / 8);
+  EXPECT_LT(with_numbers, cases - cases / 8);
 }
 
 TEST(FunctionKernel, NoBitPatternIsMistakenForUnwritten) {

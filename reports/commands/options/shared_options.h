@@ -17,7 +17,7 @@
 #include "properties/catalogue/property.h"
 #include "reports/command_line/option_values.h"
 #include "reports/run/interrupt.h"
-#include "reports/run/shape_options.h"
+#include "reports/run/recorded_shapes.h"
 #include "reports/run_folder/run_folder.h"
 
 namespace attest {
@@ -119,7 +119,11 @@ struct ShapeOptions {
     list.several("--shape", given, any_text("B,H,KV,M,N,DK[,DV]"),
                  "draw cases of this shape in the place of production shapes: batch, heads, key-value heads, queries, "
                  "keys, columns of keys and of values; repeatable");
-    list.option("--shapes", file, file_name(), "the same for the shapes of a file, one a line; # begins a comment");
+    list.option(
+        "--shapes", file, file_name(),
+        "the same for the shapes of a file, one a line (# begins a comment), and for those that were recorded: a "
+        "definition (.json) or workloads (.jsonl) of flashinfer-bench, or a folder of them, as "
+        "FLASHINFER_TRACE_DUMP_DIR is");
     list.flag("--shapes-only", only, "draw production shapes, or those given, in every case, and no small ones");
     list.flag("--no-large", no_large,
               "draw no production shapes: those that models have and edges of tiles, about a third of a run's cost");
@@ -129,12 +133,16 @@ struct ShapeOptions {
     refuse_if(no_large && (only || !given.empty() || !file.empty()),
               "--no-large draws no production shapes; --shape, --shapes and --shapes-only ask for them; give one");
   }
-  /// Throws UsageError for what is no shape and for a file that cannot be read.
-  [[nodiscard]] Shapes read() const {
+  /// Throws UsageError for what is no shape and for a file that cannot be read. `notes` gets what is to be said of the
+  /// shapes of a file.
+  [[nodiscard]] Shapes read(std::vector<std::string>& notes) const {
     Shapes shapes{.large = no_large ? LargeCases::none : only ? LargeCases::all : LargeCases::some, .given = {}};
     for (const std::string& text : given) shapes.given.push_back(shape_of("--shape", text));
-    if (!file.empty())
-      for (const Extents& e : shapes_in(file)) shapes.given.push_back(e);
+    if (!file.empty()) {
+      ReadShapes found = read_shapes("--shapes", file);
+      shapes.given.insert(shapes.given.end(), found.shapes.begin(), found.shapes.end());
+      notes = std::move(found.notes);
+    }
     return shapes;
   }
 };

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/support/errors.h"
+#include "core/test/says.h"
+#include "core/test/temporary_folder.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -27,6 +30,40 @@ std::string why_refused(const json& contract) {
     return error.what();
   }
   return "it was read";
+}
+
+TEST(Contract, TakesShapesThatWereRecorded) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() / "one.json") << R"({"name": "one", "op_type": "single_decode", "axes": {
+    "num_qo_heads": {"type": "const", "value": 2}, "num_kv_heads": {"type": "const", "value": 2},
+    "head_dim": {"type": "const", "value": 8}, "kv_len": {"type": "var"}}})";
+  std::ofstream(folder.path() / "calls.jsonl") << R"({"definition": "one", "workload": {"axes": {"kv_len": 5}}})"
+                                                  "\n"
+                                               << R"({"definition": "one", "workload": {"axes": {"kv_len": 700}}})"
+                                                  "\n"
+                                               << R"({"definition": "one", "workload": {"axes": {"kv_len": 6}}})"
+                                                  "\n";
+  json text = small();
+  text["kernel"]["limits"]["max_keys"] = 512;
+  text["shapes"] = {"1,2,2,1,6,8", "1,1,1,4,4,8"};
+  text["shapes_from"] = "calls.jsonl";
+  const Contract contract = parse_contract(text.dump(), "mine.json", folder.path());
+  ASSERT_EQ(contract.shapes.size(), 3U);
+  EXPECT_EQ(contract.shapes[2].keys, 5);
+  EXPECT_EQ(contract.cells.size(), 12U);
+  ASSERT_EQ(contract.notes.size(), 1U);
+  EXPECT_THAT(contract.notes[0],
+              Says("\"shapes_from\"", "calls.jsonl", "1 of 3 shapes are left out", "1,2,2,1,700,8: it"));
+  // They are enough.
+  text.erase("shapes");
+  EXPECT_EQ(parse_contract(text.dump(), "mine.json", folder.path()).shapes.size(), 2U);
+  // As a file, from where the file lies.
+  std::ofstream(folder.path() / "contract.json") << text.dump();
+  EXPECT_EQ(read_contract((folder.path() / "contract.json").string()).shapes.size(), 2U);
+  EXPECT_THAT(why_refused(text), Says("mine.json: ", "cannot read"));
+  text["shapes_from"] = (folder.path() / "calls.jsonl").string();
+  text["kernel"]["limits"]["max_keys"] = 4;
+  EXPECT_THAT(why_refused(text), Says("mine.json: \"shapes_from\"", "3 of 3 shapes are left out"));
 }
 
 TEST(Contract, StatesWhatIsHeldAgainstAKernel) {

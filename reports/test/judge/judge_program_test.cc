@@ -143,6 +143,16 @@ TEST(JudgeProgram, JudgesTheCallsThatCount) {
                 "open('twice/b.safetensors', 'wb').write(data)\"");
   EXPECT_THAT(output_of(folder, "$attest judge --contract small.json --captured twice --out three", 1),
               Says("FAIL", "1 cases violate the contract"));
+  // One call beside the eight has columns that the contract is not about.
+  EXPECT_THAT(right, NeverSays("outside"));
+  EXPECT_EQ(judgement_of(folder, "one")["outside"], 0);
+  expect_status(folder,
+                "sed 's/40, 16/40, 24/g' right.py > wide.py && /usr/bin/python3 wide.py && "
+                "cp calls/call-0000.safetensors right/wide.safetensors && "
+                "sed 's/\"min_queries\": 1/&, \"head_dims\": [8, 16]/' small.json > narrow.json");
+  EXPECT_THAT(output_of(folder, "$attest judge --contract narrow.json --captured right --out four", 4),
+              Says("1 of 9 calls are outside the contract and were not judged", "8 cases"));
+  EXPECT_EQ(judgement_of(folder, "four")["outside"], 1);
   EXPECT_THAT(one_line_of(folder, "mkdir none; $attest judge --contract small.json --captured none", 2),
               Says("attest.observe"));
 }

@@ -38,10 +38,10 @@ TEST(ShapeOptions, FilesHaveAShapeALine) {
   const auto file = folder.path() / "shapes";
   const auto with = [&](const char* text) {
     std::ofstream(file) << text;
-    return refusal([&] { return shapes_in(file); });
+    return refusal([&] { return shapes_in("--shapes", file); });
   };
   std::ofstream(file) << "# of our model\n1,8,2,128,200,64\n\n 1, 8, 2, 1, 4096, 64   # decoding\r\n";
-  const std::vector<Extents> shapes = shapes_in(file);
+  const std::vector<Extents> shapes = shapes_in("--shapes", file);
   ASSERT_EQ(shapes.size(), 2U);
   EXPECT_EQ(shapes[1].keys, 4096);
   EXPECT_THAT(with("1,8,2,128,200,64\n1,8\n"), Says("line 2"));
@@ -76,10 +76,11 @@ struct OnlyShapes {
 
 TEST(ShapeOptions, ExcludeEachOther) {
   const auto read = parsed<OnlyShapes>;
-  EXPECT_EQ(read({}).shapes.read(), default_shapes);
-  EXPECT_EQ(read({"--no-large"}).shapes.read(), small_shapes);
-  EXPECT_EQ(read({"--shapes-only"}).shapes.read().large, LargeCases::all);
-  EXPECT_EQ(read({"--shape", "1,1,1,2,3,4", "--shape=1,1,1,5,6,7"}).shapes.read().given.size(), 2U);
+  std::vector<std::string> notes;
+  EXPECT_EQ(read({}).shapes.read(notes), default_shapes);
+  EXPECT_EQ(read({"--no-large"}).shapes.read(notes), small_shapes);
+  EXPECT_EQ(read({"--shapes-only"}).shapes.read(notes).large, LargeCases::all);
+  EXPECT_EQ(read({"--shape", "1,1,1,2,3,4", "--shape=1,1,1,5,6,7"}).shapes.read(notes).given.size(), 2U);
   for (const auto& words : {std::vector<const char*>{"--no-large", "--shapes-only"},
                             std::vector<const char*>{"--no-large", "--shape", "1,1,1,1,1,1"}})
     EXPECT_THAT(refusal([&] { return read(words); }), Says("--no-large draws no production shapes"));
