@@ -145,12 +145,13 @@ struct AttentionBounds {
   std::vector<ElementBound> elements;  ///< batch * heads * M * dv
 };
 
-/// Flat indices of rows of an output, batch * heads * M of them, ascending and each once; nothing: all rows. Any row may
-/// be looked at without the others (attention.query-deletion).
+/// Flat indices of rows of an output, batch * heads * M of them, ascending and each once; nothing: all rows. Any row
+/// may be looked at without the others (attention.query-deletion).
 using AskedRows = std::optional<std::span<const std::int64_t>>;
 
-/// Exact values and bounds of a valid attention case, of the rows asked for and no others. For laws between runs: |lhs - rhs| <= allowed + allowed, each on
-/// its own inputs. `ignores_dead_values`: the kernel claims it, so hidden keys cannot excuse a row.
+/// Exact values and bounds of a valid attention case, of the rows asked for and no others. For laws between runs: |lhs
+/// - rhs| <= allowed + allowed, each on its own inputs. `ignores_dead_values`: the kernel claims it, so hidden keys
+/// cannot excuse a row.
 [[nodiscard]] AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic,
                                                bool ignores_dead_values = false, AskedRows rows = {});
 /// The same of a valid multihead case (error-bounds.md 1.5 as corrected by 1.7): rows are batch * M, elements as out;

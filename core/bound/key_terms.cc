@@ -200,9 +200,26 @@ void set_exponent_constants(KeyPass& x) {
 
 namespace {
 
+/// z = log sum exp(la - E): the least that the sum of weights may be, as an exponent.
+double least_log_sum(const KeyPass& x) {
+  const double* const la = x.keys.la;
+  const double* const E = x.keys.E;
+  double shift = -infinity;
+  for (std::int64_t j = 0; j < x.n; ++j) shift = std::max(shift, la[j] - E[j]);
+  double sum = 0;
+  for (std::int64_t j = 0; j < x.n; ++j) sum += std::exp(la[j] - E[j] - shift);
+  return shift + std::log(sum);
+}
+
 /// E of every key: with the score's errors those of subtracting the maximum, of exp, of rescaling and of merging.
 void find_exponent_errors(KeyPass& x) {
   set_exponent_constants(x);
+  x.most = key_loops().errors(x.keys, x.n, x.c);
+  // A key vanishes when its weight does beside a sum that has shrunk as far as it may (C33), which is no matter where
+  // every E is small. What others err by, that one may have.
+  if (!(x.most.E > 0x1p-4) || !x.most.finite) return;
+  x.z = least_log_sum(x);
+  x.c.dead += x.z;
   x.most = key_loops().errors(x.keys, x.n, x.c);
 }
 
@@ -213,11 +230,7 @@ WeightSums weights_by_exponents(const KeyPass& x) {
   const double* const E = x.keys.E;
   double* const ph = x.keys.ph;
   double* const pp = x.keys.pp;
-  double shift = -infinity;
-  for (std::int64_t j = 0; j < n; ++j) shift = std::max(shift, la[j] - E[j]);
-  double sum = 0;
-  for (std::int64_t j = 0; j < n; ++j) sum += std::exp(la[j] - E[j] - shift);
-  const double z = shift + std::log(sum);
+  const double z = x.z;
   WeightSums sums;
   for (std::int64_t j = 0; j < n; ++j) {
     const bool live = la[j] + E[j] > x.c.dead;
@@ -377,7 +390,8 @@ double log_sum_error(const KeyPass& x, BoundScratch& w) {
     const double e = keys.E[j] - keys.tm[j] + x.c.th_tau * std::fabs(keys.g[j]) + p.th_l2e * std::fabs(keys.s[j]) +
                      x.row.shift_error;
     // A key that is gone, a mask with a huge error say, must not hide how well the others are known.
-    lse_E[j] = keys.la[j] + e > x.c.dead ? e : 0.0;
+    // Beside the exact sum, which is no smaller than it is.
+    lse_E[j] = keys.la[j] + e > x.c.dead - x.z ? e : 0.0;
   }
   return log_sum_error(x, lse_E);
 }
@@ -468,13 +482,15 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   KeyTerms out;
   out.largest_score = x.c.Mabs;
   out.most_E = x.most.E;
+  out.z = x.z;
   out.most_E_here = x.most.here;
   out.ratio_here = x.most.here > 0 ? x.most.here / x.most.least_E : 0;
 
   const WeightSums sums = find_weights(x);
   out.reach = sums.reach;
   out.big = sums.big;
-  out.capped = x.most.E > 0x1p20;
+  // e^690 stands for whatever is larger, and would not outweigh a distance that a double has lost.
+  out.capped = x.most.E > 0x1p20 || !(sums.reach < 0x1p990);
   list_by_weight(x, out, w);
   find_weight_gains(x, out);
   find_denominator(x, sums.denominators, out);

@@ -21,7 +21,7 @@ void underflow_sums(const Profile& p, const RowKeys& row, const KeyTerms& terms,
   const KeyArrays keys{row.s,           row.t,      row.size,    nullptr,    row.la,      row.alpha,  row.b,
                        row.input_error, w.a.data(), w.tm.data(), w.E.data(), w.ph.data(), w.pp.data()};
   const double least =
-      key_loops().lost_weights(keys, row.n, p.lam_p, terms.lam_weight, dead, p.exp_vanishes, w.caps.data());
+      key_loops().lost_weights(keys, row.n, p.lam_p, terms.lam_weight, dead, terms.z, p.exp_vanishes, w.caps.data());
   // Where no weight loses less than the most it can, the plain sum of values says the same.
   const double most = std::min(p.lam_p, 1.0) + terms.lam_weight;
   if (least >= most * (1 - 0x1p-24)) {

@@ -51,6 +51,7 @@ struct RowValues {
 struct KeyTerms {
   double largest_score = 0;  ///< Mabs
   double most_E = 0;         ///< over keys that carry weight
+  double z = 0;              ///< see KeyPass
   double most_E_here = 0;    ///< the same for the evaluation itself (RowKeys::unit)
   double ratio_here = 0;     ///< at least every key's quotient of the two
   double reach = 0;          ///< sum of ph
@@ -63,7 +64,7 @@ struct KeyTerms {
   double weight_gain = 1;           ///< e^{T + residual}: no weight exceeds it
   double vanished_gain = 1;         ///< the same for keys that carry no weight, in a block of nothing else, and for
                                     ///< scores stored after their maximum was taken
-  bool capped = false;              ///< a score is unknown by more than 2^20: S is its cap
+  bool capped = false;              ///< a weight may have grown beyond what doubles hold: S is its cap
   bool in_domain = true;            ///< D1, D1b, D2, D5
   std::int64_t big = 0, small = 0;  ///< keys by weight: above u_a, below; the rest carry none
 };

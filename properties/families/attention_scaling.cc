@@ -152,11 +152,12 @@ bool is_scaled(const Result& left, const Result& right, std::int64_t e, double f
   return x.lower == low * factor && x.upper == high * factor;
 }
 
-/// May an element of the output have lost bits to underflow? One below the normal numbers; of a wide scalar one with an
+/// May an element of the output have lost bits to underflow? One below the normal numbers, or one that was before it
+/// was rounded to the least of these; of a wide scalar one with an
 /// end within 2^64 of MPFR's smallest number (e^-(2^30) is below it).
 bool may_have_lost_bits(const Result& result, std::int64_t e, double normal) {
   const auto* const wide = result.run().out().as<Enclosures>();
-  if (wide == nullptr) return std::fabs(result.run().out()[result.origin(e)]) < normal;
+  if (wide == nullptr) return std::fabs(result.run().out()[result.origin(e)]) <= normal;
   const WideInterval& x = (*wide)[result.origin(e)];
   const auto lost = [](const Wide& end) {
     return mpfr_regular_p(end.data()) != 0 && mpfr_get_exp(end.data()) < mpfr_get_emin() + 64;

@@ -12,9 +12,9 @@
 namespace attest {
 namespace {
 
-constexpr std::array<std::string_view, 13> keys{"ask",    "bytes",    "manifest", "out_dtype", "rows",
-                                                "narrow", "property", "dtype",    "seed",      "k",
-                                                "large",  "shapes",   "steps"};
+constexpr std::array<std::string_view, 16> keys{"ask",      "bytes", "manifest", "out_dtype", "rows",  "narrow",
+                                                "property", "dtype", "seed",     "k",         "large", "shapes",
+                                                "head",     "crop",  "forms",    "numbers"};
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "core/support/names.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/simpler_cases.h"
+#include "properties/road/simplify.h"
 #include "reports/run/shape_options.h"
 #include "reports/service/asked.h"
 #include "reports/service/requests.h"
@@ -19,29 +20,57 @@
 namespace attest {
 namespace {
 
-/// The steps that do something are counted, those of a case and, when they are through, those of what became of it.
-Case with_steps(Case c, const Indices& taken) {
-  std::vector<Step> steps = steps_from(c);
-  std::size_t next = 0, idle = 0;
-  std::int64_t place = 0;
-  for (std::size_t of = 0; of < taken.size() && idle < steps.size();) {
-    if (next == steps.size()) next = 0;
-    Case simpler = c;
-    if (!steps[next++](simpler)) {
-      ++idle;
-      continue;
-    }
-    if (place++ != taken[of]) {
-      idle = 0;
-      continue;
-    }
-    ++of;
-    c = std::move(simpler);
-    c.provenance.shrunk = "yes";
-    steps = steps_from(c);
-    next = std::min(next, steps.size());
-    idle = 0;
+/// Whole numbers in the order of the request; none where it has no such key.
+Indices listed(const Request& request, std::string_view key) {
+  const nlohmann::json* const json = request.said.find(key);
+  Indices numbers;
+  if (json == nullptr) return numbers;
+  if (!json->is_array()) request.said.refuse(key, "it is an array of whole numbers");
+  for (const nlohmann::json& number : *json) {
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > most_whole_number)
+      request.said.refuse(key, "it is an array of whole numbers");
+    numbers.push_back(number.get<std::int64_t>());
   }
+  return numbers;
+}
+
+/// At most so many of the first indices of each axis, in the order of axes_of; further axes are whole.
+Case cropped(Case c, const Indices& most) {
+  const std::vector<AxisGroup>& axes = axes_of(c.operation);
+  for (std::size_t axis = 0; axis < std::min(axes.size(), most.size()); ++axis) {
+    Selection s = everything(c);
+    const std::size_t extent = (s.*axes[axis].front()).size();
+    const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(most[axis], 1));
+    const auto is_tied = [&](auto part) { return (s.*part).size() == extent; };
+    if (kept >= extent || !std::ranges::all_of(axes[axis], is_tied)) continue;
+    for (const auto part : axes[axis]) (s.*part).resize(kept);
+    keep_widths(c, s);
+    c = select(c, s);
+  }
+  return c;
+}
+
+Case with_head(Case c, std::int64_t head) {
+  const Extents e = extents_of(c);
+  if (e.heads < 2) return c;
+  Selection s = everything(c);
+  keep_head(e, s, head % e.heads);
+  keep_widths(c, s);
+  return select(c, s);
+}
+
+Case simplified(Case c, const Request& request) {
+  const Indices head = listed(request, "head"), crop = listed(request, "crop");
+  const Indices forms = listed(request, "forms"), numbers = listed(request, "numbers");
+  if (!head.empty()) c = with_head(std::move(c), head.front());
+  c = cropped(std::move(c), crop);
+  for (const std::int64_t form : forms)
+    if (const auto& steps = form_steps(c.operation); form < std::ssize(steps))
+      (void)steps[static_cast<std::size_t>(form)](c);
+  for (std::size_t slot = 0; slot < std::min(numbers.size(), c.tensors.size()); ++slot)
+    if (numbers[slot] < std::ssize(simplifications))
+      (void)simplify_all(c.tensors[slot], simplifications[static_cast<std::size_t>(numbers[slot])]);
+  if (!head.empty() || !crop.empty() || !forms.empty() || !numbers.empty()) c.provenance.shrunk = "yes";
   return c;
 }
 
@@ -75,10 +104,13 @@ Case drawn(const Request& request) {
   request.said.read("property", name);
   request.said.read("k", WholeNumbers{0, most_whole_number}, k);
   request.said.read("seed", WholeNumbers{0, most_whole_number}, seed);
-  Case c =
-      generate(property_named(name), drawn_dtype(request), static_cast<std::uint64_t>(seed), k, drawn_shapes(request));
-  if (request.said.find("manifest") == nullptr) return c;
-  c = project(std::move(c), manifest_asked(request, c));
+  return generate(property_named(name), drawn_dtype(request), static_cast<std::uint64_t>(seed), k,
+                  drawn_shapes(request));
+}
+
+Case within_limits(Case c, const Request& request) {
+  const Manifest manifest = manifest_asked(request, c);
+  c = project(std::move(c), manifest);
   if (c.provenance.over_budget) throw UsageError(*c.provenance.over_budget);
   return c;
 }
@@ -87,9 +119,8 @@ Case drawn(const Request& request) {
 
 Answer answer_case(const Request& request) {
   Case c = request.said.find("property") != nullptr ? drawn(request) : decode_case(request.file, "the case");
-  Indices steps;
-  request.said.read("steps", WholeNumbers{0, most_whole_number}, steps);
-  c = with_steps(std::move(c), steps);
+  c = simplified(std::move(c), request);
+  if (request.said.find("manifest") != nullptr) c = within_limits(std::move(c), request);
   JsonWriter text;
   text.value(describe(c));
   return {.members = fmt::format("\"text\":{}", text.text()), .file = encode_case(c)};

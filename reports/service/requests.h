@@ -39,8 +39,9 @@ struct Answer {
 /// "case": the case in the file, valid and with every key it may have, as a case file again; or, where "property" is
 /// given, its case "k" in "dtype" of a run of "seed" (generate in property.h), brought to the limits of "manifest"
 /// where there is one, with production shapes as "large" says (LargeCases; none) or "shapes" (as --shape has them).
-/// "steps": of the steps by which a case gets simpler, one after another, those at these places are taken. Beside it
-/// its "text" for people.
+/// It gets simpler as is asked, by steps of shrinking (simpler_cases.h): one "head" of [head], at most so many indices
+/// of each axis in "crop", those of form_steps in "forms", and of tensor i the simplification "numbers"[i], where there
+/// is one. Beside it its "text" for people.
 [[nodiscard]] Answer answer_case(const Request& request);
 
 }  // namespace attest

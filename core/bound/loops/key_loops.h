@@ -23,7 +23,7 @@ struct KeyConstants {
   double twice_lazy = 0, lazy = 0;
   bool fixed_shift = false, lse_merge = false;
   double thE = 0, residual = 0, lse_on_Q = 0, lse_on_D = 0, rest = 0;
-  double dead = 0;  ///< exponent below which a weight is 0
+  double dead = 0;  ///< la + E below which a weight is 0
   double unit_here = 0, unit = 0, exp_here = 0;
   double u_a = 0;
 };
@@ -60,8 +60,9 @@ struct KeyLoops {
   void (*normalise)(const double* s, std::int64_t n, double m, double log_sum, double inverse, double* la,
                     double* alpha);
   /// caps[j]: the most that the weight of key j loses absolutely, min(lam_p, pp[j]) of its rounding and lam_weight of
-  /// its exponential, or where that `vanishes` no more than twice the weight. Returns the least.
-  double (*lost_weights)(const KeyArrays& x, std::int64_t n, double lam_p, double lam_weight, double dead,
+  /// its exponential, or where that `vanishes` no more than twice the weight, which is at most exp(la + E - z). Returns
+  /// the least.
+  double (*lost_weights)(const KeyArrays& x, std::int64_t n, double lam_p, double lam_weight, double dead, double z,
                          bool vanishes, double* caps);
   /// As floats, to nearest.
   void (*narrow)(const double* from, std::int64_t n, float* to);

@@ -327,6 +327,25 @@ TEST(BoundCorrections, C32_AWeightBelowEveryDoubleThatIsNormalIsLostAsAWhole) {
   }
 }
 
+TEST(BoundCorrections, C33_AKeyVanishesBesideTheLeastThatTheSumMayBe) {
+  // Neighbours in bf16, which the scale makes equal, though their scores are 2896 apart: either of them may be off by
+  // 2059. Beside a sum of e^-2059 a weight of e^(-2896 + 2059) is all there is.
+  const Arithmetic narrow = all_in(DType::bf16);
+  Case c = row_of(DType::bf16, {182 * 0x1p12, 183 * 0x1p12}, {{1, 0}, {0, 1}}, {1, 0});
+  c.scale = std::sqrt(0.5);
+  EXPECT_EQ(output_of(c, narrow), 0.5);
+  expect_as_written(c, narrow);
+  EXPECT_EQ(judged(c, 0.5, narrow).outcome, Outcome::excused);
+
+  // Of f32 it takes scores beyond 10^10.
+  const Arithmetic single = plain(DType::f32);
+  for (const double last : {12000001.0, 12000005.0, 12000009.0}) {
+    Case wide = row_of(DType::f32, {last * 0x1p12, (last + 1) * 0x1p12}, {{1, 0}, {0, 1}}, {1, 0});
+    wide.scale = std::sqrt(0.5);
+    EXPECT_NE(judged(wide, output_of(wide, single), single).outcome, Outcome::violated) << last;
+  }
+}
+
 TEST(BoundCorrections, C7_AMergeRoundsTheFoldedMaximumOnceMore) {
   // That rounding hides behind the one of the scaled product, which a folding kernel is allowed and does not make: what
   // is shown are the terms.

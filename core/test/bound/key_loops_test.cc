@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -158,18 +159,20 @@ TEST_P(KeyLoopsOf, KnowWhatAWeightMayLose) {
   if (loops == nullptr) GTEST_SKIP() << "this processor cannot run them";
   // Exponents above -700, between -700 and the one where a weight is dead, and below that.
   const std::vector<double> la{-1, -699, -710, -744, -746, -1e4}, pp{0.5, 1e-300, 1e-308, 5e-324, 0, 0};
-  for (const auto& [vanishes, lam_weight] : {std::pair(false, 1e-5), std::pair(true, 1e-5), std::pair(true, 0.0)})
+  for (const auto& [vanishes, lam_weight, z] : {std::tuple(false, 1e-5, 0.0), std::tuple(true, 1e-5, 0.0),
+                                                std::tuple(true, 0.0, 0.0), std::tuple(true, 1e-5, -9000.5)})
     for (std::size_t n = 1; n <= 40; ++n) {
       std::vector<double> logs(n), weights(n), zero(n, 0.0), caps(n + 1, 99);
-      for (std::size_t j = 0; j < n; ++j) logs[j] = la[j % la.size()], weights[j] = pp[j % pp.size()];
+      for (std::size_t j = 0; j < n; ++j) logs[j] = la[j % la.size()] + z, weights[j] = pp[j % pp.size()];
       KeyArrays keys{};
       keys.la = logs.data(), keys.E = zero.data(), keys.pp = weights.data();
       const double least =
-          loops->lost_weights(keys, static_cast<std::int64_t>(n), 1e-3, lam_weight, -745, vanishes, caps.data());
+          loops->lost_weights(keys, static_cast<std::int64_t>(n), 1e-3, lam_weight, -745, z, vanishes, caps.data());
       double expected_least = infinity;
       for (std::size_t j = 0; j < n; ++j) {
-        const double twice = logs[j] > -700 ? 2 * weights[j] : logs[j] > -745 ? infinity : 0.0;
-        const double whole = logs[j] > -700 ? weights[j] : logs[j] > -745 ? 0x1p-1009 : 0.0;
+        const double exponent = logs[j] - z;
+        const double twice = exponent > -700 ? 2 * weights[j] : exponent > -745 ? infinity : 0.0;
+        const double whole = exponent > -700 ? weights[j] : exponent > -745 ? 0x1p-1009 : 0.0;
         const double cap = std::min(1e-3, whole) + (vanishes ? std::min(lam_weight, twice) : lam_weight);
         EXPECT_EQ(caps[j], cap) << j;
         expected_least = std::min(expected_least, cap);

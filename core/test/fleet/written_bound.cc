@@ -173,7 +173,8 @@ void Row::weights() {
     const Real weight =
         without(Without::far_exponents) ? static_cast<Real>(std::exp(static_cast<double>(la[j] + E[j]))) : pp[j];
     const Real dead = p.least_score < 0x1p-200 ? -1490 : -745;
-    const bool gone = la[j] + E[j] < -700 && la[j] + E[j] > dead && !without(Without::far_exponents);
+    const Real exponent = la[j] + E[j] - std::log(Z);
+    const bool gone = exponent < -700 && exponent > dead && !without(Without::far_exponents);
     Real cap = gone ? lam_e : 2 * weight;
     if (!p.exp_vanishes && !without(Without::clamped_exp)) cap = lam_e;
     lost += std::fabs(v[j]) * (std::min<Real>(p.lam_p, pp[j]) + std::min(lam_e, cap));

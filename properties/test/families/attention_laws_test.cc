@@ -181,6 +181,18 @@ TEST(AttentionLaws, WhatUnderflowsInAWideScalarIsNoViolation) {
   }
 }
 
+/// The mean of 2046 and 2048 times 2^-21, and of a sixteenth of each: 1023.5 times 2^-24 is rounded up to the smallest
+/// normal number.
+TEST(AttentionLaws, WhatIsRoundedUpToANormalNumberHasLostBits) {
+  const Property& scaling = property_named("attention.value-scaling");
+  Case c = test::one_query(DType::f16, {0}, {0, 0}, {2046 * 0x1p-21, 2048 * 0x1p-21});
+  c.provenance.arguments = "k=0 sign=0";
+  for (const std::string_view id : {"builtin:two-pass", "builtin:flash", "builtin:pairwise"}) {
+    const Verdict verdict = check_case(scaling, *registered(id), c);
+    EXPECT_EQ(verdict.outcome, Outcome::held) << id << ": " << verdict.reason;
+  }
+}
+
 TEST(AttentionLaws, AMeanOfValuesBelowTheNormalNumbersIsTheirs) {
   const Property& sampling = property_named("attention.expectation-sampling");
   for (const std::string_view id : {"core:mpfr", "core:cpp_bin_float_50", "core:mpfi"})
