@@ -68,7 +68,7 @@ int judge_by_contract(JudgeOptions& options, Arguments line) {
   const RunFolder folder(options.out, options.overwrite ? RunFolder::Mode::overwrite : RunFolder::Mode::fresh);
   handle_signals();
   const Judged judged = judge_run(options, contract, folder, line);
-  if (!options.json.empty()) write_file_atomically(options.json, to_json(judged.judgement));
+  if (!options.json.empty()) write_file_atomically(options.json, judged.json);
   fmt::print("{}{}", judged.strip, text_of(judged.judgement, terminal_columns()));
   if (!options.quiet) fmt::print("{}report: {}\n", judged.causes, folder.report().string());
   return exit_status_of(judged.judgement.verdict);

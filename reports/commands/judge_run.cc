@@ -257,7 +257,10 @@ Judged judge_run(const JudgeRequest& request, const std::shared_ptr<const Contra
                 .strip = share_text(*contract, share, terminal_columns()),
                 .causes = causes_text(summary, journal, conclusion,
                                       {.folder = folder.path().string(), .width = terminal_columns()})};
-  folder.files().write("judgement.json", to_json(judged.judgement));
+  judged.json = to_json(judged.judgement);
+  // The summary, which has the causes themselves, ends here.
+  for (CauseWords& cause : judged.judgement.causes) cause.cause = nullptr;
+  folder.files().write("judgement.json", judged.json);
   return judged;
 }
 

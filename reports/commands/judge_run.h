@@ -28,6 +28,7 @@ struct Judged {
   Judgement judgement;
   std::string strip;   ///< the judged share, as share_text says
   std::string causes;  ///< of a fail, as wide as the terminal
+  std::string json{};  ///< as judgement.json has it
 };
 
 /// Leaves a run in the folder, judgement.json with it. Throws UsageError where the kernel is none or several, where no

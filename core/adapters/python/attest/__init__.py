@@ -19,12 +19,14 @@ finds both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the ad
 from attest._cases import Case, cases, load
 from attest._check import AttestError, check, observe
 from attest._exact import Closeness, Exact, allclose, assert_close, exact
+from attest._judge import Judgement, judge
 
 __all__ = [
     "AttestError",
     "Case",
     "Closeness",
     "Exact",
+    "Judgement",
     "Rejected",
     "Unsupported",
     "allclose",
@@ -32,6 +34,7 @@ __all__ = [
     "cases",
     "check",
     "exact",
+    "judge",
     "load",
     "observe",
 ]
