@@ -13,7 +13,7 @@ def _name(program):
     if os.path.basename(started) == "__main__.py":
         return program
     found = shutil.which("attest")
-    return "attest" if found and os.path.samefile(found, started) else started
+    return "attest" if found and os.path.exists(started) and os.path.samefile(found, started) else started
 
 
 def main():
