@@ -20,6 +20,7 @@ import zipfile
 
 from auditwheel.wheeltools import InWheelCtx
 
+LIBRARIES = "attest_attention.libs"
 PLACE = "attest/program/share/licenses"
 # What is compiled in, by a file of each: its name in PLACE, and where its headers or archives may lie.
 COMPILED_IN = {
@@ -96,11 +97,20 @@ def header(path):
     sys.exit(f"repair_wheel.py: {path} lies in none of {', '.join(PREFIXES)}; what the wheel has of it has no licence")
 
 
+def find_from_root(root):
+    """Behind walls there is no /proc, without which the loader knows no $ORIGIN: the libraries are seen in a folder of /
+    (core/isolation/walls/construction.cc)."""
+    for program in ("kernel-start", "kernel-host"):
+        file = str(root / "attest/program/libexec/attest" / program)
+        paths = output_of("patchelf", "--print-rpath", file).strip()
+        subprocess.run(["patchelf", "--force-rpath", "--set-rpath", f"{paths}:/{LIBRARIES}", file], check=True)
+
+
 def add_licences(root, origins):
     place = root / PLACE
     place.mkdir(parents=True)
     parts = {}
-    for library in sorted((root / "attest_attention.libs").iterdir()):
+    for library in sorted((root / LIBRARIES).iterdir()):
         if library.name not in origins:
             sys.exit(f"repair_wheel.py: where {library.name} is from is not known")
         name = re.match(r"lib([A-Za-z0-9_+-]+?)-[0-9a-f]{8}\.", library.name)[1]
@@ -144,6 +154,7 @@ def main():
         (bare,) = pathlib.Path(repaired).iterdir()
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
         with InWheelCtx(bare, pathlib.Path(folder, bare.name).absolute()) as unpacked:
+            find_from_root(unpacked.path)
             add_licences(unpacked.path, origins)
     print(pathlib.Path(folder, bare.name))
 

@@ -38,7 +38,7 @@ fs::path true_path(const fs::path& path) {
 }
 
 /// Beside the folder of a package that pip installed, the libraries that its wheel brings (auditwheel puts them there).
-/// kernel-start and kernel-host look for them from the folder where they are themselves, which behind walls is /.
+/// kernel-start and kernel-host look for them there, and in a folder of / (.ci/repair_wheel.py).
 constexpr auto libraries_of_a_wheel = "attest_attention.libs";
 
 /// Something of this machine and where it is seen.
