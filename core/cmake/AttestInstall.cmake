@@ -1,5 +1,6 @@
 # What an installation holds beside the program and its adapters: the headers that users include, the libraries behind
-# them, the package that find_package(attest) reads, and pkg-config's files.
+# them, the package that find_package(attest) reads, and pkg-config's files. The component `program` is what checks kernels
+# and is checked by it, which is all that a wheel holds; `development` is for C++ that links the properties.
 include(CMakePackageConfigHelpers)
 set(attest_package "${CMAKE_INSTALL_LIBDIR}/cmake/attest")
 # <attest/kernel.h> and nothing else, for libraries that are to be checked.
@@ -11,11 +12,14 @@ set_target_properties(attest_core PROPERTIES EXPORT_NAME core)
 set_target_properties(attest_properties PROPERTIES EXPORT_NAME properties)
 set_target_properties(attest_flags PROPERTIES EXPORT_NAME flags)
 install(TARGETS attest_program attest_kernel attest_core attest_properties attest_flags EXPORT attest
-        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT attest FILE attestTargets.cmake NAMESPACE attest:: DESTINATION "${attest_package}")
-install(DIRECTORY core/include/attest properties/attest DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(EXPORT attest FILE attestTargets.cmake NAMESPACE attest:: DESTINATION "${attest_package}" COMPONENT development)
+install(DIRECTORY core/include/attest DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT program FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY properties/attest DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
 # What these include, from the root of the tree as they do; nothing there is promised to stay.
-install(DIRECTORY core properties DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attest/internal FILES_MATCHING PATTERN "*.h"
+install(DIRECTORY core properties DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attest/internal COMPONENT development
+        FILES_MATCHING PATTERN "*.h"
         PATTERN include EXCLUDE
         PATTERN attest EXCLUDE
         PATTERN adapters EXCLUDE
@@ -25,9 +29,9 @@ install(DIRECTORY core properties DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attest
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/attestConfigVersion.cmake" core/cmake/attestConfig.cmake
               core/cmake/AttestKernelTests.cmake core/cmake/AttestKernelTestList.cmake core/cmake/FindArb.cmake core/cmake/FindMPFI.cmake core/cmake/FindMPFR.cmake
-        DESTINATION "${attest_package}")
+        DESTINATION "${attest_package}" COMPONENT development)
 
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 
 # Relative, so that the tree may be moved.
 set(attest_pkgconfig "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
@@ -39,7 +43,7 @@ if(NOT Arb_LIBRARY STREQUAL Arb_flint_LIBRARY)
 endif()
 foreach(file IN ITEMS attest.pc attest-properties.pc)
   configure_file(core/cmake/${file}.in "${CMAKE_CURRENT_BINARY_DIR}/${file}" @ONLY)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${file}" DESTINATION "${attest_pkgconfig}")
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${file}" DESTINATION "${attest_pkgconfig}" COMPONENT development)
 endforeach()
 
 if(PROJECT_IS_TOP_LEVEL)

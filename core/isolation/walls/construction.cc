@@ -37,6 +37,10 @@ fs::path true_path(const fs::path& path) {
   return found;
 }
 
+/// Beside the folder of a package that pip installed, the libraries that its wheel brings (auditwheel puts them there).
+/// kernel-start and kernel-host look for them there, and in a folder of / (.ci/repair_wheel.py).
+constexpr auto libraries_of_a_wheel = "attest_attention.libs";
+
 /// Something of this machine and where it is seen.
 struct View {
   fs::path file;  ///< its true path
@@ -59,6 +63,14 @@ struct Views {
   }
 };
 
+/// Empty where the running program is of no wheel: site-packages/attest/program/bin/attest.
+fs::path own_libraries() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = program.parent_path() / "../../.." / libraries_of_a_wheel;
+  return fs::is_directory(folder, error) ? fs::canonical(folder, error) : fs::path();
+}
+
 Views views_of(const Walls& walls, const Enclosed& enclosed, Kind kind) {
   Views all;
   for (const fs::path& folder : walls.hidden) all.hidden.push_back(true_path(folder));
@@ -77,6 +89,8 @@ Views views_of(const Walls& walls, const Enclosed& enclosed, Kind kind) {
   };
   for (const fs::path& path : walls.readable) add(path, fs::absolute(path).lexically_normal());
   for (const SeenAs& seen : enclosed.seen) add(seen.file, seen.inside);
+  if (const fs::path libraries = own_libraries(); !libraries.empty())
+    add(libraries, fs::path("/") / libraries_of_a_wheel);
   for (const char* const folder : system_folders) {
     std::error_code error;
     if (fs::is_directory(folder, error) && !fs::is_symlink(folder, error)) all.views.push_back({folder, folder});

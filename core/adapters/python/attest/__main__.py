@@ -13,12 +13,19 @@ def _name(program):
     if os.path.basename(started) == "__main__.py":
         return program
     found = shutil.which("attest")
-    return "attest" if found and os.path.samefile(found, started) else started
+    return "attest" if found and _is_started(found) else started
+
+
+def _is_started(program):
+    """Whether it is the command that runs this."""
+    return os.path.exists(sys.argv[0]) and os.path.samefile(program, sys.argv[0])
 
 
 def main():
     try:
         program = _check._program()
+        if _is_started(program):
+            raise _check.AttestError(f"{program} would run itself: there is no program in the package; install it again")
     except _check.AttestError as error:
         print(f"attest: {error}", file=sys.stderr)
         return 3

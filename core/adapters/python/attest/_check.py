@@ -131,6 +131,7 @@ def _dtype_word(dtype):
 def _program(program=None):
     """The program: as it is named, else the one of this package, of the installation or of the tree that it lies in, else
     the one on the PATH."""
+    _refuse_another()
     if program or os.environ.get("ATTEST_PROGRAM"):
         return str(program or os.environ["ATTEST_PROGRAM"])
     above = _PACKAGE.parents
@@ -145,6 +146,17 @@ def _program(program=None):
     if found is None:
         raise AttestError("the program attest is not on the PATH; install it, or name it in $ATTEST_PROGRAM")
     return found
+
+
+def _refuse_another():
+    """The distribution `attest` of PyPI is another project, with a module of the same name. In one folder, each has
+    overwritten files of the other, and takes them away when it goes."""
+    for entry in _PACKAGE.parent.iterdir():
+        if entry.name.lower().startswith("attest-") and entry.suffix in (".dist-info", ".egg-info"):
+            raise AttestError(
+                f"two projects have the module attest, and both are installed: attest-attention, which is this one, and "
+                f"attest ({entry}); keep one: pip uninstall attest attest-attention, then pip install attest-attention"
+            )
 
 
 _modules = {}
