@@ -521,11 +521,16 @@ def refuse_misuse(function, multihead, framework, bf16, device=None):
         raise ValueError(f"bf16 is {bf16!r}; it must be 'f32' or 'bits'")
 
 
+def make_framework(framework, bf16="f32", device=None):
+    """What makes arrays of a request's bytes, and takes those of an answer apart."""
+    return _Torch(device) if framework == "torch" else _Numpy(bf16)
+
+
 def make_server(channel, function, manifest, multihead, framework, bf16, device=None):
     """The server that serve runs; ValueError where the arguments are wrong."""
     refuse_misuse(function, multihead, framework, bf16, device)
     manifest = _completed(manifest, function, multihead)
-    return Server(channel, function, multihead, manifest, _Torch(device) if framework == "torch" else _Numpy(bf16))
+    return Server(channel, function, multihead, manifest, make_framework(framework, bf16, device))
 
 
 def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32", device=None):
