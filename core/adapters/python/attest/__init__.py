@@ -16,19 +16,24 @@ finds both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the ad
 `python -m attest` runs the program.
 """
 
-from attest._check import AttestError, check, observe
+from attest._check import check, observe
+from attest._declared import kernel
+from attest._errors import AttestError
 from attest._exact import Closeness, Exact, allclose, assert_close, exact
+from attest._result import Result
 
 __all__ = [
     "AttestError",
     "Closeness",
     "Exact",
     "Rejected",
+    "Result",
     "Unsupported",
     "allclose",
     "assert_close",
     "check",
     "exact",
+    "kernel",
     "observe",
 ]
 

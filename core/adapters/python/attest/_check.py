@@ -1,5 +1,6 @@
 """attest.check and attest.observe; what the package offers stands in __init__.py."""
 
+import contextlib
 import importlib.util
 import inspect
 import json
@@ -83,7 +84,8 @@ def check(
     kernel = Kernel(function, multihead, manifest, dtypes, framework, bf16, device, layout, scale, mask, is_causal, attest)
     replayed = os.environ.get("ATTEST_REPLAY")
     if replayed:
-        kernel.replay(replayed)
+        if kernel.is_of(replayed):
+            kernel.replay(replayed)
         return _result.Result()
     for glob in [properties] if isinstance(properties, str) else properties or ():
         words += ["--property", glob]
@@ -96,6 +98,12 @@ def check(
     error = AssertionError(answer.message())
     error.result = answer.result
     raise error
+
+
+# What is said of the function itself; the rest is of a run.
+KERNEL_ARGUMENTS = (
+    "multihead", "manifest", "framework", "bf16", "device", "layout", "scale", "mask", "is_causal", "program",
+)  # fmt: skip
 
 
 class Kernel:
@@ -112,12 +120,28 @@ class Kernel:
             raise AttestError(f"attest.check: {error}") from None
         manifest = dict(manifest or {})
         if dtypes is not None:
-            manifest["dtypes"] = [_dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
+            manifest["dtypes"] = [dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
         names = {"scale": scale, "mask": mask, "causal": is_causal}
         self.found = _kernels.find(function, multihead, manifest, framework, bf16, device, layout, names)
         self.manifest = self.found.manifest
         self.name = self.manifest.setdefault("name", getattr(function or multihead, "__name__", "python function"))
         self.id = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(str(_PACKAGE / '_relay.py'))} {shlex.quote(self.name)}"
+
+    @contextlib.contextmanager
+    def _one_thread(self):
+        """Most cases are small: threads that wait for each other, and for those of attest, cost several times what they save.
+        A kernel of a program of its own has one, too, unless OMP_NUM_THREADS says otherwise."""
+        if self.found.framework != "torch" or "OMP_NUM_THREADS" in os.environ:
+            yield
+            return
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
 
     def _serve(self, channel):
         found = self.found
@@ -129,18 +153,21 @@ class Kernel:
     def named(self, text):
         return text.replace(self.id, self.name)
 
+    def is_of(self, case):
+        """Whether a saved case is of this function."""
+        return _kernel_of(case) == self.id
+
     def replay(self, case):
-        """Judges a saved case again, where it is of this function: AssertionError where it is violated."""
+        """Judges a saved case of this function again: AssertionError where it is violated."""
         __tracebackhide__ = True
-        if _kernel_of(case) != self.id:
-            return
-        status, text, errors = _run([self.attest, "replay", case], self._serve)
+        with self._one_thread():
+            status, text, errors = _run([self.attest, "replay", case], self._serve)
         if status == 1:
             raise AssertionError(self.named(text))
         if status != 0:
             raise AttestError((text + errors).strip())
 
-    def run(self, words, out=None):
+    def run(self, words, out=None, quiet_preflight=False):
         """Answers a run of attest check with these words. AttestError where nothing could be checked."""
         folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="attest-run-"))
         command = [self.attest, "check", "--kernel", self.id, "--out", str(folder.absolute())]
@@ -153,7 +180,8 @@ class Kernel:
             print(self.named(line), file=sys.stderr, flush=True)
 
         try:
-            status, text, errors = _run([*command, *words], self._serve, tell)
+            with self._one_thread():
+                status, text, errors = _run([*command, *words], self._serve, *([] if quiet_preflight else [tell]))
             if status not in (0, 1, 4):
                 why = "\n".join(filter(None, (_why_nothing(folder), self.named(text + errors).strip())))
                 raise AttestError(why or f"{self.attest} ended with status {status}")
@@ -178,16 +206,22 @@ class Answer:
         self.result = _result.read_result(folder, self.text)
         self._findings = None
 
-    def message(self, prefer=None, again=None):
-        """In at most 25 lines, as an AssertionError says it; `prefer`: a property whose finding is to be told."""
+    def _told(self):
         if self._findings is None:
             command = [self.kernel.attest, "findings", str(self.result.folder)]
             told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            self._findings = told.stdout.decode(errors="replace")
-        findings = self.kernel.named(_result.unwrapped(self._findings))
+            self._findings = self.kernel.named(_result.unwrapped(told.stdout.decode(errors="replace")))
+        return self._findings
+
+    def message(self, prefer=None, again=None):
+        """In at most 25 lines, as an AssertionError says it; `prefer`: a property whose finding is to be told."""
         return _result.message(
-            self.kernel.name, self.result, self.text, findings, self.preflight, self.rest, prefer, again
+            self.kernel.name, self.result, self.text, self._told(), self.preflight, self.rest, prefer, again
         )
+
+    def finding(self, about, again):
+        """The first finding of a property, with the line that replays it."""
+        return "\n".join(_result.finding_lines(self._told(), about, again))
 
 
 def observe(function, folder, *, most=64, layout="bhsd"):
@@ -201,7 +235,7 @@ def exception(name):
     return getattr(adapter(), name)
 
 
-def _dtype_word(dtype):
+def dtype_word(dtype):
     word = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
     return _DTYPES.get(word, word)
 

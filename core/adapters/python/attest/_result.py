@@ -82,7 +82,7 @@ def causes_in(answer):
     return causes
 
 
-def _again():
+def _again(_):
     """How this very test is started: in pytest the one test, else the program that runs."""
     test = os.environ.get("PYTEST_CURRENT_TEST")
     if test:
@@ -104,6 +104,14 @@ def _first(findings, prefer):
     """The first of the property that is preferred, else the first."""
     chosen = [one for one in findings if prefer and one[0].startswith(f"VIOLATED {prefer} ")]
     return (chosen or findings)[:1]
+
+
+def finding_lines(text, prefer, again):
+    """A finding of what attest findings prints; the last line is the one that replays it. `again`: of a property what runs
+    its test."""
+    for violated, found, replay in _first(_findings(text), prefer):
+        return [violated, *found.splitlines(), f"  replay: ATTEST_REPLAY={shlex.quote(_case_in(replay))} {again(violated.split()[1])}"]
+    return []
 
 
 def _case_in(replay):
@@ -138,14 +146,15 @@ def message(name, result, answer, findings, preflight=(), rest="", prefer=None, 
     preflight  the lines of the kernel's first answer
     rest       what attest check printed behind its answer: of a baseline, of known findings
     prefer     the property whose finding is told, where it has one
+    again      of a property what runs its test; the default runs what runs now
     """
     lines = [_head(name, result, answer), *list(preflight)[:_PREFLIGHT_LINES]]
     last = [f"report: {result.report}"]
     if prefer is None and result.get("causes"):
         prefer = result["causes"][0]["example"]["property"]
-    for violated, found, replay in _first(_findings(findings), prefer):
-        lines += [violated, *found.splitlines()]
-        last.insert(0, f"  replay: ATTEST_REPLAY={shlex.quote(_case_in(replay))} {again or _again()}")
+    finding = finding_lines(findings, prefer, again or _again())
+    lines += finding[:-1]
+    last = finding[-1:] + last
     told = next(filter(_is_cause, blocks_of(answer)), None)
     if told is None:  # nothing is violated: what is open stands in a block of its own
         told = next((block for block in blocks_of(answer)[1:] if block[0].startswith("  undecided")), [])

@@ -12,7 +12,7 @@ import threading
 
 from attest import _check
 from attest._arrays import CARRIERS
-from attest._check import AttestError
+from attest._errors import AttestError
 
 
 def _shared_file():
