@@ -315,17 +315,22 @@ def _run(command, serve, tell=lambda line: None):
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment)
             connections, told, look_at = {}, 0, 0.0
             try:
-                while process.poll() is None:
-                    if time.monotonic() >= look_at:
-                        lines = _preflight_lines(errors)
-                        for line in lines[told:]:
-                            tell(line)
-                        told, look_at = len(lines), time.monotonic() + 0.2
-                    for key, _ in selector.select(timeout=0.05):
+                while True:
+                    ready = selector.select(timeout=0.05)
+                    for key, _ in ready:
                         if key.fileobj is listener:
                             _accept(listener, selector, connections, serve)
                         elif not key.data.answer_one():
                             _close(key.fileobj, selector, connections)
+                    # A look at the process, and at what it printed, costs as much as a small call.
+                    if ready and time.monotonic() < look_at:
+                        continue
+                    lines = _preflight_lines(errors)
+                    for line in lines[told:]:
+                        tell(line)
+                    told, look_at = len(lines), time.monotonic() + 0.05
+                    if process.poll() is not None:
+                        break
             finally:
                 if process.poll() is None:
                     process.terminate()
