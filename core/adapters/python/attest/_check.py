@@ -183,7 +183,7 @@ class Kernel:
             with self._one_thread():
                 status, text, errors = _run([*command, *words], self._serve, *([] if quiet_preflight else [tell]))
             if status not in (0, 1, 4):
-                why = "\n".join(filter(None, (_why_nothing(folder), self.named(text + errors).strip())))
+                why = _why_nothing(folder) or self.named(errors).strip() or self.named(text).strip()
                 raise AttestError(why or f"{self.attest} ended with status {status}")
             answer = Answer(self, status, text, errors, folder)
             kept = kept or status != 0

@@ -257,8 +257,7 @@ class _Search:
             additions["limits"] = best.extents.limits
         trial = _Trial(call.framework, best.dtype, self.device)
         if not self.contract or call.framework in ("jax", "cupy"):
-            more, call = _Capabilities(self, trial, best).tried()
-            for key, value in more.items():
+            for key, value in _Capabilities(self, trial, best).tried().items():
                 additions[key] = {**additions.get("limits", {}), **value} if key == "limits" else value
         if "dtypes" not in manifest and (call.framework == "jax" or best.dtype != "f32"):
             additions["dtypes"] = self._dtypes_of(call, best)
@@ -293,45 +292,44 @@ class _Capabilities:
     def __init__(self, search, trial, best):
         self.search, self.trial, self.best, self.call = search, trial, best, best.call
 
-    def _error(self, extents=None, call=None, **named):
+    def _error(self, extents=None, mask=None, **named):
+        """Of the exact answer; `mask` is the kind of one."""
         extents = extents or self.best.extents
-        function = self.search._as_called(call or self.call)
-        return self.trial.error(function, self.trial.problem(extents), **named)
+        if mask is not None:
+            named["mask"] = self._mask(mask, extents)
+        return self.trial.error(self.search._as_called(self.call), self.trial.problem(extents), **named)
 
     def tried(self):
-        """(keys of the manifest, the call)"""
-        found = {"masks": self._masks()}
+        """Keys of the manifest."""
+        found = {"masks": self._masks(), "grouped_query": self._grouped()}
         if self.call.causal:
             found.update(self._causal())
-        found["grouped_query"] = self._grouped()
         limits = {}
         for key, change in (("min_queries", {"queries": 0}), ("min_keys", {"keys": 0})):
             if self._error(replace(self.best.extents, **change)) is None:
                 limits[key] = 1
         if limits:
             found["limits"] = limits
-        excludes = list(found.pop("excludes", []))
-        if found["masks"] and found.get("causal") and self._error(mask=self._mask(found["masks"][0]), causal=found["causal"][0]) is None:
-            excludes.append(["mask", "causal"])
-        if excludes:
-            found["excludes"] = excludes
-        return found, self.call
+        if found["masks"] and found.get("causal"):
+            same = replace(self.best.extents, keys=self.best.extents.queries)
+            if self._error(same, mask=found["masks"][0], causal=found["causal"][0]) is None:
+                found["excludes"] = [*found.get("excludes", ()), ["mask", "causal"]]
+        return found
 
-    def _mask(self, kind):
+    def _mask(self, kind, extents):
         import numpy
 
-        extents = self.best.extents
         shape = (2, extents.heads, extents.queries, extents.keys)
         random = numpy.random.default_rng(2)
         if kind == "additive":
             return self.trial.array(random.uniform(-1, 1, shape))
-        hides = random.uniform(0, 1, shape) < 0.6
-        hides[..., 0] = True
-        return self.trial.array(hides)
+        sees = random.uniform(0, 1, shape) < 0.6
+        sees[..., 0] = True
+        return self.trial.array(sees)
 
     def _masks(self):
         kinds = (["bool"] if self.call.mask else []) + (["additive"] if self.call.mask or self.call.bias else [])
-        errors = {kind: self._error(mask=self._mask(kind)) for kind in kinds}
+        errors = {kind: self._error(mask=kind) for kind in kinds}
         taken = [kind for kind in kinds if errors[kind] is not None]
         # Of a mask of one kind the other may be taken for something else; of a wrong kernel neither is right.
         return [kind for kind in taken if errors[kind] < _CLOSE] or taken

@@ -152,7 +152,7 @@ def message(name, result, answer, findings, preflight=(), rest="", prefer=None, 
     last = [f"report: {result.report}"]
     if prefer is None and result.get("causes"):
         prefer = result["causes"][0]["example"]["property"]
-    finding = finding_lines(findings, prefer, again or _again())
+    finding = finding_lines(findings, prefer, again or _again)
     lines += finding[:-1]
     last = finding[-1:] + last
     told = next(filter(_is_cause, blocks_of(answer)), None)
