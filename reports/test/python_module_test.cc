@@ -152,13 +152,13 @@ TEST_F(PythonModule, SaysWhatCannotBeServed) {
              "def told(function, **wrong):\n"
              "    try: attest.check(function, cases=5, dtypes='f32', manifest=nan, **wrong)\n"
              "    except Exception as error: print(f'{type(error).__name__}: {error}')\n"
-             "told(None)\ntold(mine, framework='jax')\ntold(mine, bf16='f16')\ntold('mine')\n"
+             "told(None)\ntold(mine, framework='paddle')\ntold(mine, bf16='f16')\ntold('mine')\n"
              "told(mine, framework='torch')\n");
   const ShellResult result = run("/usr/bin/python3 test_mine.py; ls tmp");
   EXPECT_EQ(result.output,
             "AttestError: attest.check: there is nothing to call; give an attention function, multihead=, or both\n"
-            "AttestError: attest.check: framework is 'jax'; it must be 'numpy' or 'torch' (a function of JAX takes "
-            "NumPy's arrays: 'numpy')\n"
+            "AttestError: attest.check: framework is 'paddle'; it must be 'numpy', 'torch', 'jax' or "
+            "'cupy'\n"
             "AttestError: attest.check: bf16 is 'f16'; it must be 'f32' or 'bits'\n"
             "AttestError: attest.check: the function is 'mine'; it must be callable\n"
             "ModuleNotFoundError: import of torch halted; None in sys.modules\n");

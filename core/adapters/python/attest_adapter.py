@@ -149,7 +149,7 @@ def _refuse_unknown(metadata, header, listed):
 def _parsed(body):
     """Metadata and header of a safetensors file, and where its tensors begin."""
     (length,) = struct.unpack_from("<Q", body)
-    header = json.loads(body[8 : 8 + length])
+    header = json.loads(body[8 : 8 + length].decode())  # of bytes it would first find out how they are encoded
     return header.pop("__metadata__", {}), header, 8 + length
 
 
@@ -443,9 +443,10 @@ class Server:
         read = self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         memories = {}
-        for name, place in json.loads(metadata.get("strides", "{}")).items():
-            if place["elements"] > 0:
-                tensors[name], memories[name] = self.framework.laid_out(tensors[name], **place)
+        if "strides" in metadata:
+            for name, place in json.loads(metadata["strides"]).items():
+                if place["elements"] > 0:
+                    tensors[name], memories[name] = self.framework.laid_out(tensors[name], **place)
         names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
         if op == "attention":
             head_dim = header["q"]["shape"][-1]
@@ -521,11 +522,16 @@ def refuse_misuse(function, multihead, framework, bf16, device=None):
         raise ValueError(f"bf16 is {bf16!r}; it must be 'f32' or 'bits'")
 
 
+def make_framework(framework, bf16="f32", device=None):
+    """What makes arrays of a request's bytes, and takes those of an answer apart."""
+    return _Torch(device) if framework == "torch" else _Numpy(bf16)
+
+
 def make_server(channel, function, manifest, multihead, framework, bf16, device=None):
     """The server that serve runs; ValueError where the arguments are wrong."""
     refuse_misuse(function, multihead, framework, bf16, device)
     manifest = _completed(manifest, function, multihead)
-    return Server(channel, function, multihead, manifest, _Torch(device) if framework == "torch" else _Numpy(bf16))
+    return Server(channel, function, multihead, manifest, make_framework(framework, bf16, device))
 
 
 def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32", device=None):

@@ -85,5 +85,5 @@ def test_mistakes_cost_a_line(arguments, line):
 
 
 def test_starters_are_known_by_name():
-    named = subprocess.run([_check._program(None), "judge", "--print-contract", "sdpa-f32"], stdout=subprocess.PIPE)
+    named = subprocess.run([_check._program(), "judge", "--print-contract", "sdpa-f32"], stdout=subprocess.PIPE)
     assert json.loads(named.stdout)["name"] == "sdpa-f32"

@@ -17,9 +17,12 @@ finds both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the ad
 """
 
 from attest._cases import Case, cases, load
-from attest._check import AttestError, check, observe
+from attest._check import check, observe
+from attest._declared import kernel
+from attest._errors import AttestError
 from attest._exact import Closeness, Exact, allclose, assert_close, exact
 from attest._judge import Judgement, judge
+from attest._result import Result
 
 __all__ = [
     "AttestError",
@@ -28,6 +31,7 @@ __all__ = [
     "Exact",
     "Judgement",
     "Rejected",
+    "Result",
     "Unsupported",
     "allclose",
     "assert_close",
@@ -35,6 +39,7 @@ __all__ = [
     "check",
     "exact",
     "judge",
+    "kernel",
     "load",
     "observe",
 ]

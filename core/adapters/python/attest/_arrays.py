@@ -1,6 +1,6 @@
 """Arrays of any framework as NumPy's, with the name that each dtype has in a safetensors file."""
 
-from attest._check import AttestError
+from attest._errors import AttestError
 
 # The dtype's name in whichever framework: its name in a file, and what carries its bits.
 _DTYPES = {

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
 
 from attest import _check, _exact, _service
 from attest._arrays import CARRIERS, on_host, word_of
-from attest._check import AttestError
+from attest._errors import AttestError
 from attest._problem import Problem, manifest_for
 
 # The metadata of a case file that says what is asked; everything else there is about where the case comes from.
@@ -116,14 +116,14 @@ class Case:
 
 class _RoundedToBf16:
     def __init__(self, out):
-        adapter = _check._adapter(_check._program(None))
+        adapter = _check.adapter()
         self.attest_bits = "BF16", adapter.f32_to_bf16(on_host(out, "out")[1])
 
 
 def _shown(dtype, bits):
     if dtype != "BF16":
         return bits
-    return _check._adapter(_check._program(None)).bf16_to_f32(bits)
+    return _check.adapter().bf16_to_f32(bits)
 
 
 def _case_of(request, metadata, tensors):
@@ -173,7 +173,7 @@ def load(path) -> Case:
 
 
 def _drawing(dtype, property, manifest, shapes, large):
-    request = {"property": property, "dtype": _check._dtype_word(dtype), "large": large}
+    request = {"property": property, "dtype": _check.dtype_word(dtype), "large": large}
     if manifest is not None:
         request["manifest"] = manifest_for(manifest, request["dtype"], "the function")
     if shapes is not None:

@@ -1,9 +1,10 @@
 """attest.check and attest.observe; what the package offers stands in __init__.py."""
 
+import contextlib
 import importlib.util
+import inspect
 import json
 import os
-import re
 import selectors
 import shlex
 import shutil
@@ -14,15 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from attest import _kernels, _options, _result
+from attest._errors import AttestError
+
 _SOCKET = "ATTEST_PYTHON_SOCKET"  # as in _relay.py
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
-_FINDINGS_SHOWN = 3
 _PACKAGE = Path(__file__).resolve().parent
 _PREFLIGHT = "preflight of "  # begins the lines that attest prints before a run begins
-
-
-class AttestError(Exception):
-    """Nothing could be checked: the program is not there, or what it was asked is wrong."""
 
 
 def check(
@@ -33,83 +32,196 @@ def check(
     properties=None,
     manifest=None,
     multihead=None,
-    framework="numpy",
+    framework=None,
     bf16="f32",
     device=None,
+    layout=None,
+    scale=None,
+    mask=None,
+    is_causal=None,
     seed=None,
     out=None,
     arguments=(),
     program=None,
+    **options,
 ):
-    """Checks an attention function against every property. Returns the run's summary.json as a dict.
+    """Checks an attention function against every property, in this process.
 
-    dtypes      "f64", "f32", "f16", "bf16", or NumPy's or torch's own (default: f64 and f32)
+    function    is called with q [batch, heads, M, dk], k [batch, kv_heads, N, dk] and v [batch, kv_heads, N, dv], all without
+                a unit, and returns [batch, heads, M, dv]; attest_adapter.py says what it may take by name
+    dtypes      "f64", "f32", "f16", "bf16", or NumPy's or torch's own (default: f64 and f32, or what is known of the function)
     cases       per property and dtype (default: attest's own, which takes minutes)
     properties  names, globs allowed (default: all)
     manifest    what the function supports and promises, a dict; the more it says the sharper the check
     multihead   a multi-head function, instead of the other or beside it
-    framework   "numpy" or "torch": what the function gets and returns (of JAX: "numpy"); bf16 and device as
-                attest_adapter.serve has them
+    framework   "numpy", "torch", "jax" or "cupy": what the function gets (default: what it is found to take, tried in this
+                order); bf16 and device as attest_adapter.serve has them
+    layout      "bhsd" (above), "bshd" [batch, tokens, heads, width], or "thd": [tokens of all sequences, heads, width] with
+                cu_seqlens_q, cu_seqlens_k, max_seqlen_q and max_seqlen_k by name (default: what it is found to take)
+    scale, mask, is_causal  the names of the function's parameters for these, where they are others than scale, sm_scale,
+                softmax_scale; mask, attn_mask, bias; causal, is_causal. False: it has none
+    seed        of the cases, a whole number (default: 1)
     out         the run's folder, which is overwritten (default: a temporary one, removed when all held)
     arguments   further words for attest check
+    options     every other option of attest check by its name: fail_fast=True, baseline="run", shape=[(1, 8, 2, 64, 200, 64)]
 
-    Raises AssertionError where a property is violated, or where nothing was violated and something could not be decided:
-    it has the findings, each with the command that replays it, and the report's path. Raises AttestError where nothing
-    could be checked. What is wrong with the first answer of all, or long about it, is printed on standard error before the
-    run. With ATTEST_REPLAY=CASE in the environment it judges that saved case alone, if it is of this function.
+    torch.nn.functional.scaled_dot_product_attention, FlexAttention's flex_attention, jax.nn.dot_product_attention and
+    flash_attn's flash_attn_func and flash_attn_varlen_func are known: they need no other argument.
+
+    Returns a Result: the run's summary.json as a dict, with verdict, causes, tolerances and folder. Raises AssertionError
+    where a property is violated, or where nothing was violated and something could not be decided: at most 25 lines that
+    have the cause, a finding with the command that replays it, and the report's path; its `result` is the Result. Raises
+    AttestError where nothing could be checked. What is wrong with the first answer of all, or long about it, is printed on
+    standard error before the run. With ATTEST_REPLAY=CASE in the environment it judges that saved case alone, if it is of
+    this function.
+
+    Source: kernel-interface.md (what is called, and the manifest), theorems.md (the properties), error-bounds.md (what is
+    allowed).
     """
     __tracebackhide__ = True
     attest = _program(program)
-    adapter = _adapter(attest)
-    try:
-        adapter.refuse_misuse(function, multihead, framework, bf16, device)
-    except ValueError as error:
-        raise AttestError(f"attest.check: {error}") from None
-    manifest = dict(manifest or {})
-    if dtypes is not None:
-        manifest["dtypes"] = [_dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
-    name = manifest.setdefault("name", getattr(function or multihead, "__name__", "python function"))
-    kernel = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(str(_PACKAGE / '_relay.py'))} {shlex.quote(name)}"
-
-    def serve(channel):
-        return adapter.make_server(adapter.Channel(*channel), function, manifest, multihead, framework, bf16, device)
-
-    def tell(line):
-        print(_named(line, kernel, name), file=sys.stderr, flush=True)
-
+    words = _options.words_of(attest, options, inspect.signature(check).parameters)
+    kernel = Kernel(function, multihead, manifest, dtypes, framework, bf16, device, layout, scale, mask, is_causal, attest)
     replayed = os.environ.get("ATTEST_REPLAY")
     if replayed:
-        if _kernel_of(replayed) != kernel:
-            return {}
-        status, text = _run([attest, "replay", replayed], serve)
-        if status == 1:
-            raise AssertionError(_named(text, kernel, name))
-        if status != 0:
-            raise AttestError(text.strip())
-        return {}
-
-    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="attest-run-"))
-    command = [attest, "check", "--kernel", kernel, "--jobs", "1", "--quiet", "--overwrite"]
-    command += ["--out", str(folder.absolute())]
+        if kernel.is_of(replayed):
+            kernel.replay(replayed)
+        return _result.Result()
     for glob in [properties] if isinstance(properties, str) else properties or ():
-        command += ["--property", glob]
+        words += ["--property", glob]
     for option, value in (("--cases", cases), ("--seed", seed)):
         if value is not None:
-            command += [option, str(value)]
-    kept = out is not None
-    try:
-        status, text = _run([*command, *arguments], serve, tell)
-        if status not in (0, 1, 4):
-            why = "\n".join(filter(None, (_why_nothing(folder), _named(text, kernel, name).strip())))
-            raise AttestError(why or f"{attest} ended with status {status}")
-        summary = json.loads((folder / "summary.json").read_text())
+            words += [option, str(value)]
+    answer = kernel.run([*words, *arguments], out)
+    if answer.status == 0:
+        return answer.result
+    error = AssertionError(answer.message())
+    error.result = answer.result
+    raise error
+
+
+# What is said of the function itself; the rest is of a run.
+KERNEL_ARGUMENTS = (
+    "multihead", "manifest", "framework", "bf16", "device", "layout", "scale", "mask", "is_causal", "program",
+)  # fmt: skip
+
+
+class Kernel:
+    """A function that is ready to be checked; the arguments are those of check."""
+
+    def __init__(self, function, multihead=None, manifest=None, dtypes=None, framework=None, bf16="f32", device=None,
+                 layout=None, scale=None, mask=None, is_causal=None, program=None):  # fmt: skip
+        self.attest = _program(program)
+        self._adapter = adapter(self.attest)
+        served = "torch" if framework in ("torch", None) else "numpy"
+        try:
+            self._adapter.refuse_misuse(function, multihead, served, bf16, device)
+        except ValueError as error:
+            raise AttestError(f"attest.check: {error}") from None
+        manifest = dict(manifest or {})
+        if dtypes is not None:
+            manifest["dtypes"] = [dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
+        names = {"scale": scale, "mask": mask, "causal": is_causal}
+        self.found = _kernels.find(function, multihead, manifest, framework, bf16, device, layout, names)
+        self.manifest = self.found.manifest
+        self.name = self.manifest.setdefault("name", getattr(function or multihead, "__name__", "python function"))
+        self.id = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(str(_PACKAGE / '_relay.py'))} {shlex.quote(self.name)}"
+
+    @contextlib.contextmanager
+    def _one_thread(self):
+        """Most cases are small: threads that wait for each other, and for those of attest, cost several times what they save.
+        A kernel of a program of its own has one, too, unless OMP_NUM_THREADS says otherwise."""
+        if self.found.framework != "torch" or "OMP_NUM_THREADS" in os.environ:
+            yield
+            return
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+    def _serve(self, channel):
+        found = self.found
+        channel = self._adapter.Channel(*channel)
+        return self._adapter.make_server(
+            channel, found.function, self.manifest, found.multihead, found.framework, found.bf16, found.device
+        )
+
+    def named(self, text):
+        return text.replace(self.id, self.name)
+
+    def is_of(self, case):
+        """Whether a saved case is of this function."""
+        return _kernel_of(case) == self.id
+
+    def replay(self, case):
+        """Judges a saved case of this function again: AssertionError where it is violated."""
+        __tracebackhide__ = True
+        with self._one_thread():
+            status, text, errors = _run([self.attest, "replay", case], self._serve)
+        if status == 1:
+            raise AssertionError(self.named(text))
         if status != 0:
-            kept = True
-            raise AssertionError(_message(summary, text, kernel, name, folder))
-        return summary
-    finally:
-        if not kept:
-            shutil.rmtree(folder, ignore_errors=True)
+            raise AttestError((text + errors).strip())
+
+    def run(self, words, out=None, quiet_preflight=False):
+        """Answers a run of attest check with these words. AttestError where nothing could be checked."""
+        folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="attest-run-"))
+        command = [self.attest, "check", "--kernel", self.id, "--out", str(folder.absolute())]
+        given = {word.partition("=")[0] for word in words}
+        command += [] if "--jobs" in given else ["--jobs", "1"]
+        command += [] if "--resume" in given else ["--overwrite"]
+        kept = out is not None
+
+        def tell(line):
+            print(self.named(line), file=sys.stderr, flush=True)
+
+        try:
+            with self._one_thread():
+                status, text, errors = _run([*command, *words], self._serve, *([] if quiet_preflight else [tell]))
+            if status not in (0, 1, 4):
+                why = _why_nothing(folder) or self.named(errors).strip() or self.named(text).strip()
+                raise AttestError(why or f"{self.attest} ended with status {status}")
+            answer = Answer(self, status, text, errors, folder)
+            kept = kept or status != 0
+            if not kept:
+                answer.result.folder = None
+            return answer
+        finally:
+            if not kept:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class Answer:
+    """What a run said: its exit status and its result, and what is to be told of it."""
+
+    def __init__(self, kernel, status, text, errors, folder):
+        self.kernel, self.status = kernel, status
+        answer, _, rest = text.partition("\n  all of it ")
+        self.text, self.rest = kernel.named(answer), kernel.named(rest.partition("\n")[2])
+        self.preflight = [line for line in kernel.named(errors).splitlines() if line.startswith(_PREFLIGHT)]
+        self.result = _result.read_result(folder, self.text)
+        self._findings = None
+
+    def _told(self):
+        if self._findings is None:
+            command = [self.kernel.attest, "findings", str(self.result.folder)]
+            told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._findings = self.kernel.named(_result.unwrapped(told.stdout.decode(errors="replace")))
+        return self._findings
+
+    def message(self, prefer=None, again=None):
+        """In at most 25 lines, as an AssertionError says it; `prefer`: a property whose finding is to be told."""
+        return _result.message(
+            self.kernel.name, self.result, self.text, self._told(), self.preflight, self.rest, prefer, again
+        )
+
+    def finding(self, about, again):
+        """The first finding of a property, with the line that replays it."""
+        return "\n".join(_result.finding_lines(self._told(), about, again))
 
 
 def observe(function, folder, *, most=64, layout="bhsd"):
@@ -120,10 +232,10 @@ def observe(function, folder, *, most=64, layout="bhsd"):
 
 def exception(name):
     """Unsupported or Rejected, which a function may raise."""
-    return getattr(_adapter(), name)
+    return getattr(adapter(), name)
 
 
-def _dtype_word(dtype):
+def dtype_word(dtype):
     word = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
     return _DTYPES.get(word, word)
 
@@ -187,7 +299,7 @@ def _folders(attest):
     yield Path(attest or _program()).resolve().parents[1] / "share/attest/adapters/python"
 
 
-def _adapter(attest=None):
+def adapter(attest=None):
     """attest_adapter.py as a module that leaves this process's standard output alone."""
     return _load("attest_adapter", attest)
 
@@ -203,37 +315,45 @@ def _kernel_of(case):
 
 
 def _run(command, serve, tell=lambda line: None):
-    """Runs attest and answers, in this thread, what its relays hand over. Returns its exit status and its output. What it
-    says before it begins is told at once: a run of a slow function may take hours."""
-    with tempfile.TemporaryDirectory(prefix="attest-") as folder, tempfile.TemporaryFile() as output:
+    """Runs attest and answers, in this thread, what its relays hand over. Returns its exit status, its output and
+    its errors. What it says before it begins is told at once: a run of a slow function may take hours."""
+    with tempfile.TemporaryDirectory(prefix="attest-") as folder, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         address = os.path.join(folder, "socket")
         with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
             listener.bind(address)
             listener.listen()
             selector.register(listener, selectors.EVENT_READ)
             environment = {**os.environ, _SOCKET: address, "ATTEST_COMMAND": "attest"}
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment)
             connections, told, look_at = {}, 0, 0.0
             try:
-                while process.poll() is None:
-                    if time.monotonic() >= look_at:
-                        lines = _preflight_lines(output)
-                        for line in lines[told:]:
-                            tell(line)
-                        told, look_at = len(lines), time.monotonic() + 0.2
-                    for key, _ in selector.select(timeout=0.05):
+                while True:
+                    ready = selector.select(timeout=0.05)
+                    for key, _ in ready:
                         if key.fileobj is listener:
                             _accept(listener, selector, connections, serve)
                         elif not key.data.answer_one():
                             _close(key.fileobj, selector, connections)
+                    # A look at the process, and at what it printed, costs as much as a small call.
+                    if ready and time.monotonic() < look_at:
+                        continue
+                    lines = _preflight_lines(errors)
+                    for line in lines[told:]:
+                        tell(line)
+                    told, look_at = len(lines), time.monotonic() + 0.05
+                    if process.poll() is not None:
+                        break
             finally:
                 if process.poll() is None:
                     process.terminate()
                 for requests in list(connections):
                     _close(requests, selector, connections)
                 process.wait()
-        output.seek(0)
-        return process.returncode, output.read().decode(errors="replace")
+        texts = []
+        for file in (output, errors):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+        return process.returncode, *texts
 
 
 def _preflight_lines(output):
@@ -264,21 +384,6 @@ def _close(requests, selector, connections):
     connection.close()
 
 
-def _named(text, kernel, name):
-    return text.replace(kernel, name)
-
-
-def _again():
-    """How this very test is started: in pytest the one test, else the program that runs."""
-    test = os.environ.get("PYTEST_CURRENT_TEST")
-    words = [sys.executable, "-m", "pytest", re.sub(r" \((setup|call|teardown)\)$", "", test)] if test else _words_of_this_process()
-    return shlex.join(words)
-
-
-def _words_of_this_process():
-    return sys.orig_argv if hasattr(sys, "orig_argv") else [sys.executable, *sys.argv]  # Python 3.9 has no orig_argv
-
-
 def _why_nothing(folder):
     """Why no case was judged, by property; empty where there is no summary."""
     try:
@@ -287,29 +392,3 @@ def _why_nothing(folder):
         return ""
     reasons = {entry["reason"] for kernel in summary["kernels"] for entry in kernel["properties"]}
     return "nothing could be checked: " + "; ".join(sorted(filter(None, reasons)))
-
-
-def _message(summary, text, kernel, name, folder):
-    """What was found, with the first findings as attest prints them and a command of this process's for each."""
-    lines, findings = [], 0
-    for line in _named(text, kernel, name).splitlines():
-        if line.startswith(_PREFLIGHT):
-            lines.append(line)
-            continue
-        findings += not line.startswith(" ")
-        if findings > _FINDINGS_SHOWN:
-            continue
-        if line.startswith("  replay: "):
-            case = next((word for word in shlex.split(line) if word.endswith(".safetensors")), "")
-            line = f"  replay: ATTEST_REPLAY={shlex.quote(case)} {_again()}"
-        lines.append(line)
-    wrong = [
-        f"{entry['name']} in {of['dtype']}"
-        for of in summary["kernels"]
-        for entry in of["properties"]
-        if entry["verdict"] == summary["verdict"]
-    ]
-    if findings > _FINDINGS_SHOWN:
-        lines.append(f"and {findings - _FINDINGS_SHOWN} more findings")
-    head = f"{name}: {summary['verdict']}: {', '.join(wrong)}"
-    return "\n".join([head, *lines, f"report: {folder / 'report.html'}"])

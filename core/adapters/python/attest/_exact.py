@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from attest import _service
 from attest._arrays import word_of
-from attest._check import AttestError
+from attest._errors import AttestError
 from attest._problem import Problem, manifest_for
 
 

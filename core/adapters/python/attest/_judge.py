@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Iterator, Optional, Union
 
 from attest import _check
-from attest._check import AttestError
+from attest._errors import AttestError
 
 
 class Judgement(Mapping):
@@ -86,7 +86,7 @@ def judge(
     Returns the Judgement, whatever its verdict. Raises AttestError, one line or a few, where nothing could be judged: an
     argument, the contract, the kernel or the machine is wrong for it.
     """
-    program = _check._program(None)
+    program = _check._program()
     with tempfile.TemporaryDirectory(prefix="attest-judge-") as scratch:
         if isinstance(contract, dict):
             path = os.path.join(scratch, "contract.json")

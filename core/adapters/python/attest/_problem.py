@@ -3,7 +3,7 @@
 import math
 
 from attest._arrays import on_host, word_of
-from attest._check import AttestError
+from attest._errors import AttestError
 
 LAYOUTS = ("bhsd", "bshd")
 _CAUSAL = {False: "none", None: "none", True: "top-left", "none": "none", "top-left": "top-left", "bottom-right": "bottom-right"}

@@ -12,7 +12,7 @@ import threading
 
 from attest import _check
 from attest._arrays import CARRIERS
-from attest._check import AttestError
+from attest._errors import AttestError
 
 
 def _shared_file():
@@ -38,7 +38,7 @@ class _Service:
     def __init__(self):
         self.owner = os.getpid()
         self._memory, self._size, self._map = _shared_file(), 0, None
-        command = [_check._program(None), "service", str(self._memory)]
+        command = [_check._program(), "service", str(self._memory)]
         # A session of its own: Ctrl-C is for this process, which then ends the other.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(self._memory,), start_new_session=True

@@ -1,0 +1,229 @@
+"""How functions of frameworks are called for the contract of attest_adapter.py: layouts, arrays and names of arguments."""
+
+import inspect
+import sys
+from dataclasses import dataclass
+from typing import Optional
+
+LAYOUTS = ("bhsd", "bshd", "thd")
+FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
+
+# The names that parameters have, by what they mean; those of the contract come first.
+_NAMES = {
+    "scale": ("scale", "sm_scale", "softmax_scale"),
+    "mask": ("mask", "attn_mask"),
+    "bias": ("bias", "attn_bias"),
+    "causal": ("causal", "is_causal"),
+    "gqa": ("enable_gqa",),
+}
+_PACKED = ("cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k")
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a function wants to be called: in which layout, and the names of its parameters for what a problem has beside q, k
+    and v, None where it has none. `bias` is one for additive masks alone."""
+
+    framework: str
+    layout: str = "bhsd"
+    scale: Optional[str] = None
+    mask: Optional[str] = None
+    bias: Optional[str] = None
+    causal: Optional[str] = None
+    gqa: Optional[str] = None
+    alignment: str = "top-left"  # what the causal form means where M and N differ
+
+
+def parameters_of(function):
+    """By name, or None where nothing says them or the function takes any."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of a function that is not written in Python
+        return {}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    return {name: p for name, p in parameters.items() if p.kind is not p.POSITIONAL_ONLY}
+
+
+def names_in(parameters, given):
+    """What each of the meanings is called by the function; `given`: the names that the caller knows, False for none."""
+    named = {}
+    for meaning, names in _NAMES.items():
+        says = given.get(meaning)
+        named[meaning] = next((name for name in names if name in parameters), None) if says is None else says or None
+    return named
+
+
+def speaks_the_contract(parameters, named):
+    """Whether the names and what they stand for are those of attest_adapter.py. A causal form is a word there, and a truth
+    value almost everywhere else: the default says which."""
+    causal = parameters.get("causal")
+    is_flag = causal is not None and (isinstance(causal.default, bool) or causal.annotation in (bool, "bool"))
+    foreign = any(name is not None and name != meaning for meaning, name in named.items())
+    return not is_flag and not foreign and named["bias"] is None and not set(_PACKED) & set(parameters)
+
+
+def is_packed(parameters):
+    return set(_PACKED) <= set(parameters)
+
+
+class _Plain:
+    """Arrays that the adapter hands over as the function takes them."""
+
+    @staticmethod
+    def there(array):
+        return array
+
+    @staticmethod
+    def back(array):
+        return array
+
+    @staticmethod
+    def whole(array):
+        """In memory as its shape says: what most kernels expect, and what their callers have."""
+        import numpy
+
+        return array.contiguous() if hasattr(array, "contiguous") else numpy.ascontiguousarray(array)
+
+    @staticmethod
+    def lengths(values, like):
+        import numpy
+
+        values = numpy.asarray(values, numpy.int32)
+        return like.new_tensor(values, dtype=sys.modules["torch"].int32) if hasattr(like, "new_tensor") else values
+
+
+class Jax:
+    """NumPy's arrays, bfloat16 as its bits, to JAX's and back."""
+
+    @staticmethod
+    def there(array):
+        import jax.numpy
+        import ml_dtypes
+
+        return jax.numpy.asarray(array.view(ml_dtypes.bfloat16) if array.dtype == "uint16" else array)
+
+    @staticmethod
+    def back(array):
+        import numpy
+
+        array = numpy.asarray(array)
+        return array.view(numpy.uint16) if array.dtype.name == "bfloat16" else array
+
+    @staticmethod
+    def whole(array):
+        return array
+
+    @staticmethod
+    def lengths(values, like):
+        import jax.numpy
+
+        return jax.numpy.asarray(values, jax.numpy.int32)
+
+
+class _Cupy(_Plain):
+    @staticmethod
+    def there(array):
+        import cupy
+
+        return cupy.asarray(array)
+
+    @staticmethod
+    def back(array):
+        import cupy
+
+        return cupy.asnumpy(array)
+
+    @staticmethod
+    def whole(array):
+        import cupy
+
+        return cupy.ascontiguousarray(array)
+
+    @staticmethod
+    def lengths(values, like):
+        import cupy
+
+        return cupy.asarray(values, cupy.int32)
+
+
+_ARRAYS = {"numpy": _Plain, "torch": _Plain, "jax": Jax, "cupy": _Cupy}
+
+
+def adapter_framework(framework):
+    """What attest_adapter.py calls the arrays that it makes: (framework, bf16)."""
+    return ("torch", None) if framework == "torch" else ("numpy", "bits" if framework == "jax" else None)
+
+
+def with_signature(function, name, parameters):
+    """The function, by whose signature the adapter sees what it can be given."""
+    q, k, v = (inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in "qkv")
+    others = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in parameters]
+    function.__signature__ = inspect.Signature([q, k, v, *others])
+    function.__name__ = name
+    return function
+
+
+def name_of(function):
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def adapted(function, call):
+    """The function as one of the contract."""
+    arrays = _ARRAYS[call.framework]
+    packed, tokens_first = call.layout == "thd", call.layout == "bshd"
+
+    def there(array):
+        array = arrays.there(array)
+        if packed:
+            batch, heads, tokens, width = array.shape
+            return arrays.whole(array.swapaxes(1, 2)).reshape(batch * tokens, heads, width)
+        return arrays.whole(array.swapaxes(1, 2)) if tokens_first else array
+
+    def back(out, q):
+        if packed:
+            out = out.reshape(q.shape[0], q.shape[2], *out.shape[1:])
+        return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
+
+    def called(q, k, v, mask=None, scale=None, causal="none"):
+        given = {}
+        if call.scale:
+            given[call.scale] = scale
+        if mask is not None:
+            # Of NumPy's bfloat16 there are bits alone, so that a dtype says only whether it is of truth values.
+            hides = str(mask.dtype).endswith("bool")
+            given[call.mask if hides or not call.bias else call.bias] = arrays.there(mask)
+        if call.causal and causal != "none":
+            given[call.causal] = True
+        if call.gqa and q.shape[1] != k.shape[1]:
+            given[call.gqa] = True
+        inputs = [there(array) for array in (q, k, v)]
+        if packed:
+            for side, array in (("q", q), ("k", k)):
+                batch, tokens = array.shape[0], array.shape[2]
+                ends = [tokens * index for index in range(batch + 1)]
+                given[f"cu_seqlens_{side}"] = arrays.lengths(ends, inputs[0])
+                given[f"max_seqlen_{side}"] = tokens
+        out = function(*inputs, **given)
+        return back(out[0] if isinstance(out, (tuple, list)) else out, q)
+
+    offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal}
+    return with_signature(called, name_of(function), [name for name, has in offered.items() if has])
+
+
+def flexible(function):
+    """FlexAttention, whose masks are functions of a score and its place."""
+
+    def called(q, k, v, mask=None, scale=None, causal="none"):
+        import torch
+
+        def score_mod(score, b, h, i, j):
+            if mask is not None:
+                at = mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, i, j]
+                score = torch.where(at, score, -torch.inf) if mask.dtype == torch.bool else score + at
+            return torch.where(j <= i, score, -torch.inf) if causal == "top-left" else score
+
+        plain = mask is None and causal == "none"
+        return function(q, k, v, score_mod=None if plain else score_mod, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+
+    return with_signature(called, name_of(function), ["mask", "scale", "causal"])

@@ -1,0 +1,117 @@
+"""attest.check: what it returns and raises, and the options of the command line."""
+
+import collections.abc
+import json
+import re
+import subprocess
+
+import attest
+import pytest
+from attest import _check, _options
+from kernels import MANIFEST, made
+
+ORACLE = {"dtypes": "f32", "properties": "attention.oracle", "manifest": MANIFEST, "no_large": True}
+
+
+def failure_of(function, **arguments):
+    with pytest.raises(AssertionError) as caught:
+        attest.check(function, **{**ORACLE, "cases": 60, **arguments})
+    return caught.value
+
+
+def test_the_result_is_the_summary_and_more(tmp_path):
+    result = attest.check(made(), **{**ORACLE, "dtypes": ["f32", "f64"], "cases": 300}, out=tmp_path / "run")
+    assert isinstance(result, collections.abc.Mapping) and isinstance(result, attest.Result)
+    assert result == json.loads((tmp_path / "run/summary.json").read_text())
+    assert result.verdict == result["verdict"] == "held"
+    assert result.causes == [] and result.folder == tmp_path / "run" and result.report.is_file()
+    assert set(result.tolerances) == {"f32", "f64"}
+    assert 0 < result.tolerances["f64"]["atol"] < 1e-12 < result.tolerances["f32"]["atol"] < 1e-3
+
+
+def test_a_temporary_folder_is_gone_where_all_held():
+    result = attest.check(made(), cases=20, **ORACLE)
+    assert result.folder is None and result.report is None and result.verdict == "held"
+
+
+def test_a_failure_is_one_cause_in_25_lines():
+    error = failure_of(made(1.01), properties=None, cases=40)
+    lines = str(error).splitlines()
+    assert len(lines) <= 25
+    assert re.match(r"mine: violated: attention\.\S+ in f32, ", lines[0])
+    assert sum(line.startswith("VIOLATED ") for line in lines) == 1
+    assert sum(line.startswith("  what ") for line in lines) == 1
+    assert any(line.startswith("  replay: ATTEST_REPLAY=/") for line in lines)
+    assert lines[-1] == f"report: {error.result.report}" and error.result.report.is_file()
+    assert error.result.verdict == "violated"
+    (cause,) = error.result.causes
+    assert cause["what"] == "an error beyond its bound" and cause["when"].startswith("in ") and "replay" not in cause
+
+
+def test_a_failure_of_many_dtypes_and_a_long_reason_keeps_to_25_lines():
+    def mine(q, k, v):
+        raise ValueError("first line\n" + "x" * 3000 + "\nlast line")
+
+    error = failure_of(mine, dtypes=["f64", "f32", "f16", "bf16"], properties=["attention.oracle", "softmax.*"], cases=5)
+    assert len(str(error).splitlines()) <= 25
+
+
+def test_what_is_undecided_says_why():
+    def mine(q, k, v, scale=1.0):
+        if q.shape[2] > 1:
+            raise attest.Unsupported("many queries")
+        return made()(q, k, v, scale=scale)
+
+    error = failure_of(mine, properties=None, cases=100)
+    assert str(error).startswith("mine: inconclusive") and "undecided" in str(error)
+    assert error.result.verdict == "inconclusive" and len(str(error).splitlines()) <= 25
+
+
+def test_options_are_those_of_the_command_line(tmp_path):
+    attest.check(made(), cases=20, **ORACLE, junit=tmp_path / "j.xml", fail_fast=True, time="30s")
+    assert "<testsuite" in (tmp_path / "j.xml").read_text()
+    shapes = {"no_large": None, "shape": [(1, 2, 2, 3, 55, 4), "1,1,1,2,66,8"], "shapes_only": True}
+    journal = attest.check(made(), cases=20, **{**ORACLE, **shapes}, out=tmp_path / "run", seed=7).folder / "run.jsonl"
+    begins = json.loads(journal.read_text().splitlines()[0])
+    assert begins["seed"] == 7 and "1,2,2,3,55,4" in str(begins) and "1,1,1,2,66,8" in str(begins)
+
+
+def test_every_option_that_the_shell_completes_is_a_keyword():
+    program = _check._program()
+    script = subprocess.run([program, "--bash-completion"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    words = re.search(r"^ +check\) choices='(.*?)'", script, re.MULTILINE)[1].split()
+    options = {word[2:].replace("-", "_") for word in words if word.startswith("--")} - {"help"}
+    assert set(_options.options_of(program)) - {"help"} == options and len(options) > 30
+    values = set(re.findall(r"check:--([a-z-]+)[|)]", script))
+    assert {name for name, value in _options.options_of(program).items() if value} >= {
+        name.replace("-", "_") for name in values - {"output"}
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ({"fail_fst": True}, "there is no argument 'fail_fst'; did you mean 'fail_fast'?"),
+        ({"caess": 3}, "there is no argument 'caess'; did you mean 'cases'?"),
+        ({"kernel": "builtin:flash"}, "there is no argument 'kernel'"),
+        ({"fail_fast": 3}, "fail_fast is 3; it must be True or False"),
+        ({"junit": object}, "which no option takes"),
+        ({"framework": "paddle"}, "framework is 'paddle'; it must be 'numpy', 'torch', 'jax' or 'cupy'"),
+        ({"layout": "sbhd"}, "layout is 'sbhd'; it must be 'bhsd', 'bshd' or 'thd'"),
+        ({"is_causal": True}, "is_causal is True; it must be the name of the function's parameter, or False"),
+        ({"time": "soon"}, "--time"),
+    ],
+)
+def test_misuse_is_one_line(wrong, said):
+    with pytest.raises(attest.AttestError) as caught:
+        attest.check(made(), cases=5, **{**ORACLE, **wrong})
+    assert said in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+def test_worse_than_a_baseline_is_a_failure(tmp_path):
+    attest.check(made(), cases=400, **ORACLE, out=tmp_path / "before")
+    attest.check(made(), **ORACLE, baseline=tmp_path / "before")
+    error = failure_of(made(1.0000003), cases=None, baseline=tmp_path / "before")
+    assert str(error).startswith("mine: held, and worse than the baseline\n")
+    assert "WORSE attention.oracle by mine in f32" in str(error)
+    assert len(str(error).splitlines()) <= 25
