@@ -102,5 +102,43 @@ TEST_F(Launcher, NamesMissingPackagesOfWhichItMayInstallNone) {
               Says("these packages are missing and ATTEST_NO_INSTALL=1 forbids installing them: libfmt-dev;"));
 }
 
+/// Everything but `absent` of what the launcher and the stand-ins call, in a folder that is the whole PATH.
+void whole_path(const fs::path& folder, const std::string& absent) {
+  fs::create_directories(folder);
+  for (const char* const name : {"bash", "sh", "cat", "chmod", "cp", "dirname", "find", "grep", "mktemp", "printf",
+                                 "readlink", "rm", "tail", "touch", "tr", "xargs", "uname", "sleep"})
+    fs::create_symlink(fs::path("/usr/bin") / name, folder / name);
+  if (absent != "c++") fs::create_symlink("/usr/bin/true", folder / "c++");
+}
+
+TEST_F(Launcher, LeavesLibrariesToCMakeWhereThereIsNoApt) {
+  whole_path(folder_ / "all", "");
+  for (const char* const name : {"cmake", "ninja"}) fs::rename(folder_ / "tools" / name, folder_ / "all" / name);
+  std::ofstream(folder_ / "all/cmake", std::ios::app) << "echo \"$CMAKE_PREFIX_PATH\" >>log\n";
+  const std::string line = "unset CI CONDA_PREFIX CMAKE_PREFIX_PATH; PATH=\"$PWD/all\" ./attest --version";
+  EXPECT_THAT(output_of(folder_, line), Says("attest 9"));
+  EXPECT_EQ(read_file(folder_ / "log"), "cmake\n\nninja\n");
+
+  fs::remove(folder_ / "log");
+  write_later("core/case.cc");
+  const std::string in_conda = "unset CI; export CONDA_PREFIX=/conda CMAKE_PREFIX_PATH=/mine PATH=\"$PWD/all\"; ";
+  EXPECT_THAT(output_of(folder_, in_conda + "./attest --version"), Says("attest 9"));
+  EXPECT_EQ(read_file(folder_ / "log"), "cmake\n/conda:/mine\nninja\n");
+}
+
+TEST_F(Launcher, NamesTheToolsThatAreMissingWhereThereIsNoApt) {
+  whole_path(folder_ / "all", "c++");
+  fs::rename(folder_ / "tools/cmake", folder_ / "all/cmake");
+  EXPECT_THAT(output_of(folder_, "unset CI CXX; PATH=\"$PWD/all\" ./attest --version", 3),
+              Says("NOTHING WAS TESTED: these programs are missing: ninja c++; install them with dnf install "));
+}
+
+TEST_F(Launcher, LetsCMakeFindWhatAptMayNotInstall) {
+  tool("dpkg-query", "");
+  const std::string line = "unset CI CMAKE_PREFIX_PATH; export ATTEST_NO_INSTALL=1 PATH=\"$PWD/tools:$PATH\"; ";
+  EXPECT_THAT(output_of(folder_, line + "unset CONDA_PREFIX; ./attest --version", 3), Says("forbids installing"));
+  EXPECT_THAT(output_of(folder_, line + "CONDA_PREFIX=/conda ./attest --version"), Says("attest 9"));
+}
+
 }  // namespace
 }  // namespace attest
