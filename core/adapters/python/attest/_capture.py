@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from attest import _exact, _known
@@ -17,7 +17,7 @@ class Captured:
 
     where: str
     function: str
-    shapes: Tuple[Tuple[int, ...], Tuple[int, ...]]
+    shapes: Tuple[Tuple[int, ...], ...]
     closeness: "_exact.Closeness"
 
     def __bool__(self):
