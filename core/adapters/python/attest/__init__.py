@@ -16,16 +16,20 @@ finds both; elsewhere, the program on the PATH or as $ATTEST_PROGRAM, and the ad
 `python -m attest` runs the program.
 """
 
+from attest._capture import Captured, Capturing, capture
 from attest._cases import Case, cases, load
-from attest._check import check, observe
+from attest._check import check
 from attest._declared import kernel
 from attest._errors import AttestError
 from attest._exact import Closeness, Exact, allclose, assert_close, exact
 from attest._judge import Judgement, judge
+from attest._observe import observe
 from attest._result import Result
 
 __all__ = [
     "AttestError",
+    "Captured",
+    "Capturing",
     "Case",
     "Closeness",
     "Exact",
@@ -35,6 +39,7 @@ __all__ = [
     "Unsupported",
     "allclose",
     "assert_close",
+    "capture",
     "cases",
     "check",
     "exact",

@@ -59,7 +59,7 @@ class Case:
     @property
     def arguments(self) -> Dict[str, Any]:
         """What is not neutral beside q, k, v (and w_q, w_k, w_v): `function(case.q, case.k, case.v, **case.arguments)`."""
-        named = {"scale": self.scale}
+        named: Dict[str, Any] = {"scale": self.scale}
         if self.operation == "multihead":
             named["heads"] = self.heads
         given = ("q", "k", "v") if self.operation == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")

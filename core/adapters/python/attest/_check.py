@@ -224,12 +224,6 @@ class Answer:
         return "\n".join(_result.finding_lines(self._told(), about, again))
 
 
-def observe(function, folder, *, most=64, layout="bhsd"):
-    """The function, wrapped: some of its calls, chosen at random, are kept for `attest judge --captured FOLDER`. What it
-    takes and costs stands in attest_observe.py."""
-    return _load("attest_observe").observe(function, folder, most=most, layout=layout)
-
-
 def exception(name):
     """Unsupported or Rejected, which a function may raise."""
     return getattr(adapter(), name)

@@ -86,3 +86,8 @@ def known(function):
         if module is not None and getattr(module, row.name, None) is function:
             return row
     return None
+
+
+def rows():
+    """All of them."""
+    return _TABLE

@@ -73,6 +73,10 @@ class Problem:
         array = self.heads_first(array)
         return {**self.tensors, "found": (dtype, array.reshape((1,) * (4 - array.ndim) + array.shape))}
 
+    def in_four_axes(self, tensors):
+        """With the leading axes that they lack."""
+        return {name: (dtype, array.reshape((1,) * (4 - array.ndim) + array.shape)) for name, (dtype, array) in tensors.items()}
+
     def as_given(self, array, axes_behind=1):
         """An array of the output's shape, or without its last axis, as the caller lays outputs out."""
         array = array.reshape(array.shape[4 - self.axes :])
