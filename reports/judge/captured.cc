@@ -6,10 +6,10 @@
 #include <system_error>
 #include <utility>
 
+#include "core/kernel/answered_kernel.h"
 #include "core/kernel/manifest.h"
 #include "core/support/errors.h"
 #include "core/support/names.h"
-#include "properties/road/answered_kernel.h"
 #include "reports/run_folder/run_folder.h"
 
 namespace attest {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/answered_kernel.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/case_file.h"
 #include "core/problem/cost.h"
@@ -13,7 +14,6 @@
 #include "core/support/names.h"
 #include "properties/catalogue/property.h"
 #include "properties/diagnosis/misreadings.h"
-#include "properties/road/answered_kernel.h"
 #include "reports/service/asked.h"
 #include "reports/service/requests.h"
 

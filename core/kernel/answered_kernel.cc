@@ -1,4 +1,4 @@
-#include "properties/road/answered_kernel.h"
+#include "core/kernel/answered_kernel.h"
 
 #include <fmt/format.h>
 
