@@ -30,7 +30,9 @@ def surroundings(monkeypatch):
 def run(pytester, source, *arguments):
     if source:
         pytester.makepyfile(test_mine=source)
-    return pytester.runpytest("-p", "attest._pytest", "-p", "no:cacheprovider", "--attest-cases=60", *arguments)
+    # Another plugin, Hypothesis' say, may have loaded NumPy into this very process, which then says so.
+    quiet = ("-W", "ignore:The NumPy module was reloaded")
+    return pytester.runpytest("-p", "attest._pytest", "-p", "no:cacheprovider", *quiet, "--attest-cases=60", *arguments)
 
 
 def test_there_is_a_test_for_each_property_and_dtype(pytester):
