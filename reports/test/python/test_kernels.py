@@ -3,7 +3,7 @@
 import attest
 import numpy
 import pytest
-from attest import _check
+from attest import _check, _kernels
 from kernels import MANIFEST, made
 
 FEW = {"cases": 20, "no_large": True, "dtypes": "f32"}
@@ -51,7 +51,8 @@ def test_names_are_found_by_the_signature_or_said():
     kernel = found(odd, scale="temperature", mask="hidden")
     assert kernel.manifest["masks"] == ["bool", "additive"] and "scale" in kernel.found.function.__signature__.parameters
     assert verdict_of(odd, scale="temperature", mask="hidden", manifest=MANIFEST) == "held"
-    assert verdict_of(odd, mask="hidden", manifest=MANIFEST, properties="attention.oracle") == "violated"  # no scale is given
+    with pytest.raises((attest.AttestError, AssertionError)):
+        attest.check(odd, mask="hidden", manifest=MANIFEST, properties="attention.oracle", **FEW)  # no scale is given
 
 
 def aligned(alignment, lengths=None, beside_a_mask=True):
@@ -206,6 +207,27 @@ def test_functions_of_jax():
     def mine(q, k, v, scale=1.0):
         return jax.nn.softmax(q @ k.swapaxes(-1, -2) * scale, -1) @ v
 
-    assert found(mine, dtypes=["f32", "bf16"]).found.bf16 in ("bits", "f32")
+    kernel = found(mine)
+    assert kernel.found.arrays == "jax" and kernel.found.bf16 == "bits" and kernel.manifest["dtypes"] == ["f32", "f16", "bf16"]
     assert verdict_of(mine, properties="attention.oracle", cases=3) == "held"
     assert verdict_of(lambda q, k, v, scale=1.0: mine(q, k, v, 1.1 * scale), properties="attention.oracle", cases=3) == "violated"
+
+
+def test_the_gpu_is_tried_where_the_processor_is_refused(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(_kernels, "_Trial", lambda framework, dtype, device: places.append((framework, device)) or Raises())
+    places = []
+
+    class Raises:
+        errors, answers = ["RuntimeError: no"], 0
+
+        def problem(self, extents):
+            return []
+
+        def error(self, function, inputs):
+            return None
+
+    with pytest.raises(attest.AttestError, match="torch on cuda: RuntimeError: no"):
+        found(lambda q, k, v: q, framework="torch", dtypes="f32")
+    assert places == [("torch", None), ("torch", "cuda")]

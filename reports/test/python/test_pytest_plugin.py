@@ -125,7 +125,8 @@ def test_worse_than_a_baseline_fails(pytester):
 
 def test_processes_of_xdist_share_the_tests(pytester):
     pytest.importorskip("xdist")
-    result = run(pytester, WRONG, "-n2", "--attest-out=out")
+    pytester.makepyfile(test_mine=WRONG)
+    result = pytester.runpytest_subprocess("-pattest._pytest", "-pno:cacheprovider", "-n2", "--attest-cases=60", "--attest-out=out")
     outcomes = result.parseoutcomes()
     assert outcomes["failed"] >= 1 and outcomes["passed"] >= 9
     result.stdout.fnmatch_lines(["*- attest -*", "test_mine.py::wrong: violated: *", f"report: {pytester.path}/out/report.html"])

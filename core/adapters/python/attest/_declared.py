@@ -26,7 +26,8 @@ def kernel(function=None, *, dtypes=None, shapes=None, cases=None, properties=No
     dtypes      of which there are tests (default: those of the manifest, or of what is known of the function, else "f32")
     shapes      (batch, heads, kv_heads, M, N, dk) or with dv, of which further cases are drawn, in the place of those that
                 models have (default: theirs)
-    cases       per property and dtype (default: --attest-cases, else 300)
+    cases       per property and dtype (default: --attest-cases, else 300; of a function of JAX 20 of four shapes, since JAX
+                compiles for each shape anew)
     properties  names, globs allowed (default: all)
     arguments   as attest.check has them
 
