@@ -44,6 +44,17 @@ def test_a_layout_is_found_also_where_the_function_is_wrong():
         attest.check(bshd(), layout="bhsd", properties="attention.oracle", **FEW)
 
 
+def test_of_two_layouts_that_are_answered_the_nearer_one_is_taken():
+    def sloppy(q, k, v, sm_scale=1.0):
+        out = numpy.zeros(q.shape[:3] + v.shape[3:], q.dtype)
+        for head in range(min(q.shape[2], k.shape[2])):
+            one = [array[:, None, :, head] for array in (q, k, v)]
+            out[:, :, head] = made(1.5)(*one, scale=sm_scale)[:, 0]
+        return out
+
+    assert "bshd" in found(sloppy).manifest["version"]
+
+
 def test_names_are_found_by_the_signature_or_said():
     def odd(q, k, v, temperature=None, hidden=None):
         return made()(q, k, v, hidden, temperature)
@@ -149,10 +160,25 @@ def test_tensors_of_torch_are_found():
 
     kernel = found(of_torch())
     assert kernel.found.framework == "torch" and kernel.found.function.__name__ == "attention"
-    threads = torch.get_num_threads()
     assert verdict_of(of_torch(), properties="attention.oracle", manifest=MANIFEST) == "held"
     assert verdict_of(of_torch(1.02), properties="attention.oracle", manifest=MANIFEST) == "violated"
-    assert torch.get_num_threads() == threads
+
+
+def test_tensors_of_torch_are_computed_by_one_thread(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before, seen = torch.get_num_threads(), set()
+
+    def watched(q, k, v, scale=1.0):
+        seen.add((isinstance(q, torch.Tensor), torch.get_num_threads()))
+        return of_torch()(q, k, v, scale)
+
+    try:
+        torch.set_num_threads(2)
+        assert verdict_of(watched, properties="attention.oracle", framework="torch", layout="bhsd", manifest=MANIFEST) == "held"
+        assert seen == {(True, 1)} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("name", ["flash_attn_func", "flash_attn_varlen_func"])

@@ -105,11 +105,19 @@ def test_misuse_fails_in_one_line(pytester):
 def test_what_is_undecided_fails(pytester):
     source = """
         import attest
-        @attest.kernel(properties="attention.repeatable", no_large=True)
+        from kernels import MANIFEST, made
+        @attest.kernel(properties="attention.repeatable", no_large=True, manifest=MANIFEST)
         def mine(q, k, v, scale=1.0):
-            raise attest.Unsupported("nothing")
+            if WHEN:
+                raise attest.Unsupported("nothing")
+            return made()(q, k, v, scale=scale)
     """
-    assert run(pytester, source).parseoutcomes() in ({"failed": 1}, {"errors": 1})
+    result = run(pytester, source.replace("WHEN", "q.shape[2] > 1 or k.shape[2] > 2"))
+    assert result.parseoutcomes() == {"failed": 1}
+    result.stdout.fnmatch_lines(["test_mine.py::mine: inconclusive: attention.repeatable in f32: *"])
+    result = run(pytester, source.replace("WHEN", "True"))
+    assert result.parseoutcomes() == {"failed": 1}
+    result.stdout.fnmatch_lines(["nothing could be checked: *unsupported*"])
 
 
 def test_worse_than_a_baseline_fails(pytester):

@@ -102,6 +102,8 @@ class _Trial:
         try:
             out = self._called(function, inputs, named)
         except Exception as error:  # whatever it raises, it does not take this
+            # What it refuses by name is an answer: it knows what it was given.
+            self.answers += isinstance(error, (self._adapter.Unsupported, self._adapter.Rejected, NotImplementedError))
             self.errors.append(f"{type(error).__name__}: {error}".split("\n")[0])
             return None
         self.answers += 1
