@@ -231,12 +231,12 @@ class _Run:
                 raise _Failed(self.answer.message(item.about, self.again))
             raise _Failed(self.answer.finding(item.about, self.again) + f"\nthe cause is told at {self.told_at}")
         if worse:
-            raise _Failed("\n".join([f"{item.parent.name}: worse than the baseline", *worse]))
+            raise _Failed("\n".join([f"{self.parent}: worse than the baseline", *worse]))
         if entry["verdict"] == "inconclusive":
-            raise _Failed(f"{item.parent.name}: inconclusive: {item.about} in {item.dtype}: {entry['reason']}")
+            raise _Failed(f"{self.parent}: inconclusive: {item.about} in {item.dtype}: {entry['reason']}")
         if self.left_out and self.answer.result.verdict == "inconclusive" and self.told_at is None:
             self.told_at = item.nodeid
-            raise _Failed(f"{item.parent.name}: inconclusive in {item.dtype}: {self.left_out}")
+            raise _Failed(f"{self.parent}: inconclusive in {item.dtype}: {self.left_out}")
 
     def again(self, about):
         """What one types to run the test of a property again."""
