@@ -30,7 +30,7 @@ def surroundings(monkeypatch):
 def run(pytester, source, *arguments):
     if source:
         pytester.makepyfile(test_mine=source)
-    return pytester.runpytest("-p", "attest._pytest", "-p", "no:cacheprovider", "--attest-cases=60", *arguments)
+    return pytester.runpytest("-p", "attest._pytest", "-p", "no:cacheprovider", "-p", "no:warnings", "--attest-cases=60", *arguments)
 
 
 def test_there_is_a_test_for_each_property_and_dtype(pytester):
