@@ -146,6 +146,15 @@ def test_a_function_that_takes_no_arrays_says_so_in_one_line():
     )
 
 
+def test_what_a_function_refuses_by_name_is_an_answer():
+    pytest.importorskip("torch")
+
+    def choosy(q, k, v):
+        raise attest.Unsupported("not this one")
+
+    assert found(choosy).found.function is choosy
+
+
 def of_torch(factor=1.0):
     torch = pytest.importorskip("torch")
 

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree
 
 import attest
+import kernels  # noqa: F401  with NumPy, before pytest is, which forgets what was loaded since
 import pytest
 
 pytest_plugins = ["pytester"]
