@@ -136,3 +136,11 @@ def test_worse_than_a_baseline_is_a_failure(tmp_path):
     assert str(error).startswith("mine: held, and worse than the baseline\n")
     assert "WORSE attention.oracle by mine in f32" in str(error)
     assert len(str(error).splitlines()) <= 25
+
+
+def test_every_public_name_says_what_it_is_and_where_it_is_from():
+    for name in attest.__all__:
+        told = getattr(attest, name).__doc__
+        assert told and len(told.split()) > 4, name
+        if name not in ("AttestError", "Unsupported", "Rejected"):
+            assert re.search(r"Source:\s+\S", told) or name == "assert_close", name

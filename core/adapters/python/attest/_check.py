@@ -225,8 +225,16 @@ class Answer:
 
 
 def observe(function, folder, *, most=64, layout="bhsd"):
-    """The function, wrapped: some of its calls, chosen at random, are kept for `attest judge --captured FOLDER`. What it
-    takes and costs stands in attest_observe.py."""
+    """The function, wrapped: some of its calls, chosen at random, are kept for `attest judge --captured FOLDER`.
+
+    function  of q [batch, heads, M, dk], k, v and what else it takes, all without a unit
+    folder    where the calls are kept, each a case file with the function's answer
+    most      how many at most; every call has the same chance to be among them
+    layout    "bhsd" or "bshd" [batch, tokens, heads, width]: how its arrays are laid out
+
+    Returns a function that is called as the other is, and has close(). Raises ValueError where an argument is wrong. Source:
+    attest_observe.py, which says what it costs; kernel-interface.md, "Case files".
+    """
     return _load("attest_observe").observe(function, folder, most=most, layout=layout)
 
 

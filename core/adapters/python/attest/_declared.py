@@ -31,8 +31,12 @@ def kernel(function=None, *, dtypes=None, shapes=None, cases=None, properties=No
     properties  names, globs allowed (default: all)
     arguments   as attest.check has them
 
-    Returns the function as an object that is called as the function is. The tests run where pytest has the plugin of this
-    package, and are called FILE::FUNCTION::PROPERTY[DTYPE].
+    The function gets q [batch, heads, M, dk], k [batch, kv_heads, N, dk] and v [batch, kv_heads, N, dv], all without a unit,
+    and returns [batch, heads, M, dv], in the layout that it is found to have.
+
+    Returns it as an object that is called as it is. The tests run where pytest has the plugin of this package, and are called
+    FILE::FUNCTION::PROPERTY[DTYPE]. A wrong argument fails them with one line, that of AttestError. Source: theorems.md (the
+    properties), error-bounds.md (what is allowed).
     """
     if function is None:
         return functools.partial(
