@@ -165,8 +165,6 @@ def of_torch(factor=1.0):
 
 
 def test_tensors_of_torch_are_found():
-    import torch
-
     kernel = found(of_torch())
     assert kernel.found.framework == "torch" and kernel.found.function.__name__ == "attention"
     assert verdict_of(of_torch(), properties="attention.oracle", manifest=MANIFEST) == "held"
@@ -244,6 +242,8 @@ def test_functions_of_jax():
 
     kernel = found(mine)
     assert kernel.found.arrays == "jax" and kernel.found.bf16 == "bits" and kernel.manifest["dtypes"] == ["f32", "f16", "bf16"]
+    masked = found(jax.jit(jax.nn.dot_product_attention), dtypes="bf16", layout="bshd").manifest
+    assert sorted(masked["masks"]) == ["additive", "bool"] and masked["causal"] == ["top-left"]
     assert verdict_of(mine, properties="attention.oracle", cases=3) == "held"
     assert verdict_of(lambda q, k, v, scale=1.0: mine(q, k, v, 1.1 * scale), properties="attention.oracle", cases=3) == "violated"
 

@@ -61,7 +61,8 @@ def test_a_wrong_kernel_fails_with_one_cause(pytester):
     # In the first failure, and in the summary.
     assert text.count("  what ") == 2 and "test_mine.py::wrong: violated: " in text
     assert all(len(block.splitlines()) <= 25 for block in re.split(r"^_+ .* _+$", text.partition("- attest -")[0], flags=re.MULTILINE)[1:])
-    result.stdout.fnmatch_lines(["*- attest -*", "test_mine.py::wrong: violated: *", "  what *", f"report: {pytester.path}/out/report.html"])
+    report = f"report: {pytester.path}/out/report.html"
+    result.stdout.fnmatch_lines(["*- attest -*", "test_mine.py::wrong: violated: *", "  what *", report])
     assert (pytester.path / "out/report.html").is_file()
     failures = xml.etree.ElementTree.parse(pytester.path / "j.xml").iter("failure")
     assert any("  what " in one.text and "replay: ATTEST_REPLAY=" in one.text for one in failures)
