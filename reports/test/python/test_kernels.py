@@ -242,8 +242,10 @@ def test_functions_of_jax():
 
     kernel = found(mine)
     assert kernel.found.arrays == "jax" and kernel.found.bf16 == "bits" and kernel.manifest["dtypes"] == ["f32", "f16", "bf16"]
-    masked = found(jax.jit(jax.nn.dot_product_attention), dtypes="bf16", layout="bshd").manifest
-    assert sorted(masked["masks"]) == ["additive", "bool"] and masked["causal"] == ["top-left"]
+    for static, causal in ((None, []), ("is_causal", ["top-left"])):  # a flag that is traced is refused
+        compiled = jax.jit(jax.nn.dot_product_attention, static_argnames=static)
+        manifest = found(compiled, dtypes="bf16", layout="bshd").manifest
+        assert sorted(manifest["masks"]) == ["additive", "bool"] and manifest["causal"] == causal
     assert verdict_of(mine, properties="attention.oracle", cases=3) == "held"
     assert verdict_of(lambda q, k, v, scale=1.0: mine(q, k, v, 1.1 * scale), properties="attention.oracle", cases=3) == "violated"
 
