@@ -145,6 +145,11 @@ def test_a_function_that_takes_no_arrays_says_so_in_one_line():
         "attest.check: refusing takes no arrays that were tried: numpy: ValueError: no numpy; torch: ValueError: no torch"
     )
 
+    def broken(q, k, v):
+        raise KeyError("weights")
+
+    assert verdict_of(broken, properties="attention.oracle") == "violated"
+
 
 def test_what_a_function_refuses_by_name_is_an_answer():
     pytest.importorskip("torch")

@@ -178,7 +178,8 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
     search = _Search(function, parameters or {}, named, contract, manifest, device)
     best = search.best([framework] if framework else _frameworks(function), [layout] if layout else ["bhsd", "bshd"])
     if best is None:
-        if len(search.last_errors) > 1:
+        # What it says of every array alike is no word about arrays: the run tells it, with its case.
+        if len(set(search.last_errors.values())) > 1:
             told = "; ".join(f"{name}: {error}" for name, error in search.last_errors.items())
             raise AttestError(f"attest.check: {_calls.name_of(function)} takes no arrays that were tried: {told}")
         if contract and layout in (None, "bhsd"):
