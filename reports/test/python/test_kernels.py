@@ -258,11 +258,12 @@ def test_functions_of_jax():
 def test_the_gpu_is_tried_where_the_processor_is_refused(monkeypatch):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(_kernels, "_Trial", lambda *of: places.append((of[0], of[2])) or Raises())
+    monkeypatch.setattr(_kernels, "_Trial", lambda *of: places.append((of[0], of[2])) or Raises(of[2]))
     places = []
 
     class Raises:
-        framework, errors, answers = "torch", ["RuntimeError: no"], 0
+        def __init__(self, device):
+            self.framework, self.errors, self.answers = "torch", [f"RuntimeError: no {device}"], 0
 
         def problem(self, extents):
             return []
@@ -270,6 +271,6 @@ def test_the_gpu_is_tried_where_the_processor_is_refused(monkeypatch):
         def error(self, function, inputs):
             return None
 
-    with pytest.raises(attest.AttestError, match="torch on cuda: RuntimeError: no"):
+    with pytest.raises(attest.AttestError, match="torch: RuntimeError: no None; torch on cuda: RuntimeError: no cuda"):
         found(lambda q, k, v: q, framework="torch", dtypes="f32")
     assert places == [("torch", None), ("torch", "cuda")]
