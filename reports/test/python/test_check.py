@@ -2,12 +2,13 @@
 
 import collections.abc
 import json
+import pathlib
 import re
 import subprocess
 
 import attest
 import pytest
-from attest import _check, _options
+from attest import _check, _options, _result
 from kernels import MANIFEST, made
 
 ORACLE = {"dtypes": "f32", "properties": "attention.oracle", "manifest": MANIFEST, "no_large": True}
@@ -56,6 +57,26 @@ def test_a_failure_of_many_dtypes_and_a_long_reason_keeps_to_25_lines():
     assert len(str(error).splitlines()) <= 25
 
 
+def test_a_message_is_cut_and_tells_the_first_cause():
+    summary = {"verdict": "violated", "kernels": [{"dtype": "f32", "properties": [
+        {"name": f"attention.{index}", "verdict": "violated"} for index in range(9)]}]}  # fmt: skip
+    cause = "  what      {}\n" + "".join(f"            line {index}\n" for index in range(30))
+    answer = f"  ✗ mine  f32  WRONG\n\n{cause.format('one')}\n{cause.format('two')}\n  otherwise right\n"
+    finding = "VIOLATED attention.3 by mine in f32, case 1 (bound)\n  out[0] = 1\n  replay: attest replay run/x.safetensors\n"
+    result = _result.Result(summary, pathlib.Path("run"), answer)
+    assert [one["what"].split()[0] for one in result.causes] == ["one", "two"]
+    told = {"preflight": [f"preflight of mine: {index}" for index in range(9)], "again": lambda about: f"pytest {about}"}
+    lines = _result.message("mine", result, answer, finding, **told).splitlines()
+    assert len(lines) == 25 and "two" not in "".join(lines)
+    assert lines[0].endswith("attention.2 in f32 and 6 more") and lines[-2:] == [
+        "  replay: ATTEST_REPLAY=run/x.safetensors pytest attention.3",
+        "report: run/report.html",
+    ]
+    short = re.sub(r" +line \d+\n", "", answer)
+    whole = _result.message("mine", result, short, finding, **told)
+    assert "  what      one" in whole and "two" not in whole and "…" not in whole
+
+
 def test_what_is_undecided_says_why():
     def mine(q, k, v, scale=1.0):
         if q.shape[2] > 1:
@@ -68,7 +89,7 @@ def test_what_is_undecided_says_why():
 
 
 def test_options_are_those_of_the_command_line(tmp_path):
-    attest.check(made(), cases=20, **ORACLE, junit=tmp_path / "j.xml", fail_fast=True, time="30s")
+    attest.check(made(), cases=20, **ORACLE, junit=tmp_path / "j.xml", fail_fast=True, shapes_only=False, time="30s")
     assert "<testsuite" in (tmp_path / "j.xml").read_text()
     shapes = {"no_large": None, "shape": [(1, 2, 2, 3, 55, 4), "1,1,1,2,66,8"], "shapes_only": True}
     journal = attest.check(made(), cases=20, **{**ORACLE, **shapes}, out=tmp_path / "run", seed=7).folder / "run.jsonl"
@@ -115,3 +136,11 @@ def test_worse_than_a_baseline_is_a_failure(tmp_path):
     assert str(error).startswith("mine: held, and worse than the baseline\n")
     assert "WORSE attention.oracle by mine in f32" in str(error)
     assert len(str(error).splitlines()) <= 25
+
+
+def test_every_public_name_says_what_it_is_and_where_it_is_from():
+    for name in attest.__all__:
+        told = getattr(attest, name).__doc__
+        assert told and len(told.split()) > 3, name
+        if name not in ("AttestError", "Unsupported", "Rejected"):
+            assert re.search(r"Source:\s+\S", told) or name == "assert_close", name

@@ -3,7 +3,7 @@
 import attest
 import numpy
 import pytest
-from attest import _check
+from attest import _check, _kernels
 from kernels import MANIFEST, made
 
 FEW = {"cases": 20, "no_large": True, "dtypes": "f32"}
@@ -44,6 +44,17 @@ def test_a_layout_is_found_also_where_the_function_is_wrong():
         attest.check(bshd(), layout="bhsd", properties="attention.oracle", **FEW)
 
 
+def test_of_two_layouts_that_are_answered_the_nearer_one_is_taken():
+    def sloppy(q, k, v, sm_scale=1.0):
+        out = numpy.zeros(q.shape[:3] + v.shape[3:], q.dtype)
+        for head in range(min(q.shape[2], k.shape[2])):
+            one = [array[:, None, :, head] for array in (q, k, v)]
+            out[:, :, head] = made(1.5)(*one, scale=sm_scale)[:, 0]
+        return out
+
+    assert "bshd" in found(sloppy).manifest["version"]
+
+
 def test_names_are_found_by_the_signature_or_said():
     def odd(q, k, v, temperature=None, hidden=None):
         return made()(q, k, v, hidden, temperature)
@@ -51,7 +62,8 @@ def test_names_are_found_by_the_signature_or_said():
     kernel = found(odd, scale="temperature", mask="hidden")
     assert kernel.manifest["masks"] == ["bool", "additive"] and "scale" in kernel.found.function.__signature__.parameters
     assert verdict_of(odd, scale="temperature", mask="hidden", manifest=MANIFEST) == "held"
-    assert verdict_of(odd, mask="hidden", manifest=MANIFEST, properties="attention.oracle") == "violated"  # no scale is given
+    with pytest.raises((attest.AttestError, AssertionError)):
+        attest.check(odd, mask="hidden", manifest=MANIFEST, properties="attention.oracle", **FEW)  # no scale is given
 
 
 def aligned(alignment, lengths=None, beside_a_mask=True):
@@ -133,6 +145,20 @@ def test_a_function_that_takes_no_arrays_says_so_in_one_line():
         "attest.check: refusing takes no arrays that were tried: numpy: ValueError: no numpy; torch: ValueError: no torch"
     )
 
+    def broken(q, k, v):
+        raise KeyError("weights")
+
+    assert verdict_of(broken, properties="attention.oracle") == "violated"
+
+
+def test_what_a_function_refuses_by_name_is_an_answer():
+    pytest.importorskip("torch")
+
+    def choosy(q, k, v):
+        raise attest.Unsupported("not this one")
+
+    assert found(choosy).found.function is choosy
+
 
 def of_torch(factor=1.0):
     torch = pytest.importorskip("torch")
@@ -144,14 +170,27 @@ def of_torch(factor=1.0):
 
 
 def test_tensors_of_torch_are_found():
-    import torch
-
     kernel = found(of_torch())
     assert kernel.found.framework == "torch" and kernel.found.function.__name__ == "attention"
-    threads = torch.get_num_threads()
     assert verdict_of(of_torch(), properties="attention.oracle", manifest=MANIFEST) == "held"
     assert verdict_of(of_torch(1.02), properties="attention.oracle", manifest=MANIFEST) == "violated"
-    assert torch.get_num_threads() == threads
+
+
+def test_tensors_of_torch_are_computed_by_one_thread(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before, seen = torch.get_num_threads(), set()
+
+    def watched(q, k, v, scale=1.0):
+        seen.add((isinstance(q, torch.Tensor), torch.get_num_threads()))
+        return of_torch()(q, k, v, scale)
+
+    try:
+        torch.set_num_threads(2)
+        assert verdict_of(watched, properties="attention.oracle", framework="torch", layout="bhsd", manifest=MANIFEST) == "held"
+        assert seen == {(True, 1)} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("name", ["flash_attn_func", "flash_attn_varlen_func"])
@@ -206,6 +245,32 @@ def test_functions_of_jax():
     def mine(q, k, v, scale=1.0):
         return jax.nn.softmax(q @ k.swapaxes(-1, -2) * scale, -1) @ v
 
-    assert found(mine, dtypes=["f32", "bf16"]).found.bf16 in ("bits", "f32")
+    kernel = found(mine)
+    assert kernel.found.arrays == "jax" and kernel.found.bf16 == "bits" and kernel.manifest["dtypes"] == ["f32", "f16", "bf16"]
+    for static, causal in ((None, []), ("is_causal", ["top-left"])):  # a flag that is traced is refused
+        compiled = jax.jit(jax.nn.dot_product_attention, static_argnames=static)
+        manifest = found(compiled, dtypes="bf16", layout="bshd").manifest
+        assert sorted(manifest["masks"]) == ["additive", "bool"] and manifest["causal"] == causal
     assert verdict_of(mine, properties="attention.oracle", cases=3) == "held"
     assert verdict_of(lambda q, k, v, scale=1.0: mine(q, k, v, 1.1 * scale), properties="attention.oracle", cases=3) == "violated"
+
+
+def test_the_gpu_is_tried_where_the_processor_is_refused(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(_kernels, "_Trial", lambda *of: places.append((of[0], of[2])) or Raises(of[2]))
+    places = []
+
+    class Raises:
+        def __init__(self, device):
+            self.framework, self.errors, self.answers = "torch", [f"RuntimeError: no {device}"], 0
+
+        def problem(self, extents):
+            return []
+
+        def error(self, function, inputs):
+            return None
+
+    with pytest.raises(attest.AttestError, match="torch: RuntimeError: no None; torch on cuda: RuntimeError: no cuda"):
+        found(lambda q, k, v: q, framework="torch", dtypes="f32")
+    assert places == [("torch", None), ("torch", "cuda")]

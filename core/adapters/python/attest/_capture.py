@@ -13,7 +13,7 @@ from attest._observe import Observed
 @dataclass(frozen=True)
 class Captured:
     """A call of a model's attention that was judged; True where its answer is right. `where`: the module that called, by its
-    name in the model, where a model was given; shapes of q and k; closeness: as of attest.allclose."""
+    name in the model, where a model was given; shapes of q and k; closeness: as of attest.allclose. Source: error-bounds.md."""
 
     where: str
     function: str
@@ -42,6 +42,8 @@ class Capturing:
 
     calls     how many there were, by function
     left_out  why calls that were chosen could not be kept, and how many
+
+    Source: reservoirs by Vitter 1985 and Li 1994.
     """
 
     def __init__(self, model, functions, most):
@@ -144,6 +146,7 @@ def capture(model=None, *, most: int = 32, functions: Optional[Iterable[Tuple[An
                dot_product_attention of JAX, flash_attn_func. Whoever imported a function by itself before is not seen
 
     A call with dropout, a window or anything else that changes the problem in a way attest does not know is not kept:
-    `left_out` says why. Calls that a compiler traced are no calls; they are not seen.
+    `left_out` says why. Calls that a compiler traced are no calls; they are not seen. Raises AttestError, one line, where no
+    function is known. Source: error-bounds.md, by which the calls are judged.
     """
     return Capturing(model, functions, most)

@@ -26,6 +26,8 @@ class Case:
     scale, causal, mask_convention  as in attest.exact
     operation  "attention" or "multihead"; heads is of the latter
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
+
+    Source: kernel-interface.md, "Case files".
     """
 
     dtype: str
@@ -147,7 +149,7 @@ def _case_of(request, metadata, tensors):
 
 def load(path) -> Case:
     """A saved case: those of a run lie in its folder's cases/, and attest.observe's are some. AttestError, one line, for a
-    file that is none."""
+    file that is none. Source: kernel-interface.md, "Case files"."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -206,6 +208,9 @@ def cases(
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
               for whoever calls it
     large     "none", "some" (about a third of the cost) or "all": production shapes
+
+    Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of
+    attest check.
     """
     request = _drawing(dtype, property, manifest, shapes, large)
     k = 0

@@ -26,12 +26,17 @@ def kernel(function=None, *, dtypes=None, shapes=None, cases=None, properties=No
     dtypes      of which there are tests (default: those of the manifest, or of what is known of the function, else "f32")
     shapes      (batch, heads, kv_heads, M, N, dk) or with dv, of which further cases are drawn, in the place of those that
                 models have (default: theirs)
-    cases       per property and dtype (default: --attest-cases, else 300)
+    cases       per property and dtype (default: --attest-cases, else 300; of a function of JAX 20 of four shapes, since JAX
+                compiles for each shape anew)
     properties  names, globs allowed (default: all)
     arguments   as attest.check has them
 
-    Returns the function as an object that is called as the function is. The tests run where pytest has the plugin of this
-    package, and are called FILE::FUNCTION::PROPERTY[DTYPE].
+    The function gets q [batch, heads, M, dk], k [batch, kv_heads, N, dk] and v [batch, kv_heads, N, dv], all without a unit,
+    and returns [batch, heads, M, dv], in the layout that it is found to have.
+
+    Returns it as an object that is called as it is. The tests run where pytest has the plugin of this package, and are called
+    FILE::FUNCTION::PROPERTY[DTYPE]. A wrong argument fails them with one line, that of AttestError. Source: theorems.md (the
+    properties), error-bounds.md (what is allowed).
     """
     if function is None:
         return functools.partial(

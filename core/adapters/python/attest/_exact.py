@@ -22,6 +22,8 @@ class Exact:
     lse           the log-sum-exp of each row (no last axis); -inf where no key is visible
     lse_bound     of a kernel's log-sum-exp, as bound
     excused       how many elements are not judged, by the word for why
+
+    Source: error-bounds.md.
     """
 
     lower: Any
@@ -70,6 +72,8 @@ class Closeness:
     judged, beyond  elements that were judged, and of those how many lie beyond their bound
     rows_judged, rows  rows of the output that were looked at, and that there are
     readings     what a wrong answer is the right answer to: "the scale were 1"
+
+    Source: error-bounds.md (what is allowed), kernel-interface.md, section 4 (verdicts).
     """
 
     verdict: str
@@ -223,7 +227,8 @@ def allclose(
            2^36 multiplications; 0: all
     Everything else as in attest.exact.
 
-    Returns a Closeness, which is True for "held" and nothing else. Raises AttestError where an argument is wrong.
+    Returns a Closeness, which is True for "held" and nothing else. Raises AttestError where an argument is wrong. Source:
+    error-bounds.md.
     """
     return allclose_of(Problem(q, k, v, mask, scale, causal, mask_convention, layout), out, manifest, rows)
 

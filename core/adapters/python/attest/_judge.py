@@ -18,7 +18,8 @@ from attest._errors import AttestError
 class Judgement(Mapping):
     """What judgement.json says of a kernel (schemas/judgement.schema.json); True where it is a pass.
 
-    `text` is what attest judge prints: the share that was judged, the verdict, and what is wrong; `folder` the run's.
+    `text` is what attest judge prints: the share that was judged, the verdict, and what is wrong; `folder` the run's. Source:
+    reports/guide/judging.md.
     """
 
     def __init__(self, members: dict, text: str, folder: Path):
@@ -84,7 +85,7 @@ def judge(
     out       the run's folder, which is overwritten (default: a temporary one, removed after a pass)
 
     Returns the Judgement, whatever its verdict. Raises AttestError, one line or a few, where nothing could be judged: an
-    argument, the contract, the kernel or the machine is wrong for it.
+    argument, the contract, the kernel or the machine is wrong for it. Source: reports/guide/judging.md.
     """
     program = _check._program()
     with tempfile.TemporaryDirectory(prefix="attest-judge-") as scratch:

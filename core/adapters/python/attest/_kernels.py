@@ -3,7 +3,7 @@ which masks, causal forms and heads."""
 
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 from attest import _calls
 from attest._errors import AttestError
@@ -11,6 +11,9 @@ from attest._known import known as known_row
 
 _CLOSE = 0.05  # an error of values between -1 and 1 by which a wrong kernel is still known from one of another layout
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "uint16"}
+
+# Of an array's module whose it is.
+_OWNERS = {"numpy": "numpy", "torch": "torch", "jax": "jax", "jaxlib": "jax", "cupy": "cupy"}
 
 
 @dataclass
@@ -23,7 +26,7 @@ class Found:
     framework: str = "numpy"
     bf16: str = "f32"
     device: Optional[str] = None
-    notes: List[str] = field(default_factory=list)
+    arrays: str = "numpy"  # whose the function itself gets
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class _Trial:
         from attest import _check
 
         self.framework, self.dtype = framework, dtype
-        self.errors, self.answers = [], 0
+        self.errors, self.answers, self.returned = [], 0, framework
         self._adapter = _check.adapter()
         base, bits = _calls.adapter_framework(framework)
         self._arrays = self._adapter.make_framework(base, bits or "f32", device)
@@ -99,13 +102,17 @@ class _Trial:
         try:
             out = self._called(function, inputs, named)
         except Exception as error:  # whatever it raises, it does not take this
+            # What it refuses by name is an answer: it knows what it was given.
+            self.answers += isinstance(error, (self._adapter.Unsupported, self._adapter.Rejected, NotImplementedError))
             self.errors.append(f"{type(error).__name__}: {error}".split("\n")[0])
             return None
         self.answers += 1
         out = out[0] if isinstance(out, (tuple, list)) and len(out) else out
+        self.returned = _OWNERS.get(type(out).__module__.partition(".")[0], self.returned)
         try:
-            if self.framework == "jax" and self.dtype == "bf16":
+            if self.framework == "jax" and self.dtype == "bf16":  # of which the adapter has bits alone
                 inputs, out = [_calls.Jax.there(array) for array in inputs], _calls.Jax.there(out)
+                given = {name: _calls.Jax.there(value) if name == "mask" else value for name, value in given.items()}
             return _exact.allclose(out, *inputs, **given).error
         except (AttestError, AttributeError) as error:
             self.errors.append(str(error).split("\n")[0])
@@ -171,7 +178,8 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
     search = _Search(function, parameters or {}, named, contract, manifest, device)
     best = search.best([framework] if framework else _frameworks(function), [layout] if layout else ["bhsd", "bshd"])
     if best is None:
-        if len(search.last_errors) > 1:
+        # What it says of every array alike is no word about arrays: the run tells it, with its case.
+        if len(set(search.last_errors.values())) > 1:
             told = "; ".join(f"{name}: {error}" for name, error in search.last_errors.items())
             raise AttestError(f"attest.check: {_calls.name_of(function)} takes no arrays that were tried: {told}")
         if contract and layout in (None, "bhsd"):
@@ -183,7 +191,7 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
 def _served(function, framework, multihead, manifest, bf16, device):
     """A function of the contract, on the arrays of the adapter; what JAX and CuPy take is made of NumPy's."""
     base, bits = _calls.adapter_framework(framework)
-    return Found(function, multihead, manifest, base, bits or bf16, device)
+    return Found(function, multihead, manifest, base, bits or bf16, device, framework)
 
 
 @dataclass
@@ -217,17 +225,32 @@ class _Search:
         """The first of the frameworks whose arrays are answered in the right shape; there the layout whose answer is nearest
         to the exact one. None where it raises on all."""
         answered = None
-        for framework in frameworks:
+        for framework, device in self._places(frameworks):
             for dtype in self._dtypes():
-                trial = _Trial(framework, dtype, self.device)
+                trial = _Trial(framework, dtype, device)
                 found = self._best_of(trial, layouts)
+                if found is not None and trial.returned != framework and trial.returned in _calls.FRAMEWORKS:
+                    # JAX takes NumPy's arrays, too, of which bfloat16 is none.
+                    found = self._best_of(_Trial(trial.returned, dtype, device), layouts) or found
                 if found is not None:
+                    self.device = device
                     return found
                 if trial.answers > 0 and answered is None:
                     answered = _Best(self._call(framework, layouts[0]), _TRIED[0], dtype=dtype)
                 if trial.errors:
-                    self.last_errors.setdefault(framework, trial.errors[0])
+                    place = framework if device is None else f"{framework} on {device}"
+                    self.last_errors.setdefault(place, trial.errors[0])
         return answered
+
+    def _places(self, frameworks):
+        """Whose arrays, and where they lie: of torch's on the GPU, too, where there is one and nothing is said."""
+        for framework in frameworks:
+            yield framework, self.device
+            if framework == "torch" and self.device is None:
+                import torch
+
+                if torch.cuda.is_available():
+                    yield framework, "cuda"
 
     def _call(self, framework, layout):
         return _calls.Call(framework, layout, **self.named)

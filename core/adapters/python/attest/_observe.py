@@ -189,5 +189,8 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")
     causal    what the causal form means where it is a truth value and the function is not known
+
+    Raises ValueError where an argument is wrong. Source: reservoirs by Vitter 1985 and Li 1994; kernel-interface.md, "Case
+    files".
     """
     return Observed(function, folder, most, layout, causal)

@@ -20,6 +20,10 @@ from attest._known import known
 
 _CASES = 300  # from here on a property needs thirty judged cases
 _CASES_OF_FIXTURE = 20
+# JAX compiles for each shape anew, some tenths of a second each: a function of its arrays is asked for few cases of few
+# shapes, where nothing else is said.
+_CASES_OF_JAX = 20
+_SHAPES_OF_JAX = ["1,2,2,5,7,8", "2,2,1,7,5,8", "1,1,1,1,33,16", "1,2,2,17,17,64"]
 
 
 def pytest_addoption(parser):
@@ -176,17 +180,24 @@ class _Run:
         self.parent, self.dtype = first.parent.nodeid, first.dtype
         self.folder = session.folder() / self.name
         options = first.config.option
+        try:
+            kernel = first.parent.kernel()
+        except attest.AttestError as error:
+            self.error = error
+            return
         words = [*first.parent.words(), "--dtype", first.dtype]
+        of_jax = kernel.found.arrays == "jax"
+        if of_jax and not any(word.startswith(("--shape", "--no-large")) for word in words):
+            words += ["--shapes-only"] + [f"--shape={shape}" for shape in _SHAPES_OF_JAX]
         for name in properties:
             words += ["--property", name]
         words += session.baseline_words(self.name)
         cases = first.parent.declared.cases if options.attest_cases is None else options.attest_cases
         if cases is None and "--baseline" not in words:
-            cases = _CASES
+            cases = _CASES_OF_JAX if of_jax else _CASES
         for option, value in (("--cases", cases), ("--seed", options.attest_seed)):
             words += [] if value is None else [option, str(value)]
         try:
-            kernel = first.parent.kernel()
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             self.answer = kernel.run(words, self.folder, quiet_preflight=True)
         except attest.AttestError as error:
@@ -220,12 +231,12 @@ class _Run:
                 raise _Failed(self.answer.message(item.about, self.again))
             raise _Failed(self.answer.finding(item.about, self.again) + f"\nthe cause is told at {self.told_at}")
         if worse:
-            raise _Failed("\n".join([f"{item.parent.name}: worse than the baseline", *worse]))
+            raise _Failed("\n".join([f"{self.parent}: worse than the baseline", *worse]))
         if entry["verdict"] == "inconclusive":
-            raise _Failed(f"{item.parent.name}: inconclusive: {item.about} in {item.dtype}: {entry['reason']}")
+            raise _Failed(f"{self.parent}: inconclusive: {item.about} in {item.dtype}: {entry['reason']}")
         if self.left_out and self.answer.result.verdict == "inconclusive" and self.told_at is None:
             self.told_at = item.nodeid
-            raise _Failed(f"{item.parent.name}: inconclusive in {item.dtype}: {self.left_out}")
+            raise _Failed(f"{self.parent}: inconclusive in {item.dtype}: {self.left_out}")
 
     def again(self, about):
         """What one types to run the test of a property again."""

@@ -22,6 +22,8 @@ class Result(dict):
                 the output's own unit, and as a share of the exact answer; without the dtypes of which too little was seen
     folder      the run's, a Path; None where it was a temporary one, which is removed where all held
     report      the page of the run in it, a Path, or None
+
+    Source: kernel-interface.md, section 4 (verdicts and the summary), "Errors and tolerances".
     """
 
     def __init__(self, summary=(), folder=None, answer=""):
