@@ -1,6 +1,7 @@
 // Causes in words, the same on the terminal, the page and in summary.md.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,8 @@ struct CauseWords {
 /// which a report names alone (name_of_folder).
 [[nodiscard]] std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder,
                                                       const std::string& typed);
+
+/// summary.json, with what is told of each cause of which there are words here.
+[[nodiscard]] std::string to_json(const Summary& summary, std::span<const CauseWords> told);
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "core/kernel/limits.h"
@@ -18,6 +19,7 @@
 #include "core/value/dtype.h"
 #include "fuzz/campaign.h"
 #include "properties/road/offered.h"
+#include "reports/results/cause_words.h"
 #include "reports/results/coverage.h"
 #include "reports/results/summary_words.h"
 #include "reports/run_folder/changed_kernel.h"
@@ -450,9 +452,27 @@ void write_kernel(JsonWriter& json, const KernelSummary& kernel) {
   json.end_object();
 }
 
+/// What is known of it.
+std::string told_json(const CauseWords& words) {
+  JsonWriter json;
+  json.begin_object();
+  const std::pair<std::string_view, const std::string&> members[] = {
+      {"of", words.of},         {"what", words.what},         {"why", words.why},
+      {"when", words.when},     {"smallest", words.smallest}, {"found", words.found},
+      {"right", words.right},   {"fails", words.fails},       {"replay", words.replay},
+      {"case", words.case_file}};
+  for (const auto& [name, text] : members)
+    if (!text.empty()) json.member(name, text);
+  return json.end_object().text();
+}
+
 }  // namespace
 
 std::string to_json(const Summary& summary) {
+  return to_json(summary, {});
+}
+
+std::string to_json(const Summary& summary, std::span<const CauseWords> told) {
   JsonWriter json;
   json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
   json.member("seed", summary.seed).member("interrupted", summary.interrupted);
@@ -470,7 +490,14 @@ std::string to_json(const Summary& summary) {
   json.key("kernels").begin_array();
   for (const KernelSummary& kernel : summary.kernels) write_kernel(json, kernel);
   json.end_array().key("causes").begin_array();
-  for (const Cause& cause : summary.causes) json.raw(to_json(cause));
+  for (const Cause& cause : summary.causes) {
+    std::string members = to_json(cause);
+    if (const auto words = std::ranges::find(told, &cause, &CauseWords::cause); words != told.end()) {
+      members.pop_back();
+      members += fmt::format(",\"told\":{}}}", told_json(*words));
+    }
+    json.raw(members);
+  }
   json.end_array();
   write_drawn_totals(json, summary);
   json.key("not_started").begin_array();

@@ -59,12 +59,13 @@ def test_a_failure_of_many_dtypes_and_a_long_reason_keeps_to_25_lines():
 
 def test_a_message_is_cut_and_tells_the_first_cause():
     summary = {"verdict": "violated", "kernels": [{"dtype": "f32", "properties": [
-        {"name": f"attention.{index}", "verdict": "violated"} for index in range(9)]}]}  # fmt: skip
+        {"name": f"attention.{index}", "verdict": "violated"} for index in range(9)]}],
+        "causes": [{"told": {"what": what}, "example": {"property": "attention.3"}} for what in ("one", "two")]}  # fmt: skip
     cause = "  what      {}\n" + "".join(f"            line {index}\n" for index in range(30))
     answer = f"  ✗ mine  f32  WRONG\n\n{cause.format('one')}\n{cause.format('two')}\n  otherwise right\n"
     finding = "VIOLATED attention.3 by mine in f32, case 1 (bound)\n  out[0] = 1\n  replay: attest replay run/x.safetensors\n"
-    result = _result.Result(summary, pathlib.Path("run"), answer)
-    assert [one["what"].split()[0] for one in result.causes] == ["one", "two"]
+    result = _result.Result(summary, pathlib.Path("run"))
+    assert [one["what"] for one in result.causes] == ["one", "two"]
     told = {"preflight": [f"preflight of mine: {index}" for index in range(9)], "again": lambda about: f"pytest {about}"}
     lines = _result.message("mine", result, answer, finding, **told).splitlines()
     assert len(lines) == 25 and "two" not in "".join(lines)
@@ -144,3 +145,20 @@ def test_every_public_name_says_what_it_is_and_where_it_is_from():
         assert told and len(told.split()) > 3, name
         if name not in ("AttestError", "Unsupported", "Rejected"):
             assert re.search(r"Source:\s+\S", told) or name == "assert_close", name
+
+
+def test_a_run_is_read_again_and_is_flat_for_pandas(tmp_path):
+    result = failure_of(made(1.01), dtypes="f32", properties="attention.*", cases=20, out=tmp_path / "run").result
+    (tmp_path / "run" / "report.html").unlink()
+    for named in (tmp_path / "run", tmp_path / "run" / "report.html", str(tmp_path / "run")):
+        again = attest.report(named)
+        assert again == result and again.causes == result.causes and again.report.exists() and again.folder == tmp_path / "run"
+    assert {"what", "when", "smallest", "fails"} <= set(again.causes[0])
+    records = again.records()
+    assert len(records) == sum(len(of["properties"]) for of in again["kernels"]) and {one["dtype"] for one in records} == {"f32"}
+    wrong = next(one for one in records if one["property"] == "attention.oracle")
+    assert wrong["verdict"] == "violated" and wrong["violated"] > 0 and wrong["utilisation"] > 1
+    assert all(one["cases"] == sum(one[key] for key in ("held", "violated", "skipped", "excused", "inconclusive")) for one in records)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(attest.AttestError, match="is no folder of a run"):
+        attest.report(tmp_path / "empty")

@@ -24,7 +24,7 @@ from attest._errors import AttestError
 from attest._exact import Closeness, Exact, allclose, assert_close, exact
 from attest._judge import Judgement, judge
 from attest._observe import observe
-from attest._result import Result
+from attest._result import Result, report
 
 __all__ = [
     "AttestError",
@@ -47,6 +47,7 @@ __all__ = [
     "kernel",
     "load",
     "observe",
+    "report",
 ]
 
 

@@ -203,7 +203,7 @@ class Answer:
         answer, _, rest = text.partition("\n  all of it ")
         self.text, self.rest = kernel.named(answer), kernel.named(rest.partition("\n")[2])
         self.preflight = [line for line in kernel.named(errors).splitlines() if line.startswith(_PREFLIGHT)]
-        self.result = _result.read_result(folder, self.text)
+        self.result = _result.read_result(folder)
         self._findings = None
 
     def _told(self):

@@ -4,20 +4,24 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
+
+from attest._errors import AttestError
 
 MOST_LINES = 25
 _PROPERTIES_NAMED = 3
 _PREFLIGHT_LINES = 4
+_COUNTS = ("held", "violated", "skipped", "excused", "inconclusive")
 
 
 class Result(dict):
     """summary.json of a run (kernel-interface.md, section 4), and beside it:
 
     verdict     "held", "violated" or "inconclusive"; "" where a single saved case was judged again
-    causes      what is wrong, each as a dict of words: "what", "why", "when", "smallest", "fails" and others; none where
-                nothing is
+    causes      what is wrong, each as a dict of lines: "what", "why", "when", "smallest", "fails" and others, as far as they
+                are known; none where nothing is
     tolerances  by dtype {"atol": …, "rtol": …}, which right answers of this kernel keep on ordinary inputs: errors in
                 the output's own unit, and as a share of the exact answer; without the dtypes of which too little was seen
     folder      the run's, a Path; None where it was a temporary one, which is removed where all held
@@ -26,10 +30,10 @@ class Result(dict):
     Source: kernel-interface.md, section 4 (verdicts and the summary), "Errors and tolerances".
     """
 
-    def __init__(self, summary=(), folder=None, answer=""):
+    def __init__(self, summary=(), folder=None):
         super().__init__(summary)
         self.folder = folder
-        self.causes = causes_in(answer)
+        self.causes = [cause["told"] for cause in self.get("causes", ()) if "told" in cause]
         self.tolerances = tolerances_of(folder) if folder is not None else {}
 
     @property
@@ -40,9 +44,42 @@ class Result(dict):
     def report(self):
         return self.folder / "report.html" if self.folder is not None else None
 
+    def records(self):
+        """A dict for each kernel, dtype and property, flat, as pandas.DataFrame takes a list of them: kernel, dtype, property,
+        verdict, reason, how many cases there were, were held, violated, skipped, excused and inconclusive, and `utilisation`, the
+        worst error as a share of what is allowed (NaN where nothing was judged, inf for NaN found)."""
+        return [
+            {
+                "kernel": of["name"],
+                "dtype": of["dtype"],
+                "property": entry["name"],
+                **{key: entry[key] for key in ("verdict", "reason", "cases", *_COUNTS)},
+                "utilisation": float(entry["worst"]["utilisation"]) if entry.get("worst") else float("nan"),
+            }
+            for of in self.get("kernels", ())
+            for entry in of["properties"]
+        ]
 
-def read_result(folder, answer):
-    return Result(json.loads((folder / "summary.json").read_text()), folder, answer)
+
+def read_result(folder):
+    return Result(json.loads((folder / "summary.json").read_text()), folder)
+
+
+def report(run):
+    """What a run found, of attest check in whichever way it was started: the Result of its folder, whose page is drawn where it
+    has none. `run`: the folder, or the page in it. Raises AttestError, one line, for what is no run. Source:
+    kernel-interface.md, section 4."""
+    folder = Path(run)
+    folder = folder.parent if folder.name == "report.html" else folder
+    if not (folder / "run.jsonl").exists():
+        raise AttestError(f"{folder} is no folder of a run: it has no run.jsonl")
+    if not all((folder / name).exists() for name in ("summary.json", "report.html")):
+        from attest import _check
+
+        drawn = subprocess.run([_check._program(), "report", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if drawn.returncode not in (0, 1, 4):
+            raise AttestError(drawn.stdout.decode(errors="replace").strip())
+    return read_result(folder)
 
 
 def tolerances_of(folder):
@@ -65,23 +102,6 @@ def blocks_of(answer):
 
 def _is_cause(block):
     return any(re.match(r"  what {2,}", line) for line in block)
-
-
-def causes_in(answer):
-    """Each cause as a dict, by the labels that the lines have."""
-    causes = []
-    for block in filter(_is_cause, blocks_of(answer)):
-        cause, label = {}, ""
-        for line in block:
-            starts = re.match(r"  (\S+(?: \S+)*) {2,}(.*)", line)
-            if starts and not line.startswith("   "):
-                label = starts[1]
-                cause[label] = starts[2]
-            elif label:
-                cause[label] += " " + line.strip()
-        cause.pop("replay", None)
-        causes.append(cause)
-    return causes
 
 
 def _again(_):
