@@ -8,11 +8,12 @@ namespace attest {
 namespace {
 
 constexpr std::array pytorch{
-    AdapterKernel{"pytorch:mha", "torch.nn.MultiheadAttention as its Python code computes it; needs PyTorch 1.13"},
-    AdapterKernel{"pytorch:mha-fast", "torch.nn.MultiheadAttention on its native fast path; needs PyTorch 1.13"},
-    AdapterKernel{"pytorch:sdpa", "scaled_dot_product_attention; needs PyTorch 1.13"}};
-/// Debian installs PyTorch for its own interpreter; another one on the PATH is the second choice.
-constexpr std::array python_programs{"/usr/bin/python3", "python3"};
+    AdapterKernel{"pytorch:mha", "torch.nn.MultiheadAttention as its Python code computes it; needs PyTorch"},
+    AdapterKernel{"pytorch:mha-fast", "torch.nn.MultiheadAttention on its native fast path; needs PyTorch"},
+    AdapterKernel{"pytorch:sdpa", "scaled_dot_product_attention; needs PyTorch"}};
+/// The interpreter that users have on the PATH, as that of an environment with PyTorch 2; else Debian's own, for which
+/// its package python3-torch is.
+constexpr std::array python_programs{"python3", "/usr/bin/python3"};
 
 constexpr std::array onnxruntime{
     AdapterKernel{"ort:attention", "ONNX Runtime's Attention, opset 24; needs Node.js and onnxruntime-node"},

@@ -1,10 +1,12 @@
-"""PyTorch 1.13's attention as kernels under test:  pytorch_kernels.py sdpa | mha | mha-fast
+"""PyTorch's attention as kernels under test, of 1.13 or of 2:  pytorch_kernels.py sdpa | mha | mha-fast
 
-sdpa      torch.nn.functional._scaled_dot_product_attention
+sdpa      torch.nn.functional.scaled_dot_product_attention, in 1.13 its forerunner of one underscore more: what users call,
+          which chooses among its back ends by itself (sdpa_backends.py has each alone)
 mha       torch.nn.MultiheadAttention as its Python code computes it (F.multi_head_attention_forward)
 mha-fast  torch.nn.MultiheadAttention through the native fast path (torch._native_multi_head_attention)
 
-The manifests state what probe.py found them to do on a CPU, and for sums what PyTorch's users may expect: f32 for bf16.
+The manifests state what probe.py (1.13) and probe_2.py (2) found them to do on a CPU, and for sums what PyTorch's users
+may expect: f32 for 16-bit inputs.
 """
 
 import os
@@ -18,7 +20,10 @@ try:
 except Exception as error:  # a broken installation raises other things than ImportError
     attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
 
-# q is scaled before the product (prescaled_q): divided by sqrt(dk) in Python code, multiplied by 1/sqrt(dk), itself
+_VERSION = torch.__version__
+_IS_2 = not _VERSION.startswith("1.")
+
+# In 1.13 q is scaled before the product (prescaled_q): divided by sqrt(dk) in Python code, multiplied by 1/sqrt(dk), itself
 # rounded to q's dtype, in sdpa's own. softmax takes the row's maximum, exponentiates with SLEEF
 # (1.0 ulp), sums, and multiplies each weight by the sum's reciprocal before it meets V; no base 2, no parts.
 _WIDE = {"exp_ulp": 1, "max": "running", "base2": False, "split_merge": False, "normalise_first": True, "block": 0,
@@ -33,12 +38,19 @@ _BF16 = {**_WIDE, "prescaled_q": "bf16", "stored": {"scaled": "bf16", "biased": 
          "score_sums": "f32", "accumulate": "f32"}
 
 
-# A kernel may reject N = 0, or treat it as it does a row that hides every key. PyTorch does neither: zeros for N = 0, NaN
-# for such a row.
+# A kernel may reject N = 0, or treat it as it does a row that hides every key. PyTorch 1.13 does neither: zeros for N = 0,
+# NaN for such a row. In 2 both are zero.
 _NO_KEYS = "N = 0: PyTorch gives zeros there and NaN where every key is hidden; the contract knows one of the two"
 
 
-def sdpa(q, k, v, mask=None, causal="none"):
+def sdpa(q, k, v, mask=None, scale=None, causal="none"):
+    # The back ends differ in whether they take both, and the documentation says that it is an error.
+    _require(mask is None or causal == "none", "attn_mask and is_causal exclude each other")
+    return torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, mask, 0.0, causal == "top-left", scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+
+
+def sdpa_1(q, k, v, mask=None, causal="none"):
     if mask is not None and causal != "none":
         raise attest_adapter.Unsupported("attn_mask and is_causal exclude each other")
     if q.shape[1] != k.shape[1]:
@@ -109,6 +121,8 @@ def _attn_mask(mask, causal, batch, heads, queries, keys):
         mask = mask.masked_fill(hidden, float("-inf"))
     if mask.shape[0] * mask.shape[1] == 1:
         return mask.view(queries, keys)
+    # PyTorch 2 leaves a length to reshape, which is any where the others are zero, and raises an error.
+    _require(not _IS_2 or mask.numel() > 0, "a mask by heads has an element")
     return mask.expand(batch, heads, queries, keys).reshape(batch * heads, queries, keys)
 
 
@@ -127,7 +141,7 @@ def _check_shapes(q, w_q, w_v, w_o):
 def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, bias_k=None, bias_v=None,
         mask=None, causal="none"):
     _check_shapes(q, w_q, w_v, w_o)
-    _require(k.shape[1] > 0 or bias_k is not None, _NO_KEYS)
+    _require(_IS_2 or k.shape[1] > 0 or bias_k is not None, _NO_KEYS)
     _require((bias_k is None) == (bias_v is None), "add_bias_kv adds both or neither")
     bias = any(b is not None for b in (b_q, b_k, b_v, b_o))
     slot = _Module.of(q.shape[2], heads, k.shape[2], v.shape[2], bias, bias_k is not None, q.dtype)
@@ -137,67 +151,80 @@ def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b
     return module(q, k, v, need_weights=False, attn_mask=attn_mask)[0]
 
 
-def mha_fast(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None):
+def mha_fast(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b_o=None, mask=None,
+             causal="none"):
     _check_shapes(q, w_q, w_v, w_o)
     _require(heads % 2 == 0, "the fast path wants an even number of heads")
     _require(_same_bits(q, k) and _same_bits(q, v), "the fast path is for self-attention")
-    # It wants biases too: without them in_proj_bias is None, and PyTorch 1.13 raises a TypeError. Zeros stand for them.
+    # It wants biases too: without them 1.13 raises a TypeError, and 2 goes another way. Zeros stand for them.
     slot = _Module.of(q.shape[2], heads, None, None, True, False, q.dtype)
     module = slot.fill(w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o)
     module.training = False
-    return module(q, q, q, need_weights=False)[0]
+    attn_mask = _attn_mask(mask, causal, q.shape[0], heads, q.shape[1], k.shape[1])
+    return module(q, q, q, need_weights=False, attn_mask=attn_mask)[0]
 
 
 def _same_bits(a, b):
     """Whether two tensors are one; bits decide where NaN keeps equal from being true."""
-    return a.shape == b.shape and (torch.equal(a, b) or a.numpy().tobytes() == b.numpy().tobytes())
+    return a.shape == b.shape and (torch.equal(a, b) or _bytes(a).equal(_bytes(b)))
 
 
-_VERSION = torch.__version__
-KERNELS = {
-    "sdpa": {
-        "function": sdpa,
-        "manifest": {
-            "name": "torch.nn.functional._scaled_dot_product_attention", "version": _VERSION,
-            "dtypes": ["f64", "f32", "bf16"], "arithmetic": {"f64": _F64, "f32": _F32, "bf16": _BF16},
-            "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["attention"],
-            "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left"],
-            "strides": True, "limits": {"min_keys": 1}, "excludes": [["mask", "causal"]],
-        },
-    },
-    "mha": {
-        "multihead": mha,
-        "manifest": {
-            "name": "torch.nn.MultiheadAttention", "version": _VERSION,
-            "dtypes": ["f64", "f32"], "arithmetic": _MHA,
-            "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
-            "masks": ["additive", "bool"], "mask_conventions": ["post-scale"], "causal": ["top-left", "bottom-right"],
-            "strides": True, "limits": {"min_keys": 1, "value_dim": "head_dim", "model_dim": "heads*head_dim"},
-            "requires": ["output-projection"],
-        },
-    },
-    "mha-fast": {
-        "multihead": mha_fast,
-        "manifest": {
-            "name": "torch.nn.MultiheadAttention, native fast path", "version": _VERSION,
-            "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32},
-            "claims": ["deterministic"], "fully_masked_row": "nan", "scale": "inv-sqrt-dk", "operations": ["multihead"],
-            "masks": [], "causal": [],
-            "strides": True,
-            "limits": {"min_keys": 1, "value_dim": "head_dim", "model_dim": "heads*head_dim", "heads_multiple": 2,
-                       "self_attention_only": True},
-            "requires": ["output-projection"], "excludes": [["bias-kv"]],
-        },
-    },
-}
+def _bytes(a):
+    return a.contiguous().view(torch.uint8)
+
+
+_COMMON = {"version": _VERSION, "claims": ["deterministic"], "mask_conventions": ["post-scale"], "strides": True}
+_SDPA = {**_COMMON, "operations": ["attention"], "masks": ["additive", "bool"], "causal": ["top-left"],
+         "excludes": [["mask", "causal"]]}
+_MULTIHEAD = {**_COMMON, "operations": ["multihead"], "scale": "inv-sqrt-dk", "requires": ["output-projection"]}
+_MODULE = {**_MULTIHEAD, "name": "torch.nn.MultiheadAttention", "masks": ["additive", "bool"],
+           "causal": ["top-left", "bottom-right"]}
+_MODULE_LIMITS = {"value_dim": "head_dim", "model_dim": "heads*head_dim"}
+_FAST = {**_MULTIHEAD, "name": "torch.nn.MultiheadAttention, native fast path", "excludes": [["bias-kv"]],
+         "fully_masked_row": "nan"}
+_FAST_LIMITS = {**_MODULE_LIMITS, "heads_multiple": 2, "self_attention_only": True}
+
+KERNELS_1 = {
+    "sdpa": {"function": sdpa_1, "manifest": {
+        **_SDPA, "name": "torch.nn.functional._scaled_dot_product_attention", "dtypes": ["f64", "f32", "bf16"],
+        "arithmetic": {"f64": _F64, "f32": _F32, "bf16": _BF16}, "fully_masked_row": "nan", "scale": "inv-sqrt-dk",
+        "limits": {"min_keys": 1}}},
+    "mha": {"multihead": mha, "manifest": {
+        **_MODULE, "dtypes": ["f64", "f32"], "arithmetic": _MHA, "fully_masked_row": "nan",
+        "limits": {**_MODULE_LIMITS, "min_keys": 1}}},
+    "mha-fast": {"multihead": mha_fast, "manifest": {
+        **_FAST, "dtypes": ["f64", "f32"], "arithmetic": {"f64": _F64, "f32": _F32}, "masks": [], "causal": [],
+        "limits": {**_FAST_LIMITS, "min_keys": 1}}},
+}  # fmt: skip
+
+# Which back end computes follows from shapes, masks and processor: what is allowed is what each of them may do.
+_DTYPES = ["f64", "f32", "f16", "bf16"]
+# The fast path keeps q times the scale, the scores and the weights as tensors of the dtype.
+_FAST_2 = {"f64": {}, "f32": {}, **{
+    dtype: {"prescaled_q": dtype, "stored": {"scaled": dtype, "biased": dtype}, "weights": dtype, "score_sums": "f32",
+            "accumulate": "f32"} for dtype in ("f16", "bf16")}}
+KERNELS_2 = {
+    "sdpa": {"function": sdpa, "manifest": {
+        **_SDPA, "name": "torch.nn.functional.scaled_dot_product_attention", "dtypes": _DTYPES,
+        "fully_masked_row": "zero", "grouped_query": True}},
+    "mha": {"multihead": mha, "manifest": {
+        **_MODULE, "dtypes": _DTYPES, "fully_masked_row": "zero", "limits": _MODULE_LIMITS}},
+    "mha-fast": {"multihead": mha_fast, "manifest": {
+        **_FAST, "dtypes": _DTYPES, "arithmetic": _FAST_2, "masks": ["bool"], "causal": ["top-left", "bottom-right"],
+        "limits": _FAST_LIMITS}},
+}  # fmt: skip
+KERNELS = KERNELS_2 if _IS_2 else KERNELS_1
 
 
 def main():
     name = sys.argv[1] if len(sys.argv) == 2 else ""
     if name not in KERNELS:
         sys.exit(f"pytorch_kernels.py: the kernel is {name!r}; it must be one of {', '.join(KERNELS)}")
-    if not hasattr(torch.nn.functional, "_scaled_dot_product_attention"):
-        attest_adapter.refuse(f"these kernels are those of PyTorch 1.13; {sys.executable} has {_VERSION}")
+    # Zeros where no key is seen came with 2.5, and so did enable_gqa.
+    release = tuple(int(part) for part in _VERSION.split(".")[:2])
+    if release < (2, 5) and not hasattr(torch.nn.functional, "_scaled_dot_product_attention"):
+        attest_adapter.refuse(f"PyTorch cannot be imported by {sys.executable} in a version that is served here, 1.13, or "
+                              f"2.5 and later: it has {_VERSION}")
     torch.set_num_threads(1)
     attest_adapter.serve(**KERNELS[name], framework="torch")
 
