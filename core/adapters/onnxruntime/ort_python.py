@@ -1,0 +1,135 @@
+"""ONNX Runtime's attention on a CPU, from PyPI, as kernels under test:  ort_python.py KERNEL
+
+attention, attention-23            the operator Attention of ONNX opset 24 and of opset 23
+multihead                          com.microsoft.MultiHeadAttention, on queries, keys and values projected already
+group-query, group-query-f16       com.microsoft.GroupQueryAttention, which is causal: the keys before the queries are its
+                                   cache
+
+    pip install onnxruntime onnx
+    attest check --kernel 'exec:python3 ort_python.py attention'
+
+The manifests state what was found by trying; ort_kernels.js has the same operators through Node.js. A model is made for
+each kind of case, of one operator.
+"""
+
+import functools
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import attest_adapter  # noqa: E402
+
+try:
+    import numpy
+    import onnxruntime
+    from onnx import TensorProto, helper
+except Exception as error:  # a broken installation raises other things than ImportError
+    attest_adapter.refuse(f"onnxruntime and onnx cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
+
+
+def require(condition, why):
+    if not condition:
+        raise attest_adapter.Unsupported(why)
+
+
+@functools.lru_cache(maxsize=256)
+def session(operator, domain, version, attributes, inputs, outputs):
+    """Of one operator; inputs and outputs are (element type, rank), None where one is left out."""
+
+    def names(values, letter):
+        return [f"{letter}{i}" if value else "" for i, value in enumerate(values)]
+
+    def infos(values, letter):
+        return [helper.make_tensor_value_info(name, value[0], [None] * value[1])
+                for name, value in zip(names(values, letter), values) if value]
+
+    node = helper.make_node(operator, names(inputs, "x"), names(outputs, "y"), domain=domain, **dict(attributes))
+    graph = helper.make_graph([node], operator, infos(inputs, "x"), infos(outputs, "y"))
+    imports = [helper.make_opsetid(domain, version)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(operator, arrays, rank, *, domain="", version=1, outputs=1, **attributes):
+    """The first output of the operator over arrays, None where an input is left out."""
+    kinds = tuple(a if a is None else (helper.np_dtype_to_tensor_dtype(a.dtype), a.ndim) for a in arrays)
+    made = tuple((kinds[0][0], rank if i == 0 else 4) for i in range(outputs))
+    of_one = session(operator, domain, version, tuple(sorted(attributes.items())), kinds, made)
+    feeds = {f"x{i}": numpy.ascontiguousarray(a) for i, a in enumerate(arrays) if a is not None}
+    return of_one.run(["y0"], feeds)[0]
+
+
+def token_major(x):
+    batch, heads, tokens, width = x.shape
+    return x.swapaxes(1, 2).reshape(batch, tokens, heads * width)
+
+
+def head_major(out, heads):
+    batch, tokens, width = out.shape
+    return out.reshape(batch, tokens, heads, width // heads).swapaxes(1, 2)
+
+
+def onnx_attention(version):
+    def attention(q, k, v, mask=None, scale=1.0, causal="none"):
+        return run("Attention", [q, k, v, mask], 4, version=version, scale=scale, is_causal=int(causal == "top-left"))
+
+    return attention
+
+
+def multihead(q, k, v, mask=None, scale=1.0, causal="none"):
+    # query, key, value, bias, key_padding_mask, attention_bias
+    inputs = [token_major(q), token_major(k), token_major(v), None, None, mask]
+    out = run("MultiHeadAttention", inputs, 3, domain="com.microsoft", num_heads=q.shape[1], scale=scale,
+              unidirectional=int(causal == "top-left"))
+    return head_major(out, q.shape[1])
+
+
+def group_query(q, k, v, mask=None, scale=1.0, causal="none"):
+    (batch, heads, queries, _), keys = q.shape, k.shape[2]
+    sees = causal == "bottom-right" or queries == 1 and causal == "none" or queries == keys and causal == "top-left"
+    require(sees, "is causal, aligned at the bottom right")
+    require(keys >= queries, "takes a new key for every query")
+    past = keys - queries
+    require(past == 0 or queries == 1 or batch == 1, "takes one sequence where several queries follow cached keys")
+    # query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos, sin, position_ids, attention_bias
+    inputs = [token_major(q), token_major(k[:, :, past:]), token_major(v[:, :, past:]), k[:, :, :past], v[:, :, :past],
+              numpy.full(batch, keys - 1, numpy.int32), numpy.array(keys, numpy.int32), None, None, None, mask]
+    out = run("GroupQueryAttention", inputs, 3, domain="com.microsoft", outputs=3, num_heads=heads,
+              kv_num_heads=k.shape[1], scale=scale)
+    return head_major(out, heads)
+
+
+# As in ort_kernels.js, where each entry has its reason.
+F32 = {"base2": False, "split_merge": False, "prescaled_q": None, "division_roundings": 2}
+WHOLE_ROWS = {**F32, "block": 0}
+SUMS = {"score_sums": "f32", "accumulate": "f32"}
+COMMON = {"version": onnxruntime.__version__, "claims": ["deterministic"], "mask_conventions": ["post-scale"]}
+ATTENTION = {
+    **COMMON, "dtypes": ["f32", "f16"], "masks": ["additive", "bool"], "causal": ["top-left"], "grouped_query": True,
+    "fully_masked_row": "zero", "limits": {"min_queries": 1, "min_keys": 1},
+    "arithmetic": {"f32": WHOLE_ROWS, "f16": {**WHOLE_ROWS, **SUMS, "stored": {"biased": "f16"}, "weights": "f16"}},
+}  # fmt: skip
+GROUP_QUERY = {
+    **COMMON, "name": "com.microsoft.GroupQueryAttention", "masks": ["additive"], "causal": ["top-left", "bottom-right"],
+    "grouped_query": True,
+    "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "min_queries": 1, "min_keys": 1},
+}  # fmt: skip
+KERNELS = {
+    "attention": (onnx_attention(24), {**ATTENTION, "name": "ONNX Attention"}),
+    "attention-23": (onnx_attention(23), {**ATTENTION, "name": "ONNX Attention, opset 23"}),
+    "multihead": (multihead, {
+        **COMMON, "name": "com.microsoft.MultiHeadAttention", "dtypes": ["f32"], "masks": ["additive"],
+        "causal": ["top-left"], "fully_masked_row": "nan", "arithmetic": F32, "limits": {"min_keys": 1}}),
+    "group-query": (group_query, {**GROUP_QUERY, "dtypes": ["f32"], "fully_masked_row": "zero", "arithmetic": F32}),
+    "group-query-f16": (group_query, {
+        **GROUP_QUERY, "dtypes": ["f16"], "fully_masked_row": "nan", "arithmetic": {**F32, **SUMS, "weights": "f32"}}),
+}  # fmt: skip
+
+if __name__ == "__main__":
+    name = sys.argv[1] if len(sys.argv) == 2 else ""
+    if name not in KERNELS:
+        sys.exit(f"ort_python.py: the kernel is {name!r}; it must be one of {', '.join(KERNELS)}")
+    attest_adapter.serve(*KERNELS[name])
