@@ -56,8 +56,11 @@ def pallas_tpu(q, k, v, mask=None, scale=1.0, causal="none"):
     return Jax.back(on_tpu(q, k, v, mask, scale, causal == "top-left"))
 
 
+# XLA's programs for a CPU flush subnormal numbers, read or made.
+FLUSHES = {"flushes_subnormals": True, "flushes_inputs": True}
 COMMON = {
-    "version": jax.__version__, "causal": ["top-left"], "mask_conventions": ["post-scale"], "claims": ["deterministic"],
+    "version": jax.__version__, "arithmetic": FLUSHES,
+    "causal": ["top-left"], "mask_conventions": ["post-scale"], "claims": ["deterministic"],
     # Sums in f32; hidden scores are a large finite number, so that a row without a visible key is no policy's.
     "limits": {"head_dims": [16], "value_dim": "head_dim", "min_queries": TILE, "min_keys": TILE,
                "queries_multiple": TILE, "keys_multiple": TILE, "max_queries": 2 * TILE, "max_keys": 2 * TILE,

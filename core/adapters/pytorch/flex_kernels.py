@@ -60,6 +60,8 @@ def nested(q, k, v, scale=None):
 NESTED = {"f64": {}, "f32": {}, **{
     dtype: {"prescaled_q": dtype, "stored": {"raw": dtype, "scaled": dtype, "biased": dtype}, "weights": dtype,
             "score_sums": "f32", "accumulate": "f32"} for dtype in ("f16", "bf16")}}
+# The instruction of AVX-512 that multiplies bf16 reads subnormal numbers as zero, and writes zero for them.
+NESTED["bf16"].update(flushes_inputs=True, flushes_subnormals=True)
 
 COMMON = {"version": torch.__version__, "mask_conventions": ["post-scale"]}
 KERNELS = {
