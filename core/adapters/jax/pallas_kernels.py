@@ -70,7 +70,9 @@ COMMON = {
 KERNELS = {
     "gpu": (gpu, {**COMMON, "name": "Pallas' mha for GPUs, interpreted", "dtypes": ["f32", "f16", "bf16"], "masks": []}),
     "tpu": (pallas_tpu, {**COMMON, "name": "Pallas' flash_attention for TPUs, interpreted", "dtypes": ["f32", "bf16"],
-                         "masks": ["additive"]}),
+                         "masks": ["additive"],
+                         # The bias is added to q.k, and the sum multiplied by the scale.
+                         "mask_conventions": ["pre-scale"]}),
 }  # fmt: skip
 
 
