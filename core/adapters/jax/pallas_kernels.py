@@ -49,7 +49,7 @@ def gpu(q, k, v, scale=1.0, causal="none"):
     return Jax.back(on_gpu(q, k, v, scale, causal == "top-left"))
 
 
-def pallas_tpu(q, k, v, mask=None, scale=1.0, causal="none"):
+def pallas_tpu(q, k, v, mask=None, scale=1.0, causal="none", mask_convention="pre-scale"):
     if mask is not None:
         mask = jax.numpy.broadcast_to(Jax.there(mask), (*q.shape[:3], k.shape[2]))
     q, k, v = (Jax.there(x) for x in (q, k, v))
@@ -72,7 +72,9 @@ KERNELS = {
     "tpu": (pallas_tpu, {**COMMON, "name": "Pallas' flash_attention for TPUs, interpreted", "dtypes": ["f32", "bf16"],
                          "masks": ["additive"],
                          # The bias is added to q.k, and the sum multiplied by the scale.
-                         "mask_conventions": ["pre-scale"]}),
+                         "mask_conventions": ["pre-scale"],
+                         # Of several tiles of keys it wants 128 in each.
+                         "limits": {**COMMON["limits"], "max_keys": TILE}}),
 }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ efficient   the memory-efficient kernel, CUDA only
 flash       FlashAttention; PyTorch has one for CPUs too
 cudnn       cuDNN's, CUDA only
 
-Written from the documentation of PyTorch 2.5; the project has run it neither with PyTorch 2 nor on a GPU. What a back end
-does not take (a mask, a head size, a dtype) it says itself: such a case is skipped with PyTorch's reason. Tensors are
+Written from the documentation of PyTorch 2.5; the project has run math and flash with PyTorch 2.13 on a CPU, and none on a
+GPU. What a back end does not take (a mask, a head size, a dtype) it says itself: such a case is skipped with PyTorch's reason. Tensors are
 copied to the device for each call and back from it, which waits for the kernel: an asynchronous error belongs to the call
 that made it. After an error of the device the process ends and Attest starts another.
 """

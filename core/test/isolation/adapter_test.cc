@@ -217,6 +217,8 @@ class PyTorch : public testing::Test {
   void SetUp() override {
     static const bool has_torch = imports("torch");
     if (!has_torch) GTEST_SKIP() << "PyTorch cannot be imported";
+    // Debian's, whose kernels these tests know; the python3 on the PATH may have another.
+    ::setenv("PATH", "/usr/bin:/bin", 1);
   }
 };
 
