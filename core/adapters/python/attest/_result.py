@@ -33,7 +33,9 @@ class Result(dict):
     def __init__(self, summary=(), folder=None):
         super().__init__(summary)
         self.folder = folder
-        self.causes = [cause["told"] for cause in self.get("causes", ()) if "told" in cause]
+        # How the command line replays it is nothing to a function that lives in Python: the message has what does.
+        told = [cause["told"] for cause in self.get("causes", ()) if "told" in cause]
+        self.causes = [{label: line for label, line in one.items() if label != "replay"} for one in told]
         self.tolerances = tolerances_of(folder) if folder is not None else {}
 
     @property
