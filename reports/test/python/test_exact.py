@@ -219,6 +219,48 @@ def test_what_is_not_judged_is_not_close():
     assert attest.allclose(plain(q, k, v)[:, :, :0], q[:, :, :0], k, v).verdict == "held"
 
 
+def test_held_says_how_much_was_not_judged():
+    q, k, v = problem(queries=4)
+    seen = numpy.ones((4, 5), bool)
+    seen[1:] = False
+    found = attest.allclose(plain(q, k, v), q, k, v, mask=seen)
+    assert found and found.judged == 2 * 3 and found.unjudged == 2 * 3 * 3
+    assert "18 elements are not judged" in repr(found) and "not judged" not in repr(attest.allclose(plain(q, k, v), q, k, v))
+
+
+def tiled(q, k, v, tile=64, rescales=True, group=None):
+    """FlashAttention's forward pass, tile by tile, in float32 with weights rounded to float16."""
+    heads, kv_heads, dk = q.shape[1], k.shape[1], q.shape[-1]
+    out = numpy.empty((*q.shape[:-1], v.shape[-1]), "float16")
+    for b, h in numpy.ndindex(q.shape[0], heads):
+        kv = group(h) if group else h // (heads // kv_heads)
+        scores = q[b, h].astype("float32") @ k[b, kv].astype("float32").T * numpy.float32(dk**-0.5)
+        most, total, sums = -numpy.inf, 0.0, 0.0
+        for at in range(0, k.shape[2], tile):
+            part = scores[:, at : at + tile]
+            now = numpy.maximum(most, part.max(-1, keepdims=True))
+            weights = numpy.exp(part - now)
+            before = numpy.exp(most - now) if rescales or at == 0 else numpy.float32(1)
+            total = total * before + weights.sum(-1, keepdims=True)
+            sums = sums * before + weights.astype("float16").astype("float32") @ v[b, kv, at : at + tile].astype("float32")
+            most = now
+        out[b, h] = sums / total
+    return out
+
+
+def test_a_kernel_in_tiles():
+    # Two and more tiles of queries and keys, the last of them partial; two groups of three heads; dk and dv differ.
+    q, k, v = problem(batch=2, heads=6, kv_heads=2, queries=100, keys=150, dk=64, dv=32, dtype="float16")
+    right = attest.allclose(tiled(q, k, v), q, k, v)
+    assert right and right.judged == 2 * 6 * 100 * 32 and right.unjudged == 0, right
+    unscaled = attest.allclose(tiled(q, k, v, rescales=False), q, k, v)
+    assert not unscaled and unscaled.utilisation > 10
+    mixed_up = attest.allclose(tiled(q, k, v, group=lambda h: h % 2), q, k, v)
+    assert not mixed_up and mixed_up.index[1] in (1, 2, 3, 4)
+    short = attest.allclose(tiled(q, k[:, :, :-1], v[:, :, :-1]), q, k, v, manifest={"arithmetic": {"f16": {"weights": "f16"}}})
+    assert not short and short.beyond > 1000
+
+
 def test_sampled_rows():
     q, k, v = problem(heads=4, kv_heads=4, queries=300, keys=40, dk=8, dv=8)
     found = attest.allclose(plain(q, k, v), q, k, v, rows=64)

@@ -104,13 +104,7 @@ class Case:
 
     def save(self, path) -> None:
         """Writes a case file, which attest check --case and attest replay take."""
-        head, body = _service.case_file(self._metadata, self._bits)
-        part = f"{os.fspath(path)}.part"
-        with open(part, "wb") as file:
-            file.write(head)
-            for array in body:
-                file.write(array.tobytes())
-        os.replace(part, path)
+        _service.save_case(path, self._metadata, self._bits)
 
     def __repr__(self):
         return self._text.rstrip("\n")

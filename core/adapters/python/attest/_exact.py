@@ -70,6 +70,7 @@ class Closeness:
     error, allowed, found, exact  at that element; `exact` is (lower, upper)
     index        of that element in out, or None
     judged, beyond  elements that were judged, and of those how many lie beyond their bound
+    unjudged     elements of the rows looked at of which nothing is said, as in Exact.judged: whatever stands there is no mistake
     rows_judged, rows  rows of the output that were looked at, and that there are
     readings     what a wrong answer is the right answer to: "the scale were 1"
 
@@ -88,6 +89,7 @@ class Closeness:
     beyond: int
     rows_judged: int
     rows: int
+    unjudged: int = 0
     readings: Tuple[str, ...] = ()
 
     def __bool__(self):
@@ -180,7 +182,7 @@ def _number(value):
     return float(value)  # JSON has no inf and no NaN: they come as words
 
 
-def _message(answer, index):
+def _message(answer, index, unjudged):
     def at_worst(error=True):
         if index is None:
             return []
@@ -201,7 +203,10 @@ def _message(answer, index):
         lines += [f"  it computes as if {reading}" for reading in answer["readings"]]
     else:
         lines = [f"{verdict}: {answer['reason'] or 'there is nothing to judge'}", *at_worst(error=False)]
-    return "\n".join(["attest: " + lines[0], *lines[1:], *(["  " + rows] if rows else [])])
+    # Held says no more than was seen.
+    excused = f"{unjudged:,} elements are not judged: no key is visible, an input is not finite, or no useful bound exists"
+    rest = [rows] * bool(rows) + [excused] * (unjudged > 0 and verdict in ("held", "violated"))
+    return "\n".join(["attest: " + lines[0], *lines[1:], *("  " + line for line in rest)])
 
 
 def allclose(
@@ -243,9 +248,10 @@ def allclose_of(problem, out, manifest=None, rows=None):
     answer, _ = _service.ask(request, problem.metadata, tensors)
     index = problem.index(answer["element"]) if answer["element"] >= 0 else None
     exactly = tuple(map(_number, answer["exact"])) if "exact" in answer else None
+    unjudged = answer["rows_judged"] * problem.tensors["v"][1].shape[-1] - answer["elements_judged"]
     return Closeness(
         verdict=answer["verdict"],
-        message=_message(answer, index),
+        message=_message(answer, index, unjudged),
         utilisation=_number(answer["utilisation"]),
         error=_number(answer["error"]),
         allowed=_number(answer["allowed"]),
@@ -256,6 +262,7 @@ def allclose_of(problem, out, manifest=None, rows=None):
         beyond=answer["elements_beyond"],
         rows_judged=answer["rows_judged"],
         rows=answer["rows"],
+        unjudged=unjudged,
         readings=tuple(answer["readings"]),
     )
 

@@ -76,13 +76,7 @@ class Kept:
         """A case file, the answer in it."""
         problem = self.problem()
         metadata = {name: value for name, value in problem.metadata.items() if name != "non_finite"}
-        head, body = _service.case_file(metadata, problem.in_four_axes(problem.with_answer(self.found)))
-        part = f"{path}.part"
-        with open(part, "wb") as file:
-            file.write(head)
-            for array in body:
-                file.write(array.tobytes())
-        os.replace(part, path)
+        _service.save_case(path, metadata, problem.in_four_axes(problem.with_answer(self.found)))
 
 
 class Observed:

@@ -34,6 +34,17 @@ def case_file(metadata, tensors):
     return struct.pack("<Q", len(head)) + head, [array for _, array in tensors.values()]
 
 
+def save_case(path, metadata, tensors):
+    """Writes a case file whole or not at all."""
+    head, body = case_file(metadata, tensors)
+    part = f"{os.fspath(path)}.part"
+    with open(part, "wb") as file:
+        file.write(head)
+        for array in body:
+            file.write(array.tobytes())
+    os.replace(part, path)
+
+
 class _Service:
     def __init__(self):
         self.owner = os.getpid()
