@@ -158,6 +158,9 @@ def test_error_and_utilisation():
     exact, right = attest.exact(q, k, v), plain(q, k, v)
     share = exact.utilisation(right)
     assert ((share >= 0) & (share <= 1)).all() and (exact.error(right) < 1e-5).all()
+    for index in numpy.ndindex(right.shape):
+        found, lower, upper = (Decimal(float(x[index])) for x in (right, exact.lower, exact.upper))
+        assert Decimal(exact.error(right)[index]) >= max(found - lower, upper - found)
     wrong = right.copy()
     wrong[0, 1, 2, 0] += 1
     assert exact.utilisation(wrong)[0, 1, 2, 0] > 1e4

@@ -48,6 +48,8 @@ class Exact:
         out = numpy.asarray(out, numpy.float64)
         with numpy.errstate(invalid="ignore"):
             error = numpy.maximum(out - self.lower, self.upper - out)
+            # Rounded upwards: a difference of doubles is 0 only where there is none.
+            error = numpy.where(error > 0, numpy.nextafter(error, numpy.inf), error)
             return numpy.where(numpy.isfinite(out) | numpy.isnan(self.lower), error, numpy.inf)
 
     def utilisation(self, out):
