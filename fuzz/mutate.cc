@@ -132,7 +132,7 @@ void change_structure(Input& input, Stream& stream) {
     case 9:
       r.causal = static_cast<Causal>(stream.below(3));
       r.convention = static_cast<MaskConvention>(stream.below(2));
-      change_later_argument(r.arguments, r.operation, stream);
+      change_variant(r.arguments, r.operation, axis_extents(r), stream);
       return;
     case 10:
       r.layouts.inputs[static_cast<std::size_t>(stream.below(4))] = any_kind<MemoryLayout>(stream);

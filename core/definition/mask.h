@@ -17,7 +17,7 @@ template <Scalar T>
 struct Mask {
   std::optional<Matrix<T>> additive;                       ///< B of MAttn_B (000), M x N; -inf hides
   std::optional<BoolMatrix> allowed;                       ///< M of 002 in the row convention, M x N; false hides
-  Causal causal = Causal::none;                            ///< top-left: j <= i; bottom-right: j <= i + N - M
+  SightRule positions;                                     ///< causal form and window
   MaskConvention convention = MaskConvention::post_scale;  ///< scale*qk + b (001), or scale*(qk + b) (000, 003)
   /// The last so many keys are outside every part of the mask, and N above is without them: never hidden, nothing added
   /// (add_bias_kv).
@@ -40,7 +40,7 @@ template <Scalar T>
 template <Scalar T>
 [[nodiscard]] Mask<T> causal_mask(Causal causal = Causal::top_left) {
   Mask<T> mask;
-  mask.causal = causal;
+  mask.positions.causal = causal;
   return mask;
 }
 
@@ -60,7 +60,7 @@ template <Scalar T>
 [[nodiscard]] bool is_visible(const Mask<T>& mask, Index i, Index j, Index rows, Index keys) {
   const Index covered = keys - mask.appended_keys;
   if (j >= covered) return true;
-  if (!sight({mask.causal}, i, rows, covered).sees(j)) return false;
+  if (!sight(mask.positions, i, rows, covered).sees(j)) return false;
   if (mask.allowed && !(*mask.allowed)(i, j)) return false;
   return !(mask.additive && ScalarTraits<T>::is_minus_infinity((*mask.additive)(i, j)));
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 
 namespace attest {
@@ -100,6 +101,8 @@ bool has(const Case& c, Feature feature) {
       return c.operation == Operation::attention || c[Slot::w_o].present();
     case Feature::bias_kv:
       return c[Slot::bias_k].present() || c[Slot::bias_v].present();
+    case Feature::window:
+      return has_variant(c, window_variant.name);
   }
   return false;
 }

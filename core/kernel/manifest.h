@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,14 +37,15 @@ enum class Feature {
   unequal_lengths,    ///< M != N
   fewer_keys,         ///< N < M
   output_projection,  ///< w_o; of attention, which has none, nothing is asked
-  bias_kv             ///< bias_k or bias_v
+  bias_kv,            ///< bias_k or bias_v
+  window              ///< the variant
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 11> names{
+  static constexpr std::array<std::string_view, 12> names{
       "mask",       "additive-mask",     "bool-mask",     "causal",
       "top-left",   "bottom-right",      "grouped-query", "unequal-lengths",
-      "fewer-keys", "output-projection", "bias-kv"};
+      "fewer-keys", "output-projection", "bias-kv",       "window"};
 };
 
 /// Where a kernel's tiles end: their lengths in queries and in keys, and into how many parts keys are split. A hint for
@@ -51,6 +53,16 @@ struct Words<Feature> {
 struct Tiles {
   std::vector<std::int64_t> queries, keys, splits;
   [[nodiscard]] bool operator==(const Tiles&) const = default;
+};
+
+/// What a kernel says of a variant that it has.
+struct VariantTerms {
+  bool left = true, right = true;  ///< of a window: the ends that it may have
+  /// Of a window without a causal form; unstated: those of the manifest's causal forms, or both where there are none.
+  std::vector<Causal> alignment{Causal::top_left, Causal::bottom_right};
+  std::vector<Feature> required;  ///< a problem of the variant has all of them
+  std::vector<Feature> excluded;  ///< and none of these
+  [[nodiscard]] bool operator==(const VariantTerms&) const = default;
 };
 
 /// Formats of k and v beside one of q.
@@ -100,8 +112,8 @@ struct Manifest {
   bool bool_masks = true;
   std::vector<DType> mask_dtypes;  ///< additive masks in formats other than q's
   std::vector<MaskConvention> mask_conventions{MaskConvention::post_scale};
-  std::vector<std::string> arguments;  ///< of later versions of the contract, by their names in fields.h
-  std::vector<Causal> causal;          ///< alignments supported beside none
+  std::map<std::string, VariantTerms, std::less<>> variants;  ///< that it has, by their names in fields.h
+  std::vector<Causal> causal;                                 ///< alignments supported beside none
   bool grouped_query = false;
   bool strides = false;
   bool lse = false;

@@ -162,13 +162,6 @@ class Reader {
     values.clear();
     for (const std::size_t position : *positions) values.push_back(static_cast<Enum>(position));
   }
-  /// Arguments of later versions of the contract.
-  void operator()(std::string_view key, std::vector<std::string>& arguments) {
-    const std::vector<std::string_view> known = later_arguments();
-    const auto positions = object_.words(key, known);
-    for (const std::size_t argument : positions.value_or(std::vector<std::size_t>()))
-      arguments.emplace_back(known[argument]);
-  }
   void if_stated(bool /*is*/, std::string_view key, auto& value, const auto&... range) {
     (*this)(key, value, range...);
   }
@@ -658,6 +651,8 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::output_projection:
     case Feature::bias_kv:
       return m.multihead;
+    case Feature::window:
+      return m.variants.contains(window_variant.name);
   }
   return false;
 }
@@ -675,6 +670,48 @@ void tell_features(auto& io, auto& m) {
              "requires", "no problem has two causal forms or two masks");
   for (const std::vector<Feature>& together : m.excluded)
     io.require(!std::ranges::all_of(together, requires_it), "excludes", "\"requires\" lists all of one list");
+}
+
+void tell_variant(auto& io, std::string_view name, auto& terms) {
+  if (name == window_variant.name) {
+    io("left", terms.left);
+    io("right", terms.right);
+    io.require(terms.left || terms.right, "right", "a window has a left end, a right end or both");
+    io("alignment", terms.alignment);
+    io.require(!terms.alignment.empty() && std::ranges::count(terms.alignment, Causal::none) == 0, "alignment",
+               "it must list \"top-left\", \"bottom-right\" or both");
+  }
+  io.if_stated(!terms.required.empty(), "requires", terms.required);
+  io.if_stated(!terms.excluded.empty(), "excludes", terms.excluded);
+}
+
+ordered_json variants_json(const Manifest& m) {
+  if (m.variants.empty()) return nullptr;
+  ordered_json all = ordered_json::object();
+  for (const auto& [name, terms] : m.variants) {
+    Writer io;
+    tell_variant(io, name, terms);
+    all[name] = io.json();
+  }
+  return all;
+}
+
+/// After "causal", which says how windows count where they do not.
+void read_variants(const JsonObject& object, std::string_view key, Manifest& m) {
+  std::vector<std::string_view> known;
+  for (const Variant& variant : variants()) known.push_back(variant.name);
+  const JsonObject all(*object.find(key), object.path(key), known);
+  for (const std::string_view name : known) {
+    const json* const found = all.find(name);
+    if (found == nullptr) continue;
+    VariantTerms& terms = m.variants[std::string(name)];
+    std::vector<Causal> forms = m.causal;
+    std::erase(forms, Causal::none);
+    if (!forms.empty()) terms.alignment = std::move(forms);
+    const JsonObject inner(*found, all.path(name), keys_told_by([&](auto& io) { tell_variant(io, name, terms); }));
+    Reader io(inner);
+    tell_variant(io, name, terms);
+  }
 }
 
 void tell_manifest(auto& io, auto& m) {
@@ -704,7 +741,8 @@ void tell_manifest(auto& io, auto& m) {
   io.require(!m.additive_masks || !m.mask_conventions.empty(), "mask_conventions",
              "additive masks need one; without them state \"masks\": [\"bool\"] or []");
   io("causal", m.causal);
-  io.if_stated(!m.arguments.empty(), "arguments", m.arguments);
+  io.by("variants", m, variants_json, read_variants);
+  io.require(m.attention || m.variants.empty(), "variants", "only \"operations\" with \"attention\" have them");
   io("grouped_query", m.grouped_query);
   io("strides", m.strides);
   io("lse", m.lse);

@@ -159,15 +159,36 @@ std::string why_strides(const Manifest& m, const Case& c) {
   return fmt::format("has strides {}; the manifest's strides is false", to_string(layouts));
 }
 
-/// The first argument that says something and is not listed.
-std::string why_arguments(const Manifest& m, const Case& c) {
-  std::string reason;
-  for_each_scalar(c.operation, [&](const auto& field) {
-    if (field.is_original || c.*field.member == field.neutral || !reason.empty()) return;
-    if (!has(m.arguments, std::string(field.name)))
-      reason = fmt::format("has {}; the manifest's arguments do not list it", field.name);
-  });
-  return reason;
+std::string why_window(const VariantTerms& terms, const Problem& c) {
+  if (c.window_left >= 0 && !terms.left)
+    return "has a window with a left end; the manifest's variants.window.left is false";
+  if (c.window_right >= 0 && !terms.right)
+    return "has a window with a right end; the manifest's variants.window.right is false";
+  if (c.causal == Causal::none && !has(terms.alignment, c.alignment))
+    return fmt::format("has a window aligned {}; the manifest's variants.window.alignment lists {}",
+                       name_of(c.alignment), listed(terms.alignment));
+  return {};
+}
+
+/// The first variant that is not listed, or not as it is here.
+std::string why_variants(const Manifest& m, const Case& c) {
+  for (const Variant& variant : variants_of(c)) {
+    const auto found = m.variants.find(variant.name);
+    if (found == m.variants.end())
+      return fmt::format("has the variant {}; the manifest's variants do not list it", variant.name);
+    const VariantTerms& terms = found->second;
+    if (variant == window_variant)
+      if (std::string reason = why_window(terms, c); !reason.empty()) return reason;
+    for (const Feature feature : terms.required)
+      if (!has(c, feature))
+        return fmt::format("has the variant {} without {}; the manifest's variants.{}.requires lists it", variant.name,
+                           name_of(feature), variant.name);
+    for (const Feature feature : terms.excluded)
+      if (has(c, feature))
+        return fmt::format("has the variant {} with {}; the manifest's variants.{}.excludes lists it", variant.name,
+                           name_of(feature), variant.name);
+  }
+  return {};
 }
 
 }  // namespace
@@ -186,7 +207,7 @@ std::string why_unsupported(const Manifest& m, const Case& c) {
   }
   if (std::string reason = why_mask(m, c); !reason.empty()) return reason;
   if (std::string reason = why_strides(m, c); !reason.empty()) return reason;
-  if (std::string reason = why_arguments(m, c); !reason.empty()) return reason;
+  if (std::string reason = why_variants(m, c); !reason.empty()) return reason;
   if (c.causal != Causal::none && !has(m.causal, c.causal)) {
     return fmt::format("is causal {}; the manifest's causal lists {}", name_of(c.causal), listed(m.causal));
   }

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/problem/fields.h"
+
 namespace attest {
 namespace {
 
@@ -19,6 +21,7 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.fully_masked_row = kernel.no_key == NoKey::nan ? FullyMaskedRow::nan : FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.variants.emplace(window_variant.name, VariantTerms());
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

@@ -55,7 +55,7 @@ T scale_of(const Case& c) {
 template <class T>
 struct Entries {
   explicit Entries(const Case& c) : problem(c.multihead_problem()), weights(weights_of<T>(problem)) {
-    masks = masks_of<T>(problem.mask, problem.mask_convention, problem.causal);
+    masks = masks_of<T>(problem);
   }
   attest_multihead_problem problem;
   MultiheadWeights<T> weights;

@@ -87,10 +87,22 @@ std::optional<Vector<T>> vector_of(const attest_tensor& t) {
   return v;
 }
 
+[[nodiscard]] inline SightRule positions_of(const attest_multihead_problem& p) {
+  return {.causal = static_cast<Causal>(p.causal)};
+}
+[[nodiscard]] inline SightRule positions_of(const attest_problem& p) {
+  SightRule rule{.causal = static_cast<Causal>(p.causal)};
+  if ((p.variants & ATTEST_WINDOW) != 0) {
+    rule.window_left = p.window_left, rule.window_right = p.window_right;
+    rule.alignment = static_cast<Causal>(p.alignment);
+  }
+  return rule;
+}
+
 template <class T>
-MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, std::int32_t causal) {
+MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, const SightRule& positions) {
   Mask<T> common;
-  common.causal = static_cast<Causal>(causal);
+  common.positions = positions;
   common.convention = static_cast<MaskConvention>(convention);
   if (t.data == nullptr) return MaskStack<T>::two_d(common);
   std::vector<Mask<T>> pages;
@@ -108,6 +120,12 @@ MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, std::int3
   return MaskStack<T>::four_d(std::move(pages), t.shape[0], t.shape[1]);
 }
 
+/// Of attest_problem or attest_multihead_problem.
+template <class T, class Packed>
+MaskStack<T> masks_of(const Packed& p) {
+  return masks_of<T>(p.mask, p.mask_convention, positions_of(p));
+}
+
 /// The definition on T, a result per batch entry and head.
 template <class T>
 std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
@@ -119,7 +137,7 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
     return all;
   };
   return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads, input<T>(p.scale),
-                           masks_of<T>(p.mask, p.mask_convention, p.causal));
+                           masks_of<T>(p));
 }
 
 template <class T>
@@ -162,7 +180,7 @@ void store_entries(const std::vector<Matrix<T>>& outputs, const attest_tensor& o
 template <class T>
 std::vector<Matrix<T>> multihead_outputs(const attest_multihead_problem& p) {
   return mmhattn_batch(entries_at<T>(p.q), entries_at<T>(p.k), entries_at<T>(p.v), weights_of<T>(p), input<T>(p.scale),
-                       masks_of<T>(p.mask, p.mask_convention, p.causal));
+                       masks_of<T>(p));
 }
 
 /// Wider than every dtype.

@@ -3,6 +3,7 @@
 
 #include "core/kernel/formal.h"
 #include "core/kernels/core_problem.h"
+#include "core/problem/fields.h"
 
 namespace attest {
 namespace {
@@ -20,6 +21,7 @@ class CoreOnExpressions final : public Kernel {
     manifest_.multihead = true;
     manifest_.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
     manifest_.causal = {Causal::top_left, Causal::bottom_right};
+    manifest_.variants.emplace(window_variant.name, VariantTerms());
     manifest_.grouped_query = true;
     manifest_.strides = true;
   }

@@ -34,13 +34,18 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, std::int
   const attest_tensor& mask = p.mask;
   const std::int64_t queries = p.q.shape[2];
   const std::int64_t keys = p.k.shape[2];
-  std::int64_t end = keys;  // of the keys that the causal form leaves
+  std::int64_t begin = 0, end = keys;  // of the keys that the causal form and the window leave
   if (p.causal == ATTEST_CAUSAL_TOP_LEFT) end = std::min(keys, i + 1);
   if (p.causal == ATTEST_CAUSAL_BOTTOM_RIGHT) end = std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys);
+  if ((p.variants & ATTEST_WINDOW) != 0) {
+    const std::int64_t position = p.alignment == ATTEST_CAUSAL_BOTTOM_RIGHT ? i + keys - queries : i;
+    if (p.window_left >= 0) begin = std::max<std::int64_t>(position - p.window_left, 0);
+    if (p.window_right >= 0) end = std::min(end, position + p.window_right + 1);
+  }
   w.visible.assign(static_cast<std::size_t>(keys), 0);
   w.bias.assign(static_cast<std::size_t>(keys), Real{0});
   bool any = false;
-  for (std::int64_t j = 0; j < end; ++j) {
+  for (std::int64_t j = begin; j < end; ++j) {
     const auto at = static_cast<std::size_t>(j);
     bool sees = true;
     if (mask.data != nullptr) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/problem/fields.h"
+#include "core/problem/sight.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "core/support/names.h"
@@ -29,7 +30,14 @@ namespace {
 using Metadata = std::map<std::string, std::string>;
 using NamedTensors = std::vector<std::pair<std::string, const Tensor*>>;
 
-constexpr std::string_view found_name = "found";
+constexpr std::string_view found_name = "found", variants_key = "variants";
+
+/// Their names, a space between them.
+std::string variants_text(const Problem& c) {
+  std::string text;
+  for (const Variant& variant : variants_of(c)) text.append(text.empty() ? "" : " ").append(variant.name);
+  return text;
+}
 
 /// Shortest decimal that reads back as the same double; no locale.
 std::string decimal(double value) {
@@ -123,13 +131,26 @@ Tensor take_found(std::vector<std::pair<std::string, Tensor>>& tensors) {
   return tensor;
 }
 
+/// What the metadata says of the variants is what the arguments say, and stands under "2" alone: a reader of "1" would
+/// keep an argument that it does not know, and ask for another problem.
+void take_variants(const Case& c, std::string_view format, Metadata& metadata) {
+  const std::optional<std::string> said = take(metadata, variants_key);
+  const std::string there = variants_text(c);
+  if (format == "1" && said) throw UsageError(R"(metadata has "variants" and "attest" is "1"; it must be "2")");
+  if (format == "1" && !there.empty())
+    throw UsageError(fmt::format(R"(metadata has arguments of {} and "attest" is "1"; it must be "2")", there));
+  if (format == "2" && said.value_or("") != there)
+    throw UsageError(fmt::format(R"(metadata "variants" is {}; by its arguments it must be "{}")",
+                                 said ? in_quotes(*said) : "missing", there));
+}
+
 AnsweredCase case_of(TensorFile file) {
   Case c;
   Tensor found = take_found(file.tensors);
   Metadata& metadata = file.metadata;
   const std::string format = take_required(metadata, "attest", "1");
-  if (format != "1") {
-    throw UsageError(fmt::format("metadata \"attest\" is {}; this version reads \"1\"", in_quotes(format)));
+  if (format != "1" && format != "2") {
+    throw UsageError(fmt::format("metadata \"attest\" is {}; this version reads \"1\" and \"2\"", in_quotes(format)));
   }
   c.operation = read<Operation>("op", take_required(metadata, "op", "attention"), "attention");
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
@@ -139,6 +160,9 @@ AnsweredCase case_of(TensorFile file) {
       c.*field.member = read<Value>(field.name, *value, "");
     }
   });
+  take_variants(c, format, metadata);
+  // A causal form says it as well.
+  if (c.alignment == Causal::none && c.causal != Causal::none) settle_alignment(c);
   for (const ProvenanceField& field : provenance_fields) c.provenance.*field.member = take(metadata, field.name);
   c.provenance.others = std::move(metadata);
   take_tensors(c, file.tensors);
@@ -154,7 +178,7 @@ AnsweredCase case_of(TensorFile file) {
 }  // namespace
 
 std::vector<std::string_view> case_keys(Operation operation) {
-  std::vector<std::string_view> keys{"attest", "op"};
+  std::vector<std::string_view> keys{"attest", "op", variants_key};
   for_each_scalar(operation, [&](const auto& field) { keys.push_back(field.name); });
   return keys;
 }
@@ -193,10 +217,12 @@ CasePieces pieces_with(const Problem& problem, const Provenance& said, const Ten
   Metadata metadata = said.others;
   for (const ProvenanceField& field : provenance_fields)
     if (const Provenance::Word& word = said.*field.member) metadata[std::string(field.name)] = *word;
-  metadata["attest"] = "1";
+  const std::string variants = variants_text(problem);
+  metadata["attest"] = variants.empty() ? "1" : "2";
+  if (!variants.empty()) metadata[std::string(variants_key)] = variants;
   metadata["op"] = name_of(problem.operation);
   for_each_scalar(problem.operation, [&](const auto& field) {
-    if (field.is_original || problem.*field.member != field.neutral)
+    if (field.is_original() || problem.*field.member != field.neutral)
       metadata[std::string(field.name)] = written(problem.*field.member);
   });
   pieces.head = safetensors_head(tensors, metadata, alignment);

@@ -39,7 +39,7 @@ std::string describe(const Case& c, std::int64_t most) {
   std::string text = fmt::format("{}:", name_of(c.operation));
   std::string_view comma = " ";
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
-    if (c.*field.member == field.neutral && !field.is_original) return;
+    if (c.*field.member == field.neutral && !field.is_original()) return;
     text += fmt::format("{}{} ", std::exchange(comma, ", "), field.name);
     if constexpr (std::is_enum_v<Value>)
       text += name_of(c.*field.member);

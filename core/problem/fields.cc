@@ -46,13 +46,39 @@ void set_arguments(Problem& c, const ArgumentValues& values) {
   std::apply([&](const auto&... field) { (set(field), ...); }, scalar_fields);
 }
 
-std::vector<std::string_view> later_arguments() {
-  std::vector<std::string_view> names;
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
   const auto add = [&](const auto& field) {
-    if (!field.is_original) names.push_back(field.name);
+    if (!field.is_original() && std::ranges::find(all, field.variant) == all.end()) all.push_back(field.variant);
   };
   std::apply([&](const auto&... field) { (add(field), ...); }, scalar_fields);
-  return names;
+  return all;
+}
+
+bool has_variant(const Problem& c, std::string_view name) {
+  const auto says = [&](const auto& field) {
+    return field.variant.name == name && !field.is_detail && c.*field.member != field.neutral;
+  };
+  return std::apply([&](const auto&... field) { return (says(field) || ...); }, scalar_fields);
+}
+
+std::vector<Variant> variants_of(const Problem& c) {
+  std::vector<Variant> all = variants();
+  std::erase_if(all, [&](const Variant& variant) { return !has_variant(c, variant.name); });
+  return all;
+}
+
+void drop_variant(Problem& c, std::string_view name) {
+  const auto drop = [&](const auto& field) {
+    if (field.variant.name == name) c.*field.member = field.neutral;
+  };
+  std::apply([&](const auto&... field) { (drop(field), ...); }, scalar_fields);
+}
+
+std::uint32_t variant_bits(const Problem& c) {
+  std::uint32_t bits = 0;
+  for (const Variant& variant : variants_of(c)) bits |= variant.bit;
+  return bits;
 }
 
 std::string form_of(const Axes& axes) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -128,10 +129,20 @@ template <class Value>
   requires std::is_enum_v<Value>
 struct Range<Value> {};
 
+/// What kernels of the contract's first version do not know: arguments that belong together, under one name. It reaches
+/// the kernels alone whose manifest's "variants" lists it, and is stated where one of its arguments is not neutral.
+struct Variant {
+  std::string_view name;
+  std::uint32_t bit = 0;  ///< in attest_problem.variants
+
+  [[nodiscard]] constexpr bool operator==(const Variant& other) const { return name == other.name; }
+};
+inline constexpr Variant window_variant{"window", ATTEST_WINDOW};
+
 /// An argument that is one number or word.
 template <class Value>
 struct ScalarField {
-  /// As it stands in the C structures, where neutral is 0 (an argument of a later version that is not sent is 0).
+  /// As it stands in the C structures. An argument of a variant that is not there is 0.
   using InC = std::conditional_t<std::is_enum_v<Value>, std::int32_t, Value>;
 
   std::string_view name;
@@ -145,11 +156,17 @@ struct ScalarField {
   InC attest_multihead_problem::* in_multihead = nullptr;
   /// The least and the largest that it may be, of a number.
   Range<Value> range{};
-  /// Of the first version of the contract, in which every case states it and every kernel knows it. A later argument is
-  /// stated where it is not neutral, and reaches the kernels alone whose manifest lists it under "arguments".
-  bool is_original = false;
   /// How long an axis is, which changes with the tensors that have it.
   bool is_extent = false;
+  /// Without a name: of the first version of the contract, in which every case states it and every kernel knows it.
+  Variant variant{};
+  /// Says how its variant's other arguments are meant, and nothing by itself.
+  bool is_detail = false;
+  /// The axes near whose lengths a number is worth drawing.
+  std::array<Axis, 2> near{};
+  int near_count = 0;
+
+  [[nodiscard]] constexpr bool is_original() const { return variant.name.empty(); }
 
   [[nodiscard]] constexpr bool is_of(Operation operation) const {
     return of == Operations::both || (of == Operations::attention) == (operation == Operation::attention);
@@ -163,20 +180,17 @@ inline constexpr std::tuple scalar_fields{
                         .example = "0.125",
                         .in_attention = &attest_problem::scale,
                         .in_multihead = &attest_multihead_problem::scale,
-                        .range = {0x1p-1074, 0x1.fffffffffffffp1023},
-                        .is_original = true},
+                        .range = {0x1p-1074, 0x1.fffffffffffffp1023}},
     ScalarField<Causal>{.name = "causal",
                         .member = &Problem::causal,
                         .neutral = Causal::none,
                         .in_attention = &attest_problem::causal,
-                        .in_multihead = &attest_multihead_problem::causal,
-                        .is_original = true},
+                        .in_multihead = &attest_multihead_problem::causal},
     ScalarField<MaskConvention>{.name = "mask_convention",
                                 .member = &Problem::mask_convention,
                                 .neutral = MaskConvention::post_scale,
                                 .in_attention = &attest_problem::mask_convention,
-                                .in_multihead = &attest_multihead_problem::mask_convention,
-                                .is_original = true},
+                                .in_multihead = &attest_multihead_problem::mask_convention},
     ScalarField<std::int32_t>{.name = "heads",
                               .of = Operations::multihead,
                               .member = &Problem::heads,
@@ -184,14 +198,38 @@ inline constexpr std::tuple scalar_fields{
                               .example = "8",
                               .in_multihead = &attest_multihead_problem::heads,
                               .range = {1, 0x7fffffff},
-                              .is_original = true,
                               .is_extent = true},
+    ScalarField<std::int64_t>{.name = "window_left",
+                              .of = Operations::attention,
+                              .member = &Problem::window_left,
+                              .neutral = -1,
+                              .in_attention = &attest_problem::window_left,
+                              .range = {0, 0x7fffffff},
+                              .variant = window_variant,
+                              .near = {Axis::keys, Axis::queries},
+                              .near_count = 2},
+    ScalarField<std::int64_t>{.name = "window_right",
+                              .of = Operations::attention,
+                              .member = &Problem::window_right,
+                              .neutral = -1,
+                              .in_attention = &attest_problem::window_right,
+                              .range = {0, 0x7fffffff},
+                              .variant = window_variant,
+                              .near = {Axis::keys, Axis::queries},
+                              .near_count = 2},
+    ScalarField<Causal>{.name = "alignment",
+                        .of = Operations::attention,
+                        .member = &Problem::alignment,
+                        .neutral = Causal::none,
+                        .in_attention = &attest_problem::alignment,
+                        .variant = window_variant,
+                        .is_detail = true},
 };
 inline constexpr std::size_t scalar_count = std::tuple_size_v<decltype(scalar_fields)>;
 
 /// Arguments of later versions of the contract.
 inline constexpr std::size_t later_count = std::apply(
-    [](const auto&... field) { return (std::size_t{0} + ... + (field.is_original ? 0U : 1U)); }, scalar_fields);
+    [](const auto&... field) { return (std::size_t{0} + ... + (field.is_original() ? 0U : 1U)); }, scalar_fields);
 
 /// visit(field) for each scalar that the operation has, in the order of the rows.
 template <class Visit>
@@ -203,8 +241,15 @@ constexpr void for_each_scalar(Operation operation, Visit&& visit) {
 using ArgumentValues = std::array<double, scalar_count>;
 [[nodiscard]] ArgumentValues argument_values(const Problem& c);
 void set_arguments(Problem& c, const ArgumentValues& values);
-/// The names of the arguments of later versions of the contract, which a manifest's "arguments" may list.
-[[nodiscard]] std::vector<std::string_view> later_arguments();
+/// Each once, in the order of the rows.
+[[nodiscard]] std::vector<Variant> variants();
+/// Those that a problem has.
+[[nodiscard]] std::vector<Variant> variants_of(const Problem& c);
+[[nodiscard]] bool has_variant(const Problem& c, std::string_view name);
+/// Makes every argument of the variant neutral.
+void drop_variant(Problem& c, std::string_view name);
+/// attest_problem.variants.
+[[nodiscard]] std::uint32_t variant_bits(const Problem& c);
 
 /// The C structure of an operation over a problem's memory, which must outlive it: attest_problem or
 /// attest_multihead_problem.
@@ -220,9 +265,16 @@ template <class Packed>
       problem.*field.in_multihead = c[field.slot].view();
     }
   }
+  std::uint32_t bits = 0;
+  if constexpr (attention) {
+    bits = problem.variants = variant_bits(c);
+    // As the contract's first version knew it, byte for byte.
+    if (bits == 0) problem.size = offsetof(attest_problem, variants);
+  }
   for_each_scalar(attention ? Operation::attention : Operation::multihead,
                   [&]<class Value>(const ScalarField<Value>& field) {
                     using InC = typename ScalarField<Value>::InC;
+                    if (!field.is_original() && (field.variant.bit & bits) == 0) return;
                     if constexpr (attention) {
                       problem.*field.in_attention = static_cast<InC>(c.*field.member);
                     } else {

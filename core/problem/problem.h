@@ -52,6 +52,11 @@ struct Problem {
   MaskConvention mask_convention = MaskConvention::post_scale;
   Causal causal = Causal::none;
   std::int32_t heads = 1;  ///< of multihead; attention reads it off q
+  /// A row whose position is p sees keys p - window_left to p + window_right, both inclusive; -1: without an end.
+  std::int64_t window_left = -1, window_right = -1;
+  /// What the position of row i is, where a window asks: i, or i + N - M. As causal, where that is not none; none
+  /// without a window.
+  Causal alignment = Causal::none;
 
   [[nodiscard]] const Tensor& operator[](Slot slot) const { return tensors[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] Tensor& operator[](Slot slot) { return tensors[static_cast<std::size_t>(slot)]; }

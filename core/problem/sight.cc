@@ -4,6 +4,15 @@
 
 namespace attest {
 
+void settle_alignment(Problem& c) {
+  if (c.window_left < 0 && c.window_right < 0)
+    c.alignment = Causal::none;
+  else if (c.causal != Causal::none)
+    c.alignment = c.causal;
+  else if (c.alignment == Causal::none)
+    c.alignment = Causal::top_left;
+}
+
 std::int64_t batch_of(const Problem& c) {
   return c.q().shape()[0];
 }

@@ -1,5 +1,5 @@
-// What a row of a problem sees: mask and causal form meet here (kernel-interface.md, section 1). Kernels that are
-// judged by it have their own.
+// What a row of a problem sees: mask, causal form and window meet here (kernel-interface.md, section 1). Kernels that
+// are judged by it have their own.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,28 @@ struct Sight {
 /// sight(), and nowhere else.
 struct SightRule {
   Causal causal = Causal::none;
+  std::int64_t window_left = -1, window_right = -1;
+  Causal alignment = Causal::none;
 };
 [[nodiscard]] inline SightRule sight_rule(const Problem& c) {
-  return {.causal = c.causal};
+  return {.causal = c.causal, .window_left = c.window_left, .window_right = c.window_right, .alignment = c.alignment};
 }
 
-/// Row i of `rows`. Causal: all of `keys`, or those up to its own place counted from the first (000) or the last of
-/// them.
+/// Row i of `rows`. Its position is i, or, counted from the last of `keys` (000), i + keys - rows. Causal: it sees keys
+/// up to its position; a window: those from position - window_left to position + window_right, both inclusive.
 [[nodiscard]] inline Sight sight(const SightRule& rule, std::int64_t i, std::int64_t rows, std::int64_t keys) {
-  std::int64_t first = 0, last = keys;
-  if (rule.causal == Causal::top_left) last = i + 1;
-  if (rule.causal == Causal::bottom_right) last = i + 1 + keys - rows;
+  const bool causal = rule.causal != Causal::none;
+  const std::int64_t p = (causal ? rule.causal : rule.alignment) == Causal::bottom_right ? i + keys - rows : i;
+  std::int64_t first = 0, last = causal ? p + 1 : keys;
+  if (rule.window_left >= 0) first = p - rule.window_left;
+  if (rule.window_right >= 0) last = std::min(last, p + rule.window_right + 1);
   last = std::clamp<std::int64_t>(last, 0, keys);
-  return {std::min(first, last), last};
+  return {std::clamp<std::int64_t>(first, 0, last), last};
 }
+
+/// Makes the alignment what the causal form and the window ask of it: as the causal form where there is one, as it is
+/// or from the top left where there is none, and none where there is no window.
+void settle_alignment(Problem& c);
 
 [[nodiscard]] std::int64_t batch_of(const Problem& c);
 /// Heads of the queries.
@@ -44,7 +52,7 @@ struct SightRule {
 [[nodiscard]] std::int64_t queries_of(const Problem& c);
 [[nodiscard]] std::int64_t keys_of(const Problem& c);
 
-/// True when the mask or the causal form hides key `j` from row `i`. A finite mask entry hides nothing.
+/// True when the mask, the causal form or the window hides key `j` from row `i`. A finite mask entry hides nothing.
 [[nodiscard]] bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
 /// A mask's entry. An extent of 1 serves every batch entry, or every head.

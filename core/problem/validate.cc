@@ -170,12 +170,23 @@ void validate_arguments(const Problem& c) {
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
     if constexpr (!std::is_enum_v<Value>) {
       const Value value = c.*field.member;
-      if (field.is_original || value == field.neutral || (value >= field.range.least && value <= field.range.most))
+      if (field.is_original() || value == field.neutral || (value >= field.range.least && value <= field.range.most))
         return;
       refuse("{} is {}; it must be {}, or from {} to {}", field.name, value, field.neutral, field.range.least,
              field.range.most);
     }
   });
+}
+
+void validate_alignment(const Problem& c) {
+  const bool window = has_variant(c, window_variant.name);
+  if (!window && c.alignment != Causal::none)
+    refuse("alignment is {} without a window; it says where a window's positions count from", name_of(c.alignment));
+  if (window && c.alignment == Causal::none)
+    refuse("a window is without an alignment; it is \"top-left\" or \"bottom-right\"");
+  if (window && c.causal != Causal::none && c.alignment != c.causal)
+    refuse("alignment is {} and causal {}; a window counts positions as the causal form does", name_of(c.alignment),
+           name_of(c.causal));
 }
 
 void validate_size(const Problem& c) {
@@ -254,6 +265,7 @@ void validate(const Case& c) {
   validate_size(c);
   validate_scale(c);
   validate_arguments(c);
+  validate_alignment(c);
   validate_elements(c);
   validate_provenance(c);
 }

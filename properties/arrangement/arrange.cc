@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/problem/fields.h"
 #include "core/problem/sight.h"
 #include "properties/language/result.h"
 
@@ -52,9 +53,14 @@ Case without_key(const Case& c, std::int64_t s) {
   return with_keys(c, all_but(keys_of(c), s));
 }
 
+void drop_positions(Case& c) {
+  c.causal = Causal::none;
+  drop_variant(c, window_variant.name);
+}
+
 Case without_mask(Case c) {
   c[Slot::mask] = Tensor();
-  c.causal = Causal::none;
+  drop_positions(c);
   return c;
 }
 
@@ -76,9 +82,9 @@ Case with_causal_written_out(Case c) {
   Tensor& mask = c[Slot::mask];
   for (std::int64_t e = 0; e < mask.elements(); ++e) {
     const auto [b, h, i, j] = mask.shape().index_of(e);
-    if (!sight({.causal = c.causal}, i, queries_of(c), keys_of(c)).sees(j)) mask.set(e, hidden_entry);
+    if (!sight(sight_rule(c), i, queries_of(c), keys_of(c)).sees(j)) mask.set(e, hidden_entry);
   }
-  c.causal = Causal::none;
+  drop_positions(c);
   return c;
 }
 

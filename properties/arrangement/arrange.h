@@ -20,6 +20,8 @@ namespace attest {
 
 /// The same problem without a mask, and without a causal form.
 [[nodiscard]] Case without_mask(Case c);
+/// Without what hides keys by their position, causal form and window; a mask stays.
+void drop_positions(Case& c);
 /// The same problem with its mask written out: additive, in the case's dtype, [batch|1, heads|1, M, N], 0 where there
 /// was none; a boolean mask becomes 0 and -inf. The causal form stays.
 [[nodiscard]] Case with_additive_mask(Case c);

@@ -65,7 +65,7 @@ Case with_boolean_mask(Case c) {
     mask.set(e, hidden(c, b, h, i, j) ? 0.0 : 1.0);
   }
   c[Slot::mask] = std::move(mask);
-  c.causal = Causal::none;
+  drop_positions(c);
   return c;
 }
 

@@ -142,6 +142,13 @@ std::string kinds_of(const Recipe& r) {
 
 }  // namespace
 
+AxisExtents axis_extents(const Recipe& recipe) {
+  AxisExtents extents{};
+  extents[static_cast<std::size_t>(Axis::queries)] = recipe.queries;
+  extents[static_cast<std::size_t>(Axis::keys)] = recipe.keys;
+  return extents;
+}
+
 Case decode(Recipe recipe) {
   make_valid(recipe);
   Case c;
@@ -149,7 +156,6 @@ Case decode(Recipe recipe) {
   c.scale = scale_of(recipe);
   c.causal = recipe.causal;
   c.mask_convention = recipe.convention;
-  set_later_arguments(c, recipe.arguments);
   c[Slot::mask] = filled_mask(recipe);
   if (recipe.operation == Operation::attention) {
     thread_local std::vector<double> q, k;
@@ -159,6 +165,8 @@ Case decode(Recipe recipe) {
   } else {
     fill_multihead(recipe, c);
   }
+  // After the fills: a case whose kernel does not have its variant is the one that it would be without it.
+  set_later_arguments(c, recipe.arguments);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
     make_repeatable(recipe, c);
@@ -167,7 +175,8 @@ Case decode(Recipe recipe) {
   set_edge(c, edge_of(recipe));
   c.provenance.kinds = kinds_of(recipe);
   for_each_scalar(c.operation, [&](const auto& field) {
-    if (!field.is_original && c.*field.member != field.neutral) add_kind(c, std::string(field.name) + ":", "given");
+    if (!field.is_original() && !field.is_detail && c.*field.member != field.neutral)
+      add_kind(c, std::string(field.name) + ":", "given");
   });
   return c;
 }

@@ -126,7 +126,7 @@ void mask(Recipe& r) {
 
 void draw_later_arguments(Recipe& r) {
   Stream stream(r.seed ^ 0x61726775U);
-  if (stream.one_in(4)) change_later_argument(r.arguments, r.operation, stream);
+  if (stream.one_in(4)) change_variant(r.arguments, r.operation, axis_extents(r), stream);
 }
 
 void raise(Recipe& r, std::int32_t queries, std::int32_t keys) {

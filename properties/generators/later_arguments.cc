@@ -2,21 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <vector>
+
+#include "core/problem/sight.h"
 
 namespace attest {
 namespace {
 
-/// Words as often as one another; small whole numbers more often than large ones; numbers by their octave.
+/// Words as often as one another; small whole numbers more often than large ones, and those near the lengths that the
+/// row names as often as others; numbers by their octave.
 template <class Value>
-double any_value(const ScalarField<Value>& field, Stream& stream) {
+double any_value(const ScalarField<Value>& field, const AxisExtents& extents, Stream& stream) {
   if constexpr (std::is_enum_v<Value>) {
     return static_cast<double>(stream.below(static_cast<std::int64_t>(Words<Value>::names.size())));
   } else {
     const double least = static_cast<double>(field.range.least), most = static_cast<double>(field.range.most);
     if constexpr (std::is_integral_v<Value>) {
-      const double reach = stream.one_in(4) ? most - least : std::min(most - least, 8.0);
+      if (field.near_count > 0 && stream.one_in(2)) {
+        const Axis axis = field.near[static_cast<std::size_t>(stream.below(field.near_count))];
+        const auto length = static_cast<double>(extents[static_cast<std::size_t>(axis)]);
+        // Around the length itself, or anywhere below it: windows that end within the keys are those that hide some.
+        const double near =
+            stream.one_in(2) ? length + static_cast<double>(stream.between(-3, 2)) : std::floor(stream.unit() * length);
+        return std::clamp(near, least, most);
+      }
+      const double reach = stream.one_in(16) ? most - least : std::min(most - least, 8.0);
       return least + std::floor(stream.unit() * (reach + 1));
     } else {
       const double low = std::log2(std::max(least, 0x1p-100)), high = std::log2(most);
@@ -34,15 +47,28 @@ ArgumentValues neutral_arguments() {
   return values;
 }
 
-void change_later_argument(ArgumentValues& values, Operation operation, Stream& stream) {
-  std::int64_t count = 0;
-  for_each_later_argument(values, [&](const auto& field, double&) { count += field.is_of(operation) ? 1 : 0; });
-  if (count == 0) return;
-  std::int64_t which = stream.below(count);
+void change_variant(ArgumentValues& values, Operation operation, const AxisExtents& extents, Stream& stream) {
+  std::vector<std::string_view> names;
+  for_each_later_argument(values, [&](const auto& field, double&) {
+    if (field.is_of(operation) && std::ranges::find(names, field.variant.name) == names.end())
+      names.push_back(field.variant.name);
+  });
+  if (names.empty()) return;
+  const std::string_view name = names[static_cast<std::size_t>(stream.below(std::ssize(names)))];
+  bool is_neutral = true;
+  std::int64_t count = 0;  // of the arguments that say something by themselves
   for_each_later_argument(values, [&](const auto& field, double& value) {
-    if (!field.is_of(operation) || which-- != 0) return;
-    const bool is_neutral = value == static_cast<double>(field.neutral);
-    value = is_neutral || stream.one_in(2) ? any_value(field, stream) : static_cast<double>(field.neutral);
+    if (field.variant.name != name || !field.is_of(operation) || field.is_detail) return;
+    ++count;
+    is_neutral = is_neutral && value == static_cast<double>(field.neutral);
+  });
+  const bool gives = is_neutral || stream.one_in(2);
+  // One of them for certain, the others two times in three.
+  std::int64_t certain = gives ? stream.below(std::max<std::int64_t>(count, 1)) : -1;
+  for_each_later_argument(values, [&](const auto& field, double& value) {
+    if (field.variant.name != name || !field.is_of(operation)) return;
+    const bool given = gives && (field.is_detail || certain-- == 0 || !stream.one_in(3));
+    value = given ? any_value(field, extents, stream) : static_cast<double>(field.neutral);
   });
 }
 
@@ -68,6 +94,7 @@ void set_later_arguments(Problem& c, const ArgumentValues& values) {
     if (field.is_of(c.operation)) all[static_cast<std::size_t>(&value - later.data())] = value;
   });
   set_arguments(c, all);
+  settle_alignment(c);
 }
 
 }  // namespace attest

@@ -27,7 +27,7 @@ std::vector<std::string> all_kinds(Operation operation) {
   add("scale:", Words<ScaleKind>::names);
   add("shape:", std::array<std::string_view, 5>{"empty", "small", "wide", "large", "long"});
   for_each_scalar(operation, [&](const auto& field) {
-    if (!field.is_original) words.push_back(std::string(field.name) + ":given");
+    if (!field.is_original() && !field.is_detail) words.push_back(std::string(field.name) + ":given");
   });
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
   const auto add_layouts = [&](std::string_view tensor) {

@@ -172,6 +172,9 @@ struct Recipe {
   std::int32_t distinct_queries = 0;
 };
 
+/// Of the axes that arguments of variants have to do with; 0 of the others.
+[[nodiscard]] AxisExtents axis_extents(const Recipe& recipe);
+
 /// Distinct rows of q of a head where few stand for all. A prime, so that no two rows that lie a multiple of a tile
 /// apart, or a power of two, are the same.
 inline constexpr std::int32_t distinct_queries = 17;

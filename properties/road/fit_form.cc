@@ -11,8 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/limits.h"
+#include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
+#include "core/problem/sight.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
@@ -143,6 +146,7 @@ bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>
       Case formed = *masked;
       if (causal != c.causal) {
         formed.causal = causal;
+        settle_alignment(formed);
         drop_kinds(formed, "causal:");
         add_kind(formed, "causal:", name_of(causal));
       }
@@ -153,7 +157,40 @@ bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>
   return false;
 }
 
+namespace {
+
+void leave_out(Case& c, std::string_view variant) {
+  for_each_scalar(c.operation, [&](const auto& field) {
+    if (field.variant.name == variant) drop_kinds(c, std::string(field.name) + ":");
+  });
+  drop_variant(c, variant);
+}
+
+/// Without the ends that a window may not have, and aligned as it may be; without variants that the kernel does not
+/// have, or not with what else the case has.
+void fit_variants(Case& c, const Manifest& m) {
+  for (const Variant& variant : variants_of(c)) {
+    const auto found = m.variants.find(variant.name);
+    const auto of_case = [&](Feature feature) { return has(c, feature); };
+    if (found == m.variants.end() || !std::ranges::all_of(found->second.required, of_case) ||
+        std::ranges::any_of(found->second.excluded, of_case)) {
+      leave_out(c, variant.name);
+      continue;
+    }
+    if (variant != window_variant) continue;
+    const VariantTerms& terms = found->second;
+    // An end that may not be is exchanged for the one that may.
+    if (!terms.left && c.window_left >= 0) c.window_right = std::max(c.window_right, std::exchange(c.window_left, -1));
+    if (!terms.right && c.window_right >= 0) c.window_left = std::max(c.window_left, std::exchange(c.window_right, -1));
+    if (c.causal == Causal::none && std::ranges::count(terms.alignment, c.alignment) == 0)
+      c.alignment = terms.alignment.front();
+  }
+}
+
+}  // namespace
+
 void fit_rest(Case& c, const Manifest& m) {
+  fit_variants(c, m);
   const std::int64_t dk = extents_of(c).dk;
   if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;

@@ -8,6 +8,7 @@
 #include "core/problem/edge.h"
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
+#include "core/problem/sight.h"
 #include "properties/road/simplify.h"
 
 namespace attest {
@@ -16,7 +17,7 @@ namespace {
 /// What may be neutral on its own: no extent, and no number, which is tried after all else.
 template <class Value>
 bool is_form(const ScalarField<Value>& field) {
-  return !field.is_extent && !std::is_floating_point_v<Value>;
+  return !field.is_extent && !field.is_detail && !std::is_floating_point_v<Value>;
 }
 
 /// value = to, where it was not.
@@ -55,7 +56,18 @@ std::vector<Step> made_form_steps(Operation operation) {
   });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::mask}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
-    if (is_form(field)) steps.emplace_back([&field](Case& c) { return set(c.*field.member, field.neutral); });
+    if (!is_form(field)) return;
+    steps.emplace_back([&field](Case& c) {
+      const bool changed = set(c.*field.member, field.neutral);
+      settle_alignment(c);
+      return changed;
+    });
+    if constexpr (std::is_integral_v<Value>) {
+      steps.emplace_back([&field](Case& c) {
+        Value& value = c.*field.member;
+        return value != field.neutral && set(value, field.range.least + (value - field.range.least) / 2);
+      });
+    }
   });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::bias_k, Slot::bias_v}); });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
@@ -184,7 +196,7 @@ const std::vector<Step>& form_steps(Operation operation) {
 void make_plain(Case& c) {
   c[Slot::mask] = Tensor();
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
-    if (is_form(field)) c.*field.member = field.neutral;
+    if (is_form(field) || field.is_detail) c.*field.member = field.neutral;
   });
   set_layouts(c, Layouts());
 }

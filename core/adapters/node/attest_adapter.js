@@ -16,7 +16,8 @@
 //     maskConvention   'post-scale': scale*qk + mask, or 'pre-scale': scale*(qk + mask)
 //     wantLse          true: return { out, lse }, lse a Float64Array of [batch, heads, M]
 //     outDtype         the dtype of out as a word: 'f32'
-// and, where they are given, those that the manifest lists under "arguments", their names in camelCase.
+// and, where they are given, the arguments of the variants that the manifest lists, their names in camelCase:
+//     windowLeft, windowRight, alignment   of "variants": { "window": {} }; an end that is not given has none
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -52,10 +53,12 @@ const ARRAYS = {
 const MULTIHEAD_TENSORS = ['w_q', 'w_k', 'w_v', 'b_q', 'b_k', 'b_v', 'w_o', 'b_o', 'bias_k', 'bias_v'];
 // What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 const KEYS = {
-  attest: ['1'], op: ['attention', 'multihead'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
+  attest: ['1', '2'], op: ['attention', 'multihead'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
   causal: ['none', 'top-left', 'bottom-right'], heads: null, want: ['lse'],
   out_dtype: Object.keys(ARRAYS).filter((name) => name !== 'BOOL').map((name) => name.toLowerCase()),
 };
+// The arguments of variants. One that stands in no row here has an argument of its own name.
+const VARIANTS = { window: ['window_left', 'window_right', 'alignment'] };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };
 
@@ -144,8 +147,11 @@ function request() {
 function refuseUnknown({ metadata, tensors }, listed) {
   const { op } = metadata;
   const refuse = (what) => { throw new Unsupported(`this attest_adapter.js does not know ${what}`); };
+  for (const name of (metadata.variants ?? '').split(' ').filter(Boolean)) {
+    if (!(VARIANTS[name] ?? [name]).every((argument) => listed.includes(argument))) refuse(`the variant "${name}"`);
+  }
   for (const [key, value] of Object.entries(metadata)) {
-    if (listed.includes(key)) continue;
+    if (listed.includes(key) || key === 'variants') continue;
     const known = Object.hasOwn(KEYS, key) && (key !== 'heads' || op === 'multihead');
     if (!known) refuse(`the key "${key}" of a request`);
     if (KEYS[key] !== null && !KEYS[key].includes(value)) refuse(`"${value}" as ${key}`);
@@ -194,7 +200,8 @@ function output(name, dtype, shape, data) {
 async function answer(functions, manifest, { metadata, tensors }) {
   const { op } = metadata;
   if (op === 'manifest') return reply({ manifest: JSON.stringify(manifest) });
-  const listed = (manifest.arguments ?? []).filter((name) => !Object.hasOwn(KEYS, name));
+  const listed = Object.keys(manifest.variants ?? {}).flatMap((name) => VARIANTS[name] ?? [name])
+    .filter((name) => !Object.hasOwn(KEYS, name));
   refuseUnknown({ metadata, tensors }, listed);
   if (!functions[op]) throw new Unsupported(`there is no ${op} function`);
   const given = problem(metadata, tensors, listed);

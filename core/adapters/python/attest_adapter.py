@@ -15,8 +15,10 @@ that it has parameters for:
     mask_convention  "post-scale": scale*qk + mask, or "pre-scale": scale*(qk + mask)
     want_lse         True: return (out, lse), lse [batch, heads, M] in float64
     out_dtype        None, or the dtype of out as a word: "f32"
-and those that the manifest lists under "arguments", which it gets only where they are given: it says by a default what
-their absence means.
+    window_left, window_right, alignment
+                     a row at position p sees keys p - window_left .. p + window_right; -1: that side has no end.
+                     alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window
+A function with either end as a parameter is asked for windows, unless the manifest's "variants" says otherwise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -58,7 +60,7 @@ _SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "
 _MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
 # What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 _KEYS = {
-    "attest": ("1",),
+    "attest": ("1", "2"),
     "op": ("attention", "multihead"),
     "scale": None,
     "mask_convention": ("post-scale", "pre-scale"),
@@ -68,12 +70,23 @@ _KEYS = {
     "out_dtype": tuple(name.lower() for name in _SIZES if name != "BOOL"),
     "strides": None,
 }
+# The arguments of variants, with what they are where a problem has none of it. One that stands in no row here has an
+# argument of its own name.
+_VARIANTS = {"window": {"window_left": -1, "window_right": -1, "alignment": None}}
+_NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
     "attention": ("q", "k", "v", "mask"),
     "multihead": ("q", "k", "v", "mask", "w_q", "w_k", "w_v", *_MULTIHEAD_OPTIONAL),
 }
 # What a problem has when nothing is said, so that a function without the parameter can serve it all the same.
-_ABSENT = {"mask": None, "causal": "none", "want_lse": False, "out_dtype": None, **dict.fromkeys(_MULTIHEAD_OPTIONAL)}
+_ABSENT = {
+    "mask": None,
+    "causal": "none",
+    "want_lse": False,
+    "out_dtype": None,
+    **dict.fromkeys(_MULTIHEAD_OPTIONAL),
+    **_NEUTRAL,
+}
 
 
 class Unsupported(Exception):
@@ -132,8 +145,11 @@ def _refuse_unknown(metadata, header, listed):
     """Raises Unsupported for an argument of a later Attest that is not among those that the manifest lists: left out, it
     would be judged as if it had been heeded."""
     op = metadata["op"]
+    for name in metadata.get("variants", "").split():
+        if not set(_VARIANTS.get(name, (name,))) <= listed:
+            raise Unsupported(f'this attest_adapter.py does not know the variant "{name}", or its manifest does not list it')
     for key, value in metadata.items():
-        if key in listed:
+        if key in listed or key == "variants":
             continue
         if key not in _KEYS or (key == "heads" and op != "multihead"):
             raise Unsupported(f'this attest_adapter.py does not know the key "{key}" of a request')
@@ -385,6 +401,9 @@ def _completed(manifest, attention, multihead):
         if "mask" not in known:
             manifest.setdefault("masks", [])
         manifest.setdefault("causal", ["top-left", "bottom-right"] if "causal" in known else [])
+        ends = {end: f"window_{end}" in known for end in ("left", "right")}
+        if any(ends.values()):
+            manifest.setdefault("variants", {"window": ends})
     return manifest
 
 
@@ -397,7 +416,8 @@ class Server:
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         self.manifest = manifest
         self.framework = framework
-        self.listed = frozenset(manifest.get("arguments", ())) - _KEYS.keys()
+        listed = [argument for name in manifest.get("variants", ()) for argument in _VARIANTS.get(name, (name,))]
+        self.listed = frozenset(listed) - _KEYS.keys()
         self.out_dtypes = {name.lower(): name for name in _SIZES}
 
     def by_name(self, op, metadata, tensors, head_dim, additive):
@@ -414,7 +434,11 @@ class Server:
             values["heads"] = int(metadata["heads"])
             for name in _MULTIHEAD_OPTIONAL:
                 values[name] = tensors.get(name)
-        values.update({name: _number_or_word(metadata[name]) for name in self.listed if name in metadata})
+        for name in self.listed:
+            if name in metadata:
+                values[name] = _number_or_word(metadata[name])
+            elif name in _NEUTRAL:
+                values[name] = _NEUTRAL[name]
         known = self.known[op]
         if known is None:
             return values
@@ -426,7 +450,7 @@ class Server:
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:
-                plain = value is None or isinstance(value, (str, bool))
+                plain = value is None or isinstance(value, (str, bool, int))
                 served = plain and name in _ABSENT and value == _ABSENT[name]
             if not served:
                 raise Unsupported(f"the function has no parameter {name}")

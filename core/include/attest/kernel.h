@@ -22,6 +22,9 @@ enum {
 };
 enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 }; /* scale*qk + b   |   scale*(qk + b) */
 enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_RIGHT = 2 };
+enum { /* attest_problem.variants */
+       ATTEST_WINDOW = 1
+};
 enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 }; /* anything else: the kernel failed */
 
 typedef struct attest_tensor {
@@ -41,6 +44,12 @@ typedef struct attest_problem {
   double scale;       /* multiplies q.k; the definition's 1/sqrt(dk) is already in it */
   int32_t mask_convention;
   int32_t causal; /* on top of the mask */
+
+  /* Since 1.1, there when size > offsetof(attest_problem, variants). A member counts only where its bit is set. */
+  uint32_t variants; /* ATTEST_WINDOW; only those that the manifest lists */
+  int32_t alignment; /* WINDOW: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i, ATTEST_CAUSAL_BOTTOM_RIGHT:
+                        i + N - M; as causal where that is not ATTEST_CAUSAL_NONE */
+  int64_t window_left, window_right; /* WINDOW: keys p - left .. p + right, both inclusive; -1: unbounded */
 } attest_problem;
 
 typedef struct attest_result {

@@ -51,7 +51,11 @@ static inline int attest_known_members_(const attest_tensor* q, const attest_ten
 /* ATTEST_OK where this header knows every argument; else ATTEST_UNSUPPORTED, and the message names one it does not. */
 static inline int attest_known_arguments(const attest_problem* p, const attest_result* r, char* message,
                                          size_t message_size) {
-  const int known = attest_known_bytes_("attest_problem", p, p->size, sizeof *p, message, message_size);
+  int known = attest_known_bytes_("attest_problem", p, p->size, sizeof *p, message, message_size);
+  if (known == ATTEST_OK && p->size > offsetof(attest_problem, variants) && (p->variants & ~(uint32_t)ATTEST_WINDOW)) {
+    snprintf(message, message_size, "this kernel was not compiled for variants %lu", (unsigned long)p->variants);
+    known = ATTEST_UNSUPPORTED;
+  }
   if (known != ATTEST_OK) return known;
   return attest_known_members_(&p->q, &p->mask, p->mask_convention, p->causal, r, message, message_size);
 }

@@ -17,7 +17,7 @@ Values per_head(const Case& c, Page&& page) {
   [[maybe_unused]] const CallPrecision<T> precision;
   const attest_problem p = c.problem();
   const Index batch = p.q.shape[0], heads = p.q.shape[1], group = heads / p.k.shape[1];
-  const MaskStack<T> masks = masks_of<T>(p.mask, p.mask_convention, p.causal);
+  const MaskStack<T> masks = masks_of<T>(p);
   std::vector<Matrix<T>> pages;
   for (Index b = 0; b < batch; ++b) {
     for (Index h = 0; h < heads; ++h) {

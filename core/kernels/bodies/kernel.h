@@ -12,6 +12,7 @@
 #include "core/call/problem_in_memory.h"
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_problem.h"
+#include "core/problem/fields.h"
 
 namespace attest::detail {
 
@@ -148,6 +149,7 @@ Manifest core_manifest(const std::string& id) {
   manifest.multihead = true;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.variants.emplace(window_variant.name, VariantTerms());
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

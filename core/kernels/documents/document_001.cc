@@ -57,7 +57,7 @@ void for_each_head(const attest_multihead_problem& p, const MultiheadWeights<T>&
     const auto q = biased(qkv.q, w.q), k = biased(qkv.k, w.k), v = biased(qkv.v, w.v);
     for (Index h = 0; h < heads; ++h) {
       Mask<T> added;
-      added.causal = causal;
+      added.positions.causal = causal;
       if (!mask.empty()) added.additive = filled(mask, external, b, h);
       const auto at = static_cast<std::size_t>(h);
       of_head(b, h, q[at], k[at], v[at], scale, added);

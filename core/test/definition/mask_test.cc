@@ -82,7 +82,7 @@ TYPED_TEST(MaskedAttention, CausalFormsHideWhatTheContractSays) {
 TYPED_TEST(MaskedAttention, CausalComesOnTopOfTheMask) {
   const BoolMatrix allowed = this->random_allowed();
   Mask<TypeParam> both = boolean_mask<TypeParam>(allowed);
-  both.causal = Causal::top_left;
+  both.positions.causal = Causal::top_left;
   const BoolMatrix together = (allowed.array() && causal_matrix(5, 7).array()).matrix();
   expect_same_bits(this->masked_out(both), this->masked_out(boolean_mask<TypeParam>(together)));
 }

@@ -125,7 +125,7 @@ TYPED_TEST(Multihead, BiasKvIsOneMoreKeyThatNothingHides) {
     std::vector<Matrix<TypeParam>> outputs;
     for (Index m = 0; m < this->heads; ++m) {
       Mask<TypeParam>& mask = each[static_cast<std::size_t>(m)];
-      mask.causal = causal;
+      mask.positions.causal = causal;
       const Weights<TypeParam> head = head_of(this->w, m);
       const Matrix<TypeParam> key = this->w.bias_k->segment(m * this->dk, this->dk).transpose(),
                               value = this->w.bias_v->segment(m * this->dv, this->dv).transpose();

@@ -259,7 +259,7 @@ class Specification {
   static void all_parts(Scope& scope, Comparison& c) {
     const Problem p(scope, 2, 3);
     Mask<T> mask = additive_mask(fresh_matrix(scope, "b", 2, 3), MaskConvention::pre_scale);
-    mask.causal = Causal::bottom_right;
+    mask.positions.causal = Causal::bottom_right;
     mask.allowed = pattern(2, 3);
     const auto sees = [&](At i, At j) {
       return causally(Causal::bottom_right, i, j, 2, 3) && pattern(2, 3)(static_cast<Index>(i), static_cast<Index>(j));
@@ -721,7 +721,7 @@ class Specification {
     for (const std::string name : {"A", "B"})
       each.push_back({weights(scope, name, 1, 1, 1, 2, 1), fresh_matrix(scope, "p" + name, 2, 1)});
     Mask<T> mask = additive_mask(b);
-    mask.causal = Causal::top_left;
+    mask.positions.causal = Causal::top_left;
     Table all;
     for (const PositionedHead<T>& head : each) {
       const Table input = plus_positions(x, *head.positions);

@@ -35,7 +35,7 @@ TYPED_TEST(SplitMerge, BlocksMergeToTheWholeHoweverTheyAreCut) {
   // Block 3..5 wholly hidden from row 1: an empty state in the middle.
   b.row(1).segment(3, 3).setConstant(ScalarTraits<TypeParam>::minus_infinity());
   Mask<TypeParam> mask = additive_mask(b);
-  mask.causal = Causal::bottom_right;
+  mask.positions.causal = Causal::bottom_right;
   for (const Index step : {1, 2, 3, 4, 9}) {
     PartialAttention<TypeParam> merged = this->part(0, std::min(step, this->keys), mask);
     for (Index first = step; first < this->keys; first += step)

@@ -73,7 +73,7 @@ Vector<T> vector(const Tensor& t) {
 template <class T>
 AttentionResult<T> expected(const Case& c, Index b, Index h) {
   Mask<T> mask = additive_mask(page<T>(c.mask(), b, h), c.mask_convention);
-  mask.causal = c.causal;
+  mask.positions.causal = c.causal;
   return mattn_lse(page<T>(c.q(), b, h), page<T>(c.k(), b, h / 2), page<T>(c.v(), b, h / 2),
                    ScalarTraits<T>::from_double(c.scale), mask);
 }

@@ -71,7 +71,7 @@ TYPED_TEST(Enclosure, HoldsTheExactOutputAndLogSumExp) {
     const auto run = [&]<class T>(const T& scale) {
       Mask<T> mask =
           additive_mask(matrix_from<T>(b), repeat % 2 == 0 ? MaskConvention::post_scale : MaskConvention::pre_scale);
-      mask.causal = Causal::bottom_right;
+      mask.positions.causal = Causal::bottom_right;
       return mattn_lse(matrix_from<T>(q), matrix_from<T>(k), matrix_from<T>(v), scale, mask);
     };
     const AttentionResult<Ball> found = run(Ball(tau));
