@@ -253,6 +253,13 @@ bool Change::operator==(const Change& other) const {
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
 }
 
+/// Arguments of variants stand at the end, and as what sets them apart from neutral, so that bytes of a version that
+/// had fewer of them mean what they meant.
+template <class Value>
+std::uint64_t neutral_bits(const ScalarField<Value>& field) {
+  return std::bit_cast<std::uint64_t>(static_cast<double>(field.neutral));
+}
+
 Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation operation) {
   Reader reader(bytes);
   Input input;
@@ -289,9 +296,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
     const auto layout = read_kind<MemoryLayout>(reader);
     if (laid_out && operation == Operation::multihead) r.layouts.inputs[i] = layout;
   }
-  reader.skip_to(input_header_bytes - 8 * later_count);
-  for_each_later_argument(r.arguments,
-                          [&](const auto&, double& value) { value = std::bit_cast<double>(reader.number(8)); });
+  reader.skip_to(input_header_bytes);
   for (std::size_t i = 0; i < changes; ++i) {
     Change change;
     change.slot = static_cast<Slot>(reader.byte() % 3);
@@ -305,6 +310,9 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
     std::vector<std::byte>& bits = input.raw[i].emplace(std::min(said, reader.left()));
     for (std::byte& byte : bits) byte = std::byte{reader.byte()};
   }
+  for_each_later_argument(r.arguments, [&](const auto& field, double& value) {
+    value = std::bit_cast<double>(reader.number(8) ^ neutral_bits(field));
+  });
   make_valid(input);
   return input;
 }
@@ -342,9 +350,7 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     const bool there = r.operation == Operation::multihead;
     writer.number(there ? static_cast<unsigned>(r.layouts.inputs[i]) : 0, 1);
   }
-  writer.bytes.resize(input_header_bytes - 8 * later_count);
-  for_each_later_argument(input.recipe.arguments,
-                          [&](const auto&, double& value) { writer.number(std::bit_cast<std::uint64_t>(value), 8); });
+  writer.bytes.resize(input_header_bytes);
   for (const Change& change : input.changes) {
     writer.number(static_cast<unsigned>(change.slot) % 3, 1);
     writer.number(change.index, 4);
@@ -355,6 +361,13 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     writer.number(bits->size(), 2);
     for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
   }
+  bool neutral = true;
+  for_each_later_argument(input.recipe.arguments, [&](const auto& field, const double& value) {
+    neutral = neutral && value == static_cast<double>(field.neutral);
+  });
+  for_each_later_argument(input.recipe.arguments, [&](const auto& field, double& value) {
+    if (!neutral) writer.number(std::bit_cast<std::uint64_t>(value) ^ neutral_bits(field), 8);
+  });
   return std::move(writer.bytes);
 }
 

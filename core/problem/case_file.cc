@@ -139,9 +139,10 @@ void take_variants(const Case& c, std::string_view format, Metadata& metadata) {
   if (format == "1" && said) throw UsageError(R"(metadata has "variants" and "attest" is "1"; it must be "2")");
   if (format == "1" && !there.empty())
     throw UsageError(fmt::format(R"(metadata has arguments of {} and "attest" is "1"; it must be "2")", there));
-  if (format == "2" && said.value_or("") != there)
-    throw UsageError(fmt::format(R"(metadata "variants" is {}; by its arguments it must be "{}")",
-                                 said ? in_quotes(*said) : "missing", there));
+  if (format == "2" && (!said || *said != there))
+    throw UsageError(fmt::format(R"(metadata "variants" is {} and "attest" is "2"; by its arguments it must be {})",
+                                 said ? in_quotes(*said) : "missing",
+                                 there.empty() ? R"(left out, and "attest" "1")" : in_quotes(there)));
 }
 
 AnsweredCase case_of(TensorFile file) {

@@ -44,12 +44,15 @@ template <class Real, class Value>
   return {out, largest + std::log(sum)};
 }
 
-/// What the mask adds to the score of key j in row i of M x N, -inf where mask or causal form hides it.
+/// What the mask adds to the score of key j in row i of M x N, -inf where mask, causal form or window hides it.
 [[nodiscard]] inline double added_to_score(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i,
                                            std::int64_t j, std::int64_t M, std::int64_t N) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
   if (c.causal == Causal::top_left && j > i) return hidden;
   if (c.causal == Causal::bottom_right && j > i + N - M) return hidden;
+  const std::int64_t p = c.alignment == Causal::bottom_right ? i + N - M : i;
+  if (c.window_left >= 0 && j < p - c.window_left) return hidden;
+  if (c.window_right >= 0 && j > p + c.window_right) return hidden;
   if (!c.mask().present()) return 0;
   const Shape& shape = c.mask().shape();
   const double entry = c.mask()[(((shape[0] == 1 ? 0 : b) * shape[1] + (shape[1] == 1 ? 0 : h)) * M + i) * N + j];

@@ -31,6 +31,7 @@ const std::vector<const Property*>& catalogue() {
                                                    masked_form_properties(),
                                                    masked_law_properties(),
                                                    causal_properties(),
+                                                   window_properties(),
                                                    weights_properties(),
                                                    self_properties(),
                                                    self_score_properties(),

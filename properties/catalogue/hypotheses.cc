@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -63,6 +64,76 @@ std::string misses_causal_mask(const Case& c) {
 
 std::string misses_causal_form(const Case& c) {
   return c.causal != Causal::none ? "" : "has no causal form; the theorem is about one";
+}
+
+Sight seen_by(const Case& c, std::int64_t i) {
+  return sight(sight_rule(c), i, queries_of(c), keys_of(c));
+}
+
+/// Is there a row of which it is true?
+template <class Is>
+bool any_row(const Case& c, Is is) {
+  for (std::int64_t i = 0; i < queries_of(c); ++i)
+    if (is(seen_by(c, i))) return true;
+  return false;
+}
+
+bool has_window(const Case& c) {
+  return has_variant(c, window_variant.name);
+}
+
+std::string misses_window(const Case& c) {
+  return has_window(c) ? "" : "has no window; the theorem is about one";
+}
+
+std::string misses_no_window(const Case& c) {
+  return has_window(c) ? "has a window; the theorem is about attention with and without one of its own" : "";
+}
+
+std::string misses_window_and_more(const Case& c) {
+  if (!has_window(c)) return misses_window(c);
+  if (c.mask().present() || c.causal != Causal::none) return {};
+  return "has a window alone; the theorem is about one beside a mask or a causal form";
+}
+
+std::string misses_keys_before_windows(const Case& c) {
+  if (c.window_left >= 0 && c.alignment == Causal::bottom_right && queries_of(c) > 0 && keys_of(c) > 1 &&
+      !any_row(c, [](const Sight& seen) { return seen.first == 0 && seen.last > 0; }))
+    return {};
+  return "has no key before every row's window, counted from the bottom right; the theorem deletes one";
+}
+
+std::string misses_keys_behind_windows(const Case& c) {
+  if (c.window_right >= 0 && c.alignment == Causal::top_left && queries_of(c) > 0 && keys_of(c) > 1 &&
+      !any_row(c, [&](const Sight& seen) { return seen.last == keys_of(c) && seen.first < seen.last; }))
+    return {};
+  return "has no key behind every row's window, counted from the top left; the theorem deletes one";
+}
+
+std::string misses_row_outside_the_keys(const Case& c) {
+  if (!has_window(c)) return misses_window(c);
+  if (keys_of(c) > 0 && any_row(c, [](const Sight& seen) { return seen.first == seen.last; })) return {};
+  return "has a key in every row's window; the theorem is about a row without one";
+}
+
+std::string misses_row_behind_a_block(const Case& c) {
+  if (c.window_left >= 0 && any_row(c, [](const Sight& seen) { return seen.first >= 16 && seen.first < seen.last; }))
+    return {};
+  return "has no row whose window begins at key 16 or later; the theorem is about one";
+}
+
+std::string misses_window_of_one_key(const Case& c) {
+  if (c.window_left == 0 && c.window_right == 0 && !c.mask().present() && queries_of(c) == keys_of(c)) return {};
+  return "is not a window of one key with as many queries as keys and without a mask; the theorem is about that";
+}
+
+std::string misses_equal_lengths(const Case& c) {
+  if (queries_of(c) == keys_of(c)) return {};
+  return fmt::format("has {} queries and {} keys; the theorem needs as many of both", queries_of(c), keys_of(c));
+}
+
+std::string misses_one_query(const Case& c) {
+  return queries_of(c) == 1 ? "" : fmt::format("has {} queries; the theorem is about one", queries_of(c));
 }
 
 std::string misses_top_left_or_square(const Case& c) {
@@ -295,6 +366,22 @@ constexpr Hypothesis one_boolean_mask{"one-boolean-mask", "no mask, or one boole
                                       misses_one_boolean_mask};
 constexpr Hypothesis causal_mask{"causal-mask", "nothing after the diagonal is visible", misses_causal_mask};
 constexpr Hypothesis causal_form{"causal-form", "a causal form", misses_causal_form};
+constexpr Hypothesis window{"window", "a window", misses_window};
+constexpr Hypothesis no_window{"no-window", "no window", misses_no_window};
+constexpr Hypothesis window_and_more{"window-and-more", "a window beside a mask or a causal form",
+                                     misses_window_and_more};
+constexpr Hypothesis keys_before_windows{"keys-before-windows", "bottom-right, a key before every row's window",
+                                         misses_keys_before_windows};
+constexpr Hypothesis keys_behind_windows{"keys-behind-windows", "top-left, a key behind every row's window",
+                                         misses_keys_behind_windows};
+constexpr Hypothesis row_outside_the_keys{"row-outside-the-keys", "a row whose window holds no key",
+                                          misses_row_outside_the_keys};
+constexpr Hypothesis row_behind_a_block{"row-behind-a-block", "a row whose window begins at key 16 or later",
+                                        misses_row_behind_a_block};
+constexpr Hypothesis window_of_one_key{"window-of-one-key", "a window of one key, M = N and no mask",
+                                       misses_window_of_one_key};
+constexpr Hypothesis equal_lengths{"equal-lengths", "M = N", misses_equal_lengths};
+constexpr Hypothesis one_query{"one-query", "M = 1", misses_one_query};
 constexpr Hypothesis top_left_or_square{"top-left-or-square", "a top-left causal form, or M = N",
                                         misses_top_left_or_square};
 constexpr Hypothesis plain_top_left{"plain-top-left", "the top-left form, M = N and no other mask",
@@ -371,6 +458,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &causal_mask,
                                      &constant_values,
                                      &equal_keys,
+                                     &equal_lengths,
                                      &equal_widths,
                                      &exact_inverse_root,
                                      &exact_projections,
@@ -385,6 +473,8 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &infinity_for_a_mask,
                                      &infinity_to_hide,
                                      &inverse_root_scale,
+                                     &keys_before_windows,
+                                     &keys_behind_windows,
                                      &lengths_differ,
                                      &mask,
                                      &moving_mask,
@@ -393,11 +483,13 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &no_biases,
                                      &no_causal_form,
                                      &no_output_bias,
+                                     &no_window,
                                      &notebook,
                                      &one_boolean_mask,
                                      &one_head,
                                      &one_key,
                                      &one_projection,
+                                     &one_query,
                                      &one_shift,
                                      &one_translation,
                                      &only_hides,
@@ -406,6 +498,8 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &plain_top_left,
                                      &power_of_four,
                                      &queries_blind_to_the_step,
+                                     &row_behind_a_block,
+                                     &row_outside_the_keys,
                                      &self_attention,
                                      &shared_key_heads,
                                      &small_whole_numbers,
@@ -419,7 +513,10 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &two_token_columns,
                                      &unmasked,
                                      &unscaled,
-                                     &value_bias};
+                                     &value_bias,
+                                     &window,
+                                     &window_and_more,
+                                     &window_of_one_key};
 }  // namespace
 
 }  // namespace hypotheses

@@ -90,6 +90,17 @@ extern const Hypothesis lengths_differ;       ///< M and N differ
 extern const Hypothesis infinity_to_hide;     ///< no additive mask in a dtype without infinity
 extern const Hypothesis infinite_dtype;       ///< a dtype with an infinity
 extern const Hypothesis infinity_for_a_mask;  ///< no boolean mask to be made additive in a dtype without infinity
+// Windows.
+extern const Hypothesis window;                ///< a window
+extern const Hypothesis window_and_more;       ///< a window beside a mask or a causal form
+extern const Hypothesis keys_before_windows;   ///< bottom-right, and the first key lies before every row's window
+extern const Hypothesis keys_behind_windows;   ///< top-left, and the last key lies behind every row's window
+extern const Hypothesis row_outside_the_keys;  ///< a row whose window holds no key
+extern const Hypothesis row_behind_a_block;    ///< a row that sees no key below 16, and one from there on
+extern const Hypothesis window_of_one_key;     ///< both ends 0, no mask, and as many queries as keys
+extern const Hypothesis no_window;             ///< no window
+extern const Hypothesis equal_lengths;         ///< M = N
+extern const Hypothesis one_query;             ///< M = 1
 // Sizes.
 extern const Hypothesis two_queries;
 extern const Hypothesis two_keys;

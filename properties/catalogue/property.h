@@ -42,6 +42,11 @@ struct Property {
   std::string_view needs = {};           ///< what it needs of a kernel ("attention", "multihead", …)
   std::string_view floating_point = {};  ///< what must hold in floating point, theorems.md's last column
   Operation operation = Operation::attention;
+  /// Not empty: it is about a variant of attention (fields.h), and asked of the kernels alone that list it.
+  std::string_view variant = {};
+  /// The variants with which it holds all the same, a space between two; "any": all that there are. A case with another
+  /// one misses it.
+  std::string_view under = {};
   /// Without these among its judged cases a verdict of held says little: a run that drew too few of them warns.
   std::span<const Want> wants = {};
   /// What the theorem asks of a case beyond the operation, in the order in which it is asked.
@@ -54,6 +59,8 @@ struct Property {
   /// The same, judged as it is asked for. Null: the property has no such choice.
   Verdict (*check_as)(Kernel& kernel, const Case& c, const Judging& judging) = nullptr;
 
+  /// Empty, or why a kernel of this manifest is asked nothing ("has no multihead entry").
+  [[nodiscard]] std::string misses_of(const Manifest& manifest) const;
   /// It judges a draw of many and no single case: by the law of large numbers it is violated now and then.
   [[nodiscard]] bool is_statistical() const { return floating_point == "statistical"; }
   /// It states that a theorem fails without one of its hypotheses.
@@ -80,6 +87,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> masked_form_properties();
 [[nodiscard]] std::span<const Property> masked_law_properties();
 [[nodiscard]] std::span<const Property> causal_properties();
+[[nodiscard]] std::span<const Property> window_properties();
 [[nodiscard]] std::span<const Property> multihead_oracle_properties();
 [[nodiscard]] std::span<const Property> multihead_weight_properties();
 [[nodiscard]] std::span<const Property> multihead_form_properties();

@@ -136,7 +136,8 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bitwise if deterministic",
      .operation = Operation::attention,
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .under = "any",
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = repeatable},
     {.name = "attention.finite",
      .statement = "inside the domain of definition (error-bounds.md, 2) the output is finite",
@@ -144,8 +145,9 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "required",
      .operation = Operation::attention,
+     .under = "any",
      .wants = wants_edges,
-     .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge(); },
+     .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge().with_later_arguments(); },
      .check = finite},
     {.name = "attention.oracle",
      .statement = "the output lies within its error bound of the exact value",
@@ -153,6 +155,7 @@ const Property family[] = {
      .needs = "attention",
      .floating_point = "bound",
      .operation = Operation::attention,
+     .under = "any",
      .wants = wants_hard_scores,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_definition)
@@ -168,8 +171,11 @@ const Property family[] = {
      .needs = "attention, promises",
      .floating_point = "bound of the promise",
      .operation = Operation::attention,
+     .under = "any",
      .wants = wants_hard_scores,
-     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).sometimes_of_model_size(); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention(period_of_tile_laws).sometimes_of_model_size().with_later_arguments();
+     },
      .check = promised},
 };
 

@@ -174,8 +174,9 @@ const Property family[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .under = "window",
      .hypotheses = translated_keys,
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = key_translation},
 };
 

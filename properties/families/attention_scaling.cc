@@ -236,7 +236,8 @@ const Property family[] = {
      .floating_point =
          "bound; bitwise for c = ±2^k if deterministic, barring under/overflow (compare values: +0 equals "
          "−0)",
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .under = "window",
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = value_scaling},
 };
 

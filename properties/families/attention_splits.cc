@@ -242,7 +242,8 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .under = "window",
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };
 

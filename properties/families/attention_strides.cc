@@ -39,9 +39,10 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, strides",
      .floating_point = "bound (bitwise in the core); guards bitwise",
+     .under = "window",
      .wants = wants_layouts,
      .hypotheses = strided,
-     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).strided(); },
+     .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).strided().with_later_arguments(); },
      .check = any_strides},
 };
 

@@ -335,7 +335,8 @@ const Property family[] = {
      .source = "003 (weights nonnegative, sum 1)",
      .needs = "attention",
      .floating_point = "bound",
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .under = "window",
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = convex_hull},
 };
 
@@ -345,15 +346,17 @@ const Property laws[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .under = "window",
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = linear_in_values},
     {.name = "attention.constant-values",
      .statement = "all rows of V equal v ⇒ every o_i = v",
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
+     .under = "window",
      .hypotheses = one_value,
-     .given = [](Draw& draw) -> Case { return draw.attention(); },
+     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = constant_values},
 };
 

@@ -56,11 +56,12 @@ const Property family[] = {
      .source = "001 004",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
+     .under = "window",
      .hypotheses = entries,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws).where([](Recipe& r) {
-         r.batch = std::max(r.batch, 2 + static_cast<int>(r.seed % 2));
-       });
+       return draw.attention(period_of_tile_laws)
+           .where([](Recipe& r) { r.batch = std::max(r.batch, 2 + static_cast<int>(r.seed % 2)); })
+           .with_later_arguments();
      },
      .check = independence},
     {.name = "batch.mask-forms",

@@ -13,6 +13,7 @@
 #include "properties/arrangement/multihead_cases.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/row_policy.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
 #include "properties/language/agree.h"
@@ -162,6 +163,24 @@ Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
   return {};
 }
 
+}  // namespace
+
+Verdict obeys_row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int64_t i) {
+  Verdict policy = row_policy(kernel, masked, o, i);
+  // A log-sum-exp that obeys, or is not there, makes nothing held of a row outside the domain.
+  if (const Verdict lse = row_lse(kernel, o, i); lse.outcome == Outcome::violated) policy = worse_of({policy, lse});
+  return policy;
+}
+
+Verdict rejects(Kernel& kernel, const Case& masked) {
+  const Reply reply = kernel.run(masked);
+  if (reply.status == CallStatus::rejected) return {};
+  if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), masked, reply.status, reply.message);
+  return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
+}
+
+namespace {
+
 // All of row i masked: the declared policy, for lse too; the other rows are as they were. The causal form at the bottom
 // right hides every key from the first M - N rows by itself.
 Verdict fully_masked_row(Kernel& kernel, const Case& c) {
@@ -171,16 +190,9 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
   const Case before = by_form > 0 ? c : with_some_mask(c);
   Case masked = before;
   for (std::int64_t j = 0; by_form <= 0 && j < keys_of(c); ++j) masked = hide(std::move(masked), i, j);
-  if (kernel.manifest().fully_masked_row == FullyMaskedRow::error) {
-    const Reply reply = kernel.run(masked);
-    if (reply.status == CallStatus::rejected) return {};
-    if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), masked, reply.status, reply.message);
-    return violated(Violation::bound, "a fully masked row was answered; the manifest declares error");
-  }
+  if (kernel.manifest().fully_masked_row == FullyMaskedRow::error) return rejects(kernel, masked);
   const Result o = run_with_lse(kernel, masked);
-  Verdict policy = row_policy(kernel, masked, o, i);
-  // A log-sum-exp that obeys, or is not there, makes nothing held of a row outside the domain.
-  if (const Verdict lse = row_lse(kernel, o, i); lse.outcome == Outcome::violated) policy = worse_of({policy, lse});
+  const Verdict policy = obeys_row_policy(kernel, masked, o, i);
   if (queries_of(c) == 1) {
     if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
     return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};

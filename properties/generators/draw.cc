@@ -144,6 +144,11 @@ DrawnAttention& DrawnAttention::with_later_arguments() {
   draw_later_arguments(recipe_);
   return *this;
 }
+DrawnAttention& DrawnAttention::windowed() {
+  Stream stream(recipe_.seed ^ 0x77696e64U);
+  give_variant(recipe_.arguments, window_variant.name, axis_extents(recipe_), stream);
+  return *this;
+}
 DrawnAttention& DrawnAttention::masked() {
   mask(recipe_);
   return *this;

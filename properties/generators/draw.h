@@ -26,8 +26,10 @@ class DrawnAttention {
   /// No mask, no causal form: Attention(Q, K, V) of the documents.
   DrawnAttention& unmasked();
   /// One case in four has an argument of a later version of the contract, drawn by its row (fields.h). Only for what
-  /// asks the definition itself: a law says nothing of arguments that it does not name.
+  /// asks the definition itself, and for laws that hold whatever these are (Property::under).
   DrawnAttention& with_later_arguments();
+  /// A window, its ends around and within the lengths that the case has by now.
+  DrawnAttention& windowed();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four
   /// has no mask, which masks nothing.
   DrawnAttention& masked();
@@ -65,7 +67,7 @@ class DrawnMultihead {
   /// No mask, no causal form.
   DrawnMultihead& unmasked();
   /// One case in four has an argument of a later version of the contract, drawn by its row (fields.h). Only for what
-  /// asks the definition itself: a law says nothing of arguments that it does not name.
+  /// asks the definition itself, and for laws that hold whatever these are (Property::under).
   DrawnMultihead& with_later_arguments();
   /// Masked but for the causal forms.
   DrawnMultihead& masked();

@@ -47,6 +47,18 @@ ArgumentValues neutral_arguments() {
   return values;
 }
 
+void give_variant(ArgumentValues& values, std::string_view name, const AxisExtents& extents, Stream& stream) {
+  std::int64_t count = 0;  // of the arguments that say something by themselves
+  for_each_later_argument(
+      values, [&](const auto& field, double&) { count += field.variant.name == name && !field.is_detail ? 1 : 0; });
+  std::int64_t certain = stream.below(std::max<std::int64_t>(count, 1));
+  for_each_later_argument(values, [&](const auto& field, double& value) {
+    if (field.variant.name != name) return;
+    const bool given = field.is_detail || certain-- == 0 || !stream.one_in(3);
+    value = given ? any_value(field, extents, stream) : static_cast<double>(field.neutral);
+  });
+}
+
 void change_variant(ArgumentValues& values, Operation operation, const AxisExtents& extents, Stream& stream) {
   std::vector<std::string_view> names;
   for_each_later_argument(values, [&](const auto& field, double&) {
@@ -56,19 +68,13 @@ void change_variant(ArgumentValues& values, Operation operation, const AxisExten
   if (names.empty()) return;
   const std::string_view name = names[static_cast<std::size_t>(stream.below(std::ssize(names)))];
   bool is_neutral = true;
-  std::int64_t count = 0;  // of the arguments that say something by themselves
-  for_each_later_argument(values, [&](const auto& field, double& value) {
-    if (field.variant.name != name || !field.is_of(operation) || field.is_detail) return;
-    ++count;
+  for_each_later_argument(values, [&](const auto& field, const double& value) {
+    if (field.variant.name != name || field.is_detail) return;
     is_neutral = is_neutral && value == static_cast<double>(field.neutral);
   });
-  const bool gives = is_neutral || stream.one_in(2);
-  // One of them for certain, the others two times in three.
-  std::int64_t certain = gives ? stream.below(std::max<std::int64_t>(count, 1)) : -1;
+  if (is_neutral || stream.one_in(2)) return give_variant(values, name, extents, stream);
   for_each_later_argument(values, [&](const auto& field, double& value) {
-    if (field.variant.name != name || !field.is_of(operation)) return;
-    const bool given = gives && (field.is_detail || certain-- == 0 || !stream.one_in(3));
-    value = given ? any_value(field, extents, stream) : static_cast<double>(field.neutral);
+    if (field.variant.name == name) value = static_cast<double>(field.neutral);
   });
 }
 

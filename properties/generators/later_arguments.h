@@ -1,7 +1,9 @@
 // Arguments of later versions of the contract (fields.h), drawn and changed by what their rows say of them.
 #pragma once
 
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include "core/problem/fields.h"
 #include "properties/generators/stream.h"
@@ -22,8 +24,26 @@ void for_each_later_argument(ArgumentValues& values, Visit visit) {
 /// Every argument neutral.
 [[nodiscard]] ArgumentValues neutral_arguments();
 
+/// The value of a scalar argument, by its member.
+template <class Value>
+[[nodiscard]] double& argument_in(ArgumentValues& values, Value Problem::* member) {
+  double* found = nullptr;
+  std::size_t row = 0;
+  const auto look = [&]<class Of>(const ScalarField<Of>& field) {
+    if constexpr (std::is_same_v<Of, Value>)
+      if (field.member == member) found = &values[row];
+    ++row;
+  };
+  std::apply([&](const auto&... field) { (look(field), ...); }, scalar_fields);
+  return *found;
+}
+
+/// Gives values from their ranges to the arguments of a variant of the operation: to one for certain, to the others two
+/// times in three. `extents`: of the problem, near which some are drawn.
+void give_variant(ArgumentValues& values, std::string_view name, const AxisExtents& extents, Stream& stream);
+
 /// Gives values from their ranges to the arguments of one variant of the operation, or makes them neutral again: each
-/// variant as often as any other. Nothing where there are none. `extents`: of the problem, near which some are drawn.
+/// variant as often as any other. Nothing where there are none.
 void change_variant(ArgumentValues& values, Operation operation, const AxisExtents& extents, Stream& stream);
 
 /// Brings numbers of anywhere into the ranges of their rows; NaN is neutral.

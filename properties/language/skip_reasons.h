@@ -19,10 +19,15 @@ inline constexpr std::string_view why_of_the_core = "is about the core",
   return "has no " + std::string(name_of(operation)) + " entry";
 }
 
+/// "has no variant window"
+[[nodiscard]] inline std::string no_variant(std::string_view name) {
+  return "has no variant " + std::string(name);
+}
+
 [[nodiscard]] inline bool is_not_about_the_kernel(std::string_view reason) {
   const std::array<std::string, 2> entries{no_entry(Operation::attention), no_entry(Operation::multihead)};
   return reason.starts_with(why_of_the_core) || reason.starts_with(why_of_weights) || reason == why_unanswered ||
-         std::ranges::find(entries, reason) != entries.end();
+         reason.starts_with(no_variant("")) || std::ranges::find(entries, reason) != entries.end();
 }
 
 }  // namespace attest

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/kernel/limits.h"
+#include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 
@@ -40,6 +41,7 @@ Case with_identity_keys(Case c) {
   for (const Slot slot : {Slot::k, Slot::v}) c[slot] = identity_columns(c[slot].dtype(), identity, 0);
   c[Slot::mask] = Tensor();
   c.causal = Causal::none;
+  drop_variant(c, window_variant.name);
   return c;
 }
 

@@ -59,12 +59,13 @@ std::vector<ProofShape> fitted(const ProofShape& shape) {
     }
   }
   // Never down to dk = 1, where false statements become true too.
-  ProofShape one_width = shape, more_queries = shape, one_key = shape;
+  ProofShape one_width = shape, more_queries = shape, one_query = shape, one_key = shape;
   one_width.dv = shape.dk;
   more_queries.queries = shape.keys + 1;
+  one_query.queries = 1;
   // At N = 1 false statements become true: only where a hypothesis leaves nothing else.
   one_key.keys = 1;
-  all.insert(all.end(), {one_width, more_queries, one_key});
+  all.insert(all.end(), {one_width, more_queries, one_query, one_key});
   return all;
 }
 

@@ -2,19 +2,41 @@
 
 #include <algorithm>
 #include <new>
+#include <ranges>
 
+#include "core/problem/fields.h"
 #include "core/scalars/precision.h"
 #include "properties/catalogue/property.h"
 #include "properties/language/answer.h"
+#include "properties/language/skip_reasons.h"
 #include "properties/road/case_budget.h"
 
 namespace attest {
+namespace {
+
+/// Is it one of the words of the list, between which a space stands?
+bool has_word(std::string_view list, std::string_view word) {
+  for (const auto part : std::views::split(list, ' '))
+    if (std::string_view(part.begin(), part.end()) == word) return true;
+  return false;
+}
+
+}  // namespace
 
 std::string Property::misses(const Case& c) const {
+  for (const Variant& of_case : variants_of(c))
+    if (under != "any" && of_case.name != variant && !has_word(under, of_case.name))
+      return fmt::format("has the variant {}; the theorem does not speak of it", of_case.name);
   for (const Stated& stated : hypotheses) {
     if (stated.hypothesis->misses == nullptr) continue;
     if (std::string why = stated.hypothesis->misses(c); !why.empty()) return why;
   }
+  return {};
+}
+
+std::string Property::misses_of(const Manifest& manifest) const {
+  if (!manifest.has(operation)) return no_entry(operation);
+  if (!variant.empty() && !manifest.variants.contains(variant)) return no_variant(variant);
   return {};
 }
 

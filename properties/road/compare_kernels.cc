@@ -42,6 +42,7 @@ Property comparison(Operation operation) {
   Property property;
   property.name = "against";
   property.operation = operation;
+  property.under = "any";
   property.check = compare;
   return property;
 }

@@ -36,7 +36,7 @@ Walked walk(const Road& road, const Property& property, WatchedKernel& kernel, c
     return std::move(walked);
   };
   if (kernel.is_to_end()) throw Abandoned();
-  if (!kernel.manifest().has(property.operation)) return skip(no_entry(property.operation));
+  if (std::string why = property.misses_of(kernel.manifest()); !why.empty()) return skip(std::move(why));
   try {
     walked.problem = road.project(draw(), kernel.manifest());
   } catch (const std::bad_alloc&) {

@@ -143,7 +143,7 @@ Asking asking_kernel(const JudgeRequest& request, const std::shared_ptr<const Co
     opened = std::move(opening.open);
   });
   for (const Property* property : catalogue())
-    if (contract->law.has(property->operation)) asking.plan.properties.push_back(property);
+    if (property->misses_of(contract->law).empty()) asking.plan.properties.push_back(property);
   asking.plan.cases = contract->cases;
   asking.plan.order = seed;
   asking.road = road_judging({.rows = Judging::all_rows});

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/measure/enough.h"
+#include "core/problem/fields.h"
 #include "properties/road/fit_form.h"
 #include "properties/road/offered.h"
 #include "reports/results/summary.h"
@@ -94,6 +95,10 @@ std::string forms_left_out(const Manifest& manifest, DType dtype, const DrawnCou
       look("kv-dtypes:" + kind_of(formats), fmt::format("k in {} and v in {}", name_of(formats.k), name_of(formats.v)));
   for (const Causal form : manifest.causal)
     look(fmt::format("causal:{}", name_of(form)), fmt::format("causal {}", name_of(form)));
+  if (const auto window = manifest.variants.find(window_variant.name); window != manifest.variants.end()) {
+    if (window->second.left) look("window_left:given", "windows with a left end");
+    if (window->second.right) look("window_right:given", "windows with a right end");
+  }
   if (found.empty()) return {};
   return fmt::format("hardly judged in forms that the manifest lists: {}; {}", fmt::join(found, ", "),
                      cause_and_remedy(reasons));

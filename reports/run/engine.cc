@@ -147,7 +147,7 @@ class Engine::Job {
   /// Case k, unless the kernel is given up; with what it did wrong as it was loaded, where it is this case's to say.
   Walked walk_case(const Cell& cell, std::size_t index, WatchedKernel& kernel, std::int64_t k,
                    std::optional<Case>& made) {
-    if (kernel.manifest().has(cell.property->operation)) {
+    if (cell.property->misses_of(kernel.manifest()).empty()) {
       const GivenUp* const given_up = engine_.given_up(cell.dtype, index, kernel, told_[index]);
       if (given_up != nullptr && (given_up->cell != &cell || k > given_up->behind))
         return {.problem = {}, .verdict = {.outcome = Outcome::skipped, .reason = given_up->reason}};
@@ -231,7 +231,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> Engine::load_case_of(std::si
   if (plan_.kernels[kernel]->load_finding().empty()) return std::nullopt;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const Cell& cell = cells_[i];
-    const bool reachable = plan_.kernels[kernel]->manifest().has(cell.property->operation);
+    const bool reachable = cell.property->misses_of(plan_.kernels[kernel]->manifest()).empty();
     if (!reachable || std::ranges::find(cell.kernels, kernel) == cell.kernels.end()) continue;
     if (plan_.captured.empty()) return std::pair(i, std::int64_t{0});
     for (std::int64_t k = 0; k < cases_per_cell_; ++k) {
@@ -247,7 +247,7 @@ const Engine::GivenUp* Engine::given_up(DType dtype, std::size_t index, WatchedK
   if (given_up.known) return given_up.cell == nullptr ? nullptr : &given_up;
   const auto is_asked = [&](const Cell& cell) {
     return cell.dtype == dtype && std::ranges::count(cell.kernels, index) > 0 &&
-           kernel.manifest().has(cell.property->operation);
+           cell.property->misses_of(kernel.manifest()).empty();
   };
   const auto cell = std::ranges::find_if(cells_, is_asked);
   int failed = 0, without_answer = 0;

@@ -171,7 +171,7 @@ struct VisibleRow {
     mask = c.mask().dtype() == DType::boolean ? boolean_mask<Interval>(BoolMatrix((entries.array() == 1.0).matrix()))
                                               : additive_mask(matrix_from<Interval>(entries), c.mask_convention);
   }
-  mask.causal = c.causal;
+  mask.positions = sight_rule(c);
   return mattn_lse(matrix_from<Interval>(page(c.q(), b * heads + h)), matrix_from<Interval>(page(c.k(), kv)),
                    matrix_from<Interval>(page(c.v(), kv)), Interval(c.scale), mask);
 }

@@ -522,7 +522,7 @@ class Specification {
     explicit TwoMasks(Scope& scope) : first(bias(scope, 2, 2)), second(fresh_matrix(scope, "B", 2, 2)) {}
     [[nodiscard]] std::vector<Mask<T>> core() const {
       std::vector<Mask<T>> masks{additive_mask(first), additive_mask(second, MaskConvention::pre_scale)};
-      masks[1].causal = Causal::top_left;
+      masks[1].positions.causal = Causal::top_left;
       return masks;
     }
     [[nodiscard]] std::vector<HeadMask> formula(const T& scale) const {

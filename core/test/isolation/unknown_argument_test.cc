@@ -94,7 +94,7 @@ void expect_to_refuse_the_unknown(Program& attention, Program& multihead, const 
   expect_unsupported(attention, with("window", "3"), "the key \"window\"");
   expect_unsupported(attention, with("heads", "2"), "the key \"heads\"");
   expect_unsupported(attention, with("toString", "3"), "the key \"toString\"");
-  expect_unsupported(attention, with("attest", "2"), "\"2\" as attest");
+  expect_unsupported(attention, with("attest", "3"), "\"3\" as attest");
   expect_unsupported(attention, with("want", "weights"), "\"weights\" as want");
   expect_unsupported(attention, with("out_dtype", "f4"), "\"f4\" as out_dtype");
   expect_unsupported(attention, with("causal", "diagonal"), "\"diagonal\" as causal");
@@ -185,6 +185,8 @@ TEST_F(UnknownMember, OfZerosSaysNothing) {
   later_.known.causal = ATTEST_CAUSAL_BOTTOM_RIGHT;
   later_.known.mask_convention = ATTEST_MASK_PRE_SCALE;
   later_.known.mask.dtype = ATTEST_BOOL;
+  later_.known.variants = ATTEST_WINDOW;
+  later_.known.window_left = 3;
   EXPECT_EQ(known(), ATTEST_OK);
 }
 
@@ -198,6 +200,13 @@ TEST_F(UnknownMember, IsNamed) {
   // Behind its end a structure says nothing, whatever stands there.
   later_.known.size -= 1;
   EXPECT_EQ(known(), ATTEST_OK);
+  later_.known.variants = 0x80000000;
+  expect_named(known(), "variants 2147483648");
+  // A structure of the first version has no variants, whatever stands there.
+  later_.known.size = offsetof(attest_problem, variants);
+  EXPECT_EQ(known(), ATTEST_OK);
+  later_.known.size = sizeof later_ - 1;
+  later_.known.variants = 0;
   many_.tail[0] = 1;
   expect_named(many_known(), "of attest_multihead_problem");
   many_.tail[0] = 0;

@@ -201,6 +201,36 @@ TEST(CaseFile, TakesTensorsWithoutBatchOrHeads) {
   EXPECT_EQ(c[Slot::w_q].shape(), (Shape{3, 6}));
 }
 
+TEST(CaseFile, StatesAWindowUnderAnotherNumber) {
+  Case c = decode_case(write_safetensors(small()), "mine");
+  EXPECT_EQ(read_safetensors(encode_case(c), "mine").metadata.at("attest"), "1");
+  c.window_left = 3, c.alignment = Causal::bottom_right;
+  TensorFile f = read_safetensors(encode_case(c), "mine");
+  EXPECT_EQ(f.metadata.at("attest"), "2");
+  EXPECT_EQ(f.metadata.at("variants"), "window");
+  EXPECT_EQ(f.metadata.at("window_left"), "3");
+  EXPECT_EQ(f.metadata.at("alignment"), "bottom-right");
+  EXPECT_FALSE(f.metadata.contains("window_right"));
+  EXPECT_EQ(decode_case(encode_case(c), "mine"), c);
+  const auto fault_without = [&](const std::string& key) {
+    TensorFile without = f;
+    without.metadata.erase(key);
+    return fault_of(write_safetensors(without));
+  };
+  EXPECT_EQ(fault_without("alignment"),
+            "mine: a window is without an alignment; it is \"top-left\" or \"bottom-right\"");
+  EXPECT_THAT(fault_without("window_left"), testing::HasSubstr("\"variants\" is \"window\" and \"attest\" is \"2\""));
+  EXPECT_THAT(fault_without("variants"), testing::HasSubstr("it must be \"window\""));
+  // A causal form says how a window is aligned.
+  f.metadata["causal"] = "top-left";
+  EXPECT_EQ(fault_of(write_safetensors(f)),
+            "mine: alignment is bottom-right and causal top-left; a window counts positions as the causal form does");
+  f.metadata.erase("alignment");
+  EXPECT_EQ(decode_case(write_safetensors(f), "mine").alignment, Causal::top_left);
+  f.metadata["window_left"] = "-3";
+  EXPECT_EQ(fault_of(write_safetensors(f)), "mine: window_left is -3; it must be -1, or from 0 to 2147483647");
+}
+
 TEST(CaseFile, NamesWhatIsWrong) {
   TensorFile f = small();
   f.metadata.erase("attest");
@@ -214,7 +244,12 @@ TEST(CaseFile, NamesWhatIsWrong) {
   EXPECT_EQ(fault_of(write_safetensors(f)), "mine: metadata has no \"heads\"; a case states it, as \"heads\": \"8\"");
   f.metadata["heads"] = "8 ";
   EXPECT_EQ(fault_of(write_safetensors(f)), "mine: metadata \"heads\" is \"8 \"; it must be a whole number, as \"8\"");
-  EXPECT_EQ(fault_with("attest", "2"), "mine: metadata \"attest\" is \"2\"; this version reads \"1\"");
+  EXPECT_EQ(fault_with("attest", "3"), "mine: metadata \"attest\" is \"3\"; this version reads \"1\" and \"2\"");
+  EXPECT_EQ(fault_with("attest", "2"),
+            "mine: metadata \"variants\" is missing and \"attest\" is \"2\"; by its arguments it must be left out, and "
+            "\"attest\" \"1\"");
+  EXPECT_EQ(fault_with("window_left", "3"),
+            "mine: metadata has arguments of window and \"attest\" is \"1\"; it must be \"2\"");
   EXPECT_EQ(fault_with("op", "atention"),
             "mine: metadata \"op\" is \"atention\", which is none; did you mean \"attention\"?");
   EXPECT_EQ(fault_with("causal", "top_left"),

@@ -1,5 +1,6 @@
 // What a row sees, beside the predicate that reference_attention.h writes out: every M and N up to 5, every causal
-// form, every kind of mask and every way in which heads and batch entries share one.
+// form, every kind of mask and every way in which heads and batch entries share one; and every window, both ways
+// aligned, with ends up to 6.
 #include "core/problem/sight.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,34 @@ void for_each_problem(Operation operation, std::int64_t M, std::int64_t N,
   }
 }
 
+/// Windows with and without a causal form, of no mask or one of booleans.
+void for_each_window(const std::function<void(const Case&)>& visit) {
+  std::mt19937_64 random(7);
+  for (std::int64_t M = 0; M <= most; ++M) {
+    for (std::int64_t N = 0; N <= most; ++N) {
+      Case c = test::case_of(Operation::attention, {.batch = 2, .heads = 2, .queries = M, .keys = N},
+                             {Slot::q, Slot::k, Slot::v},
+                             [](Slot, const Shape& shape) { return Tensor(DType::f64, shape); });
+      for (const Causal causal : {Causal::none, Causal::top_left, Causal::bottom_right}) {
+        for (const Causal alignment : {Causal::top_left, Causal::bottom_right}) {
+          for (std::int64_t left = -1; left <= most + 1; ++left) {
+            for (std::int64_t right = -1; right <= most + 1; ++right) {
+              c.causal = causal, c.alignment = alignment;
+              c.window_left = left, c.window_right = right;
+              settle_alignment(c);
+              c[Slot::mask] = (left + right) % 3 == 0 ? drawn_mask(MaskOf::booleans, {1, 2, M, N}, random) : Tensor();
+              validate(c);
+              visit(c);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 void for_each_problem(const std::function<void(const Case&)>& visit) {
+  for_each_window(visit);
   for (const Operation operation : {Operation::attention, Operation::multihead})
     for (std::int64_t M = 0; M <= most; ++M)
       for (std::int64_t N = 0; N <= most; ++N) for_each_problem(operation, M, N, visit);
@@ -61,6 +89,40 @@ std::string named(const Case& c) {
   return std::string(name_of(c.operation)) + " of " + std::to_string(queries_of(c)) + " x " +
          std::to_string(keys_of(c)) + ", causal " + std::string(name_of(c.causal)) + ", mask " +
          (c.mask().present() ? std::string(name_of(c.mask().dtype())) + c.mask().shape().to_string() : "none");
+}
+
+TEST(Sight, OfAWindowHasBothItsEnds) {
+  const SightRule rule{.window_left = 2, .window_right = 1, .alignment = Causal::bottom_right};
+  // Four rows, ten keys: row 0 is at position 6.
+  EXPECT_EQ(sight(rule, 0, 4, 10).first, 4);
+  EXPECT_EQ(sight(rule, 0, 4, 10).last, 8);
+  EXPECT_EQ(sight(rule, 3, 4, 10).last, 10);
+  // Rows before and behind the keys see none.
+  EXPECT_EQ(sight(rule, 0, 10, 4).first, sight(rule, 0, 10, 4).last);
+  const SightRule top{.window_left = 2, .alignment = Causal::top_left};
+  EXPECT_EQ(sight(top, 6, 7, 4).first, 4);
+  EXPECT_EQ(sight(top, 6, 7, 4).last, 4);
+  EXPECT_EQ(sight(top, 5, 7, 4).first, 3);
+  // No end overflows.
+  const SightRule far{.window_left = 0x7fffffff, .window_right = 0x7fffffff, .alignment = Causal::top_left};
+  EXPECT_EQ(sight(far, 0x7ffffffe, 0x7fffffff, 0x7fffffff).first, 0);
+  EXPECT_EQ(sight(far, 0x7ffffffe, 0x7fffffff, 0x7fffffff).last, 0x7fffffff);
+}
+
+TEST(Alignment, IsThatOfTheCausalFormAndOfWindowsAlone) {
+  Problem c;
+  c.alignment = Causal::bottom_right;
+  settle_alignment(c);
+  EXPECT_EQ(c.alignment, Causal::none);
+  c.window_left = 0;
+  settle_alignment(c);
+  EXPECT_EQ(c.alignment, Causal::top_left);
+  c.alignment = Causal::bottom_right;
+  settle_alignment(c);
+  EXPECT_EQ(c.alignment, Causal::bottom_right);
+  c.causal = Causal::top_left;
+  settle_alignment(c);
+  EXPECT_EQ(c.alignment, Causal::top_left);
 }
 
 TEST(Sight, IsARangeOfTheKeysByPosition) {

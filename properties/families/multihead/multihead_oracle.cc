@@ -122,6 +122,7 @@ const Property family[] = {
      .needs = "multihead",
      .floating_point = "bound",
      .operation = Operation::multihead,
+     .under = "any",
      .wants = wants_masks,
      .given = [](Draw& draw) -> Case {
        return draw.multihead(4 * period_of_definition).where(with_every_convention).with_later_arguments();

@@ -68,6 +68,9 @@ std::string draws(const Property& p) {
         forms.insert(fmt::format("{}{}", c[slot].present() ? "" : "no-", name_of(slot)));
     if (c.operation == Operation::multihead) forms.insert(c.q() == c.k() && c.q() == c.v() ? "one-X" : "three-inputs");
     if (c.provenance.strides.has_value()) forms.insert("strides");
+    if (c.window_left >= 0) forms.insert("window:left");
+    if (c.window_right >= 0) forms.insert("window:right");
+    if (c.alignment != Causal::none) forms.insert(fmt::format("window:{}", name_of(c.alignment)));
   }
   std::vector<std::string> words;
   words.reserve(order.size() + forms.size());
@@ -155,6 +158,9 @@ std::string difference(const Case& drawn, const Case& call) {
   add(drawn.scale != call.scale, "scale");
   add(drawn.mask_convention != call.mask_convention, "convention");
   add(drawn.causal != call.causal, "causal");
+  add(drawn.window_left != call.window_left, call.window_left < 0 ? "-left" : "left");
+  add(drawn.window_right != call.window_right, call.window_right < 0 ? "-right" : "right");
+  add(drawn.alignment != call.alignment, call.alignment == Causal::none ? "-alignment" : "alignment");
   add(drawn.heads != call.heads, "heads");
   add(drawn.provenance.strides.has_value() != call.provenance.strides.has_value(), "strides");
   return text.empty() ? "as-drawn" : text;

@@ -17,5 +17,7 @@ namespace attest {
 /// "looks-at …" and "wrong-at …"
 [[nodiscard]] std::vector<WrongKernel> noisy_kernels();
 [[nodiscard]] std::vector<WrongKernel> mistaken_kernels();
+/// Right but for windows.
+[[nodiscard]] std::vector<WrongKernel> mistaken_windows();
 
 }  // namespace attest
