@@ -79,6 +79,7 @@ class Specification {
         {"mask.boolean", boolean},
         {"mask.boolean-as-additive", boolean_as_additive},
         {"mask.causal-top-left", [](Scope& s, Comparison& c) { causal(s, c, Causal::top_left); }},
+        {"mask.window", window},
         {"mask.causal-bottom-right", [](Scope& s, Comparison& c) { causal(s, c, Causal::bottom_right); }},
         {"mask.all-parts-together", all_parts},
         {"mask.renormalised", renormalised},
@@ -254,6 +255,22 @@ class Specification {
       const Problem p(scope, rows, keys);
       const auto sees = [&](At i, At j) { return causally(form, i, j, rows, keys); };
       c.same(mattn(p.q, p.k, p.v, p.scale, causal_mask<T>(form)), p.formula(sees).out, "mattn");
+    }
+  }
+  static void window(Scope& scope, Comparison& c) {
+    constexpr Index rows = 2, keys = 3;
+    for (const Causal alignment : {Causal::top_left, Causal::bottom_right}) {
+      for (const Index left : {0, 1}) {
+        const Index right = 1 - left;
+        const Problem p(scope, rows, keys);
+        const auto sees = [&](At i, At j) {
+          const Index position = static_cast<Index>(i) + (alignment == Causal::bottom_right ? keys - rows : 0);
+          return position - left <= static_cast<Index>(j) && static_cast<Index>(j) <= position + right;
+        };
+        Mask<T> mask;
+        mask.positions = {.window_left = left, .window_right = right, .alignment = alignment};
+        c.same(mattn(p.q, p.k, p.v, p.scale, mask), p.formula(sees).out, "mattn");
+      }
     }
   }
   static void all_parts(Scope& scope, Comparison& c) {

@@ -77,12 +77,16 @@ plant(${definitions}/attention.h [[const T from_left = ]] [[Traits::exp(left.ref
   rescale-missing [[Traits::from_double(1.0)]]
   rescaled-by-another-row [[Traits::exp(left.reference(left.reference.size() - 1 - i) - reference)]])
 # Masks.
-plant(core/problem/sight.h [[if (rule.causal == Causal::top_left) last = ]] [[i + 1]] [[;]]
-  causal-off-by-one [[i + 2]])
-plant(core/problem/sight.h [[if (rule.causal == Causal::bottom_right) last = ]] [[i + 1 + keys - rows]] [[;]]
-  bottom-right-is-top-left [[i + 1]])
+plant(core/problem/sight.h [[last = causal ? ]] [[p + 1]] [[ : keys;]]
+  causal-off-by-one [[p + 2]])
+plant(core/problem/sight.h [[== Causal::bottom_right ? ]] [[i + keys - rows]] [[ : i;]]
+  bottom-right-is-top-left [[i]])
+plant(core/problem/sight.h [[first = ]] [[p - rule.window_left]] [[;]]
+  window-exclusive-on-the-left [[p - rule.window_left + 1]])
+plant(core/problem/sight.h [[last = std::min(last, ]] [[p + rule.window_right + 1]] [[);]]
+  window-exclusive-on-the-right [[p + rule.window_right]])
 plant(core/definition/mask.h [[if (]] [[j >= covered]] [[) return true;]]
-  appended-key-is-causal [[j >= covered && mask.causal == Causal::none]])
+  appended-key-is-causal [[j >= covered && mask.positions.causal == Causal::none]])
 plant(core/definition/mask.h [[pages_[static_cast<std::size_t>(]] [[(batch_ == 1 ? 0 : b) * heads_ + (heads_ == 1 ? 0 : h)]] [[)];]]
   pages-transposed [[(heads_ == 1 ? 0 : h) * batch_ + (batch_ == 1 ? 0 : b)]])
 # Projections.

@@ -40,6 +40,8 @@ const std::vector<PlantedFault> faults{
     {"rescaled-by-another-row", "partial.split-and-merge"},
     {"causal-off-by-one", "mask.causal-top-left"},
     {"bottom-right-is-top-left", "mask.causal-bottom-right"},
+    {"window-exclusive-on-the-left", "mask.window"},
+    {"window-exclusive-on-the-right", "mask.window"},
     {"appended-key-is-causal", "mmhattn.bias-kv"},
     {"pages-transposed", "mmhattn.batch"},
     {"bias-dropped", "projection"},

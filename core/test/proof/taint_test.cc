@@ -60,7 +60,7 @@ TEST(Taints, ProveThatHiddenKeysAreNotLookedAt) {
   expect_hidden(mattn(queries, keys, values, one, additive_mask(b)), [](Index i, Index j) { return i != 1 || j != 2; });
   expect_hidden(mattn(queries, keys, values, one, causal_mask<Taint>()), [](Index i, Index j) { return j <= i; });
   Mask<Taint> both = additive_mask(b, MaskConvention::pre_scale);
-  both.causal = Causal::top_left;
+  both.positions.causal = Causal::top_left;
   expect_hidden(mattn(queries, keys, values, one, both), [](Index i, Index j) { return j <= i; });
 }
 

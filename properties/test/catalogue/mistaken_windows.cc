@@ -84,6 +84,11 @@ std::vector<WrongKernel> mistaken_windows() {
       {"aligns windows at the bottom right", window_asked([](Case& c) {
          if (c.causal == Causal::none) c.alignment = Causal::bottom_right;
        })},
+      {"counts bottom-right windows one key further", window_asked([](Case& c) {
+         if (c.causal != Causal::none || c.alignment != Causal::bottom_right) return;
+         if (c.window_left > 0) --c.window_left;
+         if (c.window_right >= 0) ++c.window_right;
+       })},
       {"ignores windows beside a mask", window_asked([](Case& c) {
          if (c.mask().present()) forget(c);
        })},
