@@ -140,17 +140,23 @@ bool states_shared_memory(const std::string& manifest) {
 class ExecCarrier final : public Carrier {
  public:
   /// `same_files`: the program sees this machine's files, so that it may be given tensors in some.
-  ExecCarrier(Child child, FrameChannel channel, bool same_files, Output& output)
-      : child_(std::move(child)), channel_(std::move(channel)), same_files_(same_files), output_(output) {}
+  /// `turns`: of the kernel; null where what it says of them is not believed.
+  ExecCarrier(Child child, FrameChannel channel, bool same_files, std::shared_ptr<Turns> turns, Output& output)
+      : child_(std::move(child)),
+        channel_(std::move(channel)),
+        same_files_(same_files),
+        turns_(std::move(turns)),
+        output_(output) {}
 
   [[nodiscard]] Exchange manifest(Clock::time_point until) override {
-    Exchange exchange = channel_.exchange(manifest_request(), until, other_bytes);
+    Exchange exchange = exchange_in_turn(manifest_request(), until, other_bytes);
     if (exchange.status != CallStatus::ok) return exchange;
     const auto refuse = [](std::string message) { return Exchange{CallStatus::malformed, {}, std::move(message)}; };
     try {
       auto file = read_safetensors(exchange.body, "the reply to the manifest request");
       if (const auto found = file.metadata.find("manifest"); found != file.metadata.end()) {
         shares_memory_ = same_files_ && states_shared_memory(found->second);
+        if (turns_ && file.metadata.contains("takes_turns")) turns_->are_taken = true;
         return {CallStatus::ok, std::move(found->second), {}};
       }
       const auto message = file.metadata.find("message");
@@ -177,6 +183,7 @@ class ExecCarrier final : public Carrier {
                     [&](TensorFile file) { return read_reply(std::move(file), c, output, want_lse); });
   }
 
+  [[nodiscard]] Clock::time_point begun(Clock::time_point start) const override { return std::max(start, begun_); }
   [[nodiscard]] std::string end(Clock::time_point until) override {
     channel_.close_input();
     return child_.end(until, &output_);
@@ -186,11 +193,22 @@ class ExecCarrier final : public Carrier {
   [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
+  Exchange exchange_in_turn(const std::string& frame, Clock::time_point until, std::uint64_t most) {
+    begun_ = {};
+    if (!turns_ || !turns_->are_taken) return channel_.exchange(frame, until, most);
+    Turn turn(*turns_, channel_, until);
+    Exchange exchange = channel_.exchange(frame, until, most, [&turn] { return turn.later(); });
+    if (exchange.status == CallStatus::ok) turn.answered();
+    begun_ = turn.begun();
+    if (turn.never_came()) exchange.message = "the process that answers for all of them did not begin with it";
+    return exchange;
+  }
+
   /// Sends a frame and reads its reply; `read` makes of a whole one what the call came to.
   template <class Read>
   Reply exchange(const std::string& frame, const Case& c, bool want_lse, Clock::time_point until, const Read& read) {
     in_step_ = false;
-    Exchange exchange = channel_.exchange(frame, until, most_reply(c, want_lse));
+    Exchange exchange = exchange_in_turn(frame, until, most_reply(c, want_lse));
     if (exchange.status != CallStatus::ok) return {exchange.status, std::move(exchange.message), {}, {}};
     try {
       TensorFile file = read_safetensors(exchange.body, "the reply");
@@ -241,14 +259,17 @@ class ExecCarrier final : public Carrier {
   FrameChannel channel_;
   bool in_step_ = false;
   bool same_files_ = true, shares_memory_ = false;
+  std::shared_ptr<Turns> turns_;
+  Clock::time_point begun_{};  ///< the last call, where it took a turn
   Output& output_;
 };
 
 }  // namespace
 
 Starter program_starter(std::vector<std::string> argv, const KernelOptions& options) {
-  return [argv = std::move(argv), interrupt = options.interrupt, memory = options.memory,
-          walls = options.walls](Output& output) -> std::unique_ptr<Carrier> {
+  // Behind walls nobody is believed who asks for patience.
+  return [argv = std::move(argv), interrupt = options.interrupt, memory = options.memory, walls = options.walls,
+          turns = options.walls ? nullptr : std::make_shared<Turns>()](Output& output) -> std::unique_ptr<Carrier> {
     Pair requests = make_pipe();
     Pair replies = make_pipe();
     Launch launch;
@@ -262,7 +283,7 @@ Starter program_starter(std::vector<std::string> argv, const KernelOptions& opti
       launch.seen.push_back({adapters, std::string(adapters_inside)});
     Child child(launch);
     FrameChannel channel(std::move(requests.write), std::move(replies.read), interrupt, &output);
-    return std::make_unique<ExecCarrier>(std::move(child), std::move(channel), walls == nullptr, output);
+    return std::make_unique<ExecCarrier>(std::move(child), std::move(channel), walls == nullptr, turns, output);
   };
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,6 +20,9 @@ namespace {
 
 constexpr std::size_t prefix_bytes = 8;
 constexpr std::size_t header_length_bytes = 8;
+
+/// So often a call that waits looks whether its turn has come, and so exactly it is known when it did.
+constexpr std::chrono::seconds look_again{1};
 
 std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t value = 0;
@@ -86,7 +90,13 @@ FrameChannel::FrameChannel(Descriptor to_child, Descriptor from_child, int inter
   for (const int fd : {to_child_.get(), from_child_.get()}) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until, std::uint64_t most) {
+bool FrameChannel::has_been_read() const {
+  int unread = 0;
+  return ::ioctl(to_child_.get(), FIONREAD, &unread) == 0 && unread == 0;
+}
+
+Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until, std::uint64_t most,
+                                const std::function<Clock::time_point()>& later) {
   prefix_received_ = 0;
   received_.clear();
   const auto prefix = prefix_of(body.size());
@@ -106,6 +116,7 @@ Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until, 
     // One that prints without end is late like any other.
     const bool silent = ready[0].revents == 0 && ready[1].revents == 0;
     if (count <= 0 || ready[2].revents != 0 || (silent && left == 0)) {
+      if (later && ready[2].revents == 0 && received() == 0 && Clock::now() < (until = later())) continue;
       if (received() == 0) return {CallStatus::timed_out, {}, ""};
       return {CallStatus::timed_out,
               {},
@@ -222,6 +233,45 @@ void FrameChannel::write_some(std::string_view prefix, std::string_view body, st
       return;
     }
   }
+}
+
+Turn::Turn(Turns& turns, const FrameChannel& channel, Clock::time_point until)
+    : of_(turns), channel_(channel), limit_(until - start_), until_(until) {
+  const std::lock_guard lock(of_.mutex_);
+  of_.turns_.push_back(this);
+}
+
+Turn::~Turn() {
+  const std::lock_guard lock(of_.mutex_);
+  std::erase(of_.turns_, this);
+  of_.last_end_ = Clock::now();
+  of_.given_up_ = !answered_;
+}
+
+Clock::time_point Turn::begun_under_lock() const {
+  return std::max({start_, seen_waiting_, of_.last_end_});
+}
+
+Clock::time_point Turn::begun() {
+  const std::lock_guard lock(of_.mutex_);
+  return begun_under_lock();
+}
+
+Clock::time_point Turn::later() {
+  const Clock::time_point now = Clock::now();
+  const std::lock_guard lock(of_.mutex_);
+  if (channel_.has_been_read()) {
+    // Behind one that was given up nothing tells when it was read.
+    if (of_.given_up_ && !seen_read_) seen_waiting_ = now;
+    seen_read_ = true;
+    return until_ = begun_under_lock() + limit_;
+  }
+  seen_waiting_ = now;
+  Clock::time_point at_work_until = std::max(start_, of_.last_end_);
+  for (const Turn* other : of_.turns_)
+    if (other != this && other->channel_.has_been_read()) at_work_until = std::max(at_work_until, other->until_);
+  never_came_ = now >= at_work_until + Turns::patience;
+  return never_came_ ? now : now + look_again;
 }
 
 }  // namespace attest::process

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +38,12 @@ class FrameChannel {
   /// Sends one frame and waits for one until `until`. Reading goes on while writing, so a program that answers before
   /// it has read all of its input blocks nobody. A reply with a body of more than `most` bytes is malformed as soon as
   /// it says so. After anything but ok the stream is out of step: close it, kill the child.
-  [[nodiscard]] Exchange exchange(std::string_view body, Clock::time_point until, std::uint64_t most = max_frame);
+  /// Where the time is over and nothing has come, `later` is asked until when to wait instead; what is not in the
+  /// future ends it. Empty: it is over then.
+  [[nodiscard]] Exchange exchange(std::string_view body, Clock::time_point until, std::uint64_t most = max_frame,
+                                  const std::function<Clock::time_point()>& later = {});
+  /// Whether the program has read all that was sent. Any thread.
+  [[nodiscard]] bool has_been_read() const;
   /// Closes the program's standard input: it is expected to exit.
   void close_input() { to_child_.close(); }
 
@@ -54,6 +63,58 @@ class FrameChannel {
   std::size_t prefix_received_ = 0;
   std::string received_;                                               // bytes of its body
   std::vector<char> chunk_ = std::vector<char>(std::size_t{1} << 16);  // what one read may bring
+};
+
+class Turn;
+
+/// Several processes of a kernel may all hand over to one other, as those of attest.check do: a call waits there until
+/// those before it are answered, and its time begins when its turn has come. Of one kernel, its clones included. Any
+/// thread.
+class Turns {
+ public:
+  /// So long a call waits for its turn while no other one is at work: what answers may still be busy with one that was
+  /// given up.
+  static constexpr std::chrono::seconds patience{60};
+
+  /// Whether the kernel said that its calls take them.
+  std::atomic<bool> are_taken = false;
+
+ private:
+  friend class Turn;
+  std::mutex mutex_;              ///< guards what follows
+  std::vector<Turn*> turns_;      ///< of the calls that are being made
+  Clock::time_point last_end_{};  ///< of those before
+  bool given_up_ = false;         ///< the last of those, so that what answers may be busy with it still
+};
+
+/// One call's, from its request to its end; `channel` outlives it.
+class Turn {
+ public:
+  /// `until`: when the time of the call is over, if its turn comes at once.
+  Turn(Turns& turns, const FrameChannel& channel, Clock::time_point until);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  /// Where that time is over: when to look again, or now or before, where it is over indeed. A call whose request
+  /// nobody has begun to read waits for its turn.
+  [[nodiscard]] Clock::time_point later();
+  /// Its reply has come.
+  void answered() { answered_ = true; }
+  /// When its turn came, as far as that is known.
+  [[nodiscard]] Clock::time_point begun();
+  /// Whether it was given up before its turn came.
+  [[nodiscard]] bool never_came() const { return never_came_; }
+
+ private:
+  [[nodiscard]] Clock::time_point begun_under_lock() const;
+
+  Turns& of_;
+  const FrameChannel& channel_;
+  const Clock::time_point start_ = Clock::now();
+  const Clock::duration limit_;
+  Clock::time_point until_, seen_waiting_ = start_;
+  bool never_came_ = false, seen_read_ = false, answered_ = false;
 };
 
 }  // namespace attest::process

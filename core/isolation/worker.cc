@@ -181,7 +181,7 @@ Reply Worker::timed(const Case& c, DType output, bool want_lse) {
   const std::chrono::milliseconds limit = pace_->limit_of(c);
   const Clock::time_point start = Clock::now();
   Reply reply = carrier_->call(c, output, want_lse, start + limit);
-  const Clock::duration took = Clock::now() - start;
+  const Clock::duration took = Clock::now() - carrier_->begun(start);
   if (reply.status == CallStatus::ok) pace_->answered(c, took);
   const bool stopped = reply.status == CallStatus::timed_out && carrier_->is_stopped();
   settle(reply.status, reply.message, limit);

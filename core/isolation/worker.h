@@ -27,6 +27,8 @@ class Carrier {
   [[nodiscard]] virtual Exchange manifest(Clock::time_point until) = 0;
   /// Puts one case to the kernel.
   [[nodiscard]] virtual Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) = 0;
+  /// When the last call's time began, where that was after its `start`: it may have waited for its turn.
+  [[nodiscard]] virtual Clock::time_point begun(Clock::time_point start) const { return start; }
   /// Ends the process: asks it to, waits until `until`, kills its group. How it ended (see Child::end).
   [[nodiscard]] virtual std::string end(Clock::time_point until) = 0;
   /// Of a call that ended malformed: whether the reply was one all the same, whole and readable, and only what it holds

@@ -1,5 +1,6 @@
 #include "core/support/json_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -51,6 +52,14 @@ JsonWriter& JsonWriter::key(std::string_view name) {
   return *this;
 }
 JsonWriter& JsonWriter::value(std::string_view text) {
+  const auto stands_for_itself = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, stands_for_itself)) {
+    separate();
+    text_ += '"';
+    text_ += text;
+    text_ += '"';
+    return *this;
+  }
   return raw(visible_json(
       nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)));
 }

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "core/support/errors.h"
+#include "core/support/json_writer.h"
 #include "core/support/names.h"
 #include "core/support/refuse.h"
 #include "core/value/safetensors_header.h"
@@ -95,18 +95,23 @@ TensorFile read(std::string_view bytes) {
 
 std::string safetensors_head(const std::vector<std::pair<std::string, const Tensor*>>& tensors,
                              const std::map<std::string, std::string>& metadata, std::size_t alignment) {
-  // Ordered, so that the names stand in the order of the data.
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  JsonWriter header;
+  header.begin_object();
+  if (!metadata.empty()) {
+    header.key("__metadata__").begin_object();
+    for (const auto& [key, value] : metadata) header.member(key, value);
+    header.end_object();
+  }
   std::size_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    std::vector<std::int64_t> shape;
-    for (int axis = 0; axis < tensor->shape().rank(); ++axis) shape.push_back(tensor->shape()[axis]);
     const std::size_t end = offset + tensor->bytes().size();
-    header[name] = {{"dtype", safetensors_name_of(tensor->dtype())}, {"shape", shape}, {"data_offsets", {offset, end}}};
+    header.key(name).begin_object().member("dtype", safetensors_name_of(tensor->dtype()));
+    header.key("shape").begin_array();
+    for (int axis = 0; axis < tensor->shape().rank(); ++axis) header.value(tensor->shape()[axis]);
+    header.end_array().key("data_offsets").begin_array().value(offset).value(end).end_array().end_object();
     offset = end;
   }
-  const std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string& text = header.end_object().text();
   std::uint64_t length = 0;
   const std::size_t behind = (sizeof(length) + text.size() + alignment - 1) / alignment * alignment;
   length = behind - sizeof(length);

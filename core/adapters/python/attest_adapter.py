@@ -56,6 +56,10 @@ import sys  # noqa: E402
 import traceback  # noqa: E402
 
 _MAX_FRAME = 1 << 30
+_USUAL_FRAME = 1 << 13  # a frame of fewer bytes is read by one call of the system
+_LENGTH = struct.Struct("<Q")
+_LENGTHS = struct.Struct("<QQ")
+_decoded = json.JSONDecoder().raw_decode  # json.loads first finds out what it was given
 _SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1}
 _MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
 # What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
@@ -162,11 +166,11 @@ def _refuse_unknown(metadata, header, listed):
             raise Unsupported(f'this attest_adapter.py does not know the dtype {tensor["dtype"]} of {name}')
 
 
-def _parsed(body):
-    """Metadata and header of a safetensors file, and where its tensors begin."""
-    (length,) = struct.unpack_from("<Q", body)
-    header = json.loads(body[8 : 8 + length].decode())  # of bytes it would first find out how they are encoded
-    return header.pop("__metadata__", {}), header, 8 + length
+def _parsed(body, at=0):
+    """Metadata and header of a safetensors file that begins at a byte of `body`, and where its tensors begin."""
+    (length,) = _LENGTH.unpack_from(body, at)
+    header, _ = _decoded(body[at + 8 : at + 8 + length].decode())
+    return header.pop("__metadata__", {}), header, at + 8 + length
 
 
 def _mapped(path, flags, access):
@@ -201,19 +205,30 @@ class Channel:
 
     def __init__(self, requests, replies):
         self.requests, self.replies = requests, replies
+        self.ahead = b""  # what came behind the last request
         self.room = None  # for the answer to the last request, where that came in shared memory
 
-    def _read(self, count):
-        """`count` bytes, or None at the end."""
-        data = bytearray(count)
-        got = os.readv(self.requests, [data])
-        view = memoryview(data)
-        while got < count:
-            n = os.readv(self.requests, [view[got:]])
+    def _frame(self):
+        """The next one, its length included, in a buffer that is nobody else's; None at the end."""
+        frame, got, size = bytearray(_USUAL_FRAME), len(self.ahead), None
+        frame[:got] = self.ahead
+        while True:
+            if size is None and got >= 8:
+                size = 8 + _LENGTH.unpack_from(frame)[0]
+                if size > 8 + _MAX_FRAME:
+                    raise SystemExit("attest_adapter: the input carries no frames; start this with attest --kernel 'exec:…'")
+                if size > len(frame):
+                    whole = bytearray(size)
+                    whole[:got] = memoryview(frame)[:got]
+                    frame = whole
+            if size is not None and got >= size:
+                break
+            n = os.readv(self.requests, [memoryview(frame)[got:] if got else frame])
             if n == 0:
                 return None
             got += n
-        return data
+        self.ahead = bytes(frame[size:got])
+        return frame
 
     def _write(self, parts):
         total = sum(map(len, parts))
@@ -225,27 +240,22 @@ class Channel:
 
     def reply(self, metadata, tensors=()):
         """One frame; `tensors` are (name, safetensors dtype, shape, bytes)."""
-        header = {"__metadata__": metadata} if metadata else {}
+        entries = [f'"__metadata__": {json.dumps(metadata)}'] if metadata else []
         end = 0
         for name, dtype, shape, data in tensors:
-            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(data)]}
-            end += len(data)
-        text = json.dumps(header).encode()
+            begin, end = end, end + len(data)
+            extents = ", ".join(map(str, shape))
+            entries.append(f'"{name}": {{"dtype": "{dtype}", "shape": [{extents}], "data_offsets": [{begin}, {end}]}}')
+        text = f"{{{', '.join(entries)}}}".encode()
         text += b" " * (-len(text) % 8)
-        self._write([struct.pack("<QQ", 8 + len(text) + end, len(text)), text, *(t[3] for t in tensors)])
+        self._write([_LENGTHS.pack(8 + len(text) + end, len(text)), text, *(t[3] for t in tensors)])
 
     def request(self):
         """The next: its metadata, the header's entries by name, the body, where tensors begin; None at the end."""
-        prefix = self._read(8)
-        if prefix is None:
-            return None
-        (length,) = struct.unpack("<Q", prefix)
-        if length > _MAX_FRAME:
-            raise SystemExit("attest_adapter: the input carries no frames; start this with attest --kernel 'exec:…'")
-        body = self._read(length)
+        body = self._frame()
         if body is None:
             return None
-        metadata, header, start = _parsed(body)
+        metadata, header, start = _parsed(body, 8)
         self.room = None
         if "request_file" not in metadata:
             return metadata, header, body, start
@@ -258,6 +268,9 @@ class Channel:
             return self.request()
         metadata, header, start = _parsed(body)
         return metadata, header, body, start
+
+
+_NO_SCOPE = contextlib.nullcontext()
 
 
 class _Numpy:
@@ -277,7 +290,7 @@ class _Numpy:
         }
 
     def read(self, dtype, shape, body, offset):
-        array = self.numpy.frombuffer(body, self.dtypes[dtype], math.prod(shape), offset).reshape(shape)
+        array = self.numpy.ndarray(shape, self.dtypes[dtype], body, offset)
         if dtype == "BF16" and self.bf16_as_f32:
             return bf16_to_f32(array)
         return array if array.flags.aligned else array.copy()
@@ -314,7 +327,7 @@ class _Numpy:
             self.numpy.copyto(into, array)
 
     def scope(self):
-        return contextlib.nullcontext()
+        return _NO_SCOPE
 
 
 class _Torch:
@@ -410,6 +423,8 @@ def _completed(manifest, attention, multihead):
 class Server:
     """Answers the requests of a channel by the functions; see serve."""
 
+    takes_turns = False  # whether whoever answers this channel answers others meanwhile, one request after the other
+
     def __init__(self, channel, attention, multihead, manifest, framework):
         self.channel = channel
         self.functions = {"attention": attention, "multihead": multihead}
@@ -442,9 +457,8 @@ class Server:
         known = self.known[op]
         if known is None:
             return values
-        for name, value in values.items():
-            if name in known:
-                continue
+        for name in [name for name in values if name not in known]:
+            value = values.pop(name)
             if name == "scale":
                 served = abs(value * math.sqrt(head_dim) - 1.0) <= 1e-12
             elif name == "mask_convention":
@@ -454,12 +468,13 @@ class Server:
                 served = plain and name in _ABSENT and value == _ABSENT[name]
             if not served:
                 raise Unsupported(f"the function has no parameter {name}")
-        return {name: value for name, value in values.items() if name in known}
+        return values
 
     def answer(self, metadata, header, body, start):
         op = metadata["op"]
         if op == "manifest":
-            return self.channel.reply({"manifest": json.dumps(self.manifest)})
+            turns = {"takes_turns": "yes"} if self.takes_turns else {}
+            return self.channel.reply({"manifest": json.dumps(self.manifest), **turns})
         function = self.functions.get(op)
         if function is None:
             raise Unsupported(f"there is no {op} function")
