@@ -32,7 +32,9 @@ struct CauseWords {
 [[nodiscard]] std::vector<CauseWords> words_of_causes(const Summary& summary, const std::string& folder,
                                                       const std::string& typed);
 
-/// summary.json, with what is told of each cause of which there are words here.
-[[nodiscard]] std::string to_json(const Summary& summary, std::span<const CauseWords> told);
+/// summary.json, with what is told of each cause of which there are words here. `concluded`: the JSON of its member of
+/// this name; empty: it has none.
+[[nodiscard]] std::string to_json(const Summary& summary, std::span<const CauseWords> told,
+                                  std::string_view concluded = {});
 
 }  // namespace attest

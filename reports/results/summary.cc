@@ -302,7 +302,11 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     KernelSummary kernel{
         .id = id, .name = name_of_kernel(journal, id), .dtype = dtype, .properties = {}, .explanations = {}};
     const std::optional<Manifest> manifest = manifest_of(journal, id);
-    if (manifest) kernel.limits = limits_of(*manifest), kernel.tiles = manifest->tiles;
+    if (manifest) {
+      kernel.limits = limits_of(*manifest);
+      kernel.tiles = manifest->tiles;
+      kernel.version = manifest->version;
+    }
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
       property.statistical = statistical.contains(name);
@@ -472,7 +476,7 @@ std::string to_json(const Summary& summary) {
   return to_json(summary, {});
 }
 
-std::string to_json(const Summary& summary, std::span<const CauseWords> told) {
+std::string to_json(const Summary& summary, std::span<const CauseWords> told, std::string_view concluded) {
   JsonWriter json;
   json.begin_object().member("schema", "attest-summary/1").member("verdict", name_of(summary.verdict));
   json.member("seed", summary.seed).member("interrupted", summary.interrupted);
@@ -509,8 +513,9 @@ std::string to_json(const Summary& summary, std::span<const CauseWords> told) {
   json.end_array().key("notes").begin_array();
   for (const KernelNote& note : summary.notes)
     json.begin_object().member("kernel", note.kernel).member("text", note.text).end_object();
-  json.end_array().end_object();
-  return json.text() + '\n';
+  json.end_array();
+  if (!concluded.empty()) json.key("concluded").raw(concluded);
+  return json.end_object().text() + '\n';
 }
 
 }  // namespace attest

@@ -43,7 +43,8 @@ struct KernelSummary {
   std::vector<PropertySummary> properties;
   std::vector<KernelExplanation> explanations;  ///< beside violated bounds, never instead of them
   Limits limits{};
-  Tiles tiles{};  ///< that the manifest declares
+  Tiles tiles{};          ///< that the manifest declares
+  std::string version{};  ///< that the manifest states; empty: none
   /// Shapes that the manifest offers and that it was hardly judged on (coverage.h), for which it is inconclusive; empty
   /// where there are none.
   std::string left_out{};

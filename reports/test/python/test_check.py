@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import subprocess
+import time
 
 import attest
 import pytest
@@ -57,25 +58,47 @@ def test_a_failure_of_many_dtypes_and_a_long_reason_keeps_to_25_lines():
     assert len(str(error).splitlines()) <= 25
 
 
-def test_a_message_is_cut_and_tells_the_first_cause():
-    summary = {"verdict": "violated", "kernels": [{"dtype": "f32", "properties": [
-        {"name": f"attention.{index}", "verdict": "violated"} for index in range(9)]}],
-        "causes": [{"told": {"what": what}, "example": {"property": "attention.3"}} for what in ("one", "two")]}  # fmt: skip
-    cause = "  what      {}\n" + "".join(f"            line {index}\n" for index in range(30))
-    answer = f"  ✗ mine  f32  WRONG\n\n{cause.format('one')}\n{cause.format('two')}\n  otherwise right\n"
-    finding = "VIOLATED attention.3 by mine in f32, case 1 (bound)\n  out[0] = 1\n  replay: attest replay run/x.safetensors\n"
-    result = _result.Result(summary, pathlib.Path("run"))
-    assert [one["what"] for one in result.causes] == ["one", "two"]
-    told = {"preflight": [f"preflight of mine: {index}" for index in range(9)], "again": lambda about: f"pytest {about}"}
-    lines = _result.message("mine", result, answer, finding, **told).splitlines()
-    assert len(lines) == 25 and "two" not in "".join(lines)
-    assert lines[0].endswith("attention.2 in f32 and 6 more") and lines[-2:] == [
-        "  replay: ATTEST_REPLAY=run/x.safetensors pytest attention.3",
+def of_a_message(why="why", notes=0, reason="out[0] = 1"):
+    """A result as summary.json has it, of nine properties and two causes."""
+    finding = {"k": 1, "class": "bound", "case": "cases/x y.safetensors", "reason": reason}
+    properties = [{"name": f"attention.{index}", "verdict": "violated", "findings": [finding]} for index in range(9)]
+    told = [{"what": what, "why": why, "found": "stands above", "replay": "attest replay"} for what in ("one", "two")]
+    return _result.Result(
+        {"verdict": "violated", "kernels": [{"dtype": "f32", "properties": properties}],
+         "causes": [{"told": one, "example": {"property": "attention.3"}} for one in told],
+         "notes": [{"kernel": "mine", "text": f"note {index}"} for index in range(notes)],
+         "concluded": {"exit_status": 1, "headline": "violated", "problems": [], "worse": []}},
+        pathlib.Path("run"),
+    )  # fmt: skip
+
+
+def test_a_message_is_of_the_summary_alone():
+    assert _result.message("mine", of_a_message(), again=lambda about: f"pytest {about}").splitlines() == [
+        "mine: violated: attention.0 in f32, attention.1 in f32, attention.2 in f32 and 6 more",
+        "VIOLATED attention.3 by mine in f32, case 1 (bound)",
+        "  out[0] = 1",
+        "  what      one",
+        "  why       why",
+        "  replay: ATTEST_REPLAY='run/cases/x y.safetensors' pytest attention.3",
         "report: run/report.html",
     ]
-    short = re.sub(r" +line \d+\n", "", answer)
-    whole = _result.message("mine", result, short, finding, **told)
-    assert "  what      one" in whole and "two" not in whole and "…" not in whole
+    preferred = _result.message("mine", of_a_message(), prefer="attention.7", again=lambda about: about)
+    assert "VIOLATED attention.7 by" in preferred and "safetensors' attention.7\n" in preferred
+
+
+def test_a_message_is_cut():
+    result = of_a_message(why=" ".join(["word"] * 70), notes=9)
+    result["concluded"]["problems"] = [f"WORSE {index}" for index in range(30)]
+    lines = _result.message("mine", result).splitlines()
+    assert len(lines) == 25 and "two" not in "".join(lines) and max(map(len, lines[1:-2])) <= 100
+    assert [line for line in lines if line.startswith("note: ")] == [f"note: note {index}" for index in range(4)]
+    assert lines[-3] == "  … the rest stands in the report" and lines[-1] == "report: run/report.html"
+
+
+def test_words_of_a_kernel_keep_to_a_line():
+    lines = _result.message("mine", of_a_message(why="a\nb\x1b[2J", reason="\u202ex\n" + "y" * 9000)).splitlines()
+    assert len(lines) == 7 and all(line.isprintable() for line in lines)
+    assert len(lines[2]) < 500 and lines[2].startswith("  \ufffdx y")
 
 
 def test_what_is_undecided_says_why():
@@ -137,6 +160,32 @@ def test_worse_than_a_baseline_is_a_failure(tmp_path):
     assert str(error).startswith("mine: held, and worse than the baseline\n")
     assert "WORSE attention.oracle by mine in f32" in str(error)
     assert len(str(error).splitlines()) <= 25
+
+
+# Whose cases four jobs take side by side.
+AT_ONCE = {"dtypes": ["f32", "f64"], "properties": ["attention.oracle", "attention.finite"], "manifest": MANIFEST, "jobs": 4}
+
+
+def test_a_call_that_waits_for_its_turn_is_not_late():
+    def slow(q, k, v, scale=1.0):
+        time.sleep(0.4)
+        return made()(q, k, v, scale=scale)
+
+    # The last of four waits for 1.2 s before its own time begins.
+    assert attest.check(slow, **AT_ONCE, no_large=True, cases=3, timeout="1s").verdict == "held"
+
+
+def test_of_calls_at_once_the_one_that_is_late_is_told():
+    def sometimes_late(q, k, v, scale=1.0):
+        time.sleep(1.2 if k.shape[2] == 7 else 0.1)
+        return made()(q, k, v, scale=scale)
+
+    shapes = {"shape": [(1, 1, 1, 2, n, 4) for n in (3, 5, 7)], "shapes_only": True, "no_large": None}
+    error = failure_of(sometimes_late, **AT_ONCE, **shapes, cases=6, timeout="500ms")
+    findings = [(of["dtype"], one) for of in error.result["kernels"] for entry in of["properties"] for one in entry["findings"]]
+    assert {dtype for dtype, _ in findings} == {"f32", "f64"}
+    assert all("no reply within 0.5 s" in one["reason"] for _, one in findings)
+    assert {attest.load(error.result.folder / one["case"]).k.shape[2] for _, one in findings} == {7}
 
 
 def test_every_public_name_says_what_it_is_and_where_it_is_from():

@@ -5,7 +5,7 @@ import importlib.util
 import inspect
 import json
 import os
-import selectors
+import select
 import shlex
 import shutil
 import socket
@@ -19,6 +19,7 @@ from attest import _kernels, _options, _result
 from attest._errors import AttestError
 
 _SOCKET = "ATTEST_PYTHON_SOCKET"  # as in _relay.py
+_MOST_JOBS = 4
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _PACKAGE = Path(__file__).resolve().parent
 _PREFLIGHT = "preflight of "  # begins the lines that attest prints before a run begins
@@ -146,9 +147,11 @@ class Kernel:
     def _serve(self, channel):
         found = self.found
         channel = self._adapter.Channel(*channel)
-        return self._adapter.make_server(
+        server = self._adapter.make_server(
             channel, found.function, self.manifest, found.multihead, found.framework, found.bf16, found.device
         )
+        server.takes_turns = True
+        return server
 
     def named(self, text):
         return text.replace(self.id, self.name)
@@ -172,7 +175,7 @@ class Kernel:
         folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="attest-run-"))
         command = [self.attest, "check", "--kernel", self.id, "--out", str(folder.absolute())]
         given = {word.partition("=")[0] for word in words}
-        command += [] if "--jobs" in given else ["--jobs", "1"]
+        command += [] if "--jobs" in given else ["--jobs", str(_jobs())]
         command += [] if "--resume" in given else ["--overwrite"]
         kept = out is not None
 
@@ -185,7 +188,7 @@ class Kernel:
             if status not in (0, 1, 4):
                 why = _why_nothing(folder) or self.named(errors).strip() or self.named(text).strip()
                 raise AttestError(why or f"{self.attest} ended with status {status}")
-            answer = Answer(self, status, text, errors, folder)
+            answer = Answer(self, status, folder)
             kept = kept or status != 0
             if not kept:
                 answer.result.folder = None
@@ -196,32 +199,25 @@ class Kernel:
 
 
 class Answer:
-    """What a run said: its exit status and its result, and what is to be told of it."""
+    """What a run came to: its exit status and its result, and what is to be told of it."""
 
-    def __init__(self, kernel, status, text, errors, folder):
+    def __init__(self, kernel, status, folder):
         self.kernel, self.status = kernel, status
-        answer, _, rest = text.partition("\n  all of it ")
-        self.text, self.rest = kernel.named(answer), kernel.named(rest.partition("\n")[2])
-        self.preflight = [line for line in kernel.named(errors).splitlines() if line.startswith(_PREFLIGHT)]
         self.result = _result.read_result(folder)
-        self._findings = None
-
-    def _told(self):
-        if self._findings is None:
-            command = [self.kernel.attest, "findings", str(self.result.folder)]
-            told = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            self._findings = self.kernel.named(_result.unwrapped(told.stdout.decode(errors="replace")))
-        return self._findings
 
     def message(self, prefer=None, again=None):
         """In at most 25 lines, as an AssertionError says it; `prefer`: a property whose finding is to be told."""
-        return _result.message(
-            self.kernel.name, self.result, self.text, self._told(), self.preflight, self.rest, prefer, again
-        )
+        return self.kernel.named(_result.message(self.kernel.name, self.result, prefer, again))
 
     def finding(self, about, again):
         """The first finding of a property, with the line that replays it."""
-        return "\n".join(_result.finding_lines(self._told(), about, again))
+        return self.kernel.named("\n".join(_result.finding_lines(self.kernel.name, self.result, about, again)))
+
+
+def _jobs():
+    """How many cases are judged side by side, while the function, in this one thread, answers the next. The processes of
+    xdist share the cores already."""
+    return 1 if "PYTEST_XDIST_WORKER" in os.environ else min(_MOST_JOBS, len(os.sched_getaffinity(0)))
 
 
 def exception(name):
@@ -313,21 +309,21 @@ def _run(command, serve, tell=lambda line: None):
     its errors. What it says before it begins is told at once: a run of a slow function may take hours."""
     with tempfile.TemporaryDirectory(prefix="attest-") as folder, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         address = os.path.join(folder, "socket")
-        with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
+        with socket.socket(socket.AF_UNIX) as listener, select.epoll() as waiting:
             listener.bind(address)
             listener.listen()
-            selector.register(listener, selectors.EVENT_READ)
+            waiting.register(listener, select.EPOLLIN)
             environment = {**os.environ, _SOCKET: address, "ATTEST_COMMAND": "attest"}
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment)
             connections, told, look_at = {}, 0, 0.0
             try:
                 while True:
-                    ready = selector.select(timeout=0.05)
-                    for key, _ in ready:
-                        if key.fileobj is listener:
-                            _accept(listener, selector, connections, serve)
-                        elif not key.data.answer_one():
-                            _close(key.fileobj, selector, connections)
+                    ready = waiting.poll(0.05)
+                    for descriptor, _ in ready:
+                        if descriptor == listener.fileno():
+                            _accept(listener, waiting, connections, serve)
+                        elif not connections[descriptor].server.answer_one():
+                            _close(descriptor, waiting, connections)
                     # A look at the process, and at what it printed, costs as much as a small call.
                     if ready and time.monotonic() < look_at:
                         continue
@@ -341,7 +337,7 @@ def _run(command, serve, tell=lambda line: None):
                 if process.poll() is None:
                     process.terminate()
                 for requests in list(connections):
-                    _close(requests, selector, connections)
+                    _close(requests, waiting, connections)
                 process.wait()
         texts = []
         for file in (output, errors):
@@ -357,25 +353,32 @@ def _preflight_lines(output):
     return [line for line in text.split("\n")[:-1] if line.startswith(_PREFLIGHT)]
 
 
-def _accept(listener, selector, connections, serve):
+class _Connection:
+    """A relay: who waits at the other end of its socket, the pipes that it handed over, and what answers them."""
+
+    def __init__(self, connection, channel):
+        self.connection, self.channel, self.server = connection, channel, None
+
+
+def _accept(listener, waiting, connections, serve):
     connection, _ = listener.accept()
     connection.settimeout(10)
     _, channel, _, _ = socket.recv_fds(connection, 1, 2)
     if len(channel) != 2:
         connection.close()
         return
-    connections[channel[0]] = (connection, channel)
     # Registered first: whatever serve raises is what the caller is told, and _close finds what it is to take away.
-    key = selector.register(channel[0], selectors.EVENT_READ)
-    selector.modify(key.fileobj, key.events, serve(channel))
+    one = connections[channel[0]] = _Connection(connection, channel)
+    waiting.register(channel[0], select.EPOLLIN)
+    one.server = serve(channel)
 
 
-def _close(requests, selector, connections):
-    selector.unregister(requests)
-    connection, channel = connections.pop(requests)
-    for descriptor in channel:
+def _close(requests, waiting, connections):
+    waiting.unregister(requests)
+    one = connections.pop(requests)
+    for descriptor in one.channel:
         os.close(descriptor)
-    connection.close()
+    one.connection.close()
 
 
 def _why_nothing(folder):

@@ -209,10 +209,11 @@ class _Run:
 
     def _worse(self, about):
         """What became worse of a property since the baseline."""
-        lines = [line for line in _result.unwrapped(self.answer.rest).splitlines() if line.startswith("WORSE ")]
-        return [line for line in lines if line.startswith(f"WORSE {about} ")] or (
-            lines if not any(line.split(" ")[1] in self.entries for line in lines) else []
-        )
+        worse = self.answer.result["concluded"]["worse"]
+        own = [one for one in worse if one["property"] == about]
+        if not own and not any(one["property"] in self.entries for one in worse):
+            own = worse
+        return [self.answer.kernel.named(f"WORSE {one['words']}") for one in own]
 
     def judge(self, item):
         """Fails or skips the test, or lets it pass."""

@@ -6,13 +6,18 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from attest._errors import AttestError
 
 MOST_LINES = 25
 _PROPERTIES_NAMED = 3
-_PREFLIGHT_LINES = 4
+_NOTES = 4
+_MOST_LETTERS = 400  # of a line
+_LABEL, _WIDTH = 10, 100  # columns of a label and of a line
+# What is told of it. What was found stands above it, and what replays it below.
+_OF_A_CAUSE = ("what", "why", "when", "smallest", "right", "fails")
 _COUNTS = ("held", "violated", "skipped", "excused", "inconclusive")
 
 
@@ -97,15 +102,6 @@ def tolerances_of(folder):
     }
 
 
-def blocks_of(answer):
-    """What attest check prints at its end, by its empty lines: who is wrong, then each cause, then the rest."""
-    return [block.split("\n") for block in answer.strip("\n").split("\n\n")]
-
-
-def _is_cause(block):
-    return any(re.match(r"  what {2,}", line) for line in block)
-
-
 def _again(_):
     """How this very test is started: in pytest the one test, else the program that runs."""
     test = os.environ.get("PYTEST_CURRENT_TEST")
@@ -114,32 +110,40 @@ def _again(_):
     return shlex.join(sys.orig_argv if hasattr(sys, "orig_argv") else [sys.executable, *sys.argv])  # 3.9 has no orig_argv
 
 
-def unwrapped(text):
-    """Lines that were broken where the terminal ends, whole again."""
-    return re.sub(r"\n {4,}", " ", text)
+def _line(words):
+    """Words of whoever wrote a kernel on one line that is not long, without what is not seen."""
+    words = "".join(one if one.isprintable() else "\ufffd" for one in " ".join(words.split()))
+    return words if len(words) <= _MOST_LETTERS else words[: _MOST_LETTERS - 1] + "…"
 
 
-def _findings(text):
-    """Of what attest findings prints each finding: what is violated, what was found there, how to replay it."""
-    return re.findall(r"^(VIOLATED .*)\n((?:  .*\n)*?)  replay: (.*)$", text, re.MULTILINE)
+def _said(label, words):
+    """A label and what is said under it, in lines of a terminal."""
+    return textwrap.wrap(
+        f"{label:<{_LABEL}}{_line(words)}", _WIDTH, initial_indent="  ", subsequent_indent=" " * (2 + _LABEL), break_on_hyphens=False
+    )
 
 
-def _first(findings, prefer):
-    """The first of the property that is preferred, else the first."""
-    chosen = [one for one in findings if prefer and one[0].startswith(f"VIOLATED {prefer} ")]
-    return (chosen or findings)[:1]
+def _findings(result):
+    """Each saved violation: its property, its dtype and itself."""
+    for of in result["kernels"]:
+        for entry in of["properties"]:
+            for finding in entry["findings"] if entry["verdict"] == "violated" else ():
+                yield entry["name"], of["dtype"], finding
 
 
-def finding_lines(text, prefer, again):
-    """A finding of what attest findings prints; the last line is the one that replays it. `again`: of a property what runs
-    its test."""
-    for violated, found, replay in _first(_findings(text), prefer):
-        return [violated, *found.splitlines(), f"  replay: ATTEST_REPLAY={shlex.quote(_case_in(replay))} {again(violated.split()[1])}"]
-    return []
-
-
-def _case_in(replay):
-    return next((word for word in shlex.split(replay) if word.endswith(".safetensors")), "")
+def finding_lines(name, result, prefer, again=None):
+    """A violation that the run found, of the property that is preferred where it has one; the last line replays it. `again`:
+    of a property what runs its test."""
+    found = list(_findings(result))
+    found = [one for one in found if one[0] == prefer] or found
+    if not found:
+        return []
+    of, dtype, finding = found[0]
+    lines = [f"VIOLATED {of} by {name} in {dtype}, case {finding['k']} ({finding['class']})", f"  {_line(finding['reason'])}"]
+    if finding["case"]:
+        case = shlex.quote(str(result.folder / finding["case"]))
+        lines.append(f"  replay: ATTEST_REPLAY={case} {(again or _again)(of)}")
+    return lines
 
 
 def wrong_in(summary):
@@ -152,38 +156,45 @@ def wrong_in(summary):
     ]
 
 
-def _head(name, result, answer):
+def _undecided(result):
+    """Why nothing is said of a dtype."""
+    for of in result["kernels"]:
+        if of["verdict"] == "inconclusive":
+            open_ones = [f"{one['name']}: {one['reason']}" for one in of["properties"] if one["verdict"] == "inconclusive"]
+            yield f"in {of['dtype']}: {of.get('left_out') or next(iter(open_ones), '')}"
+
+
+def _head(name, result):
     if result.verdict == "held":  # and yet not accepted: worse than a baseline, or not as was known
-        said = re.search(r"^ {2}\((.*?), exit status", answer.replace("\n  ", "\n  "), re.MULTILINE | re.DOTALL)
-        return f"{name}: {' '.join(said[1].split()) if said else 'not accepted'}"
+        return f"{name}: {result['concluded']['headline']}"
     wrong = [f"{of} in {dtype}" for of, dtype in wrong_in(result)]
     more = f" and {len(wrong) - _PROPERTIES_NAMED} more" if len(wrong) > _PROPERTIES_NAMED else ""
     return f"{name}: {result.verdict}: {', '.join(wrong[:_PROPERTIES_NAMED])}{more}"
 
 
-def message(name, result, answer, findings, preflight=(), rest="", prefer=None, again=None):
+def message(name, result, prefer=None, again=None):
     """What an AssertionError says, in at most 25 lines: the verdict, one finding with the line that replays it, and one
     cause.
 
-    answer     what attest check printed of causes (its answer)
-    findings   what attest findings prints of the run, unwrapped
-    preflight  the lines of the kernel's first answer
-    rest       what attest check printed behind its answer: of a baseline, of known findings
     prefer     the property whose finding is told, where it has one
     again      of a property what runs its test; the default runs what runs now
     """
-    lines = [_head(name, result, answer), *list(preflight)[:_PREFLIGHT_LINES]]
-    last = [f"report: {result.report}"]
-    if prefer is None and result.get("causes"):
-        prefer = result["causes"][0]["example"]["property"]
-    finding = finding_lines(findings, prefer, again or _again)
-    lines += finding[:-1]
-    last = finding[-1:] + last
-    told = next(filter(_is_cause, blocks_of(answer)), None)
-    if told is None:  # nothing is violated: what is open stands in a block of its own
-        told = next((block for block in blocks_of(answer)[1:] if block[0].startswith("  undecided")), [])
-    told = [line for line in told if not line.startswith("  replay ")]
-    told += [line for line in rest.splitlines() if line]
+    lines = [_head(name, result), *(f"note: {_line(note['text'])}" for note in result["notes"][:_NOTES])]
+    causes = result.get("causes", ())
+    if prefer is None and causes:
+        prefer = causes[0]["example"]["property"]
+    finding = finding_lines(name, result, prefer, again)
+    replay = [line for line in finding if line.startswith("  replay: ")]
+    lines += [line for line in finding if line not in replay]
+    last = [*replay, f"report: {result.report}"]
+    told = []
+    if result.causes:
+        for label, words in result.causes[0].items():
+            told += _said(label, words) if label in _OF_A_CAUSE else []
+    elif result.verdict == "inconclusive":
+        for why in _undecided(result):
+            told += _said("undecided", why)
+    told += map(_line, result["concluded"]["problems"])
     room = MOST_LINES - len(lines) - len(last)
     if len(told) > room:
         told = [*told[: room - 1], "  … the rest stands in the report"]
