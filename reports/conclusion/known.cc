@@ -17,7 +17,7 @@
 namespace attest {
 namespace {
 
-constexpr std::array<std::string_view, 6> keys{"kernel", "dtype", "property", "reason", "date", "class"};
+constexpr std::array<std::string_view, 7> keys{"kernel", "version", "dtype", "property", "reason", "date", "class"};
 
 [[noreturn]] void refuse(const std::string& source, std::size_t line, std::string_view why) {
   throw UsageError(fmt::format("{}, line {}: {}", source, line, why));
@@ -49,6 +49,7 @@ class Reader {
                fmt::format("unknown key {}{}", in_quotes(key.str()), suggestion(key.str(), keys)));
     }
     KnownFinding finding{.kernel = text(entry, "kernel"),
+                         .version = entry.contains("version") ? text(entry, "version") : "",
                          .dtype = text(entry, "dtype"),
                          .property = text(entry, "property"),
                          .kind = entry.contains("class") ? text(entry, "class") : "",
@@ -96,8 +97,18 @@ class Reader {
   const std::string& source_;
 };
 
+/// Whether a version is the one that is known, or goes on behind it with a part of its own: 1.13.1 and 1.13+cpu are of
+/// 1.13, and 1.130 is not.
+bool is_of_version(const std::string& known, std::string_view version) {
+  if (known.empty()) return true;
+  if (!version.starts_with(known)) return false;
+  const std::string_view rest = version.substr(known.size());
+  return rest.empty() || std::string_view(".+-").find(rest.front()) != std::string_view::npos;
+}
+
 bool is_of(const KnownFinding& known, const KernelSummary& kernel) {
-  return known.dtype == kernel.dtype && (known.kernel == kernel.id || known.kernel == kernel.name);
+  return known.dtype == kernel.dtype && (known.kernel == kernel.id || known.kernel == kernel.name) &&
+         is_of_version(known.version, kernel.version);
 }
 
 /// A violated property whose saved violations are all of the kind that is expected.
@@ -121,6 +132,11 @@ std::string about(std::string_view property, std::string_view kernel, std::strin
   return fmt::format("{} by {} in {}", property, kernel, dtype);
 }
 
+std::string about(const KnownFinding& known) {
+  const std::string version = known.version.empty() ? "" : " " + known.version;
+  return about(known.property, known.kernel + version, known.dtype);
+}
+
 }  // namespace
 
 std::vector<KnownFinding> parse_known_findings(const std::string& text, const std::string& source) {
@@ -138,12 +154,12 @@ std::vector<KnownFinding> parse_known_findings(const std::string& text, const st
     for (const toml::node& entry : *value.as_array()) {
       KnownFinding finding = Reader(source).finding(entry);
       const auto same = std::ranges::find_if(findings, [&](const KnownFinding& other) {
-        return other.kernel == finding.kernel && other.dtype == finding.dtype && other.property == finding.property;
+        return other.kernel == finding.kernel && other.version == finding.version && other.dtype == finding.dtype &&
+               other.property == finding.property;
       });
       if (same != findings.end()) {
         refuse(source, finding.line,
-               fmt::format("{} stands at line {} already; keep one of the two",
-                           about(finding.property, finding.kernel, finding.dtype), same->line));
+               fmt::format("{} stands at line {} already; keep one of the two", about(finding), same->line));
       }
       findings.push_back(std::move(finding));
     }
@@ -189,12 +205,12 @@ KnownComparison compare_with_known(const std::vector<KnownFinding>& known, std::
   for (std::size_t i = 0; i < known.size(); ++i) {
     const bool several = reached[i] && !shown[i] && is_glob(known[i].property);
     if (several && complete)
-      result.problems.push_back(fmt::format(
-          "GONE {}, line {}: {} is expected to be violated since {} ({}) and was not; remove the entry", source,
-          known[i].line, about(known[i].property, known[i].kernel, known[i].dtype), known[i].date, known[i].reason));
+      result.problems.push_back(
+          fmt::format("GONE {}, line {}: {} is expected to be violated since {} ({}) and was not; remove the entry",
+                      source, known[i].line, about(known[i]), known[i].date, known[i].reason));
     if (reached[i]) continue;
-    result.remarks.push_back(fmt::format("{}, line {}: {} is not part of this run", source, known[i].line,
-                                         about(known[i].property, known[i].kernel, known[i].dtype)));
+    result.remarks.push_back(
+        fmt::format("{}, line {}: {} is not part of this run", source, known[i].line, about(known[i])));
   }
   return result;
 }

@@ -14,6 +14,7 @@ namespace attest {
 /// A [[finding]] of the file.
 struct KnownFinding {
   std::string kernel;    ///< as on the command line, or the manifest's name
+  std::string version;   ///< of the kernel, as its manifest has it, or where that begins; empty: whichever
   std::string dtype;     ///< "f32"
   std::string property;  ///< of the catalogue, or a glob that names some: each of these may be violated, and one is
   std::string kind;      ///< what is violated, as summary.json's "class"; empty: whatever it is

@@ -31,6 +31,13 @@ def _():
     return raises(lambda: sdpa(*qkv(dv=6), mask, is_causal=True)) and not raises(lambda: sdpa(*qkv(), mask, is_causal=True))
 
 
+@fact("sdpa: over no keys the output is NaN where the sum of the queries overflows")
+def _():
+    _, k, v = qkv(n=0)
+    full = (torch.full((1, 2, 3, 4), share * torch.finfo(torch.float32).max) for share in (0.01, 0.5))
+    return [bool(sdpa(q, k, v).isnan().all()) for q in full] == [False, True]
+
+
 @fact("sdpa: a fully masked row is zero, and so is the output for no keys, whichever back end computes")
 def _():
     return all(

@@ -161,5 +161,40 @@ TEST(KnownFindings, AreMissedWhenTheyAreGone) {
   EXPECT_THAT(part.remarks, ElementsAre(Says("did not show")));
 }
 
+/// The kernel's version, and whether a finding of 1.13 is one of it.
+TEST(KnownFindings, MayBeOfAVersionOfTheKernelAlone) {
+  const std::string of_1_13 = replaced("dtype", "version = \"1.13\"\ndtype");
+  EXPECT_EQ(parse_known_findings(of_1_13, "known.toml")[0].version, "1.13");
+  const std::vector<std::pair<std::string, bool>> versions{
+      {"1.13", true}, {"1.13.1", true},  {"1.13+cpu", true}, {"1.13-rc1", true}, {"1.130", false}, {"1.13a", false},
+      {"1.1", false}, {"2.13.0", false}, {"", false},        {"11.13", false},   {"2.1.13", false}};
+  for (const auto& [version, is_of] : versions) {
+    Summary found = summary_of(Outcome::violated, Outcome::held);
+    found.kernels[0].version = version;
+    const KnownComparison result = compared(of_1_13, found);
+    EXPECT_EQ(result.expected.size(), is_of ? 1U : 0U) << version;
+    EXPECT_EQ(conclude(found, {.known = result}).exit_status, is_of ? 0 : 1) << version;
+    // What is not violated in another version is not gone.
+    found = summary_of(Outcome::held, Outcome::held);
+    found.kernels[0].version = version;
+    const KnownComparison held = compared(of_1_13, found);
+    if (is_of) {
+      EXPECT_THAT(held.problems, ElementsAre(Says("GONE known.toml, line 2: attention.oracle by mine in f32")))
+          << version;
+    } else {
+      EXPECT_THAT(held.problems, IsEmpty()) << version;
+      EXPECT_THAT(held.remarks, ElementsAre("known.toml, line 2: attention.oracle by mine 1.13 in f32 is not part of "
+                                            "this run"));
+    }
+  }
+  // Of each version there may be an entry, and one of whichever.
+  EXPECT_EQ(parse_known_findings(of_1_13 + good + replaced("dtype", "version = \"2.13\"\ndtype"), "").size(), 3U);
+  EXPECT_THAT(refusal_of(of_1_13 + of_1_13), Says("line 10: attention.oracle by mine 1.13 in f32 stands at line 2"));
+  EXPECT_THAT(refusal_of(replaced("dtype", "version = \"\"\ndtype")),
+              Says("known.toml, line 4: version must be a text that is not empty"));
+  EXPECT_THAT(refusal_of(replaced("dtype", "version = 1.13\ndtype")), Says("line 4: version must be a text"));
+  EXPECT_THAT(refusal_of(replaced("dtype", "vresion = \"1\"\ndtype")), Says("did you mean \"version\"?"));
+}
+
 }  // namespace
 }  // namespace attest
