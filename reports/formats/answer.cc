@@ -361,7 +361,7 @@ class Answer {
     const bool known = conclusion_.known && !conclusion_.known->expected.empty();
     if (conclusion_.exit_status == 0) {
       add("shown", fmt::format("the set-up works, and Attest's own kernels are right{}",
-                               known ? "; what is wrong in PyTorch 1.13 is known: reports/findings.md" : ""));
+                               known ? "; what is wrong in PyTorch is known: reports/findings.md" : ""));
     }
     add_line("next", fmt::format("{} check --kernel 'exec:python3 mine.py'  (or ./libmine.so)", command_name()));
     add_line("", fmt::format("{} init DIR  writes one to begin with", command_name()));
