@@ -12,6 +12,8 @@ namespace attest {
 /// Those of kernels of tiles (planted_tiles.h).
 [[nodiscard]] std::vector<PlantedFault> faults_of_tiles();
 [[nodiscard]] std::vector<PlantedFault> faults_of_tiled_shapes();
+/// Of kernels of rows and of kernels of tiles.
+[[nodiscard]] std::vector<PlantedFault> faults_of_windows();
 
 /// The same, all of that kind.
 [[nodiscard]] inline std::vector<PlantedFault> of_kind(FaultKind kind, std::vector<PlantedFault> faults) {

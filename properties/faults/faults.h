@@ -19,10 +19,12 @@ namespace attest {
 enum class FaultKind {
   masks,            ///< what a row sees and reads
   numbers,          ///< what a row computes
+  windows,          ///< which keys a window leaves to a row
   second_key_tile,  ///< more keys than a tile takes
   partial_tile,     ///< a last tile that is not full, behind a full one
   causal_tiles,     ///< a causal form over more than one tile
   mask_tiles,       ///< a mask over more than one tile
+  window_tiles,     ///< a window over more than one tile
   head_dim,         ///< a head or value dimension above 64
   heads,            ///< more than 8 heads, or three to a group
   batch,            ///< more than four batch entries, or several and more than one tile
@@ -32,9 +34,9 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 12> names{
-      "masks",    "numbers", "second key tile", "partial tile", "causal tiles", "mask tiles",
-      "head dim", "heads",   "batch",           "long rows",    "index",        "split"};
+  static constexpr std::array<std::string_view, 14> names{
+      "masks",        "numbers",  "windows", "second key tile", "partial tile", "causal tiles", "mask tiles",
+      "window tiles", "head dim", "heads",   "batch",           "long rows",    "index",        "split"};
 };
 
 /// A correct kernel with one mistake.

@@ -9,6 +9,7 @@
 #include "core/value/tensor.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_tiles.h"
+#include "properties/faults/planted_window.h"
 
 namespace attest {
 namespace {
@@ -111,6 +112,7 @@ class PlantedProblem {
     if (is("bottom-right-for-top-left") && form == ATTEST_CAUSAL_TOP_LEFT) form = ATTEST_CAUSAL_BOTTOM_RIGHT;
     if (is("causal-dropped-for-one-query") && queries_ == 1) form = ATTEST_CAUSAL_NONE;
     if (is("causal-dropped-with-mask") && p_.mask.data != nullptr) form = ATTEST_CAUSAL_NONE;
+    if (window_drops_causal(p_, slip_)) form = ATTEST_CAUSAL_NONE;
     if (form == ATTEST_CAUSAL_NONE) return keys_;
     std::int64_t shift = form == ATTEST_CAUSAL_BOTTOM_RIGHT ? keys_ - queries_ : 0;
     if (is("bottom-right-one-too-many") && shift > 0) ++shift;
@@ -122,7 +124,7 @@ class PlantedProblem {
   /// The mask's entry for key j of row i: -inf hides, else what it adds. 0 without a mask.
   [[nodiscard]] double mask_entry(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     const attest_tensor& mask = p_.mask;
-    if (mask.data == nullptr) return 0;
+    if (mask.data == nullptr || (is("window-replaces-the-mask") && has_window(p_))) return 0;
     std::int64_t page = b, plane = h, row = i, column = j;
     if (is("mask-of-kv-head")) plane = h / (heads_ / kv_heads_);
     if (is("mask-axes-exchanged") && mask.shape[0] == mask.shape[1]) std::swap(page, plane);
@@ -150,18 +152,22 @@ class PlantedProblem {
     w_.visible.assign(static_cast<std::size_t>(keys_), 0);
     w_.bias.assign(static_cast<std::size_t>(keys_), Real{0});
     std::int64_t end = causal_end(i), seen = 0;
+    const KeyRange window = window_of(p_, slip_, h, i);
     if (is("first-key-not-bounded") && p_.causal != ATTEST_CAUSAL_NONE) end = std::max<std::int64_t>(end, 1);
     for (std::int64_t j = 0; j < end; ++j) {
       const double entry = mask_entry(b, h, i, j);
-      const bool outside = is("window-of-48") && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0);
+      const bool outside =
+          !window.sees(j) || (is("window-of-48") && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0));
       w_.visible[static_cast<std::size_t>(j)] = entry != -infinity && !outside ? 1 : 0;
       // Alike for all keys of the row: an offset of one in the positions that a slope of 1/4 multiplies.
       const double shift = is("constant-shift") ? -0.25 : 0.0;
       w_.bias[static_cast<std::size_t>(j)] = static_cast<Real>(entry == -infinity ? 0.0 : entry + shift);
       if (entry != -infinity && !outside) seen = j + 1;
+      if (entry != -infinity && !window.sees(j) && is("outside-the-window-is-minus-1e4"))
+        w_.visible[static_cast<std::size_t>(j)] = outside_window;
     }
     if (is("padding-rounded-up") && seen > 4) {
-      for (; seen % 4 != 0 && seen < end; ++seen) show(seen);
+      for (; seen % 4 != 0 && seen < std::min(end, window.end); ++seen) show(seen);
     }
     return seen > 0;
   }

@@ -94,6 +94,7 @@ class Attend {
       if (is("dead-key-plus-infinity")) return score(j) + -infinity;
       return -infinity;
     }
+    if (row_.visible[j] == outside_window) return Real{-1e4F};
     const Real s = score(j);
     return make_.narrow_scores || is("undeclared-narrow-scores") ? narrow(s) : s;
   }

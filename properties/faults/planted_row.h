@@ -13,6 +13,9 @@ struct Place {
   std::int64_t b, h, i;
 };
 
+/// Of a key outside the window that is not hidden but has a finite score.
+inline constexpr std::uint8_t outside_window = 2;
+
 /// The row's tensors, row-major in Real (exact), and where its answer goes.
 template <class Real>
 struct PlantedRow {
@@ -25,7 +28,7 @@ struct PlantedRow {
   const Real* q;                ///< [dk]
   const Real* k;                ///< [N, dk]
   const Real* v;                ///< [N, dv]
-  const std::uint8_t* visible;  ///< [N]
+  const std::uint8_t* visible;  ///< [N]: 0, 1 or outside_window
   const Real* bias;             ///< [N]; nullptr: none
   Real scale;
   bool pre_scale;

@@ -110,7 +110,8 @@ float PlantedTiles::mask_entry(const QueryTile& tile, std::int64_t r, std::int64
   return static_cast<float>(entry);
 }
 
-/// What the mask adds to the scores of the tile, and -inf for what mask, causal form and the end of the keys hide.
+/// What the mask adds to the scores of the tile, and -inf for what mask, causal form, window and the end of the keys
+/// hide.
 void PlantedTiles::load_mask(const QueryTile& queries, const KeyTile& tile) {
   const std::int64_t first = tile.index * columns_, keys = std::min(columns_, keys_ - first);
   bool masked = p_.mask.data != nullptr;
@@ -140,7 +141,21 @@ void PlantedTiles::load_mask(const QueryTile& queries, const KeyTile& tile) {
       const std::int64_t begin = std::clamp<std::int64_t>(causal_end(queries, r) - 4096 - first, 0, columns_);
       std::fill(bias, bias + begin, -infinity);
     }
+    if (has_window(p_)) load_window(queries, tile, r);
   }
+}
+
+/// -inf for what the window hides from row r.
+void PlantedTiles::load_window(const QueryTile& queries, const KeyTile& tile, std::int64_t r) {
+  const std::int64_t first = tile.index * columns_;
+  float* const bias = m_.bias.data() + r * columns_;
+  const auto [begin, end] = window(queries, r);
+  const bool shows_first = is("first-tile-of-window-not-masked") && tile.index == tile.begin;
+  const bool shows_between =
+      is("window-masked-on-its-first-and-last-tile") && tile.index > tile.begin && !tile.is_last();
+  if (shows_between) return;
+  if (!shows_first) std::fill(bias, bias + std::clamp<std::int64_t>(begin - first, 0, columns_), -infinity);
+  if (end < keys_) std::fill(bias + std::clamp<std::int64_t>(end - first, 0, columns_), bias + columns_, -infinity);
 }
 
 /// Whether a row of the tile of queries sees a key of the tile. The mask is loaded.

@@ -12,13 +12,14 @@ constexpr std::int64_t chunk = 64;
 
 }  // namespace
 
-/// Attention over the tiles [begin, end) of keys, not normalised.
+/// Attention over those of the tiles [begin, end) of keys that the window does not leave out, not normalised.
 void PlantedTiles::attend(const QueryTile& queries, std::int64_t begin, std::int64_t end, State& state) {
   state.reference.assign(static_cast<std::size_t>(rows_), -infinity);
   state.largest.assign(static_cast<std::size_t>(rows_), -infinity);
   state.sum.assign(static_cast<std::size_t>(rows_), 0);
   state.out.assign(static_cast<std::size_t>(rows_ * value_dim_), 0);
   skipped_ = 0;
+  begin = std::min(std::max(begin, first_key_tile(queries)), end);
   std::int64_t stop = end;
   if (is("tiles-beyond-fours-dropped") && end - begin > 4) stop = begin + (end - begin) / 4 * 4;
   for (std::int64_t index = begin; index < stop; ++index) add_tile(queries, {index, begin, end}, state);
@@ -119,6 +120,9 @@ void PlantedTiles::weigh_row(const QueryTile& queries, const KeyTile& tile, std:
   if (of_tile == -infinity) {
     // Nothing is seen here: -inf - -inf would be NaN.
     if (is("hidden-first-tile-nan") && tile.index == 0 && !tile.is_last())
+      state.sum[row] = std::numeric_limits<float>::quiet_NaN();
+    if (is("tile-outside-the-window-nan") && tile.index == tile.begin && !tile.is_last() &&
+        window(queries, r).begin >= (tile.index + 1) * columns_)
       state.sum[row] = std::numeric_limits<float>::quiet_NaN();
     if (is("hidden-tile-clears-the-row")) rescale(queries, tile, r, 0, state);
     return;

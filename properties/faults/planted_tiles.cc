@@ -81,7 +81,31 @@ std::int64_t PlantedTiles::causal_end(const QueryTile& tile, std::int64_t r) con
   return std::clamp<std::int64_t>(i + shift + 1, 0, keys_);
 }
 
-/// Tiles of keys that some row of the tile may see by the causal form.
+/// The keys that the window leaves to row r of the tile.
+KeyRange PlantedTiles::window(const QueryTile& tile, std::int64_t r) const {
+  if (is("window-ignored-in-parts") && parts_ > 1) return {0, keys_};
+  KeyRange keys = window_of(p_, slip_, tile.h, tile.first + r);
+  if (is("window-left-end-of-the-tiles-first-row")) keys.begin = window_of(p_, slip_, tile.h, tile.first).begin;
+  return keys;
+}
+
+/// The first tile of keys that some row of the tile may see by the window.
+std::int64_t PlantedTiles::first_key_tile(const QueryTile& tile) const {
+  std::int64_t begin = window(tile, 0).begin;
+  if (is("window-tiles-from-the-last-row")) begin = window(tile, tile.rows - 1).begin;
+  return is("first-tile-of-window-rounded-up") ? rounded_up(begin, columns_) : begin / columns_;
+}
+
+/// Of so many tiles of keys, those before the end of the windows of all rows.
+std::int64_t PlantedTiles::key_tiles_of_window(const QueryTile& tile, std::int64_t tiles) const {
+  std::int64_t end = window(tile, is("window-tiles-to-the-first-row") ? 0 : tile.rows - 1).end;
+  if (is("window-tiles-of-a-causal-span") && p_.window_left >= 0)
+    end = std::min(end, first_key_tile(tile) * columns_ + p_.window_left + rows_);
+  const bool rounds_down = is("last-tile-of-window-rounded-down") && end < keys_;
+  return std::min(tiles, rounds_down ? end / columns_ : rounded_up(end, columns_));
+}
+
+/// Tiles of keys up to the last that some row of the tile may see by the causal form and the window.
 std::int64_t PlantedTiles::key_tiles(const QueryTile& tile) const {
   std::int64_t keys = keys_;
   if (is("length-of-16-bits")) keys = static_cast<std::uint16_t>(keys_);
@@ -94,6 +118,7 @@ std::int64_t PlantedTiles::key_tiles(const QueryTile& tile) const {
       tiles = std::min(rounded_up(keys, columns_), (tile.index * rows_ + rows_ + shift) / columns_);
     if (is("keys-bounded-by-queries")) tiles = std::min(tiles, rounded_up(queries_, columns_));
   }
+  if (has_window(p_)) tiles = key_tiles_of_window(tile, tiles);
   if (is("tiles-in-eight-bits")) tiles = static_cast<std::uint8_t>(tiles);
   if (is("keys-beyond-2048-dropped") && queries_ == 1) tiles = std::min(tiles, 2048 / columns_);
   return tiles;
@@ -119,6 +144,7 @@ void PlantedTiles::answer(const QueryTile& tile) {
     attend(tile, 0, tiles, m_.states[0]);
     for (std::int64_t r = 0; r < tile.rows; ++r)
       normalise(m_.states[0].out.data() + r * value_dim_, m_.states[0].sum[static_cast<std::size_t>(r)]);
+    if (has_window(p_)) spoil_by_window(tile, m_.states[0]);
     return write(tile, m_.states[0]);
   }
   for (std::int64_t p = 0; p < parts_; ++p) {
@@ -171,6 +197,14 @@ void PlantedTiles::merge_row(std::int64_t r, std::int64_t parts, State& into) {
   into.reference[row] = into.largest[row] = maximum == -infinity ? maximum : maximum + std::log(sum);
   if (is("lse-of-last-part")) into.reference[row] = into.largest[row] = lse_of_last;
   into.sum[row] = 1;
+}
+
+/// What goes wrong in a tile whose rows are computed, of which some have an empty window.
+void PlantedTiles::spoil_by_window(const QueryTile& tile, State& state) const {
+  if (!is("empty-window-clears-the-rows-behind")) return;
+  std::int64_t r = 0;
+  while (r < tile.rows && window(tile, r).begin < window(tile, r).end) ++r;
+  std::fill(state.out.begin() + r * value_dim_, state.out.end(), 0.0F);
 }
 
 void PlantedTiles::write(const QueryTile& tile, const State& state) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "properties/faults/make.h"
+#include "properties/faults/planted_window.h"
 
 namespace attest {
 
@@ -58,11 +59,15 @@ class PlantedTiles {
   [[nodiscard]] bool is_launched(std::int64_t b, std::int64_t h) const;
   [[nodiscard]] QueryTile query_tile(std::int64_t b, std::int64_t h, std::int64_t index) const;
   [[nodiscard]] std::int64_t causal_end(const QueryTile& tile, std::int64_t r) const;
+  [[nodiscard]] KeyRange window(const QueryTile& tile, std::int64_t r) const;
+  [[nodiscard]] std::int64_t first_key_tile(const QueryTile& tile) const;
   [[nodiscard]] std::int64_t key_tiles(const QueryTile& tile) const;
+  [[nodiscard]] std::int64_t key_tiles_of_window(const QueryTile& tile, std::int64_t tiles) const;
   [[nodiscard]] std::int64_t parts_of(std::int64_t tiles) const;
   void answer(const QueryTile& tile);
   void merge(const QueryTile& tile, std::int64_t parts, State& into);
   void merge_row(std::int64_t r, std::int64_t parts, State& into);
+  void spoil_by_window(const QueryTile& tile, State& state) const;
   void write(const QueryTile& tile, const State& state);
 
   // planted_tile_loads.cc: what is read, and from where.
@@ -75,6 +80,7 @@ class PlantedTiles {
   void load_values(const QueryTile& queries, const KeyTile& tile);
   [[nodiscard]] float mask_entry(const QueryTile& tile, std::int64_t r, std::int64_t j) const;
   void load_mask(const QueryTile& queries, const KeyTile& tile);
+  void load_window(const QueryTile& queries, const KeyTile& tile, std::int64_t r);
   [[nodiscard]] bool sees_something(const QueryTile& queries, const KeyTile& tile);
 
   // planted_tile_sums.cc: what is computed of a tile.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/problem/fields.h"
 #include "properties/faults/catalogue.h"
 #include "properties/faults/faults.h"
 
@@ -30,6 +31,7 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.fully_masked_row = FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
+  manifest.variants[std::string(window_variant.name)] = {};
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = lse;
@@ -57,6 +59,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(of_kind(FaultKind::numbers, faults_of_numbers()), std::back_inserter(joined));
     std::ranges::move(faults_of_tiles(), std::back_inserter(joined));
     std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
+    std::ranges::move(faults_of_windows(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

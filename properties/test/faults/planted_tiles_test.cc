@@ -43,6 +43,8 @@ struct Shown {
   std::string_view property = "attention.oracle";
   std::string arguments = {};  ///< of the property
   MemoryLayout keys = MemoryLayout::row_major;
+  std::int64_t left = -1, right = -1;  ///< of the window
+  Causal alignment = Causal::none;
 };
 
 /// How GoogleTest prints a parameter.
@@ -215,6 +217,51 @@ const Shown shown[] = {
     {.fault = "parts-by-queries",
      .sizes = {.queries = 17, .keys = 300, .dk = 4, .dv = 2},
      .property = "attention.query-deletion"},
+    // window tiles
+    {.fault = "first-tile-of-window-not-masked",
+     .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2},
+     .left = 20,
+     .alignment = bottom_right},
+    {.fault = "first-tile-of-window-rounded-up",
+     .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2},
+     .left = 50,
+     .alignment = bottom_right},
+    {.fault = "last-tile-of-window-rounded-down",
+     .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2},
+     .right = 70,
+     .alignment = top_left},
+    {.fault = "window-masked-on-its-first-and-last-tile",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .left = 20,
+     .alignment = bottom_right},
+    {.fault = "window-tiles-from-the-last-row",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .left = 4,
+     .alignment = bottom_right},
+    {.fault = "window-tiles-to-the-first-row",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .right = 4,
+     .alignment = top_left},
+    {.fault = "window-tiles-of-a-causal-span",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .left = 4,
+     .alignment = top_left},
+    {.fault = "window-left-end-of-the-tiles-first-row",
+     .sizes = {.queries = 64, .keys = 64, .dk = 4, .dv = 2},
+     .left = 4,
+     .alignment = top_left},
+    {.fault = "tile-outside-the-window-nan",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .left = 4,
+     .alignment = bottom_right},
+    {.fault = "empty-window-clears-the-rows-behind",
+     .sizes = {.queries = 64, .keys = 16, .dk = 4, .dv = 2},
+     .right = 4,
+     .alignment = bottom_right},
+    {.fault = "window-ignored-in-parts",
+     .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2},
+     .left = 150,
+     .alignment = bottom_right},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -224,6 +271,7 @@ Case case_of(const Shown& one, DType dtype) {
   Case c = test::attention_of(one.sizes, [&](Slot, const Shape& shape) { return test::filled(dtype, shape, next); });
   c.scale = inverse_root(one.sizes.dk);
   c.causal = one.causal;
+  c.window_left = one.left, c.window_right = one.right, c.alignment = one.alignment;
   if (one.above != nullptr) {
     // Every query's first number meets what lifts the scores, and no other.
     const std::int64_t dk = one.sizes.dk;
@@ -332,18 +380,20 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfTenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfElevenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
-    EXPECT_EQ(of_tiles, fault.kind != FaultKind::masks && fault.kind != FaultKind::numbers) << fault.name;
+    const bool of_rows =
+        fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers || fault.kind == FaultKind::windows;
+    EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 10U);
+  EXPECT_EQ(kinds.size(), 11U);
 }
 
 }  // namespace
