@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "core/problem/fields.h"
 #include "core/problem/memory.h"
 
 namespace attest {
@@ -230,7 +231,27 @@ std::string spoken(std::string_view word) {
   const std::size_t colon = std::min(word.find(':'), word.size());
   const std::string_view group = word.substr(0, colon);
   if (colon == word.size() || group == "causal" || group == "shape" || group == "scale") return {};
+  bool of_window = false;
+  for_each_scalar(Operation::attention, [&](const auto& field) {
+    of_window = of_window || (field.variant == window_variant && field.name == group);
+  });
+  if (of_window) return {};
   return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
+}
+
+std::vector<std::string> traits_of_window(const Case& c) {
+  if (!has_variant(c, window_variant.name)) return {"no window"};
+  const bool left = c.window_left >= 0, right = c.window_right >= 0, causal = c.causal != Causal::none;
+  std::vector<std::string> words{"a window", causal ? "a window beside a causal form" : "a window and no causal form",
+                                 c.mask().present() ? "a window beside a mask" : "a window and no mask",
+                                 fmt::format("a window aligned {}", name_of(c.alignment))};
+  if (left) words.emplace_back("a window with a left end");
+  if (right) words.emplace_back("a window with a right end");
+  if (left != right) words.emplace_back(left ? "a window with a left end alone" : "a window with a right end alone");
+  if (c.window_left == 0 || c.window_right == 0) words.emplace_back("a window with an end of 0 keys");
+  const Extents e = extents_of(c);
+  if (e.queries != e.keys) words.push_back(fmt::format("a window aligned {} and M != N", name_of(c.alignment)));
+  return words;
 }
 
 }  // namespace
@@ -255,6 +276,7 @@ Traits traits_of(const Case& c) {
     add(fmt::format("the causal form {}", name_of(c.causal)));
     if (traits.extents.queries != traits.extents.keys) add("a causal form and M != N");
   }
+  for (std::string& words : traits_of_window(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");
   if (c.k().dtype() != c.dtype() || c.v().dtype() != c.dtype()) add("k or v in another format than q");
   for (int slot = static_cast<int>(Slot::w_q); slot < slot_count; ++slot)

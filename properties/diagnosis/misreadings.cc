@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -17,6 +18,7 @@
 #include "properties/arrangement/masks.h"
 #include "properties/diagnosis/misread_numbers.h"
 #include "properties/diagnosis/row_misreadings.h"
+#include "properties/diagnosis/window_misreadings.h"
 
 namespace attest {
 namespace {
@@ -45,6 +47,7 @@ class Misreadings {
     scales();
     if (c.mask().present()) masks();
     causal_forms();
+    conventions_of_windows();
     sights();
     heads();
     batch_entries();
@@ -115,7 +118,8 @@ class Misreadings {
       }
       for (std::int64_t j = 0; j < e_.keys; ++j) shown.set(first + j, sees ? 1.0 : 0.0);
     }
-    even[Slot::mask] = std::move(shown), even.causal = Causal::none;
+    even[Slot::mask] = std::move(shown);
+    drop_positions(even);
     add("all keys weighed the same, hidden ones too", std::move(even));
   }
 
@@ -259,6 +263,12 @@ class Misreadings {
   void causal_forms() {
     const auto add_form = [&](std::string words, Causal causal) {
       Case other = c_;
+      if (causal != Causal::none && has_variant(c_, window_variant.name)) {
+        // Its window would go with it.
+        if (c_.dtype() == DType::f8_e4m3) return;
+        other.causal = Causal::none;
+        other = with_causal_written_out(std::move(other));
+      }
       other.causal = causal;
       add(std::move(words), std::move(other));
     };
@@ -276,6 +286,10 @@ class Misreadings {
           bottom ? Causal::top_left : Causal::bottom_right);
     add_diagonal("a causal row saw one key more", (bottom ? more : 0) + 1);
     add_diagonal("a causal row did not see its own key", (bottom ? more : 0) - 1);
+  }
+
+  void conventions_of_windows() {
+    for (WindowReading& reading : window_readings(c_)) add(std::move(reading.words), std::move(reading.problem));
   }
 
   void heads() {
@@ -318,12 +332,13 @@ class Misreadings {
     }
   }
 
-  /// Other keys than those that there are. A causal form counts keys, so it becomes a mask first.
+  /// Other keys than those that there are. A causal form and a window count keys, so they become a mask first.
   void keys() {
     const std::int64_t N = e_.keys;
     if (N < 1) return;
-    if (c_.causal != Causal::none && c_.dtype() == DType::f8_e4m3) return;
-    const Case counted = c_.causal == Causal::none ? c_ : with_causal_written_out(c_);
+    const bool by_position = c_.causal != Causal::none || has_variant(c_, window_variant.name);
+    if (by_position && c_.dtype() == DType::f8_e4m3) return;
+    const Case counted = by_position ? with_causal_written_out(c_) : c_;
     const auto add_keys = [&](std::string words, const Indices& chosen, std::int64_t size = 0) {
       if (!chosen.empty()) add_sized(std::move(words), size, with_keys(counted, chosen));
     };

@@ -33,10 +33,11 @@ Arithmetic arithmetic_of(const Property& property, const Manifest& manifest, con
   return arithmetic;
 }
 
-/// The first argument of a later version of the contract that the case has; empty: none.
+/// The first argument of a variant that the case has and scripts do not; empty: none.
 std::string_view unknown_argument(const Case& c) {
   std::string_view name;
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if (field.variant == window_variant) return;
     if (!field.is_original() && c.*field.member != field.neutral && name.empty()) name = field.name;
   });
   return name;

@@ -149,8 +149,8 @@ std::string reference(const Problem& c) {
   const bool masked = c.mask().present(), adds = masked && c.mask().dtype() != DType::boolean;
   const std::string entry = masked ? fmt::format("mask[{}]", mask_index(c)) : "";
   std::string hiding;
-  if (c.causal == Causal::top_left) hiding += "      if (j > i) continue;\n";
-  if (c.causal == Causal::bottom_right) hiding += "      if (j > i + N - M) continue;\n";
+  for (const std::string& condition : hiding_by_position(c))
+    hiding += fmt::format("      if ({}) continue;\n", condition);
   if (masked && !adds) hiding += fmt::format("      if (!{}) continue;\n", entry);
   if (adds) hiding += fmt::format("      if ({} == -INFINITY) continue;\n", read(c.mask().dtype(), entry));
   const bool before = c.mask_convention == MaskConvention::pre_scale;

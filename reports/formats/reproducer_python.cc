@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/problem/fields.h"
 #include "core/problem/sight.h"
 #include "reports/formats/reproducer_text.h"
 
@@ -112,6 +113,7 @@ std::optional<TorchCall> torch_call_of(const Reproducer& r) {
   if (!plain_dtype || !alike || (adds && mask.dtype() != c.dtype())) return std::nullopt;
   if (adds && c.mask_convention != MaskConvention::post_scale) return std::nullopt;
   if (c.causal == Causal::bottom_right || (c.causal != Causal::none && mask.present())) return std::nullopt;
+  if (!variants_of(c).empty()) return std::nullopt;
   if (call.is_old && (!is_inverse_root(c.scale, c.q().shape()[3]) || c.q().shape()[1] != c.k().shape()[1]))
     return std::nullopt;
   return call;
@@ -190,8 +192,7 @@ std::string hiding(const Problem& c) {
   const auto hidden_if = [&text](const std::string& condition) {
     text += fmt::format("        if {}:\n            continue\n", condition);
   };
-  if (c.causal == Causal::top_left) hidden_if("j > i");
-  if (c.causal == Causal::bottom_right) hidden_if("j > i + N - M");
+  for (const std::string& condition : hiding_by_position(c)) hidden_if(condition);
   if (c.mask().present() && c.mask().dtype() == DType::boolean) hidden_if(fmt::format("not mask[{}]", mask_index(c)));
   if (c.mask().present() && c.mask().dtype() != DType::boolean)
     hidden_if(fmt::format("mask[{}] == -inf", mask_index(c)));

@@ -112,6 +112,18 @@ std::string axes_in_script(const Problem& c, Slot slot) {
   return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
 }
 
+std::vector<std::string> hiding_by_position(const Problem& c) {
+  std::vector<std::string> conditions;
+  if (c.causal == Causal::top_left) conditions.emplace_back("j > i");
+  if (c.causal == Causal::bottom_right) conditions.emplace_back("j > i + N - M");
+  if (!has_variant(c, window_variant.name)) return conditions;
+  // No side of these grows beyond 32 bits, however wide the window is.
+  const bool last = c.alignment == Causal::bottom_right;
+  if (c.window_left >= 0) conditions.push_back(fmt::format("{} - j > {}", last ? "i + N - M" : "i", c.window_left));
+  if (c.window_right >= 0) conditions.push_back(fmt::format("j - {} > {}", last ? "(i + N - M)" : "i", c.window_right));
+  return conditions;
+}
+
 std::vector<std::string> words_of_problem(const Reproducer& r) {
   const Problem& c = r.problem;
   const ScriptExtents e = script_extents(c);
@@ -127,6 +139,13 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
   if (c.causal == Causal::top_left) lines.emplace_back("causal from the top left: row i sees key j where j <= i");
   if (c.causal == Causal::bottom_right)
     lines.emplace_back("causal from the bottom right: row i sees key j where j <= i + N - M");
+  if (has_variant(c, window_variant.name)) {
+    const bool last = c.alignment == Causal::bottom_right;
+    lines.push_back(fmt::format("window from the {}: row i sees key j where {}{}{}", last ? "bottom right" : "top left",
+                                c.window_left >= 0 ? fmt::format("{} <= ", -c.window_left) : "",
+                                last ? "j - (i + N - M)" : "j - i",
+                                c.window_right >= 0 ? fmt::format(" <= {}", c.window_right) : ""));
+  }
   if (c.mask().present() && !adds) lines.emplace_back("mask: true where a row sees a key");
   return lines;
 }

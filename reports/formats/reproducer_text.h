@@ -39,6 +39,8 @@ struct ScriptExtents {
 [[nodiscard]] ScriptExtents script_extents(const Problem& problem);
 /// The flat index of the mask's entry of (b, h, i, j), in terms that both languages have.
 [[nodiscard]] std::string mask_index(const Problem& problem);
+/// The conditions by which the causal form and the window hide key j from row i, in terms that both languages have.
+[[nodiscard]] std::vector<std::string> hiding_by_position(const Problem& problem);
 /// The problem in plain words, a line each.
 [[nodiscard]] std::vector<std::string> words_of_problem(const Reproducer& reproducer);
 /// Where the finding comes from, a line each: words of others, visible and on one line, none of which ends with a

@@ -9,6 +9,7 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/case.h"
 #include "core/problem/cost.h"
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "core/support/folder.h"
@@ -116,6 +117,16 @@ std::optional<Case> case_of(const FindingRecord& finding, const std::string& fol
     return std::nullopt;
   }
 }
+/// " window 3 left, alignment bottom-right"; a causal form says the alignment by itself. Empty without a window.
+std::string window_text(const Problem& c) {
+  if (!has_variant(c, window_variant.name)) return {};
+  std::string words = " window";
+  if (c.window_left >= 0) words += fmt::format(" {} left{}", c.window_left, c.window_right >= 0 ? "," : "");
+  if (c.window_right >= 0) words += fmt::format(" {} right", c.window_right);
+  if (c.causal == Causal::none) words += fmt::format(", alignment {}", name_of(c.alignment));
+  return words;
+}
+
 /// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".
 std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles& tiles) {
   if (c == nullptr) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
@@ -134,6 +145,7 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
   if (const std::string in_tiles = tiles_text(e, tiles); c->provenance.shrunk && !in_tiles.empty())
     words += fmt::format(" ({})", in_tiles);
   if (c->causal != Causal::none) words += fmt::format(" causal {}", name_of(c->causal));
+  words += window_text(*c);
   if (!is_inverse_root(c->scale, e.dk)) words += fmt::format(" scale={}", short_number(c->scale));
   constexpr std::int64_t shown = 8;
   for (int i = 0; i < slot_count; ++i) {

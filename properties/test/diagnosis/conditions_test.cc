@@ -47,6 +47,22 @@ TEST(Conditions, AreThoseOfTheRule) {
               ElementsAre("a causal form and M != N"));
 }
 
+TEST(Conditions, OfWindows) {
+  using testing::ElementsAre;
+  const auto has_window = [](const Case& c) { return c.window_left >= 0 || c.window_right >= 0; };
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return has_window(c); }), ElementsAre("a window"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return has_window(c) && c.causal != Causal::none; }),
+              ElementsAre("a window beside a causal form"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return has_window(c) && !masked(c); }),
+              ElementsAre("a window and no mask"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return c.window_right >= 0; }),
+              ElementsAre("a window with a right end"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) {
+                return c.alignment == Causal::bottom_right && extents_of(c).queries != extents_of(c).keys;
+              }),
+              ElementsAre("a window aligned bottom-right and M != N"));
+}
+
 TEST(Conditions, OfNoKeysAreNoMultiple) {
   EXPECT_THAT(words_of([](const Case& c, std::int64_t) { return extents_of(c).keys == 0; }),
               testing::ElementsAre("N = 0"));

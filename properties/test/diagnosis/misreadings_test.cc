@@ -58,6 +58,63 @@ TEST(Misreadings, OfCausalForms) {
   EXPECT_THAT(misread("fault:window-of-48"), ElementsAre("a row saw no keys more than 48 back"));
 }
 
+/// Each of the conventions that other libraries mean by the word.
+TEST(Misreadings, OfWindows) {
+  EXPECT_THAT(misread("fault:window-left-exclusive"),
+              ElementsAre("the window's left end were exclusive, as where a window of W keys counts the query's own"));
+  EXPECT_THAT(misread("fault:window-left-one-too-many"), ElementsAre("the window reached one key further to the left"));
+  EXPECT_THAT(misread("fault:window-right-exclusive"), ElementsAre("the window's right end were exclusive"));
+  EXPECT_THAT(misread("fault:window-side-becomes-length"),
+              ElementsAre("an end of the window that is not there were one of N keys, and one of N or more not there"));
+  EXPECT_THAT(misread("fault:window-of-zero-is-none"), ElementsAre("an end of 0 keys were no end"));
+  EXPECT_THAT(misread("fault:window-without-an-end-is-zero"),
+              ElementsAre("an end that is not there were one of 0 keys"));
+  EXPECT_THAT(misread("fault:window-right-end-ignored"), ElementsAre("the window had no right end"));
+  EXPECT_THAT(misread("fault:window-left-end-ignored-beside-causal"), Contains("the window had no left end"));
+  EXPECT_THAT(misread("fault:window-made-causal"), ElementsAre("the window ended at the row's own position"));
+  EXPECT_THAT(misread("fault:window-of-one-end-made-symmetric"),
+              ElementsAre("a window of one end had the same on the other side"));
+  EXPECT_THAT(misread("fault:window-opens-the-causal-form"),
+              ElementsAre("the window showed as many keys behind the causal diagonal as before it"));
+  EXPECT_THAT(misread("fault:window-ignored-without-mask"), ElementsAre("there were no window"));
+  EXPECT_THAT(misread("fault:window-ignored-without-causal"), ElementsAre("there were no window"));
+  EXPECT_THAT(misread("fault:window-and-causal-form-dropped"),
+              ElementsAre("there were neither a window nor a causal form"));
+  EXPECT_THAT(misread("fault:window-replaces-the-mask"), ElementsAre("the mask were not there"));
+}
+
+TEST(Misreadings, OfPositionsInWindows) {
+  EXPECT_THAT(misread("fault:window-top-left-for-bottom-right"),
+              ElementsAre("the window were aligned to the first keys"));
+  EXPECT_THAT(misread("fault:window-bottom-right-for-top-left"),
+              ElementsAre("the window were aligned to the last keys"));
+  EXPECT_THAT(misread("fault:window-shift-has-the-other-sign"), ElementsAre("the window of row i stood at i + M - N"));
+  EXPECT_THAT(misread("fault:window-left-end-of-first-row"),
+              Contains("the windows of all rows began where that of the first does"));
+  EXPECT_THAT(misread("fault:window-keeps-the-last-keys"),
+              ElementsAre("only as many of the last keys were there as the window of one row holds"));
+}
+
+/// Of cases with a window that counts from the last key: other readings do not move it.
+TEST(Misreadings, BesideWindows) {
+  const auto beside_windows = [](std::string_view name) {
+    const auto kernel = registered(name);
+    const Property& property = property_named("attention.oracle");
+    std::vector<Case> cases;
+    for (std::int64_t k = 0; k < 30'000 && cases.size() < 8; ++k) {
+      Case c = project(generate(property, DType::f32, 1, k), kernel->manifest());
+      if (c.alignment == Causal::bottom_right && check_case(property, *kernel, c).outcome == Outcome::violated)
+        cases.push_back(std::move(c));
+    }
+    EXPECT_EQ(cases.size(), 8U) << name;
+    return misreadings_of(*kernel, cases);
+  };
+  EXPECT_THAT(beside_windows("fault:top-left-for-bottom-right"),
+              ElementsAre("the causal form were aligned to the first keys"));
+  EXPECT_THAT(beside_windows("fault:last-key-of-a-residue"), Contains("the last key were not there"));
+  EXPECT_THAT(beside_windows("fault:mean-of-values"), Contains("all keys weighed the same, hidden ones too"));
+}
+
 TEST(Misreadings, OfBatchEntriesColumnsAndWeights) {
   EXPECT_THAT(misread("fault:third-batch-reads-second"),
               ElementsAre("batch entry 2 (counted from 0) read the keys and values of the one before"));

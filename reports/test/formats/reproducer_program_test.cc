@@ -107,6 +107,47 @@ TEST(ReproducerScript, IsOfTheCallOfALawAndReadsNoHiddenNumber) {
   EXPECT_THAT(said_by_c(folder, "x"), Says("attest saw nan, right 2 (Attest: 2)"));
 }
 
+/// Where the script's own answer is put in, it is right only where the script hides what the window hides.
+TEST(ReproducerScript, HidesWhatAWindowHides) {
+  struct Window {
+    std::int64_t left, right;
+    Causal alignment;
+    std::string words, condition;
+    Causal causal = Causal::none;
+  };
+  const std::int64_t widest = 0x7fffffff;
+  const Window windows[] = {
+      {1, -1, Causal::top_left, "window from the top left: row i sees key j where -1 <= j - i\n", "i - j > 1"},
+      {0, 1, Causal::bottom_right, "where 0 <= j - (i + N - M) <= 1\n", "j - (i + N - M) > 1"},
+      {-1, 0, Causal::bottom_right, "where j - (i + N - M) <= 0\n", "j - (i + N - M) > 0"},
+      {1, widest, Causal::bottom_right, "where -1 <= j - (i + N - M) <= 2147483647\n", "i + N - M - j > 1"},
+      {widest, 1, Causal::top_left, "where -2147483647 <= j - i <= 1\n", "j - i > 1"},
+      {1, -1, Causal::bottom_right, "where -1 <= j - (i + N - M)\n", "j > i + N - M", Causal::bottom_right}};
+  double last = 0;
+  for (const Window& window : windows) {
+    SCOPED_TRACE(window.words);
+    const fake::Folder folder;
+    Case c = test::attention_of({.queries = 3, .keys = 5}, [&](Slot, const Shape& shape) {
+      return test::filled(DType::f32, shape, [&] { return last = last > 6 ? 0.5 : last + 0.75; });
+    });
+    c.scale = 1, c.causal = window.causal;
+    c.window_left = window.left, c.window_right = window.right, c.alignment = window.alignment;
+    c.provenance.property = "attention.oracle";
+    save_case(c, folder / "case.safetensors");
+    for (const char* file : {"x.py", "x.c"})
+      expect_status(folder, std::string("$attest replay case.safetensors --kernel fault:all-zeros --script ") + file,
+                    1);
+    for (const char* file : {"x.py", "x.c"})
+      EXPECT_THAT(read_file(folder / file), Says(window.words, window.condition));
+    EXPECT_THAT(said_by_python(folder, "x"), Says("WRONG"));
+    EXPECT_THAT(said_by_c(folder, "x"), Says("WRONG"));
+    call_in_python(folder / "x.py", "float(exact(b, h, i, d))");
+    EXPECT_THAT(said_by_python(folder, "x", 0), NeverSays("WRONG"));
+    call_in_c(folder / "x.c", "(float)exact(b, h, i, d)");
+    EXPECT_THAT(said_by_c(folder, "x", 0), NeverSays("WRONG"));
+  }
+}
+
 TEST(ReproducerScript, IsRefusedInOneLine) {
   const fake::Folder folder;
   write_case(folder / "case.safetensors", 0.5);

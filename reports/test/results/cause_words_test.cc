@@ -17,10 +17,10 @@ using testing::Not;
 
 /// Of a kernel that answered `found` where `exact` is right; the case that is saved has 1 and 0 as values of one
 /// weight.
-CauseWords words_of(double found, double exact) {
+CauseWords words_of(double found, double exact, const Case& c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0})) {
   const fake::Folder folder;
   std::filesystem::create_directory(folder / "cases");
-  write_file_atomically(folder / "cases/k7.safetensors", encode_case(test::one_query(DType::f32, {1}, {1, 1}, {1, 0})));
+  write_file_atomically(folder / "cases/k7.safetensors", encode_case(c));
   Journal journal = fake::mixed_journal();
   FindingRecord& finding = journal.findings[0];
   finding.verdict.error = std::abs(found - exact), finding.verdict.allowed = 1e-9;
@@ -45,6 +45,17 @@ TEST(CauseWords, SayWhereAnotherInputIsWrong) {
   EXPECT_EQ(itself.kind, "bound");
   // 1 is right of no call of that input: values were changed.
   EXPECT_THAT(words_of(0.75, 1).found, HasSubstr("; attention.oracle makes another input of it for that call, which"));
+}
+
+TEST(CauseWords, StateAWindow) {
+  Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("window")));
+  c.window_left = 3, c.alignment = Causal::bottom_right;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, alignment bottom-right  q=1"));
+  c.window_right = 0, c.alignment = Causal::top_left;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, 0 right, alignment top-left  q=1"));
+  c.window_left = -1, c.causal = Causal::top_left;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal top-left window 0 right  q=1"));
 }
 
 TEST(CauseWords, ShowTheDigitsThatDiffer) {
