@@ -21,6 +21,7 @@
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
+#include "properties/diagnosis/probe_windows.h"
 #include "properties/language/answer.h"
 #include "properties/road/redeclared_kernel.h"
 
@@ -48,6 +49,7 @@ class Prober : public ProbeQuestions {
     ask_causal(Causal::top_left);
     ask_causal(Causal::bottom_right);
     ask_empty_row();
+    ask_windows(*this);
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();

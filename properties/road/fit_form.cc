@@ -157,14 +157,14 @@ bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>
   return false;
 }
 
-namespace {
-
 void leave_out(Case& c, std::string_view variant) {
   for_each_scalar(c.operation, [&](const auto& field) {
     if (field.variant.name == variant) drop_kinds(c, std::string(field.name) + ":");
   });
   drop_variant(c, variant);
 }
+
+namespace {
 
 /// Without the ends that a window may not have, and aligned as it may be; without variants that the kernel does not
 /// have, or not with what else the case has.

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/kernel/manifest.h"
 #include "core/problem/case.h"
@@ -22,6 +23,9 @@ bool try_forms(const Case& c, const Manifest& manifest, const std::function<bool
 [[nodiscard]] Case in_kv_dtypes(Case c, const Manifest& manifest);
 /// "f16-and-bf16".
 [[nodiscard]] std::string kind_of(const KvDtypes& formats);
+
+/// Without a variant of arguments, and without the kinds that say so.
+void leave_out(Case& c, std::string_view variant);
 
 /// What a kernel does not take and no property's theorem depends on: the scale, where it is 1/sqrt(dk) only; strides,
 /// without which or with a gap in the place of a stride of 0; the convention of an additive mask.

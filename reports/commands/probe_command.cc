@@ -29,7 +29,7 @@ std::string table_of_answers(const Probed& probed) {
   return columns(rows, {false, false, false, false}, terminal_columns());
 }
 
-/// What was asked of the arithmetic and what came out, a paragraph each.
+/// What was asked and what came out, a paragraph each, where that says more than the table.
 std::string evidence_of(const Probed& probed) {
   std::string text;
   for (const ProbeAnswer& answer : probed.answers) {
@@ -37,7 +37,7 @@ std::string evidence_of(const Probed& probed) {
     text += labelled("", fmt::format("{}: {}. {}", answer.question, one_line(answer.found), one_line(answer.evidence)),
                      2, terminal_columns());
   }
-  return text.empty() ? text : "\nHow the arithmetic was found:\n" + text;
+  return text.empty() ? text : "\nHow it was found:\n" + text;
 }
 
 /// The object for the manifest's "arithmetic".
@@ -101,9 +101,9 @@ Command probe_command() {
   return {
       with_options<ProbeOptions>(probe_kernel), "probe", "attest probe --kernel KERNEL [OPTIONS]",
       "Asks an attention kernel what its manifest leaves open: mask polarity and convention, causal alignment, "
-      "rows without a key, head mapping, strides, lengths, log-sum-exp, the arithmetic (formats and order of sums, "
-      "rounding of weights, blocks, exp), which claims hold. Prints what was found and how, and a manifest that says "
-      "so. Exit 1 when the kernel does other than its manifest offers.",
+      "rows without a key, the convention of windows, head mapping, strides, lengths, log-sum-exp, the arithmetic "
+      "(formats and order of sums, rounding of weights, blocks, exp), which claims hold. Prints what was found and how, "
+      "and a manifest that says so. Exit 1 when the kernel does other than its manifest offers.",
       "attest probe --kernel ./libmine.so -o manifest.json"};
 }
 

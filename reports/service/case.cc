@@ -7,10 +7,12 @@
 
 #include "core/problem/case_file.h"
 #include "core/problem/describe.h"
+#include "core/problem/fields.h"
 #include "core/support/errors.h"
 #include "core/support/json_writer.h"
 #include "core/support/names.h"
 #include "properties/catalogue/property.h"
+#include "properties/road/fit_form.h"
 #include "properties/road/simpler_cases.h"
 #include "properties/road/simplify.h"
 #include "reports/run/shape_options.h"
@@ -104,8 +106,12 @@ Case drawn(const Request& request) {
   request.said.read("property", name);
   request.said.read("k", WholeNumbers{0, most_whole_number}, k);
   request.said.read("seed", WholeNumbers{0, most_whole_number}, seed);
-  return generate(property_named(name), drawn_dtype(request), static_cast<std::uint64_t>(seed), k,
-                  drawn_shapes(request));
+  Case c =
+      generate(property_named(name), drawn_dtype(request), static_cast<std::uint64_t>(seed), k, drawn_shapes(request));
+  // Variants are for functions that are said to have them.
+  if (request.said.find("manifest") == nullptr)
+    for (const Variant& variant : variants_of(c)) leave_out(c, variant.name);
+  return c;
 }
 
 Case within_limits(Case c, const Request& request) {

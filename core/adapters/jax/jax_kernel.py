@@ -15,6 +15,7 @@ try:
     import jax
     import ml_dtypes
     import numpy
+    from attest._windows import JAX
 except Exception as error:  # a broken installation raises other things than ImportError
     attest_adapter.refuse(f"JAX cannot be imported by {sys.executable}: {type(error).__name__}: {error}")
 
@@ -25,19 +26,22 @@ def token_major(array):
     return array.swapaxes(1, 2)
 
 
-@functools.partial(jax.jit, static_argnames=("scale", "is_causal"))
-def compiled(q, k, v, bias, mask, scale, is_causal):
-    return jax.nn.dot_product_attention(q, k, v, bias, mask, scale=scale, is_causal=is_causal)
+@functools.partial(jax.jit, static_argnames=("scale", "is_causal", "window"))
+def compiled(q, k, v, bias, mask, scale, is_causal, window):
+    return jax.nn.dot_product_attention(q, k, v, bias, mask, scale=scale, is_causal=is_causal, local_window_size=window)
 
 
-def attention(q, k, v, mask=None, scale=1.0, causal="none"):
+def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
     if k.shape[2] == 0:
         raise attest_adapter.Unsupported("N = 0: there is no maximum of no scores")
     hidden, bias = (mask, None) if mask is None or mask.dtype == bool else (None, mask)
     if bias is not None and bias.dtype == numpy.uint16:
         bias = bias.view(ml_dtypes.bfloat16)
+    window = None if alignment is None else JAX.theirs(window_left, window_right, q.shape[2], k.shape[2])
     try:
-        out = compiled(token_major(q), token_major(k), token_major(v), bias, hidden, scale, causal == "top-left")
+        out = compiled(
+            token_major(q), token_major(k), token_major(v), bias, hidden, scale, causal == "top-left", window
+        )
     except Exception as error:
         # XLA has no bf16 product of some shapes for a CPU, as of one number by one.
         if "not supported" in str(error):
@@ -58,7 +62,8 @@ manifest = {
     "dtypes": ["f32", "bf16"],  # f16 with sums in float32 it refuses on a CPU
     "arithmetic": {"f32": f32, "bf16": {**half, "weights": "bf16"}},
     "claims": ["deterministic"], "masks": ["additive", "bool"], "mask_conventions": ["post-scale"],
-    "causal": ["top-left"], "grouped_query": True, "limits": {"value_dim": "head_dim"},
+    "causal": ["top-left"], "variants": {"window": {"alignment": ["top-left"]}}, "grouped_query": True,
+    "limits": {"value_dim": "head_dim"},
 }
 
 if __name__ == "__main__":

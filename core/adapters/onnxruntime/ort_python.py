@@ -1,6 +1,7 @@
 """ONNX Runtime's attention on a CPU, from PyPI, as kernels under test:  ort_python.py KERNEL
 
 attention, attention-23            the operator Attention of ONNX opset 24 and of opset 23
+attention-25                       that of opset 25, which has windows (ONNX Runtime 1.32)
 multihead                          com.microsoft.MultiHeadAttention, on queries, keys and values projected already
 group-query, group-query-f16       com.microsoft.GroupQueryAttention, which is causal: the keys before the queries are its
                                    cache
@@ -79,6 +80,13 @@ def onnx_attention(version):
     return attention
 
 
+def windowed_attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
+    # ONNX docs/Operators.md, Attention-25: both ends inclusive, -1 for none; positions from the length of the past, which is 0.
+    window = {"left_window_size": window_left, "right_window_size": window_right} if alignment else {}
+    is_causal = int(causal == "top-left")
+    return run("Attention", [q, k, v, mask], 4, version=25, scale=scale, is_causal=is_causal, **window)
+
+
 def multihead(q, k, v, mask=None, scale=1.0, causal="none"):
     # query, key, value, bias, key_padding_mask, attention_bias
     inputs = [token_major(q), token_major(k), token_major(v), None, None, mask]
@@ -87,7 +95,7 @@ def multihead(q, k, v, mask=None, scale=1.0, causal="none"):
     return head_major(out, q.shape[1])
 
 
-def group_query(q, k, v, mask=None, scale=1.0, causal="none"):
+def group_query(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, alignment=None):
     (batch, heads, queries, _), keys = q.shape, k.shape[2]
     sees = causal == "bottom-right" or queries == 1 and causal == "none" or queries == keys and causal == "top-left"
     require(sees, "is causal, aligned at the bottom right")
@@ -97,8 +105,10 @@ def group_query(q, k, v, mask=None, scale=1.0, causal="none"):
     # query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos, sin, position_ids, attention_bias
     inputs = [token_major(q), token_major(k[:, :, past:]), token_major(v[:, :, past:]), k[:, :, :past], v[:, :, :past],
               numpy.full(batch, keys - 1, numpy.int32), numpy.array(keys, numpy.int32), None, None, None, mask]
+    # ONNX Runtime's docs/ContribOperators.md: a window counts the query itself and ends at it, -1 for none.
+    window = {} if alignment is None else {"local_window_size": min(window_left, keys) + 1}
     out = run("GroupQueryAttention", inputs, 3, domain="com.microsoft", outputs=3, num_heads=heads,
-              kv_num_heads=k.shape[1], scale=scale)
+              kv_num_heads=k.shape[1], scale=scale, **window)
     return head_major(out, heads)
 
 
@@ -114,11 +124,13 @@ ATTENTION = {
 }  # fmt: skip
 GROUP_QUERY = {
     **COMMON, "name": "com.microsoft.GroupQueryAttention", "masks": ["additive"], "causal": ["top-left", "bottom-right"],
-    "grouped_query": True,
+    "variants": {"window": {"right": False, "requires": ["causal"]}}, "grouped_query": True,
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "min_queries": 1, "min_keys": 1},
 }  # fmt: skip
 KERNELS = {
     "attention": (onnx_attention(24), {**ATTENTION, "name": "ONNX Attention"}),
+    "attention-25": (windowed_attention, {
+        **ATTENTION, "name": "ONNX Attention, opset 25", "variants": {"window": {"alignment": ["top-left"]}}}),
     "attention-23": (onnx_attention(23), {**ATTENTION, "name": "ONNX Attention, opset 23"}),
     "multihead": (multihead, {
         **COMMON, "name": "com.microsoft.MultiHeadAttention", "dtypes": ["f32"], "masks": ["additive"],

@@ -4,10 +4,15 @@ import attest_adapter
 import numpy
 
 
-def attention(q, k, v, mask=None, scale=1.0):
+def attention(q, k, v, mask=None, scale=1.0, window_left=-1, window_right=-1, alignment=None):
     scores = (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)
     if mask is not None:
         scores = numpy.where(mask, scores, -numpy.inf) if mask.dtype == bool else scores + mask
+    if alignment is not None:
+        rows, keys = scores.shape[-2:]
+        ahead = numpy.arange(keys) - numpy.arange(rows)[:, None] - (keys - rows) * (alignment == "bottom-right")
+        outside = (window_left >= 0) & (ahead < -window_left) | (window_right >= 0) & (ahead > window_right)
+        scores = numpy.where(outside, -numpy.inf, scores)
     # initial: without any key the maximum is -inf, and the row 0/0, NaN as for a fully masked one.
     weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True, initial=-numpy.inf))
     return weights @ v / weights.sum(axis=-1, keepdims=True)

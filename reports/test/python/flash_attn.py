@@ -1,4 +1,4 @@
-"""Stands in for the package flash_attn: its functions' signatures, layouts and causal form, computed by torch."""
+"""Stands in for the package flash_attn: its functions' signatures, layouts, causal form and windows, computed by torch."""
 
 import torch
 
@@ -10,9 +10,15 @@ def flash_attn_func(
     q, k, v = (array.transpose(1, 2) for array in (q, k, v))
     k, v = (array.repeat_interleave(q.shape[1] // array.shape[1], 1) for array in (k, v))
     scores = q.float() @ k.float().transpose(2, 3) * (q.shape[-1] ** -0.5 if softmax_scale is None else softmax_scale)
-    if causal:
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
-        scores = scores.masked_fill(~seen, -torch.inf)
+    corner = scores.shape[-1] - scores.shape[-2]
+    left, right = window_size
+    for hidden, seen in (
+        (causal, lambda all: all.tril(corner)),
+        (left >= 0, lambda all: all.triu(corner - left)),
+        (right >= 0, lambda all: all.tril(corner + right)),
+    ):
+        if hidden:
+            scores = scores.masked_fill(~seen(torch.ones(scores.shape[-2:], dtype=torch.bool)), -torch.inf)
     out = torch.nan_to_num(torch.softmax(scores, -1)).to(v.dtype).float() @ v.float()
     return out.to(q.dtype).transpose(1, 2)
 
@@ -26,5 +32,5 @@ def flash_attn_varlen_func(
     for index in range(len(cu_seqlens_q) - 1):
         rows = slice(cu_seqlens_q[index], cu_seqlens_q[index + 1])
         keys = slice(cu_seqlens_k[index], cu_seqlens_k[index + 1])
-        out[rows] = flash_attn_func(q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal)[0]
+        out[rows] = flash_attn_func(q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal, window_size)[0]
     return out

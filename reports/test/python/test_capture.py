@@ -103,7 +103,7 @@ def test_a_share_is_kept_however_many_calls_there_are(module):
 def test_a_known_function_brings_layout_and_alignment(tmp_path):
     q, k, v = (x.swapaxes(1, 2) for x in problem(3, 7, dtype="float16"))
 
-    def answer(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1)):
+    def answer(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0):
         q, k, v = (x.swapaxes(1, 2).astype("float32") for x in (q, k, v))
         s = (q @ k.swapaxes(-1, -2)) * q.shape[-1] ** -0.5
         s = numpy.where(numpy.tri(3, 7, 4, dtype=bool), s, -numpy.inf)
@@ -115,8 +115,8 @@ def test_a_known_function_brings_layout_and_alignment(tmp_path):
     try:
         with attest.capture() as calls:
             flash_attn.flash_attn_func(q, k, v, causal=True)
-            flash_attn.flash_attn_func(q, k, v, causal=True, window_size=(2, 0))
-        assert all(calls.judge()) and len(calls.judge()) == 1 and "window_size" in next(iter(calls.left_out))
+            flash_attn.flash_attn_func(q, k, v, causal=True, softcap=30.0)
+        assert all(calls.judge()) and len(calls.judge()) == 1 and "softcap" in next(iter(calls.left_out))
         paths = calls.save(tmp_path / "calls")
         assert attest.load(paths[0]).causal == "bottom-right" and attest.load(paths[0]).q.shape == (1, 2, 3, 8)
     finally:

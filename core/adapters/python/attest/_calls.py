@@ -5,7 +5,10 @@ import sys
 from dataclasses import dataclass
 from typing import Optional
 
+from attest._windows import Window, inclusive_numbers
+
 LAYOUTS = ("bhsd", "bshd", "thd")
+WINDOW = ["window_left", "window_right", "alignment"]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
 
 # The names that parameters have, by what they mean; those of the contract come first.
@@ -32,6 +35,7 @@ class Call:
     causal: Optional[str] = None
     gqa: Optional[str] = None
     alignment: str = "top-left"  # what the causal form means where M and N differ
+    window: Optional[Window] = None
 
 
 def parameters_of(function):
@@ -185,8 +189,10 @@ def adapted(function, call):
             out = out.reshape(q.shape[0], q.shape[2], *out.shape[1:])
         return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
 
-    def called(q, k, v, mask=None, scale=None, causal="none"):
+    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None):
         given = {}
+        if alignment is not None:
+            given[call.window.name] = call.window.theirs(window_left, window_right, q.shape[2], k.shape[2])
         if call.scale:
             given[call.scale] = scale
         if mask is not None:
@@ -208,13 +214,27 @@ def adapted(function, call):
         return back(out[0] if isinstance(out, (tuple, list)) else out, q)
 
     offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal}
-    return with_signature(called, name_of(function), [name for name, has in offered.items() if has])
+    names = [name for name, has in offered.items() if has]
+    return with_signature(called, name_of(function), names + (WINDOW if call.window else []))
+
+
+def _block_mask(q, k, left, right, alignment):
+    """A window as FlexAttention has it: a function of positions, which may be those of attest."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    queries, keys = q.shape[2], k.shape[2]
+    offset = keys - queries if alignment == "bottom-right" else 0
+    # No larger than it takes, so that nothing overflows beside a position.
+    left, right = inclusive_numbers(left, right, queries, keys)
+    return create_block_mask(
+        lambda b, h, i, j: (j >= i + offset - left) & (j <= i + offset + right), None, None, queries, keys, device=q.device
+    )
 
 
 def flexible(function):
     """FlexAttention, whose masks are functions of a score and its place."""
 
-    def called(q, k, v, mask=None, scale=None, causal="none"):
+    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None):
         import torch
 
         def score_mod(score, b, h, i, j):
@@ -224,6 +244,9 @@ def flexible(function):
             return torch.where(j <= i, score, -torch.inf) if causal == "top-left" else score
 
         plain = mask is None and causal == "none"
-        return function(q, k, v, score_mod=None if plain else score_mod, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+        given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
+        if alignment is not None:
+            given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment)
+        return function(q, k, v, **given)
 
-    return with_signature(called, name_of(function), ["mask", "scale", "causal"])
+    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW])

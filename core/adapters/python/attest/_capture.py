@@ -145,8 +145,8 @@ def capture(model=None, *, most: int = 32, functions: Optional[Iterable[Tuple[An
     functions  (module, name) pairs to observe instead of those that attest knows: scaled_dot_product_attention of torch,
                dot_product_attention of JAX, flash_attn_func. Whoever imported a function by itself before is not seen
 
-    A call with dropout, a window or anything else that changes the problem in a way attest does not know is not kept:
-    `left_out` says why. Calls that a compiler traced are no calls; they are not seen. Raises AttestError, one line, where no
+    A call with dropout or anything else that changes the problem in a way attest does not know is not kept: `left_out`
+    says why. Calls that a compiler traced are no calls; they are not seen. Raises AttestError, one line, where no
     function is known. Source: error-bounds.md, by which the calls are judged.
     """
     return Capturing(model, functions, most)

@@ -13,7 +13,7 @@ from attest._errors import AttestError
 from attest._problem import Problem, manifest_for
 
 # The metadata of a case file that says what is asked; everything else there is about where the case comes from.
-_SCALARS = ("scale", "causal", "mask_convention", "heads")
+_SCALARS = ("scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "alignment")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,6 +25,7 @@ class Case:
                same numbers, and float8 its bits as uint8; see torch()
     scale, causal, mask_convention  as in attest.exact
     operation  "attention" or "multihead"; heads is of the latter
+    window_left, window_right, alignment  as in attest.exact, of a case that has a window
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
 
     Source: kernel-interface.md, "Case files".
@@ -37,6 +38,9 @@ class Case:
     causal: str
     mask_convention: str
     heads: Optional[int]
+    window_left: int
+    window_right: int
+    alignment: Optional[str]
     about: Mapping[str, str]
     _text: str
     _bits: Dict[str, tuple]  # as a case file has the tensors, by name
@@ -70,6 +74,8 @@ class Case:
             named["causal"] = self.causal
         if self.mask_convention != "post-scale":
             named["mask_convention"] = self.mask_convention
+        if self.alignment is not None:
+            named.update(window_left=self.window_left, window_right=self.window_right, alignment=self.alignment)
         return named
 
     def torch(self, device=None) -> "Case":
@@ -134,6 +140,9 @@ def _case_of(request, metadata, tensors):
         causal=said.get("causal", "none"),
         mask_convention=said.get("mask_convention", "post-scale"),
         heads=int(said["heads"]) if said["op"] == "multihead" else None,
+        window_left=int(said.get("window_left", -1)),
+        window_right=int(said.get("window_right", -1)),
+        alignment=said.get("alignment"),
         about={key: value for key, value in said.items() if key not in ("attest", "op", *_SCALARS)},
         _text=answer["text"],
         _bits=bits,
@@ -200,7 +209,7 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it
+              for whoever calls it. Windows are drawn where its variants list them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

@@ -133,6 +133,9 @@ def exact(
     causal=False,
     mask_convention: str = "post-scale",
     layout: str = "bhsd",
+    window_left: int = -1,
+    window_right: int = -1,
+    alignment: Optional[str] = None,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -150,6 +153,10 @@ def exact(
     causal     False, True or "top-left" (query i sees keys up to i), "bottom-right" (the last query sees the last key)
     mask_convention  "post-scale": scale·qk + mask, "pre-scale": scale·(qk + mask)
     layout     "bhsd", or "bshd": tokens before heads, in q, k, v and what comes back
+    window_left, window_right  a query at position p sees keys p - window_left to p + window_right, both inclusive; -1: that
+               side has no end
+    alignment  what the position of query i is where there is a window: "top-left" (default): i; "bottom-right": i + N - M;
+               as causal where that is given
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -160,7 +167,8 @@ def exact(
     Raises AttestError, one line, where an argument is wrong. Source: error-bounds.md; the enclosure is the oracle's of every
     verdict of attest.
     """
-    return exact_of(Problem(q, k, v, mask, scale, causal, mask_convention, layout), out_dtype, manifest, rows, narrow)
+    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment)
+    return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
 def exact_of(problem, out_dtype=None, manifest=None, rows=None, narrow=None):
@@ -222,6 +230,9 @@ def allclose(
     causal=False,
     mask_convention: str = "post-scale",
     layout: str = "bhsd",
+    window_left: int = -1,
+    window_right: int = -1,
+    alignment: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -237,7 +248,8 @@ def allclose(
     Returns a Closeness, which is True for "held" and nothing else. Raises AttestError where an argument is wrong. Source:
     error-bounds.md.
     """
-    return allclose_of(Problem(q, k, v, mask, scale, causal, mask_convention, layout), out, manifest, rows)
+    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment)
+    return allclose_of(problem, out, manifest, rows)
 
 
 def allclose_of(problem, out, manifest=None, rows=None):

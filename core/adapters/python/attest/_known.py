@@ -2,9 +2,10 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
 from attest._calls import Call, adapted, flexible
+from attest._windows import FLASH, JAX, Window
 
 # Sums of 16-bit inputs in f32, weights rounded to the input's dtype: that is the default, and as tight as documents are.
 _NO_MASK_BESIDE_CAUSAL = {"excludes": [["mask", "causal"]]}
@@ -21,17 +22,19 @@ class Known:
     make: Callable  # a function of the contract, of this one
     manifest: dict
     gpu: bool = False  # runs on one alone
+    window: Optional[Window] = None  # what its window is called and means
 
 
 def _called(call):
     return lambda function: adapted(function, call)
 
 
-_FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal")
+_FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal", window=FLASH)
 _FLASH_MANIFEST = {
     "dtypes": ["f16", "bf16"],
     "masks": [],
     "causal": ["bottom-right"],
+    "variants": {"window": {"alignment": ["bottom-right"]}},
     "grouped_query": True,
     "fully_masked_row": "zero",
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "max_head_dim": 256, "min_queries": 1, "min_keys": 1},
@@ -53,6 +56,7 @@ _TABLE = (
         "bhsd",
         flexible,
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
+         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}},
          "limits": {"min_queries": 1, "min_keys": 1}},
     ),
     Known(
@@ -60,21 +64,23 @@ _TABLE = (
         "dot_product_attention",
         "jax",
         "bshd",
-        _called(Call("jax", "bshd", scale="scale", mask="mask", bias="bias", causal="is_causal")),
+        _called(Call("jax", "bshd", scale="scale", mask="mask", bias="bias", causal="is_causal", window=JAX)),
         # A boolean mask puts a finite number in the place of a score, an additive one does not: rows without a visible
         # key have no one policy to declare. There is no maximum of no scores.
         {"dtypes": ["f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
-         "limits": {"value_dim": "head_dim", "min_keys": 1}},
+         "variants": {"window": {"alignment": ["top-left"]}}, "limits": {"value_dim": "head_dim", "min_keys": 1}},
+        window=JAX,
     ),
-    Known("flash_attn", "flash_attn_func", "torch", "bshd", _called(_FLASH), _FLASH_MANIFEST, gpu=True),
+    Known("flash_attn", "flash_attn_func", "torch", "bshd", _called(_FLASH), _FLASH_MANIFEST, gpu=True, window=FLASH),
     Known(
         "flash_attn",
         "flash_attn_varlen_func",
         "torch",
         "thd",
-        _called(Call("torch", "thd", scale="softmax_scale", causal="causal")),
+        _called(Call("torch", "thd", scale="softmax_scale", causal="causal", window=FLASH)),
         _FLASH_MANIFEST,
         gpu=True,
+        window=FLASH,
     ),
 )  # fmt: skip
 

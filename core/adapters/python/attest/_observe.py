@@ -19,6 +19,7 @@ from attest._problem import LAYOUTS, Problem
 _MASKS = ("mask", "attn_mask", "attention_mask", "bias")
 _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
+_WINDOW = ("window_left", "window_right", "alignment")
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
 _NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training")
 # Of functions that are not written in Python nothing says how their arguments are called.
@@ -46,7 +47,7 @@ def _is_neutral(value, default):
 class Kept:
     """A call that was kept: what was asked, and what came back. `where`: whose call it was, where that is known."""
 
-    def __init__(self, arguments, defaults, layout, alignment, where=""):
+    def __init__(self, arguments, defaults, layout, alignment, where="", window=None):
         names = list(arguments)
         if len(names) < 3:
             raise ValueError("a call has fewer than three arguments; q, k and v come first")
@@ -56,8 +57,9 @@ class Kept:
         def named(known_names):
             return next((rest[name] for name in known_names if rest.get(name) is not None), None)
 
+        named_by_contract = _WINDOW if any(end in defaults for end in _WINDOW[:2]) else ()
         for name, value in rest.items():
-            if name in (*_MASKS, *_SCALES, *_CAUSAL, *_NEUTRAL):
+            if name in (*_MASKS, *_SCALES, *_CAUSAL, *_NEUTRAL, *named_by_contract) or (window and name == window.name):
                 continue
             if not _is_neutral(value, defaults.get(name)):
                 raise ValueError(f"a call has {name}, which is not known here: its answer is that of another problem")
@@ -66,6 +68,14 @@ class Kept:
         causal, mask = named(_CAUSAL), named(_MASKS)
         self.given = {"scale": named(_SCALES), "mask": None if mask is None else _copy(mask), "layout": layout}
         self.given["causal"] = causal if isinstance(causal, str) else alignment if causal else "none"
+        self.given.update({name: rest[name] for name in named_by_contract if rest.get(name) is not None})
+        if window and not _is_neutral(rest.get(window.name), defaults.get(window.name)):
+            left, right = window.ends(rest[window.name])
+            self.given.update(window_left=left, window_right=right, alignment=window.alignment)
+        is_causal = self.given["causal"] != "none"
+        where = self.given.setdefault("alignment", None if is_causal else alignment)
+        if is_causal and where not in (None, self.given["causal"]):
+            raise ValueError(f"a call is causal, {self.given['causal']}, and has a window that is {where}")
         self.inputs = [_copy(array) for array in (q, k, v)]
         self.found, self.where = None, where
 
@@ -93,6 +103,7 @@ class Observed:
         self._function, self._most, self._layout = function, most, layout
         self._folder = None if folder is None else os.fspath(folder)
         self._alignment = row.manifest["causal"][0] if row else causal
+        self._window = row.window if row else None
         self.where = lambda: ""
         try:
             self._signature = inspect.signature(function)
@@ -120,7 +131,7 @@ class Observed:
         self._choose_next()
         try:
             arguments = self._arguments(args, kwargs)
-            call = Kept(arguments, self._defaults, self._layout, self._alignment, self.where())
+            call = Kept(arguments, self._defaults, self._layout, self._alignment, self.where(), self._window)
         except Exception as error:  # observing changes nothing of what the program does
             self.left_out[str(error)] = self.left_out.get(str(error), 0) + 1
             return self._function(*args, **kwargs)
@@ -178,11 +189,13 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
         attention.close()                                    # or at the program's end, by itself
 
     function  takes q, k and v first; mask (attn_mask, bias), scale (sm_scale, softmax_scale) and causal (is_causal) are
-              known by their names, and without a scale it is 1/sqrt(dk). A call with anything else that is not neutral
-              (dropout, a window, a cap) is not kept, and `left_out` says why
+              known by their names, and without a scale it is 1/sqrt(dk). So are window_left, window_right and alignment
+              as attest.exact has them, flash_attn's window_size and JAX's local_window_size. A call with anything else
+              that is not neutral (dropout, a cap, another's window) is not kept, and `left_out` says why
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")
-    causal    what the causal form means where it is a truth value and the function is not known
+    causal    what the causal form means where it is a truth value, and what the positions of a window count from where
+              nothing says it, if the function is not known
 
     Raises ValueError where an argument is wrong. Source: reservoirs by Vitter 1985 and Li 1994; kernel-interface.md, "Case
     files".

@@ -1,11 +1,13 @@
 """One problem of attention, as arrays were given: what a case file has of it, and what its output looks like."""
 
 import math
+import operator
 
 from attest._arrays import on_host, word_of
 from attest._errors import AttestError
 
 LAYOUTS = ("bhsd", "bshd")
+ALIGNMENTS = ("top-left", "bottom-right")
 _CAUSAL = {False: "none", None: "none", True: "top-left", "none": "none", "top-left": "top-left", "bottom-right": "bottom-right"}
 _CONVENTIONS = ("post-scale", "pre-scale")
 
@@ -19,10 +21,32 @@ def _one_of(value, known, name):
     raise AttestError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, known))}")
 
 
+def _window(left, right, alignment, causal):
+    """What a case file says of a window; nothing where it has no end."""
+    ends = {}
+    for name, end in (("window_left", left), ("window_right", right)):
+        try:
+            ends[name] = -1 if end is None else operator.index(end)
+        except TypeError:
+            ends[name] = -2
+        if ends[name] < -1:
+            raise AttestError(f"{name} is {end!r}; it must be a whole number of keys, or -1 for no end")
+    if alignment is not None:
+        _one_of(alignment, ALIGNMENTS, "alignment")
+    if max(ends.values()) < 0:
+        return {}
+    if causal != "none" and alignment not in (None, causal):
+        raise AttestError(f"alignment is {alignment!r} and causal {causal!r}; a row has one position")
+    given = {name: str(end) for name, end in ends.items() if end >= 0}
+    where = causal if causal != "none" else alignment or "top-left"
+    return {"attest": "2", "variants": "window", **given, "alignment": where}
+
+
 class Problem:
     """The arguments stand in attest.exact."""
 
-    def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd"):
+    def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
+                 window_left=-1, window_right=-1, alignment=None):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -47,6 +71,7 @@ class Problem:
             "causal": _CAUSAL[_one_of(causal, tuple(_CAUSAL), "causal")],
             "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
         }
+        self.metadata.update(_window(window_left, window_right, alignment, self.metadata["causal"]))
 
     @classmethod
     def of(cls, tensors, metadata):
