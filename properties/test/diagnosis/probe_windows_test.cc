@@ -146,7 +146,9 @@ TEST(ProbeWindows, NamesEachConvention) {
     if (!bottom.contradicts) right.push_back(Causal::bottom_right);
     const auto& variants = probed.manifest.variants;
     ASSERT_EQ(variants.contains("window"), !right.empty()) << bottom.found;
-    if (!right.empty()) EXPECT_EQ(variants.at("window").alignment, right);
+    if (!right.empty()) {
+      EXPECT_EQ(variants.at("window").alignment, right);
+    }
     EXPECT_EQ(parse_manifest(to_json(probed.manifest), "found"), probed.manifest);
     const auto said = std::ranges::find_if(
         window_readings(), [&](const WindowReading& reading) { return top.found == reading.words(Causal::top_left); });
@@ -229,7 +231,9 @@ TEST(ProbeWindows, TellsEndsAndAlignmentsThatAreNotServed) {
 TEST(ProbeWindows, AsksAsTheManifestHasIt) {
   // What is done and not declared is more than declared.
   Tampered modest = asked_otherwise([](Case&) {});
-  modest.manifest().variants.at("window") = {.right = false, .alignment = {Causal::bottom_right}};
+  VariantTerms& terms = modest.manifest().variants.at("window");
+  terms.right = false;
+  terms.alignment = {Causal::bottom_right};
   const Probed more = asked(modest);
   EXPECT_TRUE(answer_to(more, "window, top-left").beyond);
   EXPECT_TRUE(answer_to(more, "window, a right end alone").beyond);
