@@ -163,8 +163,10 @@ TEST(ProbeWindows, NamesEachConvention) {
 TEST(ProbeWindows, ShowsTheKeysOfARow) {
   Tampered kernel = windowed(conventions()[1].sees);
   const Probed probed = asked(kernel);
-  EXPECT_THAT(answer_to(probed, "window, bottom-right").evidence,
-              Says("row 0 sees key 3 where keys 2..3 are asked for (window_left 1, window_right 0, bottom-right"));
+  EXPECT_THAT(
+      answer_to(probed, "window, bottom-right").evidence,
+      Says("row 4 sees key 8 where keys 7..8 are asked for (window_left 0, window_right -1, bottom-right, 6 queries "
+           "and 9 keys). In the adapter: pass window_left + 1"));
 }
 
 TEST(ProbeWindows, FindsARightKernelRight) {

@@ -73,9 +73,9 @@ class Kept:
             left, right = window.ends(rest[window.name])
             self.given.update(window_left=left, window_right=right, alignment=window.alignment)
         is_causal = self.given["causal"] != "none"
-        where = self.given.setdefault("alignment", None if is_causal else alignment)
-        if is_causal and where not in (None, self.given["causal"]):
-            raise ValueError(f"a call is causal, {self.given['causal']}, and has a window that is {where}")
+        corner = self.given.setdefault("alignment", None if is_causal else alignment)
+        if is_causal and corner not in (None, self.given["causal"]):
+            raise ValueError(f"a call is causal, {self.given['causal']}, and has a window that is {corner}")
         self.inputs = [_copy(array) for array in (q, k, v)]
         self.found, self.where = None, where
 
