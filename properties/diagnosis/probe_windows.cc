@@ -64,8 +64,11 @@ std::string words_of(const std::vector<std::int64_t>& keys) {
 }
 
 std::string window_words(const Observed& one) {
-  return fmt::format("window_left {}, window_right {}, {}, {} queries and {} keys", one.asked.window_left,
-                     one.asked.window_right, name_of(one.asked.alignment), one.rows, one.keys);
+  return fmt::format("window_left {}, window_right {}", one.asked.window_left, one.asked.window_right);
+}
+
+std::string place_words(const Observed& one) {
+  return fmt::format("{}, {} queries and {} keys", name_of(one.asked.alignment), one.rows, one.keys);
 }
 
 /// A row without a key may be anything that its policy is; a uniform one sees all.
@@ -143,7 +146,7 @@ class WindowProber {
 
   void ask(Ends ends, SightRule window, std::int64_t rows, std::int64_t keys) {
     std::vector<std::vector<double>> weights(static_cast<std::size_t>(rows));
-    std::vector<Served*> told{&by_alignment_[window.alignment], &by_ends_[ends]};
+    std::vector<Served*> told{&by_alignment_[window.alignment], &by_ends_[{window.alignment, ends}]};
     for (std::int64_t first = 0; first < keys; first += probe_.size().dv) {
       const Case c = problem(window, rows, keys, first);
       window.causal = c.causal;
@@ -167,7 +170,7 @@ class WindowProber {
       std::string why;
       one.seen.push_back(seen_in(weights[i], why));
       if (why.empty()) continue;
-      why = fmt::format("{}: row {} {}", window_words(one), i, why);
+      why = fmt::format("{}, {}: row {} {}", window_words(one), place_words(one), i, why);
       for (Served* served : told) refuse(*served, CallStatus::failed, why);
       return;
     }
@@ -256,8 +259,8 @@ class WindowProber {
         const std::size_t size = found.empty() || right.empty() ? 1000000 : found.size() + right.size();
         if (!words.empty() && size >= least) continue;
         least = size;
-        words = fmt::format("row {} sees {} where {} are asked for ({})", i, words_of(found), words_of(right),
-                            window_words(one));
+        words = fmt::format("Row {} sees {} where {} asks for {} ({})", i, words_of(found), window_words(one),
+                            words_of(right), place_words(one));
       }
     }
     return words;
@@ -296,7 +299,14 @@ class WindowProber {
   void tell_ends(Ends ends) {
     static constexpr std::string_view words[] = {"window, a left end alone", "window, a right end alone",
                                                  "window, both ends"};
-    const Served& served = by_ends_[ends];
+    // In the alignments that the manifest offers: the other may be another's.
+    Served served;
+    for (const Causal alignment : terms_.alignment) {
+      const Served& one = by_ends_[{alignment, ends}];
+      served.asked += one.asked, served.answered += one.answered;
+      served.right = served.right && one.right;
+      if (served.why.empty()) served.why = one.why;
+    }
     if (served.asked == 0) return;
     const bool declared = (ends == Ends::right || terms_.left) && (ends == Ends::left || terms_.right);
     const std::string found = served.answered == 0 ? served.why : served.well() ? "yes" : "not as asked, see above";
@@ -335,7 +345,7 @@ class WindowProber {
   const VariantTerms& terms_;
   std::map<Causal, std::vector<Observed>> observed_;
   std::map<Causal, Served> by_alignment_;
-  std::map<Ends, Served> by_ends_;
+  std::map<std::pair<Causal, Ends>, Served> by_ends_;
 };
 
 }  // namespace

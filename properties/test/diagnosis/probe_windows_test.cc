@@ -165,8 +165,8 @@ TEST(ProbeWindows, ShowsTheKeysOfARow) {
   const Probed probed = asked(kernel);
   EXPECT_THAT(
       answer_to(probed, "window, bottom-right").evidence,
-      Says("row 4 sees key 8 where keys 7..8 are asked for (window_left 0, window_right -1, bottom-right, 6 queries "
-           "and 9 keys). In the adapter: pass window_left + 1"));
+      Says("Row 4 sees key 8 where window_left 0, window_right -1 asks for keys 7..8 (bottom-right, 6 queries and 9 "
+           "keys). In the adapter: pass window_left + 1"));
 }
 
 TEST(ProbeWindows, FindsARightKernelRight) {
@@ -241,6 +241,13 @@ TEST(ProbeWindows, AsksAsTheManifestHasIt) {
   EXPECT_TRUE(answer_to(more, "window, a right end alone").beyond);
   EXPECT_FALSE(answer_to(more, "window, a left end alone").beyond);
   EXPECT_TRUE(more.manifest.variants.at("window").right);
+  // Ends are those of the alignments that are offered.
+  Tampered top = windowed(conventions()[18].sees);
+  top.manifest().variants.at("window").alignment = {Causal::top_left};
+  const Probed one = asked(top);
+  EXPECT_FALSE(one.contradicted());
+  EXPECT_EQ(answer_to(one, "window, a left end alone").found, "yes");
+  EXPECT_EQ(one.manifest, top.manifest());
   // With the causal form that it asks for; a window of one length alone is of both alignments.
   bool without = false;
   Tampered causal =
