@@ -18,7 +18,8 @@ that it has parameters for:
     window_left, window_right, alignment
                      a row at position p sees keys p - window_left .. p + window_right; -1: that side has no end.
                      alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window
-A function with either end as a parameter is asked for windows, unless the manifest's "variants" says otherwise.
+A function with either end as a parameter is asked for windows, unless the manifest's "variants" says otherwise. It can
+leave alignment out where the manifest lists one alone: "variants": {"window": {"alignment": ["top-left"]}}.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -432,6 +433,8 @@ class Server:
         self.manifest = manifest
         self.framework = framework
         listed = [argument for name in manifest.get("variants", ()) for argument in _VARIANTS.get(name, (name,))]
+        window = manifest.get("variants", {}).get("window", {})
+        self.alignments = list(window.get("alignment", manifest.get("causal", ())))
         self.listed = frozenset(listed) - _KEYS.keys()
         self.out_dtypes = {name.lower(): name for name in _SIZES}
 
@@ -461,6 +464,9 @@ class Server:
             value = values.pop(name)
             if name == "scale":
                 served = abs(value * math.sqrt(head_dim) - 1.0) <= 1e-12
+            elif name == "alignment":
+                # Said by the manifest, where that lists one alone.
+                served = value is None or [value] == self.alignments
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:
