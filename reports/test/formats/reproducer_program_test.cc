@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,7 @@ TEST(ReproducerScript, IsOfTheCallOfALawAndReadsNoHiddenNumber) {
   EXPECT_THAT(said_by_c(folder, "x"), Says("attest saw nan, right 2 (Attest: 2)"));
 }
 
-/// Where the script's own answer is put in, it is right only where the script hides what the window hides.
+/// What the script computes by itself is what Attest proved, only where it hides what the window hides.
 TEST(ReproducerScript, HidesWhatAWindowHides) {
   struct Window {
     std::int64_t left, right;
@@ -139,10 +140,14 @@ TEST(ReproducerScript, HidesWhatAWindowHides) {
                     1);
     for (const char* file : {"x.py", "x.c"})
       EXPECT_THAT(read_file(folder / file), Says(window.words, window.condition));
-    EXPECT_THAT(said_by_python(folder, "x"), Says("WRONG"));
+    const std::string said = said_by_python(folder, "x");
+    static const std::regex both(R"re(right (\S+) \(Attest: (\S+)\))re");
+    int compared = 0;
+    for (std::sregex_iterator at(said.begin(), said.end(), both), end; at != end; ++at, ++compared)
+      EXPECT_NEAR(std::stod((*at)[1]), std::stod((*at)[2]), 1e-9) << said;
+    EXPECT_GT(compared, 0) << said;
     EXPECT_THAT(said_by_c(folder, "x"), Says("WRONG"));
-    call_in_python(folder / "x.py", "float(exact(b, h, i, d))");
-    EXPECT_THAT(said_by_python(folder, "x", 0), NeverSays("WRONG"));
+    // Where it is off, C's own answer is not believed.
     call_in_c(folder / "x.c", "(float)exact(b, h, i, d)");
     EXPECT_THAT(said_by_c(folder, "x", 0), NeverSays("WRONG"));
   }
