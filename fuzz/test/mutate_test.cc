@@ -57,7 +57,7 @@ TEST(Mutation, ReachesEveryKindAndLength) {
   std::set<MaskKind> masks;
   std::set<std::int64_t> keys;
   Input input;
-  for (int n = 0; n < 4000; ++n) {
+  for (int n = 0; n < 8000; ++n) {
     input = mutated(input, target, stream);
     scores.insert(input.recipe.scores);
     values.insert(input.recipe.values);

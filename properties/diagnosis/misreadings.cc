@@ -289,7 +289,7 @@ class Misreadings {
   }
 
   void conventions_of_windows() {
-    for (WindowReading& reading : window_readings(c_)) add(std::move(reading.words), std::move(reading.problem));
+    for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
   }
 
   void heads() {

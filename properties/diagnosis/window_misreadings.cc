@@ -14,9 +14,9 @@
 namespace attest {
 namespace {
 
-class WindowReadings {
+class MisreadWindows {
  public:
-  explicit WindowReadings(const Case& c)
+  explicit MisreadWindows(const Case& c)
       : left_(c.window_left),
         right_(c.window_right),
         rows_(queries_of(c)),
@@ -29,7 +29,7 @@ class WindowReadings {
     positions();
     beside_others();
   }
-  [[nodiscard]] std::vector<WindowReading> take() { return std::move(found_); }
+  [[nodiscard]] std::vector<MisreadWindow> take() { return std::move(found_); }
 
  private:
   /// The first key that row i sees, and the one behind the last.
@@ -126,15 +126,15 @@ class WindowReadings {
   std::int64_t left_, right_, rows_, keys_;
   bool causal_, from_last_;
   Case open_, bare_;  ///< without the window; without the causal form, too
-  std::vector<WindowReading> found_;
+  std::vector<MisreadWindow> found_;
 };
 
 }  // namespace
 
-std::vector<WindowReading> window_readings(const Case& c) {
+std::vector<MisreadWindow> misread_windows(const Case& c) {
   if (!has_variant(c, window_variant.name)) return {};
   if (!only_hides(c) && c.dtype() == DType::f8_e4m3) return {};
-  return WindowReadings(c).take();
+  return MisreadWindows(c).take();
 }
 
 }  // namespace attest

@@ -9,13 +9,13 @@
 namespace attest {
 
 /// A reading of a window.
-struct WindowReading {
+struct MisreadWindow {
   std::string words;  ///< that follow "it computes as if"
   Case problem;       ///< the window as part of a mask
 };
 
 /// Of a case of attention; none where it has no window, and where a mask cannot say what a window would hide (an
 /// additive one in a format without infinity). One that hides the same keys as the case itself may be among them.
-[[nodiscard]] std::vector<WindowReading> window_readings(const Case& c);
+[[nodiscard]] std::vector<MisreadWindow> misread_windows(const Case& c);
 
 }  // namespace attest

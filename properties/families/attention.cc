@@ -160,8 +160,8 @@ const Property family[] = {
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_definition)
            .sometimes_of_model_size()
-           .long_among_the_first()
-           .with_later_arguments();
+           .with_later_arguments()
+           .long_among_the_first();
      },
      .check = oracle,
      .check_as = oracle_as},

@@ -119,9 +119,9 @@ Verdict visible_set(Kernel& kernel, const Case& c) {
     for (const std::int64_t e : hidden_keys) {
       if (in_a_proof() || found.value(e) == 0 || found.excuse(e) != Excuse::none) continue;
       const std::int64_t row = e / weights.width % M, j = block * weights.width + e % weights.width;
-      one =
-          violated(Violation::bound, fmt::format("row {} weighs key {}, which its window [{}, {}) hides, with {:.6g}",
-                                                 row, j, seen_by(c, row).first, seen_by(c, row).last, found.value(e)));
+      one = violated(Violation::bound,
+                     fmt::format("row {} weighs key {}, which its window [{}, {}) hides, with {:.6g}", row, j,
+                                 seen_by(c, row).first, seen_by(c, row).last, printed(found.value(e))));
       break;
     }
     worst = worst ? worse_of({std::move(*worst), std::move(one)}) : std::move(one);
@@ -512,7 +512,13 @@ const Property family[] = {
      .wants = wants_a_mask,
      .hypotheses = with_more,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws).masked().where(sometimes_causal).windowed();
+       return draw.attention(period_of_tile_laws)
+           .masked()
+           .where(sometimes_causal)
+           .where([](Recipe& r) {
+             if (r.mask == MaskKind::none && r.causal == Causal::none) any_causal_form(r);
+           })
+           .windowed();
      },
      .check = intersects},
     {.name = "window.row-locality",

@@ -32,6 +32,7 @@ Tensor drawn_mask(const Case& c, std::uint64_t n, bool boolean) {
 Case with_causal_form(const Case& met, std::uint64_t n) {
   Case c = met;
   c.causal = n % 2 == 0 ? Causal::top_left : Causal::bottom_right;
+  settle_alignment(c);
   return c;
 }
 
@@ -138,6 +139,8 @@ constexpr Row edits[] = {
     {&hypotheses::causal_form, without_causal_form},
     {&hypotheses::plain_top_left, without_causal_form},
     {&hypotheses::top_left_or_square, bottom_right_with_more_keys},
+    {&hypotheses::equal_lengths,
+     [](const Case& c, std::uint64_t) { return with_keys(c, cycled(keys_of(c), keys_of(c) + 1)); }},
     {&hypotheses::only_hides, with_a_finite_entry},
     {&hypotheses::one_key, [](const Case& c, std::uint64_t) { return with_keys(c, {0, 0}); }},
     {&hypotheses::one_head, with_a_head_more},

@@ -46,6 +46,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, cons
             .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
                                   name_of(property.operation))};
   }
+  if (std::string why = property.misses_of(kernel.manifest()); !property.variant.empty() && !why.empty())
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
   if (const auto& over = c.provenance.over_budget) return {.outcome = Outcome::skipped, .reason = *over};
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {
     return {.outcome = Outcome::skipped, .reason = std::move(why)};

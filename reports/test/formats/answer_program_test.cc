@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"head-dim-in-eights", "f32", "columns of q and k behind the last whole 8 were not there"},
                     Wrong{"split-drops-remainder", "f32", "keys behind the last whole 4 were not there"},
                     Wrong{"keys-transposed-when-square", "f32", "k lay in memory column by column"},
-                    Wrong{"last-tile-not-rescaled", "f32", "cases with N > 128", 500},
+                    Wrong{"last-tile-not-rescaled", "f32", "N > 128", 500},
                     Wrong{"prefill-sum-not-rescaled", "f32", "cases with M >= ", 500,
                           "the sum of weights so far were not rescaled where the maximum rises, in steps of 64 keys"},
                     Wrong{"lse-of-last-tile-unwritten", "f32", "dk=1 (from the second query tile of 64 on)", 500},

@@ -12,7 +12,7 @@ def jit(function, static_argnames=()):
     return function
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False):
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, local_window_size=None):
     """[batch, tokens, heads, width], as JAX's documentation has it; key and value may have fewer heads."""
     groups = query.shape[2] // key.shape[2]
     key, value = key.repeat(groups, axis=2), value.repeat(groups, axis=2)
@@ -20,6 +20,10 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     scores = scores if bias is None else scores + bias
     visible = numpy.tril(numpy.ones(scores.shape[-2:], bool)) if is_causal else True
     visible = visible if mask is None else visible & mask
+    if local_window_size is not None:
+        rows, keys = numpy.indices(scores.shape[-2:])
+        left, right = local_window_size
+        visible = visible & (keys >= rows - left) & (keys <= rows + right)
     scores = numpy.where(visible, scores, -numpy.inf)
     weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = weights / weights.sum(axis=-1, keepdims=True)
