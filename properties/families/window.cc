@@ -400,7 +400,7 @@ Verdict lse_monotone(Kernel& kernel, const Case& c) {
     const double x = narrow.run().lse()[row], y = wide.run().lse()[row];
     if ((x - y) * (1 - 0x1p-52) <= a.lse_allowed + b.lse_allowed) continue;
     return violated(Violation::lse, fmt::format("lse {} falls from {:.17g} to {:.17g} as the {} end moves away by {}",
-                                                row, x, y, left ? "left" : "right", more));
+                                                row, printed(x), printed(y), left ? "left" : "right", more));
   }
   if (any) return {};
   return {.outcome = Outcome::excused, .reason = "no row sees more keys by it"};

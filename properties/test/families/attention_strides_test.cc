@@ -64,7 +64,8 @@ void expect_caught(const std::unique_ptr<Kernel>& kernel, const std::string& mis
   EXPECT_GE(t.violated, 5) << mistake << ": " << t.reason;
   if (t.violated == 0) return;
   const Property& property = property_named("attention.strides");
-  const Case small = shrink(property, *kernel, project(generate(property, DType::f64, 1, t.first_violated), {}));
+  const Case small =
+      shrink(property, *kernel, project(generate(property, DType::f64, 1, t.first_violated), kernel->manifest()));
   EXPECT_EQ(check_case(property, *kernel, small).outcome, Outcome::violated) << mistake;
   EXPECT_THAT(small.provenance.strides.value(), NeverSays(" ")) << mistake;
 }

@@ -68,7 +68,9 @@ TEST_P(Answer, IsThereInTenSeconds) {
   EXPECT_THAT(said, HasSubstr(" smallest " + dtype + " "));
   EXPECT_THAT(said, HasSubstr("attest replay run "));
   EXPECT_THAT(said, AllOf(HasSubstr("(violated, exit status 1; "), HasSubstr("attest findings run")));
-  EXPECT_THAT(said, AllOf(HasSubstr(" otherwise right where judged: "), HasSubstr(" of what is allowed; ")));
+  EXPECT_THAT(said, HasSubstr(" otherwise right where judged: "));
+  // In 16 bits the rounding of an output to them is often all that is allowed, and said of 99 % it would say nothing.
+  EXPECT_THAT(said, HasSubstr(dtype == "f32" ? " of what is allowed; " : " cases"));
   EXPECT_THAT(said,
               AllOf(HasSubstr(" properties (1 needs a promised arithmetic) "), HasSubstr(" dk "), HasSubstr(" H ")));
   EXPECT_THAT(said, AllOf(HasSubstr("never judged: M > "), HasSubstr("; for some of it add --shape=1,1,1,2048,")));
