@@ -116,7 +116,10 @@ Exchange FrameChannel::exchange(std::string_view body, Clock::time_point until, 
     // One that prints without end is late like any other.
     const bool silent = ready[0].revents == 0 && ready[1].revents == 0;
     if (count <= 0 || ready[2].revents != 0 || (silent && left == 0)) {
-      if (later && ready[2].revents == 0 && received() == 0 && Clock::now() < (until = later())) continue;
+      if (later && ready[2].revents == 0 && received() == 0) {
+        until = later();
+        if (Clock::now() < until) continue;
+      }
       if (received() == 0) return {CallStatus::timed_out, {}, ""};
       return {CallStatus::timed_out,
               {},

@@ -34,7 +34,7 @@ const VariantTerms& terms_of(const Kernel& kernel) {
 }
 
 /// The case, where the kernel takes it: an arrangement may ask for what its manifest rules out.
-const Case& within_reach(const Kernel& kernel, const Case& c) {
+Case within_reach(const Kernel& kernel, Case c) {
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty())
     throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
   return c;
@@ -312,7 +312,7 @@ Verdict empty_row(Kernel& kernel, const Case& c) {
   if (kernel.manifest().fully_masked_row == FullyMaskedRow::error) return rejects(kernel, c);
   const std::int64_t i = empty[static_cast<std::size_t>(argument(c, "i", std::ssize(empty)))];
   const Result o = run_with_lse(kernel, c);
-  const Verdict policy = obeys_row_policy(kernel, c, o, i);
+  Verdict policy = obeys_row_policy(kernel, c, o, i);
   // Such rows are the first ones at the bottom right and the last ones at the top left, or both: the last ones are
   // deleted there, the first ones here, which leaves the others where they are.
   const bool bottom = c.alignment == Causal::bottom_right;
@@ -323,8 +323,9 @@ Verdict empty_row(Kernel& kernel, const Case& c) {
   if (gone == 0 || rows.empty()) return policy;
   const Case others = with_queries(c, rows);
   if (!why_unsupported(kernel.manifest(), others).empty()) return policy;
-  return worse_of({policy, agree({o.queries(rows), run(kernel, others)}, bits_if(kernel, {Claim::batch_invariant}),
-                                 /*about_bits=*/true)});
+  return worse_of(
+      {std::move(policy), agree({o.queries(rows), run(kernel, others)}, bits_if(kernel, {Claim::batch_invariant}),
+                                /*about_bits=*/true)});
 }
 
 // Rows whose first key lies behind a block that they do not see: finite, and within the bound.

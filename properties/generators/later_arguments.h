@@ -27,15 +27,15 @@ void for_each_later_argument(ArgumentValues& values, Visit visit) {
 /// The value of a scalar argument, by its member.
 template <class Value>
 [[nodiscard]] double& argument_in(ArgumentValues& values, Value Problem::* member) {
-  double* found = nullptr;
+  std::size_t found = scalar_count;
   std::size_t row = 0;
   const auto look = [&]<class Of>(const ScalarField<Of>& field) {
     if constexpr (std::is_same_v<Of, Value>)
-      if (field.member == member) found = &values[row];
+      if (field.member == member) found = row;
     ++row;
   };
   std::apply([&](const auto&... field) { (look(field), ...); }, scalar_fields);
-  return *found;
+  return values.at(found);
 }
 
 /// Gives values from their ranges to the arguments of a variant of the operation: to one for certain, to the others two
