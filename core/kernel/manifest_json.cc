@@ -696,7 +696,7 @@ ordered_json variants_json(const Manifest& m) {
   return all;
 }
 
-/// After "causal", which says how windows count where they do not.
+/// After whatever says what else a problem may have.
 void read_variants(const JsonObject& object, std::string_view key, Manifest& m) {
   std::vector<std::string_view> known;
   for (const Variant& variant : variants()) known.push_back(variant.name);
@@ -711,6 +711,12 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
     const JsonObject inner(*found, all.path(name), keys_told_by([&](auto& io) { tell_variant(io, name, terms); }));
     Reader io(inner);
     tell_variant(io, name, terms);
+    for (const Feature feature : terms.required) {
+      if (!offers(m, feature))
+        inner.refuse("requires", fmt::format("no other key of the manifest offers \"{}\"", name_of(feature)));
+      if (std::ranges::count(terms.excluded, feature) > 0)
+        inner.refuse("excludes", fmt::format("\"requires\" lists \"{}\"", name_of(feature)));
+    }
   }
 }
 
@@ -741,14 +747,14 @@ void tell_manifest(auto& io, auto& m) {
   io.require(!m.additive_masks || !m.mask_conventions.empty(), "mask_conventions",
              "additive masks need one; without them state \"masks\": [\"bool\"] or []");
   io("causal", m.causal);
-  io.by("variants", m, variants_json, read_variants);
-  io.require(m.attention || m.variants.empty(), "variants", "only \"operations\" with \"attention\" have them");
   io("grouped_query", m.grouped_query);
   io("strides", m.strides);
   io("lse", m.lse);
   io("thread_safe", m.thread_safe);
   io.if_stated(m.shared_memory, "shared_memory", m.shared_memory);
   io.object("limits", [&](auto& limits) { tell_limits(limits, m); });
+  io.by("variants", m, variants_json, read_variants);
+  io.require(m.attention || m.variants.empty(), "variants", "only \"operations\" with \"attention\" have them");
   tell_features(io, m);
   io.by("tiles", m, tiles_json, read_tiles);
 }

@@ -97,7 +97,7 @@ extern const Hypothesis keys_before_windows;   ///< bottom-right, and the first 
 extern const Hypothesis keys_behind_windows;   ///< top-left, and the last key lies behind every row's window
 extern const Hypothesis row_outside_the_keys;  ///< a row whose window holds no key
 extern const Hypothesis row_behind_a_block;    ///< a row that sees no key below 16, and one from there on
-extern const Hypothesis window_of_one_key;     ///< both ends 0, no mask, and as many queries as keys
+extern const Hypothesis window_of_one_key;     ///< each row sees its own key: both ends 0 (or causal), M = N, no mask
 extern const Hypothesis no_window;             ///< no window
 extern const Hypothesis equal_lengths;         ///< M = N
 extern const Hypothesis one_query;             ///< M = 1

@@ -1,5 +1,12 @@
 #include "properties/language/domain.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/support/printed.h"
+#include "properties/language/answer.h"
+
 namespace attest {
 namespace {
 
@@ -28,6 +35,26 @@ Verdict agree_in_domain(Sides sides, Match match) {
   Verdict judged = agree({left.at(shape, inside), right.at(shape, inside)}, match);
   if (judged.element >= 0) judged.element = inside[static_cast<std::size_t>(judged.element)];
   return judged;
+}
+
+Verdict agree_in_lse_in_domain(Sides sides, Match match) {
+  const Run &left = sides.left.run(), &right = sides.right.run();
+  if (!left.lse().present() || !right.lse().present()) return {};
+  const std::int64_t width = sides.left.shape()[sides.left.shape().rank() - 1];
+  const std::int64_t left_dv = left.shape()[3], right_dv = right.shape()[3];
+  for (std::int64_t e = 0; e < sides.left.elements(); e += width) {
+    const std::int64_t row = sides.left.origin(e) / left_dv, other = sides.right.origin(e) / right_dv;
+    const double x = left.lse()[row], y = right.lse()[other];
+    const RowBound &a = left.row_bound(row), &b = right.row_bound(other);
+    if (x == y || a.excuse != Excuse::none || b.excuse != Excuse::none) continue;
+    const double allowed = match == Match::bound ? a.lse_allowed + b.lse_allowed : 0;
+    // The difference itself rounds by a relative 2^-53.
+    if (std::fabs(x - y) * (1 - 0x1p-52) <= allowed) continue;
+    return violated(Violation::lse, fmt::format("lse {} is {:.17g} on one side and {:.17g} on the other; {:.6g} is "
+                                                "allowed",
+                                                row, printed(x), printed(y), allowed));
+  }
+  return {};
 }
 
 }  // namespace attest

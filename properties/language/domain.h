@@ -17,4 +17,8 @@ namespace attest {
 /// definition on either side are not held to it. Excused when no other element is left.
 [[nodiscard]] Verdict agree_in_domain(Sides sides, Match match);
 
+/// The log-sum-exps of the rows that two results of attention hold, in their order, where both rows lie inside the
+/// domain: bits (values) where these must agree, else to within what both are allowed. Held where a run has none.
+[[nodiscard]] Verdict agree_in_lse_in_domain(Sides sides, Match match);
+
 }  // namespace attest

@@ -157,11 +157,23 @@ bool try_forms(const Case& c, const Manifest& m, const std::function<bool(Case)>
   return false;
 }
 
-void leave_out(Case& c, std::string_view variant) {
+namespace {
+
+/// The words of what was drawn say which arguments of the variant the case has now.
+void restate_kinds(Case& c, std::string_view variant) {
   for_each_scalar(c.operation, [&](const auto& field) {
-    if (field.variant.name == variant) drop_kinds(c, std::string(field.name) + ":");
+    if (field.variant.name != variant || field.is_detail) return;
+    const std::string group = std::string(field.name) + ":";
+    drop_kinds(c, group);
+    if (c.*field.member != field.neutral) add_kind(c, group, "given");
   });
+}
+
+}  // namespace
+
+void leave_out(Case& c, std::string_view variant) {
   drop_variant(c, variant);
+  restate_kinds(c, variant);
 }
 
 namespace {
@@ -184,6 +196,7 @@ void fit_variants(Case& c, const Manifest& m) {
     if (!terms.right && c.window_right >= 0) c.window_left = std::max(c.window_left, std::exchange(c.window_right, -1));
     if (c.causal == Causal::none && std::ranges::count(terms.alignment, c.alignment) == 0)
       c.alignment = terms.alignment.front();
+    if (c.provenance.kinds) restate_kinds(c, variant.name);
   }
 }
 

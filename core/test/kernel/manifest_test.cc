@@ -431,6 +431,50 @@ TEST(WhyUnsupported, NamesTheLimit) {
   EXPECT_EQ(why(R"("grouped_query": true)", c), "");
 }
 
+TEST(Variants, AreWhatAManifestListsOfThem) {
+  EXPECT_TRUE(parse(with(R"("lse": true)")).variants.empty());
+  EXPECT_EQ(to_json(parse(with(R"("lse": true)"))).find("variants"), std::string::npos);
+  const auto window = [](std::string_view keys) { return parse(with(keys)).variants.at("window"); };
+  const VariantTerms unstated = window(R"("variants": {"window": {}})");
+  EXPECT_TRUE(unstated.left && unstated.right);
+  EXPECT_EQ(unstated.alignment, (std::vector{Causal::top_left, Causal::bottom_right}));
+  EXPECT_EQ(window(R"("causal": ["bottom-right"], "variants": {"window": {}})").alignment,
+            std::vector{Causal::bottom_right})
+      << "as the causal form";
+  EXPECT_EQ(window(R"("causal": ["bottom-right"], "variants": {"window": {"alignment": ["top-left"]}})").alignment,
+            std::vector{Causal::top_left});
+  const Manifest m = parse(with(
+      R"("causal": ["top-left"], "variants": {"window": {"right": false, "requires": ["causal"], "excludes": ["mask"]}})"));
+  EXPECT_EQ(parse(to_json(m)), m);
+  EXPECT_THROW(
+      static_cast<void>(parse_manifest(
+          R"({"name": "x", "dtypes": ["f32"], "operations": ["multihead"], "variants": {"window": {}}})", "x")),
+      UsageError);
+}
+
+TEST(WhyUnsupported, NamesTheVariant) {
+  const auto why = [](std::string_view keys, const Case& c) { return why_unsupported(parse(with(keys)), c); };
+  Case c = plain_case();
+  c.window_left = 2, c.alignment = Causal::bottom_right;
+  EXPECT_EQ(why(R"("lse": true)", c), "has the variant window; the manifest's variants do not list it");
+  EXPECT_EQ(why(R"("variants": {"window": {}})", c), "");
+  EXPECT_EQ(why(R"("variants": {"window": {"left": false}})", c),
+            "has a window with a left end; the manifest's variants.window.left is false");
+  EXPECT_EQ(why(R"("variants": {"window": {"right": false}})", c), "");
+  EXPECT_EQ(why(R"("variants": {"window": {"alignment": ["top-left"]}})", c),
+            "has a window aligned bottom-right; the manifest's variants.window.alignment lists top-left");
+  EXPECT_EQ(why(R"("variants": {"window": {"requires": ["mask"]}})", c),
+            "has the variant window without mask; the manifest's variants.window.requires lists it");
+  EXPECT_EQ(why(R"("grouped_query": true, "variants": {"window": {"excludes": ["unequal-lengths"]}})", c),
+            "has the variant window with unequal-lengths; the manifest's variants.window.excludes lists it");
+  c.window_right = 0;
+  EXPECT_EQ(why(R"("variants": {"window": {"right": false}})", c),
+            "has a window with a right end; the manifest's variants.window.right is false");
+  // A causal form aligns its window, whatever the manifest's own would be.
+  c.causal = c.alignment = Causal::bottom_right;
+  EXPECT_EQ(why(R"("causal": ["bottom-right"], "variants": {"window": {"alignment": ["top-left"]}})", c), "");
+}
+
 TEST(WhyUnsupported, NamesTheMask) {
   const auto why = [](std::string_view keys, const Case& c) { return why_unsupported(parse(with(keys)), c); };
   Case c = plain_case();

@@ -163,6 +163,22 @@ TEST(CheckCase, SaysNoMoreThanAKernelThatSaysNothing) {
 }
 
 // The sign of a NaN depends on the processor.
+TEST(CheckCase, IsOfNoVariantThatTheTheoremDoesNotSpeakOf) {
+  const auto kernel = registered("builtin:flash");
+  Case c = generate(property_named("attention.oracle"), DType::f32, 1, 3);
+  c.causal = Causal::none;
+  c.window_left = 1, c.alignment = Causal::top_left;
+  EXPECT_NE(check_case(property_named("attention.oracle"), *kernel, c).outcome, Outcome::skipped);
+  EXPECT_NE(check_case(property_named("attention.convex-hull"), *kernel, c).outcome, Outcome::skipped);
+  EXPECT_EQ(check_case(property_named("attention.query-key-exchange"), *kernel, c).reason,
+            "has the variant window; the theorem does not speak of it");
+  // A property of a variant asks nothing of a kernel that does not list it, whatever the case has.
+  Tampered silent = answered_otherwise([](Reply&) {}, "builtin:flash");
+  silent.manifest().variants.clear();
+  for (const Property* property : properties_matching("window.*"))
+    EXPECT_EQ(verdict_on(*property, silent, DType::f32, 1).reason, "has no variant window") << property->name;
+}
+
 TEST(CheckCase, NeverPrintsTheSignOfANaN) {
   const auto spoil = [](Tensor& tensor) {
     for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, std::copysign(NAN, -1.0));

@@ -14,6 +14,7 @@
 #include "core/problem/selection.h"
 #include "properties/arrangement/multihead_cases.h"
 #include "properties/arrangement/within_limits.h"
+#include "properties/road/fit_form.h"
 #include "properties/road/road.h"
 #include "properties/test/toy_kernels.h"
 
@@ -166,6 +167,41 @@ TEST(Limits, OfFormsAreMet) {
 }
 
 /// Nothing else changes: what comes out is what the heads gave.
+TEST(Limits, OfWindowsAreMet) {
+  const Property windowed{.name = "test.windowed", .variant = "window", .given = [](Draw& draw) -> Case {
+                            return draw.attention().windowed();
+                          }};
+  const auto with = [](const std::function<void(VariantTerms&)>& say) {
+    VariantTerms terms;
+    say(terms);
+    return limited([&](Manifest& m) {
+      m.causal = {Causal::top_left, Causal::bottom_right};
+      m.variants.emplace("window", terms);
+    });
+  };
+  EXPECT_EQ(changed_by(with([](VariantTerms&) {}), windowed), 0);
+  EXPECT_GT(changed_by(with([](VariantTerms& t) { t.left = false; }), windowed), 50);
+  EXPECT_GT(changed_by(with([](VariantTerms& t) { t.right = false; }), windowed), 50);
+  EXPECT_GT(changed_by(with([](VariantTerms& t) { t.alignment = {Causal::top_left}; }), windowed), 10);
+  EXPECT_GT(changed_by(with([](VariantTerms& t) { t.required = {Feature::causal}; }), windowed), 10);
+  EXPECT_GT(changed_by(with([](VariantTerms& t) { t.excluded = {Feature::mask}; }), windowed), 50);
+  for (std::int64_t k = 0; k < 50; ++k) {
+    const Case drawn = generate(windowed, DType::f32, 1, k);
+    // An end that may not be is the other one then, and the words of what was drawn say so.
+    const Case left = project(drawn, with([](VariantTerms& t) { t.right = false; }));
+    EXPECT_TRUE(left.window_left >= 0 && left.window_right < 0);
+    EXPECT_NE(left.provenance.kinds->find("window_left:given"), std::string::npos);
+    EXPECT_EQ(left.provenance.kinds->find("window_right:given"), std::string::npos);
+    // To a kernel that lists no window the case is what it would be without one.
+    Case plain = drawn;
+    leave_out(plain, "window");
+    const Case without =
+        project(drawn, limited([](Manifest& m) { m.causal = {Causal::top_left, Causal::bottom_right}; }));
+    EXPECT_EQ(without, plain);
+    EXPECT_EQ(without.provenance.kinds->find("window"), std::string::npos);
+  }
+}
+
 TEST(Limits, OfAnOutputProjectionAreMetByTheIdentity) {
   const Manifest m = limited([](Manifest& of) { of.required = {Feature::output_projection}; });
   int added = 0;

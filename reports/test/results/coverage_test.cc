@@ -245,6 +245,18 @@ TEST(FormsLeftOut, AreThoseThatAManifestListsAndHardlyACaseHas) {
   EXPECT_THAT(left_out(some, 300), NeverSays("k in"));
 }
 
+TEST(FormsLeftOut, AreTheEndsOfWindowsThatAManifestLists) {
+  const auto left_out = [](std::string_view window, const DrawnCounts& drawn) {
+    const Manifest m = parse_manifest(
+        fmt::format(R"({{"name": "k", "dtypes": ["f32"], "variants": {{"window": {}}}}})", window), "mine");
+    return forms_left_out(m, DType::f32, drawn, {{{Outcome::skipped, refusal}, 300}});
+  };
+  const DrawnCounts left{{"window_left:given", 40}};
+  EXPECT_THAT(left_out("{}", left), Says("windows with a right end: no case judged"));
+  EXPECT_EQ(left_out(R"({"right": false})", left), "");
+  EXPECT_THAT(left_out(R"({"right": false})", {}), Says("windows with a left end: no case judged"));
+}
+
 TEST(FormsLeftOut, KeepAKernelFromBeingCalledHeld) {
   const char* const manifest = R"({"name": "k", "dtypes": ["f32"], "causal": ["bottom-right"]})";
   const Summary summary = summarise(journal_of({{"p", tally_of(200, 300)}}, manifest), "");
