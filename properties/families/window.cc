@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,7 @@ namespace attest {
 namespace {
 
 const VariantTerms& terms_of(const Kernel& kernel) {
-  return kernel.manifest().variants.find(window_variant.name)->second;
+  return kernel.manifest().variants.at(std::string(window_variant.name));
 }
 
 /// The case, where the kernel takes it: an arrangement may ask for what its manifest rules out.

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
     std::vector<Change> changes;
     for (const Mutant& m : mutants)
       if (std::string_view(argv[2]).ends_with("/" + m.file)) changes.push_back(place_of(m, text));
-    const std::string out = "#include \"test/mutant.h\"\n" + woven(text, 0, text.size(), changes);
+    const std::string out = "#include \"properties/test/catalogue/mutant.h\"\n" + woven(text, 0, text.size(), changes);
     std::ofstream(argv[3]) << out;
     return 0;
   } catch (const std::exception& e) {
