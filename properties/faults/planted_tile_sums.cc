@@ -148,6 +148,7 @@ void PlantedTiles::add_values(const QueryTile& queries, const KeyTile& tile, Sta
   const std::int64_t keys = std::min(columns_, keys_ - tile.index * columns_);
   const bool takes_hidden = is("hidden-values-multiplied-behind-first-tile") && tile.index > 0;
   const bool takes_padding = is("tail-keeps-values");
+  const bool takes_outside = is("values-outside-the-window-multiplied");
   std::int64_t end = columns_;
   if (is("values-in-sixteens") && tile.index > 0) end = keys / 16 * 16;
   std::int64_t width_in_all = value_dim_;
@@ -160,7 +161,8 @@ void PlantedTiles::add_values(const QueryTile& queries, const KeyTile& tile, Sta
       float* const out = state.out.data() + r * value_dim_ + first;
       for (std::int64_t j = 0; j < end; ++j) {
         const bool hidden = s[j] == -infinity;
-        if (hidden && !(takes_hidden && j < keys) && !(takes_padding && j >= keys)) continue;
+        const bool outside = takes_outside && j < keys && !window(queries, r).sees(tile.index * columns_ + j);
+        if (hidden && !outside && !(takes_hidden && j < keys) && !(takes_padding && j >= keys)) continue;
         const float weight = weights[j];
         const float* const value = m_.values.data() + j * value_dim_ + first;
         for (std::int64_t c = 0; c < width; ++c) out[c] += weight * value[c];

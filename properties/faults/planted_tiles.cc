@@ -201,6 +201,8 @@ void PlantedTiles::merge_row(std::int64_t r, std::int64_t parts, State& into) {
 
 /// What goes wrong in a tile whose rows are computed, of which some have an empty window.
 void PlantedTiles::spoil_by_window(const QueryTile& tile, State& state) const {
+  if (is("window-without-tiles-nan") && first_key_tile(tile) >= key_tiles(tile))
+    std::ranges::fill(state.out, std::numeric_limits<float>::quiet_NaN());
   if (!is("empty-window-clears-the-rows-behind")) return;
   std::int64_t r = 0;
   while (r < tile.rows && window(tile, r).begin < window(tile, r).end) ++r;

@@ -58,6 +58,7 @@ class Window {
     if (is("window-keeps-the-last-keys") && left_ >= 0) range.begin = std::max(range.begin, keys_ - 1 - left_);
     range.begin = std::clamp<std::int64_t>(range.begin, 0, keys_);
     range.end = std::clamp<std::int64_t>(range.end, 0, keys_);
+    if (is("empty-window-sees-all") && range.begin >= range.end) return {0, keys_};
     return range;
   }
 
