@@ -79,6 +79,7 @@ bool fits_row(const Seen& seen, const Sight& sight, std::int64_t keys) {
 }
 
 bool fits(const WindowReading& reading, const Observed& one) {
+  if (reading.has_no_word_for(one.asked)) return true;
   for (std::int64_t i = 0; i < one.rows; ++i)
     if (!fits_row(one.seen[static_cast<std::size_t>(i)], reading.sight(one.asked, i, one.rows, one.keys), one.keys))
       return false;
@@ -146,7 +147,10 @@ class WindowProber {
 
   void ask(Ends ends, SightRule window, std::int64_t rows, std::int64_t keys) {
     std::vector<std::vector<double>> weights(static_cast<std::size_t>(rows));
-    std::vector<Served*> told{&by_alignment_[window.alignment], &by_ends_[{window.alignment, ends}]};
+    // An end that the manifest rules out may be served, but says nothing of how the alignment is.
+    const bool offered = (window.window_left < 0 || terms_.left) && (window.window_right < 0 || terms_.right);
+    std::vector<Served*> told{&by_ends_[{window.alignment, ends}]};
+    if (offered) told.push_back(&by_alignment_[window.alignment]);
     for (std::int64_t first = 0; first < keys; first += probe_.size().dv) {
       const Case c = problem(window, rows, keys, first);
       window.causal = c.causal;
@@ -178,7 +182,7 @@ class WindowProber {
       ++served->answered;
       served->right = served->right && right_of(one);
     }
-    observed_[window.alignment].push_back(std::move(one));
+    if (offered) observed_[window.alignment].push_back(std::move(one));
   }
 
   /// Whether all else than its ends and its alignment is as the kernel's manifest allows.
@@ -330,15 +334,13 @@ class WindowProber {
   /// Whether such windows are served as asked in every alignment that is.
   [[nodiscard]] bool well_aligned(Ends ends) {
     bool any = false;
-    for (const auto& [alignment, all] : observed_) {
-      if (!by_alignment_[alignment].well()) continue;
-      any = any || std::ranges::any_of(all, [&](const Observed& one) { return ends_of(one.asked) == ends; });
+    for (const Causal alignment : {Causal::top_left, Causal::bottom_right}) {
+      const Served& served = by_ends_[{alignment, ends}];
+      if (!by_alignment_[alignment].well() || served.answered == 0) continue;
+      if (!served.well()) return false;
+      any = true;
     }
     return any;
-  }
-  static Ends ends_of(const SightRule& window) {
-    if (window.window_right < 0) return Ends::left;
-    return window.window_left < 0 ? Ends::right : Ends::both;
   }
 
   ProbeQuestions& probe_;

@@ -105,6 +105,12 @@ Sight WindowReading::sight(const SightRule& asked, std::int64_t i, std::int64_t 
   return {std::min(left.first, last), last};
 }
 
+bool WindowReading::has_no_word_for(const SightRule& asked) const {
+  // No end of a reading depends on the lengths by shifting.
+  const WindowEnds found = ends->ends(asked, 0, 0);
+  return (asked.window_left == 0 && found.left_shift > 0) || (asked.window_right == 0 && found.right_shift < 0);
+}
+
 int WindowReading::mistakes() const {
   return (ends->advice.empty() ? 0 : 1) + (other_alignment ? 1 : 0);
 }

@@ -29,6 +29,9 @@ struct WindowReading {
   bool other_alignment = false;
 
   [[nodiscard]] Sight sight(const SightRule& asked, std::int64_t i, std::int64_t rows, std::int64_t keys) const;
+  /// A window of as few keys as the reading cannot say: what a kernel that counts the query itself, or for which an end
+  /// is exclusive, makes of an end of 0 is nobody's convention.
+  [[nodiscard]] bool has_no_word_for(const SightRule& asked) const;
   /// Of how many mistakes it is made: none, one or two.
   [[nodiscard]] int mistakes() const;
   /// Of a window that is asked for from `asked`.

@@ -261,6 +261,31 @@ TEST(ProbeWindows, AsksAsTheManifestHasIt) {
   EXPECT_EQ(answer_to(asked(square), "window, bottom-right").found, as_asked);
 }
 
+TEST(ProbeWindows, KnowsAWindowThatCountsTheQueryWhateverItMakesOfNone) {
+  // W counts the query itself: of W = 0 one such kernel sees the query's own key, another one all.
+  for (const std::int64_t of_none : {std::int64_t{0}, std::int64_t{100}}) {
+    Tampered kernel = windowed([&](Asked a) {
+      if (a.L >= 0) a.L = a.L == 0 ? of_none : a.L - 1;
+      return a.left() && a.right();
+    });
+    const ProbeAnswer answer = answer_to(asked(kernel), "window, bottom-right");
+    EXPECT_THAT(answer.found, Says("the left end is one key short: the window counts the query itself"));
+    EXPECT_TRUE(answer.contradicts);
+  }
+}
+
+TEST(ProbeWindows, BlamesNoKernelForAnEndThatItsManifestRulesOut) {
+  const auto ignores_right = [](const Asked& a) { return a.left(); };
+  Tampered honest = windowed(ignores_right);
+  honest.manifest().variants.at("window").right = false;
+  const Probed probed = asked(honest);
+  EXPECT_FALSE(probed.contradicted());
+  EXPECT_EQ(answer_to(probed, "window, bottom-right").found, as_asked);
+  EXPECT_EQ(probed.manifest, honest.manifest());
+  Tampered other = windowed(ignores_right);
+  EXPECT_TRUE(asked(other).contradicted());
+}
+
 TEST(ProbeWindows, TellsWeightsThatAreNoSet) {
   Tampered kernel = answered_otherwise([](Reply& reply) {
     // Of the identity alone there are ones.
