@@ -243,6 +243,7 @@ TEST(Verdicts, AndTolerancesHaveOneWorstShareWithSubnormalRoundingApart) {
 
 TEST(Verdicts, OfManyKernelsAreFoldedButForTheWorst) {
   std::vector<std::pair<Subject, Tally>> batches;
+  batches.reserve(9);
   for (int i = 0; i < 9; ++i)
     batches.push_back({{"attention.oracle", fmt::format("kernel-{}", i), "f32"}, i == 7 ? tally(1, 1) : tally(30)});
   const std::string html = section_of(verdicts_page, journal_of(batches));

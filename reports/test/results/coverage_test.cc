@@ -225,7 +225,7 @@ TEST(FormsLeftOut, AreThoseThatAManifestListsAndHardlyACaseHas) {
   const Manifest m = parse_manifest(
       R"({"name": "k", "dtypes": ["f32", "bf16"], "kv_dtypes": {"f32": ["f16", ["f16", "bf16"]]}, "causal": ["top-left"]})",
       "mine");
-  const auto left_out = [&](DrawnCounts drawn, std::int64_t refused, DType dtype = DType::f32) {
+  const auto left_out = [&](const DrawnCounts& drawn, std::int64_t refused, DType dtype = DType::f32) {
     return forms_left_out(m, dtype, drawn,
                           {{{Outcome::skipped, refusal}, refused}, {{Outcome::skipped, no_mask}, 500}});
   };
