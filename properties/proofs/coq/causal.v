@@ -18,6 +18,25 @@ Local Notation additive := (additive R).
 Lemma additive_hidden m n (allowed : 'M[bool]_(m, n)) i j : (additive allowed i j != hidden) = allowed i j.
 Proof. by rewrite mxE; case: (allowed i j). Qed.
 
+(** An answer under a boolean mask is one over the keys that it shows. *)
+Lemma weight_shown M N dk (allowed : 'M[bool]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) i j :
+  weight e (masked_scores scale conv (additive allowed) Q K i j) =
+  if allowed i j then e (scale * (Q *m K^T) i j) else 0.
+Proof.
+rewrite masked_scoresE [additive _ _ _]mxE; case: (allowed i j) => //=.
+have -> : (0 : 'M[R]_(M, N)) i j = 0 by rewrite mxE.
+by case: conv; rewrite addr0.
+Qed.
+
+Lemma over_shown M N dk dv (allowed : 'M[bool]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) i c :
+  let w j := e (scale * (Q *m K^T) i j) in
+  MAttn (additive allowed) Q K V i c = (\sum_(j | allowed i j) w j * V j c) / \sum_(j | allowed i j) w j.
+Proof.
+move=> w; rewrite softmax_mulE /total; congr (_ / _); rewrite [RHS]big_mkcond; apply: eq_bigr => j _;
+  rewrite weight_shown //.
+by case: (allowed i j); rewrite ?mul0r.
+Qed.
+
 (** With the causal mask o_i is independent of k_j and v_j for j > i. *)
 Theorem causal_no_leak M N dk dv (i : 'I_M) (Q : 'M_(M, dk)) (K K' : 'M_(N, dk)) (V V' : 'M_(N, dv)) :
     (forall j : 'I_N, (j <= i)%N -> row j K = row j K' /\ row j V = row j V') ->
@@ -86,17 +105,7 @@ Theorem causal_alignment M N dk dv i c (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M
     (\sum_(j < N | (j <= i)%N) w j * V j c) / (\sum_(j < N | (j <= i)%N) w j) /\
   MAttn (additive (causal_bottom_right M N)) Q K V i c =
     (\sum_(j < N | (j + M <= i + N)%N) w j * V j c) / \sum_(j < N | (j + M <= i + N)%N) w j.
-Proof.
-move=> w; have formula (allowed : 'M[bool]_(M, N)) :
-    MAttn (additive allowed) Q K V i c = (\sum_(j | allowed i j) w j * V j c) / \sum_(j | allowed i j) w j.
-  have weightE j : weight e (masked_scores scale conv (additive allowed) Q K i j) = if allowed i j then w j else 0.
-    rewrite masked_scoresE [additive _ _ _]mxE; case: (allowed i j) => //=.
-    have -> : (0 : 'M[R]_(M, N)) i j = 0 by rewrite mxE.
-    by case: conv; rewrite addr0.
-  rewrite softmax_mulE /total; congr (_ / _); rewrite [RHS]big_mkcond; apply: eq_bigr => j _; rewrite weightE //.
-  by case: (allowed i j); rewrite ?mul0r.
-by split; rewrite formula; congr (_ / _); apply: eq_bigl => j; rewrite mxE.
-Qed.
+Proof. by move=> w; split; rewrite over_shown; congr (_ / _); apply: eq_bigl => j; rewrite mxE. Qed.
 
 (** ... which are the same where M = N. *)
 Theorem causal_alignment__square M : causal_top_left M M = causal_bottom_right M M.

@@ -1,7 +1,7 @@
 (** Windows: row i at position p sees the keys p - L .. p + R. Indices count from 0; an end of None has no limit. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Attest Require Import definitions basics masked.
+From Attest Require Import definitions basics masked causal.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -22,27 +22,6 @@ Section Window.
 Variables (R : realFieldType) (e : exponential R) (scale : R) (conv : convention).
 Local Notation MAttn := (mattn e scale conv).
 Local Notation additive := (additive R).
-
-Lemma shown m n (allowed : 'M[bool]_(m, n)) i j : (additive allowed i j != hidden) = allowed i j.
-Proof. by rewrite mxE; case: (allowed i j). Qed.
-
-Lemma weight_shown M N dk (allowed : 'M[bool]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) i j :
-  weight e (masked_scores scale conv (additive allowed) Q K i j) =
-  if allowed i j then e (scale * (Q *m K^T) i j) else 0.
-Proof.
-rewrite masked_scoresE [additive _ _ _]mxE; case: (allowed i j) => //=.
-have -> : (0 : 'M[R]_(M, N)) i j = 0 by rewrite mxE.
-by case: conv; rewrite addr0.
-Qed.
-
-Lemma over_shown M N dk dv (allowed : 'M[bool]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) i c :
-  let w j := e (scale * (Q *m K^T) i j) in
-  MAttn (additive allowed) Q K V i c = (\sum_(j | allowed i j) w j * V j c) / \sum_(j | allowed i j) w j.
-Proof.
-move=> w; rewrite softmax_mulE /total; congr (_ / _); rewrite [RHS]big_mkcond; apply: eq_bigr => j _;
-  rewrite weight_shown //.
-by case: (allowed i j); rewrite ?mul0r.
-Qed.
 
 (** The keys of a window alone: those of a mask that shows them. *)
 Theorem window_equals_mask l r M N dk dv (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) i c :
@@ -148,7 +127,7 @@ Theorem window_row_locality M N dk dv (W : 'M[bool]_(M, N)) (i : 'I_M) (Q : 'M_(
     (V V' : 'M_(N, dv)) :
     (forall j, W i j -> row j K = row j K' /\ row j V = row j V') ->
   row i (MAttn (additive W) Q K V) = row i (MAttn (additive W) Q K' V').
-Proof. by move=> KV; apply: mattn_local => // j; rewrite shown; apply: KV. Qed.
+Proof. by move=> KV; apply: mattn_local => // j; rewrite additive_hidden; apply: KV. Qed.
 
 (** Row i is attention of one query over the keys of its window alone, g listing them. *)
 Theorem window_slice M N n dk dv (W : 'M[bool]_(M, N)) (i : 'I_M) (g : 'I_n -> 'I_N) (Q : 'M_(M, dk))
