@@ -170,6 +170,7 @@ Case case_of_bits(const Input& input) {
   c[Slot::k] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dk});
   c[Slot::v] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dv});
   if (!input.raw[static_cast<std::size_t>(Slot::mask)]) c[Slot::mask] = filled_mask(r);
+  fill_lengths(r, c);
   set_layouts(c, r.layouts);
   return c;
 }
@@ -292,7 +293,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
     if (*layout == MemoryLayout::repeated) *layout = MemoryLayout::row_major;
   if (!laid_out) r.layouts = {};
   const std::uint64_t raw = (present & 0xf) | reader.number(2) << attention_slots;
-  for (std::size_t i = attention_slots; i < slot_count; ++i) {
+  for (std::size_t i = attention_slots; i < original_slots; ++i) {
     const auto layout = read_kind<MemoryLayout>(reader);
     if (laid_out && operation == Operation::multihead) r.layouts.inputs[i] = layout;
   }
@@ -313,6 +314,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
   for_each_later_argument(r.arguments, [&](const auto& field, double& value) {
     value = std::bit_cast<double>(reader.number(8) ^ neutral_bits(field));
   });
+  r.lengths = read_kind<LengthKind>(reader);
   make_valid(input);
   return input;
 }
@@ -346,7 +348,7 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
   writer.number(static_cast<unsigned>(r.layouts.out), 1);
   writer.number(static_cast<unsigned>(r.layouts.lse), 1);
   writer.number(raw >> attention_slots, 2);
-  for (std::size_t i = attention_slots; i < slot_count; ++i) {
+  for (std::size_t i = attention_slots; i < original_slots; ++i) {
     const bool there = r.operation == Operation::multihead;
     writer.number(there ? static_cast<unsigned>(r.layouts.inputs[i]) : 0, 1);
   }
@@ -361,13 +363,14 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     writer.number(bits->size(), 2);
     for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
   }
-  bool neutral = true;
+  bool neutral = input.recipe.lengths == LengthKind::none;
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, const double& value) {
     neutral = neutral && value == static_cast<double>(field.neutral);
   });
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, double& value) {
     if (!neutral) writer.number(std::bit_cast<std::uint64_t>(value) ^ neutral_bits(field), 8);
   });
+  if (input.recipe.lengths != LengthKind::none) writer.number(static_cast<unsigned>(input.recipe.lengths), 1);
   return std::move(writer.bytes);
 }
 
@@ -431,6 +434,8 @@ std::optional<Input> input_of(const Case& c) {
   for (std::size_t i = 0; i < input.raw.size(); ++i) {
     const auto slot = static_cast<Slot>(i);
     const Tensor& tensor = c[slot];
+    // Whose lengths are drawn from its seed alone.
+    if (tensor.present() && i >= original_slots) return std::nullopt;
     if (!tensor.present() || (r.self_attention && (slot == Slot::k || slot == Slot::v))) continue;
     const std::optional<Tensor> own = slot == Slot::mask ? tensor : in_format_of(r.dtype, tensor);
     if (!own) return std::nullopt;

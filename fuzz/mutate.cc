@@ -78,7 +78,7 @@ void change_parts(Input& input, Stream& stream) {
       return;
     default:
       r.matrices = any_kind<MatrixKind>(stream);
-      for (int i = 0; i < slot_count; ++i)
+      for (int i = 0; i < original_slots; ++i)
         if (static_cast<Slot>(i) != Slot::mask) input.raw[static_cast<std::size_t>(i)].reset();
       return;
   }
@@ -132,7 +132,7 @@ void change_structure(Input& input, Stream& stream) {
     case 9:
       r.causal = static_cast<Causal>(stream.below(3));
       r.convention = static_cast<MaskConvention>(stream.below(2));
-      change_variant(r.arguments, r.operation, axis_extents(r), stream);
+      change_variant(r, stream);
       return;
     case 10:
       r.layouts.inputs[static_cast<std::size_t>(stream.below(4))] = any_kind<MemoryLayout>(stream);
@@ -147,7 +147,7 @@ void change_structure(Input& input, Stream& stream) {
 Tensor& some_tensor(Case& c, Stream& stream) {
   for (int attempt = 0; attempt < 6; ++attempt) {
     const bool token = c.operation == Operation::attention || stream.one_in(2);
-    const auto slot = static_cast<Slot>(token ? stream.below(3) : stream.between(4, slot_count - 1));
+    const auto slot = static_cast<Slot>(token ? stream.below(3) : stream.between(4, original_slots - 1));
     if (c[slot].elements() > 0) return c[slot];
   }
   return c[Slot::q];
@@ -238,7 +238,7 @@ void change_numbers(Case& c, Stream& stream) {
 void change_finitely(Case& c, Stream& stream) {
   change_numbers(c, stream);
   for (int slot = 0; slot < slot_count; ++slot) {
-    if (static_cast<Slot>(slot) == Slot::mask) continue;
+    if (static_cast<Slot>(slot) == Slot::mask || slot >= original_slots) continue;
     Tensor& tensor = c[static_cast<Slot>(slot)];
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
       if (!std::isfinite(tensor[i])) set_finite(tensor, i, tensor[i]);

@@ -96,13 +96,18 @@ enum class Excuse {
   not_finite,    ///< NaN or Inf in the row of q, in a visible key or value, or in a hidden one the kernel may touch
   overflow,      ///< outside the domain of definition (section 2, D1-D5)
   infinite,      ///< no finite bound
-  vacuous        ///< the bound does not tell right from wrong; see ElementBound::vacuous
+  vacuous,       ///< the bound does not tell right from wrong; see ElementBound::vacuous
+  padding        ///< a row of no sequence
 };
 template <>
 struct Words<Excuse> {
-  static constexpr std::array<std::string_view, 6> names{
-      "none", "fully masked", "not finite", "outside the domain", "infinite bound", "vacuous bound"};
+  static constexpr std::array<std::string_view, 7> names{
+      "none", "fully masked", "not finite", "outside the domain", "infinite bound", "vacuous bound", "padding"};
 };
+/// Has the whole row no answer?
+[[nodiscard]] constexpr bool is_of_row(Excuse excuse) {
+  return excuse == Excuse::fully_masked || excuse == Excuse::not_finite || excuse == Excuse::padding;
+}
 
 /// What the proof says about one output element.
 struct ElementBound {

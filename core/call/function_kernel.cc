@@ -16,6 +16,7 @@
 #include "core/call/guarded_memory.h"
 #include "core/call/problem_in_memory.h"
 #include "core/kernel/kernel_under_test.h"
+#include "core/kernel/padding.h"
 #include "core/problem/edge.h"
 #include "core/support/fnv1a.h"
 
@@ -211,9 +212,18 @@ Reply FunctionKernel::run(const Case& c, std::optional<DType> asked, bool want_l
   // Still the fill? Then ask again over another one; only what holds both fills was left unwritten.
   constexpr std::size_t most = std::size_t{1} << 20U;
   const int outputs = want_lse ? 2 : 1;
+  const PaddingRows padding(manifest_, c);
   std::array<std::vector<std::int64_t>, 2> suspects;
-  for (int which = 0; which < outputs; ++which)
-    suspects[static_cast<std::size_t>(which)] = memory_.untouched(which, most);
+  for (int which = 0; which < outputs; ++which) {
+    std::vector<std::int64_t>& untouched = suspects[static_cast<std::size_t>(which)];
+    untouched = memory_.untouched(which, most);
+    if (padding.empty()) continue;
+    const std::int64_t width = which == 0 ? c.out_shape()[3] : 1;
+    if (std::optional<std::string> why = padding.trespass(untouched, most, width, which == 0 ? "out" : "lse"))
+      return {CallStatus::failed, *std::move(why), {}, {}};
+    padding.excuse(untouched, width, which == 1);
+  }
+  padding.clear(reply);
   if (suspects[0].empty() && suspects[1].empty()) return reply;
   if (Reply again = call(c, output, want_lse, second); again.status != CallStatus::ok) return again;
   for (int which = 0; which < outputs; ++which) {

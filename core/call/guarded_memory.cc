@@ -75,6 +75,7 @@ std::uint64_t pattern_of(DType dtype, GuardedMemory::Fill fill) {
       return 0x7dU;
     case DType::f8_e4m3:
     case DType::boolean:
+    case DType::i32:
       return 0x7fU;
   }
   return 0;

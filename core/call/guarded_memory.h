@@ -149,9 +149,9 @@ class GuardedMemory {
   [[nodiscard]] std::uint64_t digest_of_piece(std::size_t piece) const;
   [[nodiscard]] std::uint64_t digest_of_zone(std::size_t zone) const;
 
-  static constexpr std::size_t most_pieces = 16;  ///< 14 inputs of a multihead problem, out and lse
-  static constexpr std::size_t most_faults = 16;  ///< pages of a call that are made accessible
-  static constexpr std::size_t guard = 64;        ///< bytes before, between and behind the tensors, at least
+  static constexpr std::size_t most_pieces = slot_count + 2;  ///< the inputs, out and lse
+  static constexpr std::size_t most_faults = 16;              ///< pages of a call that are made accessible
+  static constexpr std::size_t guard = 64;  ///< bytes before, between and behind the tensors, at least
   std::array<Piece, most_pieces> pieces_{};
   std::size_t count_ = 0;
   std::array<Zone, 2 * most_pieces + 1> zones_{};

@@ -16,7 +16,7 @@ void add_inputs(GuardedMemory& memory, Packed& problem, const Layouts& layouts) 
     if constexpr (std::same_as<Packed, attest_problem>) {
       if (field.in_attention != nullptr) memory.input(field.name(), problem.*field.in_attention, layouts[field.slot]);
     } else {
-      memory.input(field.name(), problem.*field.in_multihead, layouts[field.slot]);
+      if (field.in_multihead != nullptr) memory.input(field.name(), problem.*field.in_multihead, layouts[field.slot]);
     }
   }
 }

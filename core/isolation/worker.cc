@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/isolation/memory_limit.h"
+#include "core/kernel/padding.h"
 #include "core/support/errors.h"
 
 namespace attest::process {
@@ -30,7 +31,9 @@ class WorkerKernel final : public Kernel {
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   using Kernel::run;
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
-    return worker_->call(c, output.value_or(c.dtype()), want_lse);
+    Reply reply = worker_->call(c, output.value_or(c.dtype()), want_lse);
+    if (reply.status == CallStatus::ok) PaddingRows(manifest_, c).clear(reply);
+    return reply;
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<WorkerKernel>(worker_->twin(), manifest_);

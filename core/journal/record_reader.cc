@@ -33,7 +33,7 @@ Subject take_subject(Members& members, const JournalRules& rules) {
       .property = take_property(members, rules), .kernel = std::string(members.text("kernel")), .dtype = {}};
   const std::string_view dtype = members.text("dtype");
   const std::optional<DType> known = named<DType>(dtype);
-  if (!known || *known == DType::boolean)
+  if (!known || !is_floating(*known))
     throw BadLine(fmt::format("has the dtype {}, which is no number format", in_quotes(dtype)));
   subject.dtype = dtype;
   return subject;

@@ -10,6 +10,7 @@
 
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
+#include "core/problem/sequences.h"
 
 namespace attest {
 namespace {
@@ -77,7 +78,7 @@ bool allows_heads(const Manifest& m, std::int64_t heads, std::int64_t kv_heads) 
 }
 
 bool has(const Case& c, Feature feature) {
-  const auto lengths = [&] { return extents_of(c); };
+  const auto any_sequence = [&](auto is) { return std::ranges::any_of(sequences_of(c), is); };
   switch (feature) {
     case Feature::mask:
       return c.mask().present();
@@ -94,15 +95,19 @@ bool has(const Case& c, Feature feature) {
     case Feature::grouped_query:
       return c.operation == Operation::attention && c.q().shape()[1] != c.k().shape()[1];
     case Feature::unequal_lengths:
-      return lengths().queries != lengths().keys;
+      return any_sequence([](const Sequence& s) { return s.queries != s.keys; });
     case Feature::fewer_keys:
-      return lengths().keys < lengths().queries;
+      return any_sequence([](const Sequence& s) { return s.keys < s.queries; });
     case Feature::output_projection:
       return c.operation == Operation::attention || c[Slot::w_o].present();
     case Feature::bias_kv:
       return c[Slot::bias_k].present() || c[Slot::bias_v].present();
     case Feature::window:
       return has_variant(c, window_variant.name);
+    case Feature::lengths:
+      return has_variant(c, lengths_variant.name);
+    case Feature::packed:
+      return has_variant(c, packed_variant.name);
   }
   return false;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/problem/fields.h"
+
 namespace attest {
 
 bool Manifest::takes(DType dtype) const {
@@ -16,6 +18,13 @@ std::vector<KvDtypes> Manifest::kv_dtypes_for(DType q) const {
 
 bool Manifest::claims_to(Claim claim) const {
   return std::find(claims.begin(), claims.end(), claim) != claims.end();
+}
+
+Padding Manifest::padding_of(const Problem& problem) const {
+  for (const Variant& variant : {lengths_variant, packed_variant})
+    if (const auto found = variants.find(variant.name); found != variants.end() && has_variant(problem, variant.name))
+      return found->second.padding;
+  return Padding::undeclared;
 }
 
 const Arithmetic* Arithmetics::find(const Problem& problem) const {

@@ -34,18 +34,20 @@ enum class Feature {
   top_left,
   bottom_right,
   grouped_query,      ///< fewer key-value heads than heads
-  unequal_lengths,    ///< M != N
-  fewer_keys,         ///< N < M
+  unequal_lengths,    ///< M != N of a sequence
+  fewer_keys,         ///< N < M of one
   output_projection,  ///< w_o; of attention, which has none, nothing is asked
   bias_kv,            ///< bias_k or bias_v
-  window              ///< the variant
+  window,             ///< the variants
+  lengths,
+  packed
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 12> names{
-      "mask",       "additive-mask",     "bool-mask",     "causal",
-      "top-left",   "bottom-right",      "grouped-query", "unequal-lengths",
-      "fewer-keys", "output-projection", "bias-kv",       "window"};
+  static constexpr std::array<std::string_view, 14> names{
+      "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
+      "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
+      "bias-kv",      "window",        "lengths",         "packed"};
 };
 
 /// Where a kernel's tiles end: their lengths in queries and in keys, and into how many parts keys are split. A hint for
@@ -55,13 +57,26 @@ struct Tiles {
   [[nodiscard]] bool operator==(const Tiles&) const = default;
 };
 
+/// What becomes of the rows of an output that are in no sequence.
+enum class Padding {
+  undeclared,  ///< anything: they are not looked at
+  zero,        ///< they are written, as 0
+  untouched    ///< they are not written
+};
+template <>
+struct Words<Padding> {
+  static constexpr std::array<std::string_view, 3> names{"undeclared", "zero", "untouched"};
+};
+
 /// What a kernel says of a variant that it has.
 struct VariantTerms {
   bool left = true, right = true;  ///< of a window: the ends that it may have
   /// Of a window without a causal form; unstated: those of the manifest's causal forms, or both where there are none.
   std::vector<Causal> alignment{Causal::top_left, Causal::bottom_right};
-  std::vector<Feature> required;  ///< a problem of the variant has all of them
-  std::vector<Feature> excluded;  ///< and none of these
+  bool queries = true, keys = true;       ///< of lengths: whose there may be
+  Padding padding = Padding::undeclared;  ///< of lengths, and of packed sequences, where it is "slack"
+  std::vector<Feature> required{};        ///< a problem of the variant has all of them
+  std::vector<Feature> excluded{};        ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
 };
 
@@ -142,6 +157,8 @@ struct Manifest {
   [[nodiscard]] bool has(Operation operation) const {
     return operation == Operation::attention ? attention : multihead;
   }
+  /// What it says of the padding of a problem that has some.
+  [[nodiscard]] Padding padding_of(const Problem& problem) const;
   /// It lists the dtype for its inputs.
   [[nodiscard]] bool takes(DType dtype) const;
   /// What k and v of an attention problem may be where q is of the dtype; never empty.

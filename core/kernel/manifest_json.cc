@@ -450,7 +450,7 @@ void read_kv_dtypes(const JsonObject& object, std::string_view key, Manifest& m)
       R"(it must list dtypes of k and v, as ["f16", ["f16", "bf16"]], or such a list for each dtype of q)";
   const auto named_in = [](const json& name) {
     const auto found = name.is_string() ? named<DType>(name.get<std::string>()) : std::nullopt;
-    return found == DType::boolean ? std::nullopt : found;
+    return found && !is_floating(*found) ? std::nullopt : found;
   };
   const auto add = [&](const JsonObject& of, std::string_view name, DType q) {
     const json& list = *of.find(name);
@@ -653,6 +653,10 @@ bool offers(const Manifest& m, Feature feature) {
       return m.multihead;
     case Feature::window:
       return m.variants.contains(window_variant.name);
+    case Feature::lengths:
+      return m.variants.contains(lengths_variant.name);
+    case Feature::packed:
+      return m.variants.contains(packed_variant.name);
   }
   return false;
 }
@@ -681,6 +685,13 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io.require(!terms.alignment.empty() && std::ranges::count(terms.alignment, Causal::none) == 0, "alignment",
                "it must list \"top-left\", \"bottom-right\" or both");
   }
+  if (name == lengths_variant.name) {
+    io("queries", terms.queries);
+    io("keys", terms.keys);
+    io.require(terms.queries || terms.keys, "keys", "there are lengths of queries, of keys or of both");
+    io.if_stated(terms.padding != Padding::undeclared, "padding", terms.padding);
+  }
+  if (name == packed_variant.name) io.if_stated(terms.padding != Padding::undeclared, "slack", terms.padding);
   io.if_stated(!terms.required.empty(), "requires", terms.required);
   io.if_stated(!terms.excluded.empty(), "excludes", terms.excluded);
 }

@@ -12,6 +12,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
+#include "core/problem/sequences.h"
 
 namespace attest {
 namespace {
@@ -37,7 +38,15 @@ struct Sizes {
 Sizes sizes_of(const Case& c) {
   const Shape& q = c.q().shape();
   const Shape& k = c.k().shape();
-  if (c.operation == Operation::attention) return {q[1], k[1], q[2], k[2], q[3], c.v().shape()[3]};
+  if (c.operation == Operation::attention) {
+    Sizes sizes{q[1], k[1], q[2], k[2], q[3], c.v().shape()[3]};
+    if (!has_variant(c, packed_variant.name)) return sizes;
+    // Of sequences that stand one after another those of the longest.
+    sizes.queries = sizes.keys = 0;
+    for (const Sequence& s : sequences_of(c))
+      sizes.queries = std::max(sizes.queries, s.queries), sizes.keys = std::max(sizes.keys, s.keys);
+    return sizes;
+  }
   return {c.heads, c.heads, q[1], k[1], c[Slot::w_q].shape()[1] / c.heads, c[Slot::w_v].shape()[1] / c.heads};
 }
 
@@ -170,6 +179,14 @@ std::string why_window(const VariantTerms& terms, const Problem& c) {
   return {};
 }
 
+std::string why_lengths(const VariantTerms& terms, const Problem& c) {
+  if (c[Slot::q_lengths].present() && !terms.queries)
+    return "has lengths of queries; the manifest's variants.lengths.queries is false";
+  if (c[Slot::kv_lengths].present() && !terms.keys)
+    return "has lengths of keys; the manifest's variants.lengths.keys is false";
+  return {};
+}
+
 /// The first variant that is not listed, or not as it is here.
 std::string why_variants(const Manifest& m, const Case& c) {
   for (const Variant& variant : variants_of(c)) {
@@ -179,6 +196,8 @@ std::string why_variants(const Manifest& m, const Case& c) {
     const VariantTerms& terms = found->second;
     if (variant == window_variant)
       if (std::string reason = why_window(terms, c); !reason.empty()) return reason;
+    if (variant == lengths_variant)
+      if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     for (const Feature feature : terms.required)
       if (!has(c, feature))
         return fmt::format("has the variant {} without {}; the manifest's variants.{}.requires lists it", variant.name,

@@ -22,6 +22,8 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants.emplace(window_variant.name, VariantTerms());
+  for (const Variant& variant : {lengths_variant, packed_variant})
+    manifest.variants.emplace(variant.name, VariantTerms{.padding = Padding::zero});
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

@@ -126,9 +126,58 @@ MaskStack<T> masks_of(const Packed& p) {
   return masks_of<T>(p.mask, p.mask_convention, positions_of(p));
 }
 
-/// The definition on T, a result per batch entry and head.
+/// Rows and keys of one of the sequences of a problem (kernel-interface.md, section 1), in its tensors.
+struct Part {
+  std::int64_t entry = 0, first_query = 0, queries = 0, first_key = 0, keys = 0;
+};
+[[nodiscard]] inline std::vector<Part> parts_of(const attest_problem& p) {
+  const auto number = [](const attest_tensor& t, std::int64_t at) {
+    return static_cast<std::int64_t>(load_element(t.data, DType::i32, at * t.stride[0]));
+  };
+  std::vector<Part> parts;
+  if ((p.variants & ATTEST_PACKED) != 0) {
+    for (std::int64_t s = 0; s + 1 < p.q_starts.shape[0]; ++s) {
+      const std::int64_t query = number(p.q_starts, s), key = number(p.kv_starts, s);
+      parts.push_back({0, query, number(p.q_starts, s + 1) - query, key, number(p.kv_starts, s + 1) - key});
+    }
+    return parts;
+  }
+  const bool lengths = (p.variants & ATTEST_LENGTHS) != 0;
+  for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
+    Part part{.entry = b, .queries = p.q.shape[2], .keys = p.k.shape[2]};
+    if (lengths && p.q_lengths.data != nullptr) part.queries = number(p.q_lengths, b);
+    if (lengths && p.kv_lengths.data != nullptr) part.keys = number(p.kv_lengths, b);
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+/// Entries from `first` on of an axis, in the place of all.
+[[nodiscard]] inline attest_tensor cut(attest_tensor t, int axis, std::int64_t first, std::int64_t count) {
+  if (t.data == nullptr) return t;
+  if (count < t.shape[axis]) {
+    const std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype_of(t)));
+    if (count > 0) t.data = static_cast<std::byte*>(t.data) + first * t.stride[axis] * bytes;
+    t.shape[axis] = count;
+  }
+  return t;
+}
+
+/// The part as a problem of its own, without the variants that say where it lies.
+[[nodiscard]] inline attest_problem alone(const attest_problem& p, const Part& part) {
+  attest_problem one = p;
+  one.variants &= ~static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_PACKED);
+  one.q = cut(cut(p.q, 0, part.entry, 1), 2, part.first_query, part.queries);
+  for (attest_tensor attest_problem::* const t : {&attest_problem::k, &attest_problem::v})
+    one.*t = cut(cut(p.*t, 0, part.entry, 1), 2, part.first_key, part.keys);
+  one.mask = cut(cut(p.mask, 0, p.mask.shape[0] == 1 ? 0 : part.entry, 1), 2, part.first_query, part.queries);
+  one.mask = cut(one.mask, 3, part.first_key, part.keys);
+  return one;
+}
+
+/// The definition on T of a problem whose sequences are its batch entries, a result per batch entry and head.
 template <class T>
-std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
+std::vector<AttentionResult<T>> results_of_entries(const attest_problem& p, const MaskStack<T>& masks) {
   const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
   const auto pages = [&](const attest_tensor& t) {
     std::vector<Matrix<T>> all;
@@ -136,8 +185,42 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
       for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
     return all;
   };
-  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads, input<T>(p.scale),
-                           masks_of<T>(p));
+  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads, input<T>(p.scale), masks);
+}
+
+/// Of one sequence. The rows of one without keys among others that have some are fully masked.
+template <class T>
+std::vector<AttentionResult<T>> results_of(const attest_problem& p, Part part) {
+  if (part.keys > 0 || p.k.shape[2] == 0) {
+    const attest_problem one = alone(p, part);
+    return results_of_entries<T>(one, masks_of<T>(one));
+  }
+  part.first_key = 0, part.keys = 1;
+  const Mask<T> nothing = boolean_mask<T>(BoolMatrix::Constant(part.queries, part.keys, false));
+  return results_of_entries<T>(alone(p, part), MaskStack<T>::two_d(nothing));
+}
+
+/// The definition on T, a result per batch entry and head. Rows of no sequence are 0, and so is their lse.
+template <class T>
+std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
+  if ((p.variants & (ATTEST_LENGTHS | ATTEST_PACKED)) == 0) return results_of_entries<T>(p, masks_of<T>(p));
+  const Index batch = p.q.shape[0], heads = p.q.shape[1], queries = p.q.shape[2], width = p.v.shape[3];
+  const T zero = ScalarTraits<T>::from_double(0);
+  std::vector<AttentionResult<T>> all(static_cast<std::size_t>(batch * heads),
+                                      {Matrix<T>::Constant(queries, width, zero), Vector<T>::Constant(queries, zero)});
+  for (const Part& part : parts_of(p)) {
+    if (part.queries == 0) continue;
+    const std::vector<AttentionResult<T>> own = results_of<T>(p, part);
+    for (Index h = 0; h < heads; ++h) {
+      AttentionResult<T>& to = all[static_cast<std::size_t>(part.entry * heads + h)];
+      const AttentionResult<T>& from = own[static_cast<std::size_t>(h)];
+      for (Index i = 0; i < part.queries; ++i) {
+        for (Index c = 0; c < width; ++c) to.out(part.first_query + i, c) = from.out(i, c);
+        to.lse(part.first_query + i) = from.lse(i);
+      }
+    }
+  }
+  return all;
 }
 
 template <class T>

@@ -22,6 +22,8 @@ class CoreOnExpressions final : public Kernel {
     manifest_.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
     manifest_.causal = {Causal::top_left, Causal::bottom_right};
     manifest_.variants.emplace(window_variant.name, VariantTerms());
+    for (const Variant& variant : {lengths_variant, packed_variant})
+      manifest_.variants.emplace(variant.name, VariantTerms{.padding = Padding::zero});
     manifest_.grouped_query = true;
     manifest_.strides = true;
   }

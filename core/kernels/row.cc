@@ -9,12 +9,39 @@
 namespace attest {
 namespace {
 
+/// Rows of an entry that attend to keys of it, and to no others.
+struct Range {
+  std::int64_t first_query, queries, first_key, keys;
+};
+
 /// Memory of one call, kept by each thread for its next one.
 template <class Real>
 struct Workspace {
   std::vector<Real> q, k, v, bias, scratch, out;
   std::vector<std::uint8_t> visible;
+  std::vector<Range> ranges;
 };
+
+/// Those of batch entry b: all of its tokens, as many as its lengths say, or those between two starts.
+void find_ranges(const attest_problem& p, std::int64_t b, std::vector<Range>& ranges) {
+  const auto at = [](const attest_tensor& t, std::int64_t i) {
+    return std::int64_t{static_cast<const std::int32_t*>(t.data)[i * t.stride[0]]};
+  };
+  ranges.clear();
+  if ((p.variants & ATTEST_PACKED) != 0) {
+    for (std::int64_t s = 1; s < p.q_starts.shape[0]; ++s) {
+      const std::int64_t query = at(p.q_starts, s - 1), key = at(p.kv_starts, s - 1);
+      ranges.push_back({query, at(p.q_starts, s) - query, key, at(p.kv_starts, s) - key});
+    }
+    return;
+  }
+  Range range{0, p.q.shape[2], 0, p.k.shape[2]};
+  if ((p.variants & ATTEST_LENGTHS) != 0) {
+    if (p.q_lengths.data != nullptr) range.queries = at(p.q_lengths, b);
+    if (p.kv_lengths.data != nullptr) range.keys = at(p.kv_lengths, b);
+  }
+  ranges.push_back(range);
+}
 
 /// Copies one head of a tensor [batch, heads, rows, columns] into row-major order.
 template <class Real>
@@ -28,12 +55,13 @@ void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vect
   }
 }
 
-/// Which keys row i may see and what the mask adds to their scores. Returns whether it sees any.
+/// Which keys of its range its row i may see and what the mask adds to their scores. Returns whether it sees any.
 template <class Real>
-bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, std::int64_t i, Workspace<Real>& w) {
+bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, const Range& range, std::int64_t i,
+               Workspace<Real>& w) {
   const attest_tensor& mask = p.mask;
-  const std::int64_t queries = p.q.shape[2];
-  const std::int64_t keys = p.k.shape[2];
+  const std::int64_t queries = range.queries;
+  const std::int64_t keys = range.keys;
   std::int64_t begin = 0, end = keys;  // of the keys that the causal form and the window leave
   if (p.causal == ATTEST_CAUSAL_TOP_LEFT) end = std::min(keys, i + 1);
   if (p.causal == ATTEST_CAUSAL_BOTTOM_RIGHT) end = std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys);
@@ -49,7 +77,8 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, std::int
     const auto at = static_cast<std::size_t>(j);
     bool sees = true;
     if (mask.data != nullptr) {
-      const std::int64_t offset = offset_in(mask, mask.shape[0] == 1 ? 0 : b, mask.shape[1] == 1 ? 0 : h, i, j);
+      const std::int64_t offset = offset_in(mask, mask.shape[0] == 1 ? 0 : b, mask.shape[1] == 1 ? 0 : h,
+                                            range.first_query + i, range.first_key + j);
       const double entry = load_element(mask.data, static_cast<DType>(mask.dtype), offset);
       if (mask.dtype == ATTEST_BOOL) {
         sees = entry != 0;
@@ -62,6 +91,18 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, std::int
     any = any || sees;
   }
   return any;
+}
+
+/// Row i of the output, and its log-sum-exp where one is wanted.
+template <class Real>
+void store_row(attest_result& result, std::int64_t b, std::int64_t h, std::int64_t i, const std::vector<Real>& out,
+               Real lse) {
+  for (std::int64_t c = 0; c < result.out.shape[3]; ++c) {
+    store_element(result.out.data, static_cast<DType>(result.out.dtype), offset_in(result.out, b, h, i, c),
+                  static_cast<double>(out[static_cast<std::size_t>(c)]));
+  }
+  if (result.lse.data != nullptr)
+    store_element(result.lse.data, DType::f64, offset_in(result.lse, b, h, i), static_cast<double>(lse));
 }
 
 }  // namespace
@@ -84,25 +125,30 @@ void for_each_row(const attest_problem& p, attest_result& result, NoKey no_key, 
         load_head(p.k, b, h / heads_per_kv, w.k);
         load_head(p.v, b, h / heads_per_kv, w.v);
       }
-      for (std::int64_t i = 0; i < p.q.shape[2]; ++i) {
-        Real lse = 0;
-        if (load_mask(p, b, h, i, w)) {
-          kernel({keys, head_dim, value_dim, w.q.data() + i * head_dim, w.k.data(), w.v.data(), w.visible.data(),
-                  has_bias ? w.bias.data() : nullptr, static_cast<Real>(p.scale),
-                  p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(), w.out.data(), &lse});
-        } else {
-          const Real nan = std::numeric_limits<Real>::quiet_NaN();
-          std::fill(w.out.begin(), w.out.end(), no_key == NoKey::nan ? nan : Real{0});
-          lse = no_key == NoKey::nan ? nan : -std::numeric_limits<Real>::infinity();
-        }
-        for (std::int64_t c = 0; c < value_dim; ++c) {
-          store_element(result.out.data, static_cast<DType>(result.out.dtype), offset_in(result.out, b, h, i, c),
-                        static_cast<double>(w.out[static_cast<std::size_t>(c)]));
-        }
-        if (result.lse.data != nullptr) {
-          store_element(result.lse.data, DType::f64, offset_in(result.lse, b, h, i), static_cast<double>(lse));
+      find_ranges(p, b, w.ranges);
+      std::int64_t next = 0;
+      const auto pad_up_to = [&](std::int64_t row) {
+        std::fill(w.out.begin(), w.out.end(), Real{0});
+        for (; next < row; ++next) store_row(result, b, h, next, w.out, Real{0});
+      };
+      for (const Range& range : w.ranges) {
+        pad_up_to(range.first_query);
+        for (std::int64_t i = 0; i < range.queries; ++i, ++next) {
+          Real lse = 0;
+          if (load_mask(p, b, h, range, i, w)) {
+            kernel({range.keys, head_dim, value_dim, w.q.data() + next * head_dim,
+                    w.k.data() + range.first_key * head_dim, w.v.data() + range.first_key * value_dim, w.visible.data(),
+                    has_bias ? w.bias.data() : nullptr, static_cast<Real>(p.scale),
+                    p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(), w.out.data(), &lse});
+          } else {
+            const Real nan = std::numeric_limits<Real>::quiet_NaN();
+            std::fill(w.out.begin(), w.out.end(), no_key == NoKey::nan ? nan : Real{0});
+            lse = no_key == NoKey::nan ? nan : -std::numeric_limits<Real>::infinity();
+          }
+          store_row(result, b, h, next, w.out, lse);
         }
       }
+      pad_up_to(p.q.shape[2]);
     }
   }
 }

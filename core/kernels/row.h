@@ -15,7 +15,7 @@ template <class Format>
 struct Row {
   using Real = typename Format::Real;
 
-  std::int64_t keys;            ///< N
+  std::int64_t keys;            ///< N, of the row's sequence
   std::int64_t head_dim;        ///< dk
   std::int64_t value_dim;       ///< dv
   const Real* q;                ///< [dk]
@@ -48,7 +48,8 @@ struct Row {
 enum class NoKey { nan, zero };
 
 /// Calls `kernel` for every row of a problem whose tensors have the format's dtype (out may have another: each element
-/// is rounded to it once) and any strides. Rows are independent of each other, whatever their number and order.
+/// is rounded to it once) and any strides. Rows are independent of each other, whatever their number and order. Those
+/// of no sequence are 0.
 template <class Format>
 void for_each_row(const attest_problem& problem, attest_result& result, NoKey no_key,
                   void (*kernel)(const Row<Format>&));

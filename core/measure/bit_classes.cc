@@ -76,6 +76,7 @@ BitClasses bit_classes(const Tensor& tensor) noexcept {
     case DType::f8_e5m2:
       return classes_of<std::uint8_t>(tensor);
     case DType::boolean:
+    case DType::i32:
       break;
   }
   return 0;

@@ -1,10 +1,12 @@
 // What is asked of the oracle about attention cases beside verdicts.
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "core/bound/error_alarm.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/workspace.h"
+#include "core/problem/sequences.h"
 #include "core/support/infinity.h"
 
 namespace attest {
@@ -14,30 +16,49 @@ using detail::Head;
 using detail::RowOracle;
 using detail::workspace;
 
-/// Calls row(its excuse) with each of the rows asked for evaluated, in the order of the output.
+/// Calls row(its excuse) with each of the rows asked for evaluated, in the order of the output; those of no sequence
+/// without.
 template <class Visit>
 void for_each_row(const Problem& c, const Arithmetic& arithmetic, bool ignores_dead_values, bool want_lse,
                   long precision, AskedRows asked, Visit&& row) {
   detail::Workspace& w = workspace();
   const std::int64_t batch = c.q().shape()[0], heads = c.q().shape()[1], queries = c.q().shape()[2];
   const std::int64_t group = heads / c.k().shape()[1];
-  std::int64_t loaded = -1;
+  const std::vector<Sequence> sequences = sequences_of(c);
+  std::pair<std::size_t, std::int64_t> loaded{sequences.size(), 0};
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < heads; ++h) {
-      const std::int64_t first = (b * heads + h) * queries;
-      w.starts.clear();
-      if (asked)
-        for (; !asked->empty() && asked->front() < first + queries; asked = asked->subspan(1))
-          w.starts.push_back(asked->front() - first);
-      else
-        for (std::int64_t i = 0; i < queries; ++i) w.starts.push_back(i);
-      if (w.starts.empty()) continue;
-      const std::int64_t kv = first / queries / group;
-      w.head.load(c, b, h, kv == loaded);
-      loaded = kv;
-      const Profile profile = profile_for(c, w.head, arithmetic);
-      for (std::size_t at = 0; at < w.starts.size(); ++at)
-        row(w.oracle.start(w.head, std::span(w.starts).subspan(at), profile, ignores_dead_values, want_lse, precision));
+      std::int64_t next = (b * heads + h) * queries;  // the first row that is not done
+      const std::int64_t first = next;
+      // Of the rows from `next` to before `end` those asked for, counted from `from`.
+      const auto take_up_to = [&](std::int64_t end, std::int64_t from) {
+        w.starts.clear();
+        if (asked)
+          for (; !asked->empty() && asked->front() < end; asked = asked->subspan(1))
+            w.starts.push_back(asked->front() - from);
+        else
+          for (; next < end; ++next) w.starts.push_back(next - from);
+        next = end;
+      };
+      const auto pad_up_to = [&](std::int64_t end) {
+        take_up_to(end, first);
+        for (std::size_t at = 0; at < w.starts.size(); ++at) row(Excuse::padding);
+      };
+      for (std::size_t s = 0; s < sequences.size(); ++s) {
+        const Sequence& own = sequences[s];
+        if (own.entry != b) continue;
+        pad_up_to(first + own.first_query);
+        take_up_to(first + own.first_query + own.queries, first + own.first_query);
+        if (w.starts.empty()) continue;
+        const std::pair kv(s, h / group);
+        w.head.load(c, own, h, kv == loaded);
+        loaded = kv;
+        const Profile profile = profile_for(c, w.head, arithmetic);
+        for (std::size_t at = 0; at < w.starts.size(); ++at)
+          row(w.oracle.start(w.head, std::span(w.starts).subspan(at), profile, ignores_dead_values, want_lse,
+                             precision));
+      }
+      pad_up_to(first + queries);
     }
   }
 }
@@ -53,7 +74,7 @@ AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic,
   for_each_row(c, arithmetic, ignores_dead_values, true, options.max_ball_precision, rows, [&](Excuse excuse) {
     RowBound row;
     row.excuse = excuse == Excuse::none && !oracle.certain() ? Excuse::infinite : excuse;
-    row.level = oracle.level();
+    row.level = excuse == Excuse::padding ? 0 : oracle.level();
     const bool known = row.excuse == Excuse::none;
     row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
     row.lse_certificate = known ? oracle.lse_certificate() : infinity;

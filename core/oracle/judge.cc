@@ -10,6 +10,7 @@
 #include "core/oracle/rows/sampled_rows.h"
 #include "core/oracle/tally.h"
 #include "core/oracle/workspace.h"
+#include "core/problem/sequences.h"
 #include "core/support/infinity.h"
 #include "core/support/room.h"
 
@@ -70,18 +71,34 @@ class AttentionJudge {
     if (options.measure_errors) meter_.emplace(out.dtype());
   }
 
-  void judge_head(std::int64_t b, std::int64_t h) {
-    const std::int64_t heads = c_.q().shape()[1], kv_heads = c_.k().shape()[1], queries = c_.q().shape()[2];
-    const std::int64_t head = b * heads + h, wanted = rows_of_head(head);
+  void judge() {
+    const std::int64_t heads = c_.q().shape()[1];
+    for (std::int64_t s = 0; s < std::ssize(sequences_); ++s)
+      for (std::int64_t h = 0; h < heads; ++h) judge_head(s, h);
+  }
+
+  [[nodiscard]] Verdict verdict() {
+    Verdict verdict = tally_.verdict();
+    verdict.rows_judged = rows_judged_, verdict.rows = rows_of_output();
+    if (meter_) verdict.errors = meter_->take(c_.k().shape()[2]);
+    return verdict;
+  }
+
+ private:
+  /// Head h of sequence number s.
+  void judge_head(std::int64_t s, std::int64_t h) {
+    const Sequence& own = sequences_[static_cast<std::size_t>(s)];
+    const std::int64_t heads = c_.q().shape()[1], kv_heads = c_.k().shape()[1], queries = own.queries;
+    const std::int64_t head = s * heads + h, wanted = std::min(rows_of_head(head), queries);
     rows_judged_ += wanted;
-    if (wanted == 0 && queries > 0) return;
-    const std::int64_t kv = b * kv_heads + h / (heads / kv_heads);
-    head_.load(c_, b, h, kv == loaded_);
+    if (wanted == 0 && (queries > 0 || sequences_.size() > 1)) return;
+    const std::int64_t kv = s * kv_heads + h / (heads / kv_heads);
+    head_.load(c_, own, h, kv == loaded_);
     loaded_ = kv;
     profile_ = profile_for(c_, head_, arithmetic_);
-    first_row_ = head * queries;
+    first_row_ = (own.entry * heads + h) * c_.q().shape()[2] + own.first_query;
     if (wanted == queries && worth_comparing(head_) && options_.short_cuts != ShortCuts::none)
-      equal_.find(c_, b, h, head_);
+      equal_.find(c_, head_);
     else
       equal_.all_differ(head_.queries);
     starts_.clear(), queries_.clear();
@@ -93,22 +110,16 @@ class AttentionJudge {
     for (std::size_t at = 0; at < starts_.size(); ++at) judge_equal_rows(std::span(starts_).subspan(at));
   }
 
-  [[nodiscard]] Verdict verdict() {
-    Verdict verdict = tally_.verdict();
-    verdict.rows_judged = rows_judged_, verdict.rows = rows_of_output();
-    if (meter_) verdict.errors = meter_->take(c_.k().shape()[2]);
-    return verdict;
-  }
-
- private:
+  /// Those of sequences.
   [[nodiscard]] std::int64_t rows_of_output() const {
-    const Shape& q = c_.q().shape();
-    return q[0] * q[1] * q[2];
+    std::int64_t rows = 0;
+    for (const Sequence& s : sequences_) rows += s.queries;
+    return rows * c_.q().shape()[1];
   }
   /// How many rows of the head are judged: those asked for are shared out evenly.
   [[nodiscard]] std::int64_t rows_of_head(std::int64_t head) const {
     const Shape& q = c_.q().shape();
-    const std::int64_t heads = q[0] * q[1];
+    const std::int64_t heads = std::ssize(sequences_) * q[1];
     if (options_.rows <= 0 || options_.rows >= rows_of_output()) return q[2];
     const std::int64_t most = options_.rows / heads, rest = options_.rows % heads;
     return most + (head < rest ? 1 : 0);
@@ -400,6 +411,7 @@ class AttentionJudge {
   const Tensor& lse_;
   const Arithmetic& arithmetic_;
   const OracleOptions& options_;
+  const std::vector<Sequence> sequences_ = sequences_of(c_);
   Profile profile_;  ///< of the head
   std::int64_t dv_;
   Head& head_ = workspace().head;
@@ -423,8 +435,7 @@ class AttentionJudge {
 Verdict judge_attention(const Problem& c, const Tensor& out, const Tensor& lse, const Arithmetic& arithmetic,
                         const OracleOptions& options) {
   AttentionJudge judge(c, out, lse, arithmetic, options);
-  for (std::int64_t b = 0; b < c.q().shape()[0]; ++b)
-    for (std::int64_t h = 0; h < c.q().shape()[1]; ++h) judge.judge_head(b, h);
+  judge.judge();
   return judge.verdict();
 }
 

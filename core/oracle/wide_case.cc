@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/flint_caches.h"
 #include "core/support/infinity.h"
@@ -59,7 +60,7 @@ void WideCase::evaluate_attention(long bits, const Visit& visit) {
     p.q = &q, p.k = &k, p.v = &v;
     for (std::int64_t i = 0; i < M; ++i) {
       see(p, b, h, i, /*appended=*/false);
-      const Excuse why = row_.evaluate(p, units_, bits);
+      const Excuse why = sequence_at(c_, b, i) ? row_.evaluate(p, units_, bits) : Excuse::padding;
       for (std::int64_t column = 0; column < p.dv; ++column) {
         const auto at = static_cast<std::size_t>(column);
         const WideElement known{why == Excuse::none ? row_.exact(column) : nullptr, row_.allowed[at], row_.hull[at],
@@ -139,7 +140,6 @@ void WideCase::joined(const WideMatrix& o, const std::vector<Excuse>& excuses, s
                       const Visit& visit) const {
   const Tensor &w_o = c_[Slot::w_o], &b_o = c_[Slot::b_o];
   const std::int64_t columns = w_o.present() ? w_o.shape()[1] : o.columns;
-  const auto is_of_row = [](Excuse e) { return e == Excuse::fully_masked || e == Excuse::not_finite; };
   const auto whole = std::ranges::find_if(excuses, is_of_row);
   const double terms = static_cast<double>(w_o.present() ? o.columns : 0) + 1;
   Ball y, factor;

@@ -168,8 +168,9 @@ AnsweredCase case_of(TensorFile file) {
   c.provenance.others = std::move(metadata);
   take_tensors(c, file.tensors);
   validate(c);
-  if (found.present() && found.dtype() == DType::boolean)
-    throw UsageError(fmt::format("holds a tensor \"{}\" of bool; an answer has numbers", found_name));
+  if (found.present() && !is_floating(found.dtype()))
+    throw UsageError(
+        fmt::format("holds a tensor \"{}\" of {}; an answer has numbers", found_name, name_of(found.dtype())));
   if (found.present() && found.shape() != c.out_shape())
     throw UsageError(fmt::format("holds a tensor \"{}\" of shape {}; what a kernel answered to this case has {}",
                                  found_name, found.shape().to_string(), c.out_shape().to_string()));

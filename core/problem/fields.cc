@@ -52,10 +52,13 @@ std::vector<Variant> variants() {
     if (!field.is_original() && std::ranges::find(all, field.variant) == all.end()) all.push_back(field.variant);
   };
   std::apply([&](const auto&... field) { (add(field), ...); }, scalar_fields);
+  for (const TensorField& field : tensor_fields) add(field);
   return all;
 }
 
 bool has_variant(const Problem& c, std::string_view name) {
+  for (const TensorField& field : tensor_fields)
+    if (field.variant.name == name && c[field.slot].present()) return true;
   const auto says = [&](const auto& field) {
     return field.variant.name == name && !field.is_detail && c.*field.member != field.neutral;
   };
@@ -73,6 +76,8 @@ void drop_variant(Problem& c, std::string_view name) {
     if (field.variant.name == name) c.*field.member = field.neutral;
   };
   std::apply([&](const auto&... field) { (drop(field), ...); }, scalar_fields);
+  for (const TensorField& field : tensor_fields)
+    if (field.variant.name == name) c[field.slot] = Tensor();
 }
 
 std::uint32_t variant_bits(const Problem& c) {

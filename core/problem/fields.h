@@ -34,12 +34,14 @@ enum class Axis : std::uint8_t {
   c_v,
   key_columns,    ///< heads*dk
   value_columns,  ///< heads*dv
-  d_o
+  d_o,
+  starts  ///< of so many sequences and one more
 };
 template <>
 struct Words<Axis> {
-  static constexpr std::array<std::string_view, 13> names{
-      "batch", "heads", "kv_heads", "M", "N", "dk", "dv", "c_q", "c_k", "c_v", "heads*dk", "heads*dv", "d_o"};
+  static constexpr std::array<std::string_view, 14> names{
+      "batch", "heads", "kv_heads", "M",        "N",        "dk",  "dv",
+      "c_q",   "c_k",   "c_v",      "heads*dk", "heads*dv", "d_o", "sequences + 1"};
 };
 inline constexpr std::size_t axis_count = Words<Axis>::names.size();
 
@@ -58,7 +60,24 @@ enum class Content : std::uint8_t {
   input,   ///< finite, unless the provenance of a case says "non_finite": "yes"
   mask,    ///< of any dtype; finite or -inf, bool 0 or 1
   weight,  ///< finite
+  length,  ///< i32: how many of an axis there are, from 0 to all
+  start    ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
 };
+/// Is its content whole numbers about an axis, which change with what is left of the axis?
+[[nodiscard]] constexpr bool counts(Content content) {
+  return content == Content::length || content == Content::start;
+}
+
+/// What kernels of the contract's first version do not know: arguments that belong together, under one name. It reaches
+/// the kernels alone whose manifest's "variants" lists it, and is stated where one of its arguments is not neutral.
+struct Variant {
+  std::string_view name;
+  std::uint32_t bit = 0;  ///< in attest_problem.variants
+
+  [[nodiscard]] constexpr bool operator==(const Variant& other) const { return name == other.name; }
+};
+inline constexpr Variant window_variant{"window", ATTEST_WINDOW}, lengths_variant{"lengths", ATTEST_LENGTHS},
+    packed_variant{"packed", ATTEST_PACKED};
 
 struct TensorField {
   Slot slot;
@@ -66,8 +85,13 @@ struct TensorField {
   Axes attention, multihead;
   attest_tensor attest_problem::* in_attention;
   attest_tensor attest_multihead_problem::* in_multihead;
+  /// Without a name: of the first version of the contract.
+  Variant variant{};
+  /// What the numbers of a length or a start count.
+  Axis counted{};
 
   [[nodiscard]] constexpr std::string_view name() const { return name_of(slot); }
+  [[nodiscard]] constexpr bool is_original() const { return variant.name.empty(); }
   [[nodiscard]] constexpr const Axes& axes(Operation operation) const {
     return operation == Operation::attention ? attention : multihead;
   }
@@ -96,7 +120,7 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
   using fields_detail::optional, fields_detail::required;
   using P = attest_problem;
   using H = attest_multihead_problem;
-  constexpr Content input = Content::input, weight = Content::weight;
+  constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start;
   // The first two axes may be 1, the form of both operations.
   constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
   return std::array<TensorField, slot_count>{{
@@ -114,6 +138,10 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
       {Slot::b_o, weight, {}, optional({d_o}), nullptr, &H::b_o},
       {Slot::bias_k, weight, {}, optional({key_columns}), nullptr, &H::bias_k},
       {Slot::bias_v, weight, {}, optional({value_columns}), nullptr, &H::bias_v},
+      {Slot::q_lengths, length, optional({batch}), {}, &P::q_lengths, nullptr, lengths_variant, queries},
+      {Slot::kv_lengths, length, optional({batch}), {}, &P::kv_lengths, nullptr, lengths_variant, keys},
+      {Slot::q_starts, start, optional({starts}), {}, &P::q_starts, nullptr, packed_variant, queries},
+      {Slot::kv_starts, start, optional({starts}), {}, &P::kv_starts, nullptr, packed_variant, keys},
   }};
 }();
 
@@ -128,16 +156,6 @@ struct Range {
 template <class Value>
   requires std::is_enum_v<Value>
 struct Range<Value> {};
-
-/// What kernels of the contract's first version do not know: arguments that belong together, under one name. It reaches
-/// the kernels alone whose manifest's "variants" lists it, and is stated where one of its arguments is not neutral.
-struct Variant {
-  std::string_view name;
-  std::uint32_t bit = 0;  ///< in attest_problem.variants
-
-  [[nodiscard]] constexpr bool operator==(const Variant& other) const { return name == other.name; }
-};
-inline constexpr Variant window_variant{"window", ATTEST_WINDOW};
 
 /// An argument that is one number or word.
 template <class Value>
@@ -241,12 +259,12 @@ constexpr void for_each_scalar(Operation operation, Visit&& visit) {
 using ArgumentValues = std::array<double, scalar_count>;
 [[nodiscard]] ArgumentValues argument_values(const Problem& c);
 void set_arguments(Problem& c, const ArgumentValues& values);
-/// Each once, in the order of the rows.
+/// Each once, in the order of the rows: those of numbers and words, then those of tensors.
 [[nodiscard]] std::vector<Variant> variants();
 /// Those that a problem has.
 [[nodiscard]] std::vector<Variant> variants_of(const Problem& c);
 [[nodiscard]] bool has_variant(const Problem& c, std::string_view name);
-/// Makes every argument of the variant neutral.
+/// Makes every argument of the variant neutral, and leaves its tensors out.
 void drop_variant(Problem& c, std::string_view name);
 /// attest_problem.variants.
 [[nodiscard]] std::uint32_t variant_bits(const Problem& c);
@@ -260,9 +278,10 @@ template <class Packed>
   problem.size = sizeof(Packed);
   for (const TensorField& field : tensor_fields) {
     if constexpr (attention) {
-      if (field.in_attention != nullptr) problem.*field.in_attention = c[field.slot].view();
+      if (field.in_attention != nullptr && (field.is_original() || c[field.slot].present()))
+        problem.*field.in_attention = c[field.slot].view();
     } else {
-      problem.*field.in_multihead = c[field.slot].view();
+      if (field.in_multihead != nullptr) problem.*field.in_multihead = c[field.slot].view();
     }
   }
   std::uint32_t bits = 0;

@@ -34,17 +34,41 @@ struct Words<Operation> {
   static constexpr std::array<std::string_view, 2> names{"attention", "multihead"};
 };
 
-/// The tensors a problem may hold, under the names of kernel-interface.md. attention uses q, k, v and mask only.
-enum class Slot { q, k, v, mask, w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v };
-inline constexpr int slot_count = 14;
+/// The tensors a problem may hold, under the names of kernel-interface.md. Those from q_lengths on are of variants of
+/// attention (fields.h).
+enum class Slot {
+  q,
+  k,
+  v,
+  mask,
+  w_q,
+  w_k,
+  w_v,
+  b_q,
+  b_k,
+  b_v,
+  w_o,
+  b_o,
+  bias_k,
+  bias_v,
+  q_lengths,
+  kv_lengths,
+  q_starts,
+  kv_starts
+};
+inline constexpr int slot_count = 18, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
-      "q", "k", "v", "mask", "w_q", "w_k", "w_v", "b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v"};
+      "q",   "k",   "v",   "mask",   "w_q",    "w_k",       "w_v",        "b_q",      "b_k",
+      "b_v", "w_o", "b_o", "bias_k", "bias_v", "q_lengths", "kv_lengths", "q_starts", "kv_starts"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
-/// mask [batch|1, heads|1, M, N]; multihead q [batch, M, c_q] and so on.
+/// mask [batch|1, heads|1, M, N]; multihead q [batch, M, c_q] and so on. Of a batch of sequences that are not all as
+/// long q_lengths [batch] and kv_lengths [batch] say how many of M and N are each entry's own, the first ones; of a
+/// packed one entry 0 is all there is, and sequence s has the tokens from q_starts[s] to before q_starts[s + 1], its
+/// keys so by kv_starts. Rows and keys of no sequence are padding (sequences.h).
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;

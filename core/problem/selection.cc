@@ -1,5 +1,6 @@
 #include "core/problem/selection.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -58,6 +59,7 @@ Indices blocks(const Indices& heads, const Indices& columns, std::int64_t width)
 class ByAxis {
  public:
   ByAxis(const Problem& c, const Selection& s) : selection_(s) {
+    if (c[Slot::q_starts].present()) starts_ = all_of(c[Slot::q_starts].elements());
     if (c.operation == Operation::attention) return;
     const Extents e = extents_of(c);
     key_columns_ = blocks(s.heads, s.dk, e.dk);
@@ -91,6 +93,8 @@ class ByAxis {
         return key_columns_;
       case Axis::value_columns:
         return value_columns_;
+      case Axis::starts:
+        return starts_;
       case Axis::d_o:
         break;
     }
@@ -99,9 +103,17 @@ class ByAxis {
 
  private:
   const Selection& selection_;
-  Indices key_columns_, value_columns_;
+  Indices key_columns_, value_columns_, starts_;
   bool has_projection_ = false;
 };
+
+/// Lengths and starts of what is left of an axis: the indices below each are counted. Of ascending ones the tokens stay
+/// in their sequences.
+void count_again(Tensor& tensor, const Indices& chosen) {
+  for (std::int64_t e = 0; e < tensor.elements(); ++e)
+    tensor.set(e, static_cast<double>(std::ranges::count_if(
+                      chosen, [&](std::int64_t index) { return static_cast<double>(index) < tensor[e]; })));
+}
 
 }  // namespace
 
@@ -182,6 +194,7 @@ Case select(const Case& c, const Selection& s) {
       chosen[static_cast<std::size_t>(i)] = is_shared ? &one : &indices[axes[i]];
     }
     result[field.slot] = gathered(tensor, std::span(chosen).first(static_cast<std::size_t>(axes.rank)));
+    if (counts(field.content)) count_again(result[field.slot], indices[field.counted]);
   }
   return result;
 }

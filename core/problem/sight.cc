@@ -1,6 +1,9 @@
 #include "core/problem/sight.h"
 
 #include <limits>
+#include <optional>
+
+#include "core/problem/sequences.h"
 
 namespace attest {
 
@@ -37,12 +40,21 @@ double mask_entry(const Tensor& mask, std::int64_t batch, std::int64_t head, std
   return mask.at(mask.shape()[0] == 1 ? 0 : batch, mask.shape()[1] == 1 ? 0 : head, i, j);
 }
 
-bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
-  if (!sight(sight_rule(c), i, queries_of(c), keys_of(c)).sees(j)) return true;
+namespace {
+
+bool hidden_in(const Problem& c, const Sequence& s, std::int64_t head, std::int64_t i, std::int64_t j) {
+  if (!has_key(s, j) || !sight(sight_rule(c), i - s.first_query, s.queries, s.keys).sees(j - s.first_key)) return true;
   const Tensor& mask = c.mask();
   if (!mask.present()) return false;
-  const double entry = mask_entry(mask, batch, head, i, j);
+  const double entry = mask_entry(mask, s.entry, head, i, j);
   return mask.dtype() == DType::boolean ? entry == 0.0 : entry == -std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
+  const std::optional<Sequence> own = sequence_at(c, batch, i);
+  return !own || hidden_in(c, *own, head, i, j);
 }
 
 double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
@@ -52,13 +64,14 @@ double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int
 
 bool has_fully_masked_row(const Problem& c) {
   if (c[Slot::bias_k].present()) return false;
-  const std::int64_t keys = keys_of(c);
-  for (std::int64_t b = 0; b < batch_of(c); ++b) {
-    for (std::int64_t h = 0; h < heads_of(c); ++h) {
-      for (std::int64_t i = 0; i < queries_of(c); ++i) {
-        std::int64_t j = 0;
-        while (j < keys && hidden(c, b, h, i, j)) ++j;
-        if (j == keys) return true;
+  const std::int64_t heads = heads_of(c);
+  for (const Sequence& s : sequences_of(c)) {
+    const std::int64_t end = s.first_key + s.keys;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      for (std::int64_t i = s.first_query; i < s.first_query + s.queries; ++i) {
+        std::int64_t j = s.first_key;
+        while (j < end && hidden_in(c, s, h, i, j)) ++j;
+        if (j == end) return true;
       }
     }
   }

@@ -27,8 +27,9 @@ struct SightRule {
   return {.causal = c.causal, .window_left = c.window_left, .window_right = c.window_right, .alignment = c.alignment};
 }
 
-/// Row i of `rows`. Its position is i, or, counted from the last of `keys` (000), i + keys - rows. Causal: it sees keys
-/// up to its position; a window: those from position - window_left to position + window_right, both inclusive.
+/// Row i of the `rows` of a sequence (sequences.h). Its position is i, or, counted from the last of `keys` (000), i +
+/// keys - rows. Causal: it sees keys up to its position; a window: those from position - window_left to position +
+/// window_right, both inclusive.
 [[nodiscard]] inline Sight sight(const SightRule& rule, std::int64_t i, std::int64_t rows, std::int64_t keys) {
   const bool causal = rule.causal != Causal::none;
   const std::int64_t p = (causal ? rule.causal : rule.alignment) == Causal::bottom_right ? i + keys - rows : i;
@@ -48,11 +49,12 @@ void settle_alignment(Problem& c);
 [[nodiscard]] std::int64_t heads_of(const Problem& c);
 /// The head of k and v that head h of attention's queries reads.
 [[nodiscard]] std::int64_t kv_head_of(const Problem& c, std::int64_t h);
-/// M and N; the row of bias_k/bias_v is not counted.
+/// M and N as the tensors have them, padding and all; the row of bias_k/bias_v is not counted.
 [[nodiscard]] std::int64_t queries_of(const Problem& c);
 [[nodiscard]] std::int64_t keys_of(const Problem& c);
 
-/// True when the mask, the causal form or the window hides key `j` from row `i`. A finite mask entry hides nothing.
+/// True when the mask, the causal form or the window hides key `j` from row `i`, or they are not of one sequence. A
+/// finite mask entry hides nothing.
 [[nodiscard]] bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
 /// A mask's entry. An extent of 1 serves every batch entry, or every head.
@@ -61,7 +63,8 @@ void settle_alignment(Problem& c);
 /// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
 [[nodiscard]] double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
-/// True when some row sees no key at all (never with bias_k, whose row nothing hides). N = 0 with M > 0 counts.
+/// True when some row of a sequence sees no key at all (never with bias_k, whose row nothing hides). N = 0 with M > 0
+/// counts.
 [[nodiscard]] bool has_fully_masked_row(const Problem& c);
 
 }  // namespace attest

@@ -59,6 +59,7 @@ std::int64_t first_non_finite(const Tensor& t, std::int64_t from) {
     case DType::f8_e5m2:
       return first_with<std::uint8_t>(t, 0x7cU, from);
     case DType::boolean:
+    case DType::i32:
       return -1;
   }
   return -1;
@@ -202,7 +203,40 @@ void validate_size(const Problem& c) {
   }
 }
 
+/// One refuses what is not whole numbers, or not from 0 to `most`, the length of the axis that they count; and of
+/// starts what does not begin at 0 or decreases.
+void validate_counts(const Tensor& t, const TensorField& field, std::int64_t most) {
+  if (t.dtype() != DType::i32) refuse("{} is {}; it must be i32", field.name(), name_of(t.dtype()));
+  for (std::int64_t e = 0; e < t.elements(); ++e) {
+    const auto value = static_cast<std::int64_t>(t[e]);
+    if (value < 0 || value > most)
+      refuse("{} holds {} at {}; it must be from 0 to {} = {}", field.name(), value, index_text(e, t.shape()),
+             name_of(field.counted), most);
+    if (field.content != Content::start) continue;
+    if (e == 0 && value != 0) refuse("{} begins with {}; the first sequence begins at 0", field.name(), value);
+    if (e > 0 && value < static_cast<std::int64_t>(t[e - 1]))
+      refuse("{} holds {} at {} after {}; no sequence ends before it begins", field.name(), value,
+             index_text(e, t.shape()), static_cast<std::int64_t>(t[e - 1]));
+  }
+}
+
+void validate_packed(const Problem& c) {
+  const Tensor &q = c[Slot::q_starts], &kv = c[Slot::kv_starts];
+  if (!q.present() && !kv.present()) return;
+  if (!q.present() || !kv.present())
+    refuse("{} is present without {}; a packed batch has both", name_of(q.present() ? Slot::q_starts : Slot::kv_starts),
+           name_of(q.present() ? Slot::kv_starts : Slot::q_starts));
+  if (q.elements() < 2) refuse("q_starts has 1 element; of S sequences it has S + 1, and one is the least");
+  if (c.q().shape()[0] != 1)
+    refuse("q has a batch of {} beside q_starts; packed sequences stand one after another in a batch of 1",
+           c.q().shape()[0]);
+  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths})
+    if (c[slot].present())
+      refuse("{} is present beside q_starts; packed sequences are as long as their starts say", name_of(slot));
+}
+
 void validate_mask(const Tensor& mask) {
+  if (mask.dtype() == DType::i32) refuse("mask is i32; it is bool or of a floating dtype");
   if (mask.dtype() == DType::boolean) {
     for (std::int64_t i = 0; i < mask.elements(); ++i) {
       const int byte = std::to_integer<int>(mask.bytes()[static_cast<std::size_t>(i)]);
@@ -219,7 +253,8 @@ void validate_mask(const Tensor& mask) {
 
 /// dtypes, and NaN or Inf among the elements.
 void validate_elements(const Case& c) {
-  if (c.dtype() == DType::boolean) refuse("q is bool; it must be of a floating dtype");
+  if (!is_floating(c.dtype())) refuse("q is {}; it must be of a floating dtype", name_of(c.dtype()));
+  const AxisExtents extents = axis_extents(c);
   const bool non_finite_stated = c.provenance.non_finite == "yes";
   for (const TensorField& field : tensor_fields) {
     const Tensor& t = c[field.slot];
@@ -228,8 +263,13 @@ void validate_elements(const Case& c) {
       validate_mask(t);
       continue;
     }
+    if (counts(field.content)) {
+      validate_counts(t, field, extents[static_cast<std::size_t>(field.counted)]);
+      continue;
+    }
     const bool has_own = c.operation == Operation::attention && (field.slot == Slot::k || field.slot == Slot::v);
-    if (has_own && t.dtype() == DType::boolean) refuse("{} is bool; it must be of a floating dtype", field.name());
+    if (has_own && !is_floating(t.dtype()))
+      refuse("{} is {}; it must be of a floating dtype", field.name(), name_of(t.dtype()));
     if (!has_own && t.dtype() != c.dtype()) {
       refuse("{} is {} and q is {}; all tensors have one dtype, but a mask, and k and v of an attention problem",
              field.name(), name_of(t.dtype()), name_of(c.dtype()));
@@ -262,6 +302,7 @@ void validate(const Case& c) {
   validate_heads(c);
   validate_shapes(c);
   validate_appended_row(c);
+  validate_packed(c);
   validate_size(c);
   validate_scale(c);
   validate_arguments(c);

@@ -97,8 +97,15 @@ void write(void* data, std::int64_t index, T value) noexcept {
 }
 
 /// By DType.
-constexpr std::array<std::string_view, 7> safetensors_names{"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "BOOL"};
-constexpr std::array<std::size_t, 7> sizes{8, 4, 2, 2, 1, 1, 1};
+constexpr std::array<std::string_view, 8> safetensors_names{"F64",     "F32",     "F16",  "BF16",
+                                                            "F8_E4M3", "F8_E5M2", "BOOL", "I32"};
+constexpr std::array<std::size_t, 8> sizes{8, 4, 2, 2, 1, 1, 1, 4};
+
+/// NaN gives 0.
+double whole_of(double value) noexcept {
+  if (!(value == value)) return 0;
+  return std::nearbyint(std::clamp(value, -0x1p31, 0x1p31 - 1));
+}
 
 constexpr std::array<Format, 6> formats{{
     {53, -1022, 0x1p-53, 0x1p-1022, 0x1p-1074, std::numeric_limits<double>::max()},
@@ -170,6 +177,8 @@ double round_to(DType dtype, double value) noexcept {
       return f8_e5m2_value(f8_e5m2_bits(value));
     case DType::boolean:
       return value != 0 ? 1.0 : 0.0;
+    case DType::i32:
+      return whole_of(value);
   }
   return value;
 }
@@ -190,6 +199,8 @@ double truncate_to(DType dtype, double value) noexcept {
       return decode<E5M2>(encode<E5M2, Direction::toward_zero>(value));
     case DType::boolean:
       return value != 0 ? 1.0 : 0.0;
+    case DType::i32:
+      return whole_of(value);
   }
   return value;
 }
@@ -210,6 +221,8 @@ double load_element(const void* data, DType dtype, std::int64_t index) noexcept 
       return f8_e5m2_value(read<std::uint8_t>(data, index));
     case DType::boolean:
       return read<std::uint8_t>(data, index) != 0 ? 1.0 : 0.0;
+    case DType::i32:
+      return static_cast<double>(read<std::int32_t>(data, index));
   }
   return std::numeric_limits<double>::quiet_NaN();
 }
@@ -236,6 +249,9 @@ void store_element(void* data, DType dtype, std::int64_t index, double value) no
       return;
     case DType::boolean:
       write(data, index, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
+      return;
+    case DType::i32:
+      write(data, index, static_cast<std::int32_t>(whole_of(value)));
       return;
   }
 }

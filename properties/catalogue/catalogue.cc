@@ -32,6 +32,7 @@ const std::vector<const Property*>& catalogue() {
                                                    masked_law_properties(),
                                                    causal_properties(),
                                                    window_properties(),
+                                                   sequence_properties(),
                                                    weights_properties(),
                                                    self_properties(),
                                                    self_score_properties(),

@@ -8,6 +8,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "properties/arrangement/any_number.h"
 #include "properties/arrangement/masks.h"
@@ -126,6 +127,34 @@ std::string misses_window_of_one_key(const Case& c) {
   const bool ends = c.window_right == 0 || c.causal != Causal::none;
   if (c.window_left == 0 && ends && !c.mask().present() && queries_of(c) == keys_of(c)) return {};
   return "is not a window of one key with as many queries as keys and without a mask; the theorem is about that";
+}
+
+bool has_sequences(const Case& c) {
+  return has_variant(c, lengths_variant.name) || has_variant(c, packed_variant.name);
+}
+
+std::string misses_sequences(const Case& c) {
+  return has_sequences(c) ? "" : "has no lengths and no packed sequences; the theorem is about sequences";
+}
+
+std::string misses_packed(const Case& c) {
+  return has_variant(c, packed_variant.name) ? "" : "has no packed sequences; the theorem is about them";
+}
+
+std::string misses_two_sequences(const Case& c) {
+  if (!has_sequences(c)) return misses_sequences(c);
+  return sequence_count(c) >= 2 ? "" : "has one sequence; the theorem needs at least 2";
+}
+
+std::string misses_padding(const Case& c) {
+  return has_padding(c) ? "" : "has no row and no key that is in no sequence; the theorem is about these";
+}
+
+std::string misses_bottom_right_sequence(const Case& c) {
+  const Causal alignment = c.causal != Causal::none ? c.causal : c.alignment;
+  const auto differs = [](const Sequence& s) { return s.queries > 0 && s.keys > 0 && s.queries != s.keys; };
+  if (has_sequences(c) && alignment == Causal::bottom_right && std::ranges::any_of(sequences_of(c), differs)) return {};
+  return "has no sequence with M and N that differ whose positions count from its last key; the theorem is about one";
 }
 
 std::string misses_equal_lengths(const Case& c) {
@@ -381,6 +410,13 @@ constexpr Hypothesis row_behind_a_block{"row-behind-a-block", "a row whose windo
                                         misses_row_behind_a_block};
 constexpr Hypothesis window_of_one_key{"window-of-one-key", "a window of one key, M = N and no mask",
                                        misses_window_of_one_key};
+constexpr Hypothesis sequences{"sequences", "lengths, or packed sequences", misses_sequences};
+constexpr Hypothesis packed{"packed", "packed sequences", misses_packed};
+constexpr Hypothesis two_sequences{"two-sequences", "at least two sequences", misses_two_sequences};
+constexpr Hypothesis padding{"padding", "rows or keys of no sequence", misses_padding};
+constexpr Hypothesis bottom_right_sequence{"bottom-right-sequence",
+                                           "positions from the last key of a sequence with M and N that differ",
+                                           misses_bottom_right_sequence};
 constexpr Hypothesis equal_lengths{"equal-lengths", "M = N", misses_equal_lengths};
 constexpr Hypothesis one_query{"one-query", "M = 1", misses_one_query};
 constexpr Hypothesis top_left_or_square{"top-left-or-square", "a top-left causal form, or M = N",
@@ -455,6 +491,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &bias_kv,
                                      &biases,
                                      &boolean_mask,
+                                     &bottom_right_sequence,
                                      &causal_form,
                                      &causal_mask,
                                      &constant_values,
@@ -496,12 +533,15 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &only_hides,
                                      &other_strides,
                                      &output_projection,
+                                     &packed,
+                                     &padding,
                                      &plain_top_left,
                                      &power_of_four,
                                      &queries_blind_to_the_step,
                                      &row_behind_a_block,
                                      &row_outside_the_keys,
                                      &self_attention,
+                                     &sequences,
                                      &shared_key_heads,
                                      &small_whole_numbers,
                                      &top_left_or_square,
@@ -511,6 +551,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &two_heads,
                                      &two_keys,
                                      &two_queries,
+                                     &two_sequences,
                                      &two_token_columns,
                                      &unmasked,
                                      &unscaled,

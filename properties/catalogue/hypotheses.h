@@ -99,8 +99,14 @@ extern const Hypothesis row_outside_the_keys;  ///< a row whose window holds no 
 extern const Hypothesis row_behind_a_block;    ///< a row that sees no key below 16, and one from there on
 extern const Hypothesis window_of_one_key;     ///< each row sees its own key: both ends 0 (or causal), M = N, no mask
 extern const Hypothesis no_window;             ///< no window
-extern const Hypothesis equal_lengths;         ///< M = N
-extern const Hypothesis one_query;             ///< M = 1
+// Sequences.
+extern const Hypothesis sequences;              ///< lengths, or packed sequences
+extern const Hypothesis packed;                 ///< packed sequences
+extern const Hypothesis two_sequences;          ///< at least two of them
+extern const Hypothesis padding;                ///< rows or keys of no sequence
+extern const Hypothesis bottom_right_sequence;  ///< a row counted from the last key of a sequence that is not square
+extern const Hypothesis equal_lengths;          ///< M = N
+extern const Hypothesis one_query;              ///< M = 1
 // Sizes.
 extern const Hypothesis two_queries;
 extern const Hypothesis two_keys;

@@ -42,7 +42,8 @@ struct Property {
   std::string_view needs = {};           ///< what it needs of a kernel ("attention", "multihead", …)
   std::string_view floating_point = {};  ///< what must hold in floating point, theorems.md's last column
   Operation operation = Operation::attention;
-  /// Not empty: it is about a variant of attention (fields.h), and asked of the kernels alone that list it.
+  /// Not empty: it is about a variant of attention (fields.h), or about any of those between which a space stands, and
+  /// asked of the kernels alone that list one.
   std::string_view variant = {};
   /// The variants with which it holds all the same, a space between two; "any": all that there are. A case with another
   /// one misses it.
@@ -88,6 +89,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> masked_law_properties();
 [[nodiscard]] std::span<const Property> causal_properties();
 [[nodiscard]] std::span<const Property> window_properties();
+[[nodiscard]] std::span<const Property> sequence_properties();
 [[nodiscard]] std::span<const Property> multihead_oracle_properties();
 [[nodiscard]] std::span<const Property> multihead_weight_properties();
 [[nodiscard]] std::span<const Property> multihead_form_properties();

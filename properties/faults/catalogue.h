@@ -14,6 +14,7 @@ namespace attest {
 [[nodiscard]] std::vector<PlantedFault> faults_of_tiled_shapes();
 /// Of kernels of rows and of kernels of tiles.
 [[nodiscard]] std::vector<PlantedFault> faults_of_windows();
+[[nodiscard]] std::vector<PlantedFault> faults_of_sequences();
 
 /// The same, all of that kind.
 [[nodiscard]] inline std::vector<PlantedFault> of_kind(FaultKind kind, std::vector<PlantedFault> faults) {

@@ -20,6 +20,7 @@ enum class FaultKind {
   masks,            ///< what a row sees and reads
   numbers,          ///< what a row computes
   windows,          ///< which keys a window leaves to a row
+  sequences,        ///< which rows and keys are of one sequence
   second_key_tile,  ///< more keys than a tile takes
   partial_tile,     ///< a last tile that is not full, behind a full one
   causal_tiles,     ///< a causal form over more than one tile
@@ -34,9 +35,10 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 14> names{
-      "masks",        "numbers",  "windows", "second key tile", "partial tile", "causal tiles", "mask tiles",
-      "window tiles", "head dim", "heads",   "batch",           "long rows",    "index",        "split"};
+  static constexpr std::array<std::string_view, 15> names{
+      "masks",        "numbers",      "windows",    "sequences",    "second key tile",
+      "partial tile", "causal tiles", "mask tiles", "window tiles", "head dim",
+      "heads",        "batch",        "long rows",  "index",        "split"};
 };
 
 /// A correct kernel with one mistake.

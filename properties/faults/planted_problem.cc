@@ -8,6 +8,7 @@
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
 #include "properties/faults/planted_row.h"
+#include "properties/faults/planted_sequences.h"
 #include "properties/faults/planted_tiles.h"
 #include "properties/faults/planted_window.h"
 
@@ -330,6 +331,13 @@ class PlantedProblem {
 int run_planted(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
                 std::string& message) {
   const auto dtype = static_cast<DType>(problem.q.dtype);
+  if (has_sequences(problem)) {
+    int status = ATTEST_OK;
+    for_each_sequence(problem, result, slip, [&](const attest_problem& own, attest_result& answer) {
+      if (const int one = run_planted(make, slip, own, answer, call, message); one != ATTEST_OK) status = one;
+    });
+    return status;
+  }
   if (make.query_tile > 0) {
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
       message = "runs in f32, f16 and bf16";

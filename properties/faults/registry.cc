@@ -32,6 +32,8 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants[std::string(window_variant.name)] = {};
+  for (const Variant& variant : {lengths_variant, packed_variant})
+    manifest.variants[std::string(variant.name)].padding = Padding::zero;
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = lse;
@@ -60,6 +62,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_tiles(), std::back_inserter(joined));
     std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
     std::ranges::move(faults_of_windows(), std::back_inserter(joined));
+    std::ranges::move(of_kind(FaultKind::sequences, faults_of_sequences()), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

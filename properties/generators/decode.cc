@@ -60,6 +60,7 @@ void make_valid(Recipe& r) {
   wrap(r.matrices);
   wrap(r.mask);
   wrap(r.scale);
+  wrap(r.lengths);
   if (r.operation != Operation::multihead) r.operation = Operation::attention;
   if (r.causal != Causal::top_left && r.causal != Causal::bottom_right) r.causal = Causal::none;
   if (r.convention != MaskConvention::pre_scale) r.convention = MaskConvention::post_scale;
@@ -167,6 +168,7 @@ Case decode(Recipe recipe) {
   }
   // After the fills: a case whose kernel does not have its variant is the one that it would be without it.
   set_later_arguments(c, recipe.arguments);
+  fill_lengths(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
     make_repeatable(recipe, c);
@@ -178,6 +180,7 @@ Case decode(Recipe recipe) {
     if (!field.is_original() && !field.is_detail && c.*field.member != field.neutral)
       add_kind(c, std::string(field.name) + ":", "given");
   });
+  if (has_variant(c, lengths_variant.name)) add_kind(c, "lengths:", name_of(recipe.lengths));
   return c;
 }
 

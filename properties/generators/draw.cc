@@ -126,7 +126,7 @@ void mask(Recipe& r) {
 
 void draw_later_arguments(Recipe& r) {
   Stream stream(r.seed ^ 0x61726775U);
-  if (stream.one_in(4)) change_variant(r.arguments, r.operation, axis_extents(r), stream);
+  if (stream.one_in(4)) change_variant(r, stream);
 }
 
 void raise(Recipe& r, std::int32_t queries, std::int32_t keys) {
@@ -147,6 +147,14 @@ DrawnAttention& DrawnAttention::with_later_arguments() {
 DrawnAttention& DrawnAttention::windowed() {
   Stream stream(recipe_.seed ^ 0x77696e64U);
   give_variant(recipe_.arguments, window_variant.name, axis_extents(recipe_), stream);
+  return *this;
+}
+DrawnAttention& DrawnAttention::of_sequences() {
+  Recipe& r = recipe_;
+  Stream stream(r.seed ^ 0x6c656e67U);
+  give_lengths(r, stream);
+  // One sequence has no neighbour.
+  if (r.batch == 1 && !r.large && !stream.one_in(4)) r.batch = 2 + static_cast<std::int32_t>(stream.below(4));
   return *this;
 }
 DrawnAttention& DrawnAttention::masked() {

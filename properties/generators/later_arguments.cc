@@ -5,7 +5,6 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "core/problem/sight.h"
 
@@ -59,20 +58,16 @@ void give_variant(ArgumentValues& values, std::string_view name, const AxisExten
   });
 }
 
-void change_variant(ArgumentValues& values, Operation operation, const AxisExtents& extents, Stream& stream) {
-  std::vector<std::string_view> names;
-  for_each_later_argument(values, [&](const auto& field, double&) {
-    if (field.is_of(operation) && std::ranges::find(names, field.variant.name) == names.end())
-      names.push_back(field.variant.name);
+bool has_variant(const ArgumentValues& values, std::string_view name) {
+  bool found = false;
+  ArgumentValues looked = values;
+  for_each_later_argument(looked, [&](const auto& field, const double& value) {
+    found = found || (field.variant.name == name && !field.is_detail && value != static_cast<double>(field.neutral));
   });
-  if (names.empty()) return;
-  const std::string_view name = names[static_cast<std::size_t>(stream.below(std::ssize(names)))];
-  bool is_neutral = true;
-  for_each_later_argument(values, [&](const auto& field, const double& value) {
-    if (field.variant.name != name || field.is_detail) return;
-    is_neutral = is_neutral && value == static_cast<double>(field.neutral);
-  });
-  if (is_neutral || stream.one_in(2)) return give_variant(values, name, extents, stream);
+  return found;
+}
+
+void drop_variant(ArgumentValues& values, std::string_view name) {
   for_each_later_argument(values, [&](const auto& field, double& value) {
     if (field.variant.name == name) value = static_cast<double>(field.neutral);
   });

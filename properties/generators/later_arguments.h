@@ -42,9 +42,10 @@ template <class Value>
 /// times in three. `extents`: of the problem, near which some are drawn.
 void give_variant(ArgumentValues& values, std::string_view name, const AxisExtents& extents, Stream& stream);
 
-/// Gives values from their ranges to the arguments of one variant of the operation, or makes them neutral again: each
-/// variant as often as any other. Nothing where there are none.
-void change_variant(ArgumentValues& values, Operation operation, const AxisExtents& extents, Stream& stream);
+/// Whether one of the arguments of a variant says something.
+[[nodiscard]] bool has_variant(const ArgumentValues& values, std::string_view name);
+/// Makes the arguments of a variant neutral.
+void drop_variant(ArgumentValues& values, std::string_view name);
 
 /// Brings numbers of anywhere into the ranges of their rows; NaN is neutral.
 void limit_arguments(ArgumentValues& values);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "properties/generators/recipe.h"
 
@@ -29,12 +30,16 @@ std::vector<std::string> all_kinds(Operation operation) {
   for_each_scalar(operation, [&](const auto& field) {
     if (!field.is_original() && !field.is_detail) words.push_back(std::string(field.name) + ":given");
   });
+  if (operation == Operation::attention) {
+    add("lengths:", std::span(Words<LengthKind>::names).subspan(1));
+    words.emplace_back("packed:given");
+  }
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
   const auto add_layouts = [&](std::string_view tensor) {
     for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i)
       words.push_back(std::string(tensor) + "-strides:" + std::string(name_of(static_cast<MemoryLayout>(i))));
   };
-  const int last = operation == Operation::attention ? static_cast<int>(Slot::mask) : slot_count - 1;
+  const int last = operation == Operation::attention ? static_cast<int>(Slot::mask) : original_slots - 1;
   for (int i = 0; i <= last; ++i) add_layouts(name_of(static_cast<Slot>(i)));
   add_layouts("out");
   return words;

@@ -13,6 +13,7 @@
 #include "core/problem/memory.h"
 #include "core/support/words.h"
 #include "properties/generators/later_arguments.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 
@@ -91,6 +92,20 @@ enum class MatrixKind : std::uint8_t {
   count
 };
 
+/// How long the sequences of a batch are, beside the M and N that the longest may have.
+enum class LengthKind : std::uint8_t {
+  none,     ///< all as long as that
+  uniform,  ///< from nothing to all
+  edges,    ///< around nothing, all, and multiples of tiles of 8 to 128
+  full,     ///< as none, but said
+  ones,     ///< one query, one key
+  decode,   ///< one query, keys from one to all
+  empty,    ///< as uniform, but that one sequence has no queries, no keys or neither
+  keys,     ///< of keys alone
+  queries,  ///< of queries alone
+  count
+};
+
 enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, count };
 
 template <>
@@ -118,6 +133,11 @@ struct Words<MatrixKind> {
   static constexpr std::array<std::string_view, 10> names{"gaussian", "gaussian-10", "integers",     "powers-of-two",
                                                           "identity", "one-hot",     "equal-tokens", "zeros",
                                                           "heavy",    "huge"};
+};
+template <>
+struct Words<LengthKind> {
+  static constexpr std::array<std::string_view, 9> names{"none",   "uniform", "edges", "full",   "ones",
+                                                         "decode", "empty",   "keys",  "queries"};
 };
 template <>
 struct Words<ScaleKind> {
@@ -160,6 +180,7 @@ struct Recipe {
   MaskConvention convention = MaskConvention::post_scale;
   /// Those of later versions of the contract; the others stand above.
   ArgumentValues arguments = neutral_arguments();
+  LengthKind lengths = LengthKind::none;  ///< of an attention case's sequences, drawn from the seed
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
   /// has something to repeat; a mask is spread out over the heads.
   Layouts layouts{};
@@ -184,6 +205,12 @@ inline constexpr std::int64_t most_tokens = 16384, most_tokens_of_large = std::i
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 22, most_elements_of_large = std::int64_t{1} << 30;
 /// The largest number of elements of a large case's mask; it has none where they would be more.
 inline constexpr std::int64_t most_masked_of_large = std::int64_t{1} << 24;
+
+/// A kind of lengths other than none.
+void give_lengths(Recipe& recipe, Stream& stream);
+/// Gives a variant of the operation to the recipe, or takes it away again: each as often as any other, and now and then
+/// another one beside it. Nothing where there are none.
+void change_variant(Recipe& recipe, Stream& stream);
 
 /// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.
 /// Every number is finite and representable in the dtype. Metadata: "kinds", "strides" where a layout is not row-major,

@@ -12,8 +12,7 @@ namespace {
 
 bool in_domain(const Result& result, std::int64_t e) {
   const AllowedError bound = result.run().bound(result.origin(e));
-  return bound.finite_required && bound.excuse != Excuse::fully_masked && bound.excuse != Excuse::not_finite &&
-         bound.excuse != Excuse::overflow;
+  return bound.finite_required && !is_of_row(bound.excuse) && bound.excuse != Excuse::overflow;
 }
 
 }  // namespace

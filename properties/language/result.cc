@@ -93,8 +93,7 @@ AllowedError Run::hull(std::int64_t element) const {
 
 AllowedError Run::scaled(double allowed, const ElementBound& b, std::int64_t element) const {
   const auto* const wide = out_.as<Enclosures>();
-  if (wide == nullptr || b.excuse == Excuse::fully_masked || b.excuse == Excuse::not_finite)
-    return {allowed, b.excuse, b.finite_required, b.value, b.certificate};
+  if (wide == nullptr || is_of_row(b.excuse)) return {allowed, b.excuse, b.finite_required, b.value, b.certificate};
   // A wide scalar neither overflows where double does nor has a bound that says nothing.
   AllowedError own{.value = b.value, .certificate = b.certificate};
   if (wide->unit() == 0) return own;

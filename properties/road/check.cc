@@ -25,7 +25,7 @@ bool has_word(std::string_view list, std::string_view word) {
 
 std::string Property::misses(const Case& c) const {
   for (const Variant& of_case : variants_of(c))
-    if (under != "any" && of_case.name != variant && !has_word(under, of_case.name))
+    if (under != "any" && !has_word(variant, of_case.name) && !has_word(under, of_case.name))
       return fmt::format("has the variant {}; the theorem does not speak of it", of_case.name);
   for (const Stated& stated : hypotheses) {
     if (stated.hypothesis->misses == nullptr) continue;
@@ -36,7 +36,10 @@ std::string Property::misses(const Case& c) const {
 
 std::string Property::misses_of(const Manifest& manifest) const {
   if (!manifest.has(operation)) return no_entry(operation);
-  if (!variant.empty() && !manifest.variants.contains(variant)) return no_variant(variant);
+  const bool listed = variant.empty() || std::ranges::any_of(manifest.variants, [&](const auto& has) {
+                        return has_word(variant, has.first);
+                      });
+  if (!listed) return no_variant(variant);
   return {};
 }
 

@@ -19,6 +19,8 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
+#include "properties/arrangement/sequences.h"
+#include "properties/catalogue/property.h"
 #include "properties/generators/recipe.h"
 
 namespace attest {
@@ -114,6 +116,25 @@ Case in_kv_dtypes(Case c, const Manifest& m) {
   return c;
 }
 
+Case in_sequence_form(Case c, const Manifest& m) {
+  if (!has_variant(c, lengths_variant.name)) return c;
+  const bool offers_packed = m.variants.contains(packed_variant.name),
+             offers_lengths = m.variants.contains(lengths_variant.name);
+  if (!offers_packed) return c;
+  bool pack = !offers_lengths || argument(c, "packed", 2) == 1;
+  const auto& all = catalogue();
+  const auto drawn_for = std::ranges::find(all, c.provenance.property.value_or(""), &Property::name);
+  if (drawn_for != all.end()) {
+    if ((*drawn_for)->variant == packed_variant.name) pack = true;
+    if ((*drawn_for)->variant == lengths_variant.name) pack = false;
+  }
+  if (!pack) return c;
+  const std::int64_t slack = argument(c, "slack", 3);
+  Case one = packed(c, slack == 1 ? 1 : 0, slack == 2 ? 3 : slack);
+  add_kind(one, "packed:", "given");
+  return one;
+}
+
 namespace {
 
 /// A multi-head case without the appended key where that is ruled out, and with an output projection where there must
@@ -161,6 +182,7 @@ namespace {
 
 /// The words of what was drawn say which arguments of the variant the case has now.
 void restate_kinds(Case& c, std::string_view variant) {
+  if (!has_variant(c, variant)) drop_kinds(c, std::string(variant) + ":");
   for_each_scalar(c.operation, [&](const auto& field) {
     if (field.variant.name != variant || field.is_detail) return;
     const std::string group = std::string(field.name) + ":";
@@ -178,7 +200,8 @@ void leave_out(Case& c, std::string_view variant) {
 
 namespace {
 
-/// Without the ends that a window may not have, and aligned as it may be; without variants that the kernel does not
+/// Without the ends that a window may not have, and aligned as it may be; without the lengths that there may not be;
+/// without variants that the kernel does not
 /// have, or not with what else the case has.
 void fit_variants(Case& c, const Manifest& m) {
   for (const Variant& variant : variants_of(c)) {
@@ -189,8 +212,13 @@ void fit_variants(Case& c, const Manifest& m) {
       leave_out(c, variant.name);
       continue;
     }
-    if (variant != window_variant) continue;
     const VariantTerms& terms = found->second;
+    if (variant == lengths_variant) {
+      if (!terms.queries) c[Slot::q_lengths] = Tensor();
+      if (!terms.keys) c[Slot::kv_lengths] = Tensor();
+      if (c.provenance.kinds) restate_kinds(c, variant.name);
+    }
+    if (variant != window_variant) continue;
     // An end that may not be is exchanged for the one that may.
     if (!terms.left && c.window_left >= 0) c.window_right = std::max(c.window_right, std::exchange(c.window_left, -1));
     if (!terms.right && c.window_right >= 0) c.window_left = std::max(c.window_left, std::exchange(c.window_right, -1));

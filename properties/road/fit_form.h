@@ -11,6 +11,10 @@
 
 namespace attest {
 
+/// A case of lengths in a form that the manifest offers, where there is a choice: as it is or packed, as the property
+/// that it was drawn for asks, or by the case itself.
+[[nodiscard]] Case in_sequence_form(Case c, const Manifest& m);
+
 /// Tries the forms that a case may be given, the nearest first: its causal form as it is, another that the manifest
 /// lists, or none; its mask as it is, the other kind that says the same (a boolean mask of 0 and -inf), none, or one
 /// that hides nothing where there was none. Kinds say what became of it. Ends as soon as `take` says so, and is true

@@ -8,7 +8,9 @@
 #include "core/problem/edge.h"
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
+#include "properties/arrangement/sequences.h"
 #include "properties/road/simplify.h"
 
 namespace attest {
@@ -26,9 +28,30 @@ bool set(Value& value, const Value& to) {
   return std::exchange(value, to) != to;
 }
 
+/// Without one of the tensors of a variant that may be without it, or without the variant.
+bool leave_out(Case& c, const TensorField& field) {
+  if (!c[field.slot].present()) return false;
+  if (field.content == Content::length)
+    c[field.slot] = Tensor();
+  else
+    drop_variant(c, field.variant.name);
+  return true;
+}
+
 bool remove(Case& c, std::initializer_list<Slot> slots) {
   if (!c[*slots.begin()].present()) return false;
   for (const Slot slot : slots) c[slot] = Tensor();
+  return true;
+}
+
+/// Without packed sequences of no token.
+bool without_empty_sequences(Case& c) {
+  if (!c[Slot::q_starts].present()) return false;
+  Indices kept;
+  for (std::int64_t s = 0; s < sequence_count(c); ++s)
+    if (const Sequence own = sequence_of(c, s); own.queries + own.keys > 0) kept.push_back(s);
+  if (kept.empty() || std::ssize(kept) == sequence_count(c)) return false;
+  c = with_sequences(c, kept);
   return true;
 }
 
@@ -69,6 +92,11 @@ std::vector<Step> made_form_steps(Operation operation) {
       });
     }
   });
+  for (const TensorField& field : tensor_fields) {
+    if (field.is_original() || field.axes(operation).rank == 0) continue;
+    steps.emplace_back([&field](Case& c) { return leave_out(c, field); });
+  }
+  if (operation == Operation::attention) steps.emplace_back(without_empty_sequences);
   steps.emplace_back([](Case& c) { return remove(c, {Slot::bias_k, Slot::bias_v}); });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
@@ -147,7 +175,7 @@ void add_axis_steps(const Case& c, const AxisGroup& axis, std::vector<Step>& ste
 void add_number_steps(const Case& c, std::vector<Step>& steps) {
   for (int index = 0; index < slot_count; ++index) {
     const auto slot = static_cast<Slot>(index);
-    if (!c[slot].present()) continue;
+    if (!c[slot].present() || counts(tensor_fields[static_cast<std::size_t>(index)].content)) continue;
     for (const Simplification simpler : simplifications)
       steps.emplace_back([slot, simpler](Case& changed) { return simplify_all(changed[slot], simpler); });
     for (std::int64_t element = 0; c[slot].elements() <= 64 && element < c[slot].elements(); ++element) {
@@ -198,6 +226,8 @@ void make_plain(Case& c) {
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
     if (is_form(field) || field.is_detail) c.*field.member = field.neutral;
   });
+  for (const TensorField& field : tensor_fields)
+    if (!field.is_original()) c[field.slot] = Tensor();
   set_layouts(c, Layouts());
 }
 

@@ -116,7 +116,7 @@ std::vector<DType> dtypes_of(std::string_view, Text text) {
   for (const auto part : std::views::split(listed, ',')) {
     const std::string word(part.begin(), part.end());
     const std::optional<DType> dtype = named<DType>(word);
-    if (!dtype || *dtype == DType::boolean) {
+    if (!dtype || !is_floating(*dtype)) {
       std::vector<std::string_view> names;
       names.reserve(known.size());
       for (const DType candidate : known) names.push_back(name_of(candidate));

@@ -57,7 +57,7 @@ class Reader {
                          .date = date(entry),
                          .line = line_of(entry)};
     const std::optional<DType> dtype = named<DType>(finding.dtype);
-    if (!dtype || *dtype == DType::boolean) {
+    if (!dtype || !is_floating(*dtype)) {
       refuse(source_, line_of(*entry.get("dtype")),
              fmt::format("unknown dtype {}; it must be f64, f32, f16 or bf16", in_quotes(finding.dtype)));
     }

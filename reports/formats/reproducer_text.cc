@@ -56,7 +56,7 @@ bool is_told_by_runs(const Tensor& tensor, const std::vector<Run>& runs) {
 }
 
 bool has_unusual_nan(const Tensor& tensor) {
-  if (!tensor.present() || tensor.dtype() == DType::boolean) return false;
+  if (!tensor.present() || !is_floating(tensor.dtype())) return false;
   const std::vector<double> nan{std::numeric_limits<double>::quiet_NaN()};
   const std::uint64_t usual = bits_of(Tensor(tensor.dtype(), {1}, nan), 0);
   for (std::int64_t e = 0; e < tensor.elements(); ++e)

@@ -157,7 +157,7 @@ Json underflow_edges(const std::vector<Measured>& all) {
   Json edges = Json::array();
   for (const std::string& name : dtypes) {
     const std::optional<DType> dtype = named<DType>(name);
-    if (!dtype || *dtype == DType::boolean) continue;
+    if (!dtype || !is_floating(*dtype)) continue;
     edges.push_back({{"x", -std::log(format_of(*dtype).min_normal)}, {"text", name + " subnormal"}});
     edges.push_back({{"x", -std::log(format_of(*dtype).min_subnormal)}, {"text", name + " zero"}});
   }

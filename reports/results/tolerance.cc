@@ -51,7 +51,7 @@ std::string accumulate_of(const Journal& journal, const std::string& id, const s
 
 const Format* format_named(const std::string& dtype) {
   const std::optional<DType> known = named<DType>(dtype);
-  return known && *known != DType::boolean ? &format_of(*known) : nullptr;
+  return known && is_floating(*known) ? &format_of(*known) : nullptr;
 }
 
 std::string values_name(const ErrorClass& key) {
@@ -85,7 +85,7 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
     ToleranceRow& one = add(cell);
     one.values = "ordinary";
     one.tolerance = with_room(one.tolerance);
-    if (const std::optional<DType> dtype = named<DType>(row.dtype); dtype && *dtype != DType::boolean) {
+    if (const std::optional<DType> dtype = named<DType>(row.dtype); dtype && is_floating(*dtype)) {
       Misses misses = misses_of(one.tolerance, *dtype);
       one.missed = std::move(misses.faults), one.missed_of = misses.of;
     }

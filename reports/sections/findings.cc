@@ -37,7 +37,7 @@ TableRow tensor_row(Slot slot, const Tensor& tensor) {
   if (shown < tensor.elements())
     decimal += fmt::format(", … and {} more of {}", tensor.elements() - shown, tensor.elements());
   return {{name_of(slot), fmt::format("{} {}", name_of(tensor.dtype()), tensor.shape().to_string()), code(decimal),
-           code(tensor.dtype() == DType::boolean ? "" : hex)}};
+           code(is_floating(tensor.dtype()) ? hex : "")}};
 }
 
 /// The case, unfolded where its numbers are a handful, which is read at a glance.

@@ -37,7 +37,7 @@ DType out_dtype_asked(const Request& request, const Case& c) {
   request.said.read("out_dtype", word);
   if (word.empty()) return c.dtype();
   const auto dtype = named<DType>(word);
-  if (!dtype || *dtype == DType::boolean) request.said.refuse("out_dtype", "it is the dtype of an output, as \"f32\"");
+  if (!dtype || !is_floating(*dtype)) request.said.refuse("out_dtype", "it is the dtype of an output, as \"f32\"");
   return *dtype;
 }
 

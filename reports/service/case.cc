@@ -80,7 +80,7 @@ DType drawn_dtype(const Request& request) {
   std::string word;
   request.said.read("dtype", word);
   const auto dtype = named<DType>(word);
-  if (!dtype || *dtype == DType::boolean) request.said.refuse("dtype", "it is the dtype of a case, as \"f32\"");
+  if (!dtype || !is_floating(*dtype)) request.said.refuse("dtype", "it is the dtype of a case, as \"f32\"");
   return *dtype;
 }
 

@@ -27,11 +27,14 @@ def token_major(array):
 
 
 @functools.partial(jax.jit, static_argnames=("scale", "is_causal", "window"))
-def compiled(q, k, v, bias, mask, scale, is_causal, window):
-    return jax.nn.dot_product_attention(q, k, v, bias, mask, scale=scale, is_causal=is_causal, local_window_size=window)
+def compiled(q, k, v, bias, mask, q_lengths, kv_lengths, scale, is_causal, window):
+    return jax.nn.dot_product_attention(
+        q, k, v, bias, mask, scale=scale, is_causal=is_causal, query_seq_lengths=q_lengths,
+        key_value_seq_lengths=kv_lengths, local_window_size=window)  # fmt: skip
 
 
-def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
+def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None,
+              q_lengths=None, kv_lengths=None):  # fmt: skip
     if k.shape[2] == 0:
         raise attest_adapter.Unsupported("N = 0: there is no maximum of no scores")
     hidden, bias = (mask, None) if mask is None or mask.dtype == bool else (None, mask)
@@ -40,8 +43,9 @@ def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, wind
     window = None if alignment is None else JAX.theirs(window_left, window_right, q.shape[2], k.shape[2])
     try:
         out = compiled(
-            token_major(q), token_major(k), token_major(v), bias, hidden, scale, causal == "top-left", window
-        )
+            token_major(q), token_major(k), token_major(v), bias, hidden, q_lengths, kv_lengths, scale,
+            causal == "top-left", window
+        )  # fmt: skip
     except Exception as error:
         # XLA has no bf16 product of some shapes for a CPU, as of one number by one.
         if "not supported" in str(error):
@@ -62,7 +66,8 @@ manifest = {
     "dtypes": ["f32", "bf16"],  # f16 with sums in float32 it refuses on a CPU
     "arithmetic": {"f32": f32, "bf16": {**half, "weights": "bf16"}},
     "claims": ["deterministic"], "masks": ["additive", "bool"], "mask_conventions": ["post-scale"],
-    "causal": ["top-left"], "variants": {"window": {"alignment": ["top-left"]}}, "grouped_query": True,
+    "causal": ["top-left"], "variants": {"window": {"alignment": ["top-left"]}, "lengths": {"padding": "zero"}},
+    "grouped_query": True,
     "limits": {"value_dim": "head_dim"},
 }
 

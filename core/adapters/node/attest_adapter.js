@@ -18,6 +18,8 @@
 //     outDtype         the dtype of out as a word: 'f32'
 // and, where they are given, the arguments of the variants that the manifest lists, their names in camelCase:
 //     windowLeft, windowRight, alignment   of "variants": { "window": {} }; an end that is not given has none
+//     qLengths, kvLengths                  of "lengths": {}: tensors [batch], 'i32'; one that is not given is all of M, or N
+//     qStarts, kvStarts                    of "packed": {}: tensors [sequences + 1], 'i32', in a batch of 1
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -48,17 +50,20 @@ try {
 const MAX_FRAME = 2 ** 30;
 const ARRAYS = {
   F64: Float64Array, F32: Float32Array, F16: Uint16Array, BF16: Uint16Array, F8_E4M3: Uint8Array, F8_E5M2: Uint8Array,
-  BOOL: Uint8Array,
+  BOOL: Uint8Array, I32: Int32Array,
 };
 const MULTIHEAD_TENSORS = ['w_q', 'w_k', 'w_v', 'b_q', 'b_k', 'b_v', 'w_o', 'b_o', 'bias_k', 'bias_v'];
 // What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 const KEYS = {
   attest: ['1', '2'], op: ['attention', 'multihead'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
   causal: ['none', 'top-left', 'bottom-right'], heads: null, want: ['lse'],
-  out_dtype: Object.keys(ARRAYS).filter((name) => name !== 'BOOL').map((name) => name.toLowerCase()),
+  out_dtype: Object.keys(ARRAYS).filter((name) => name !== 'BOOL' && name !== 'I32').map((name) => name.toLowerCase()),
 };
 // The arguments of variants. One that stands in no row here has an argument of its own name.
-const VARIANTS = { window: ['window_left', 'window_right', 'alignment'] };
+const VARIANTS = {
+  window: ['window_left', 'window_right', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
+  packed: ['q_starts', 'kv_starts'],
+};
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };
 
@@ -157,7 +162,7 @@ function refuseUnknown({ metadata, tensors }, listed) {
     if (KEYS[key] !== null && !KEYS[key].includes(value)) refuse(`"${value}" as ${key}`);
   }
   for (const [name, { dtype }] of Object.entries(tensors)) {
-    if (!TENSORS[op].includes(name)) refuse(`a tensor "${name}" of ${op}`);
+    if (!TENSORS[op].includes(name) && !listed.includes(name)) refuse(`a tensor "${name}" of ${op}`);
     if (!Object.hasOwn(ARRAYS, dtype.toUpperCase())) refuse(`the dtype ${dtype.toUpperCase()} of ${name}`);
   }
 }
@@ -176,6 +181,8 @@ function problem(metadata, { q, k, v, mask = null, ...others }, listed) {
   for (const name of listed) {
     if (Object.hasOwn(metadata, name)) {
       given[camelCase(name)] = Number.isNaN(Number(metadata[name])) ? metadata[name] : Number(metadata[name]);
+    } else if (Object.hasOwn(others, name)) {
+      given[camelCase(name)] = others[name];
     }
   }
   return given;

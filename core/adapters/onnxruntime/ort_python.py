@@ -73,9 +73,19 @@ def head_major(out, heads):
     return out.reshape(batch, tokens, heads, width // heads).swapaxes(1, 2)
 
 
+def with_lengths(arrays, causal, kv_lengths):
+    """The inputs with nonpad_kv_seqlen; with it a causal form counts from each sequence's last key."""
+    if kv_lengths is None:
+        require(causal != "bottom-right", "is causal at the top left, without lengths")
+        return arrays
+    require(causal != "top-left", "is causal at the bottom right, with lengths")
+    return [*arrays, None, None, kv_lengths.astype(numpy.int64)]
+
+
 def onnx_attention(version):
-    def attention(q, k, v, mask=None, scale=1.0, causal="none"):
-        return run("Attention", [q, k, v, mask], 4, version=version, scale=scale, is_causal=int(causal == "top-left"))
+    def attention(q, k, v, mask=None, scale=1.0, causal="none", kv_lengths=None):
+        arrays = with_lengths([q, k, v, mask], causal, kv_lengths)
+        return run("Attention", arrays, 4, version=version, scale=scale, is_causal=int(causal != "none"))
 
     return attention
 

@@ -20,6 +20,13 @@ that it has parameters for:
                      alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window
 A function with either end as a parameter is asked for windows, unless the manifest's "variants" says otherwise. It can
 leave alignment out where the manifest lists one alone: "variants": {"window": {"alignment": ["top-left"]}}.
+    q_lengths, kv_lengths
+                     None, or [batch], int32: the first so many rows and keys of each entry are its own; those behind
+                     are padding, and positions, M and N are those of the entry's own lengths
+    q_starts, kv_starts
+                     None, or [sequences + 1], int32: batch is 1, and sequence s has the tokens from start[s] to before
+                     start[s + 1]
+A function with these as parameters is asked for sequences of lengths of their own, padded or packed, likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -61,7 +68,7 @@ _USUAL_FRAME = 1 << 13  # a frame of fewer bytes is read by one call of the syst
 _LENGTH = struct.Struct("<Q")
 _LENGTHS = struct.Struct("<QQ")
 _decoded = json.JSONDecoder().raw_decode  # json.loads first finds out what it was given
-_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1}
+_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1, "I32": 4}
 _MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
 # What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 _KEYS = {
@@ -72,12 +79,16 @@ _KEYS = {
     "causal": ("none", "top-left", "bottom-right"),
     "heads": None,
     "want": ("lse",),
-    "out_dtype": tuple(name.lower() for name in _SIZES if name != "BOOL"),
+    "out_dtype": tuple(name.lower() for name in _SIZES if name not in ("BOOL", "I32")),
     "strides": None,
 }
 # The arguments of variants, with what they are where a problem has none of it. One that stands in no row here has an
 # argument of its own name.
-_VARIANTS = {"window": {"window_left": -1, "window_right": -1, "alignment": None}}
+_VARIANTS = {
+    "window": {"window_left": -1, "window_right": -1, "alignment": None},
+    "lengths": {"q_lengths": None, "kv_lengths": None},
+    "packed": {"q_starts": None, "kv_starts": None},
+}
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
     "attention": ("q", "k", "v", "mask"),
@@ -161,7 +172,7 @@ def _refuse_unknown(metadata, header, listed):
         if _KEYS[key] and value not in _KEYS[key]:
             raise Unsupported(f'this attest_adapter.py does not know "{value}" as {key}')
     for name, tensor in header.items():
-        if name not in _TENSORS[op]:
+        if name not in _TENSORS[op] and name not in listed:
             raise Unsupported(f'this attest_adapter.py does not know a tensor "{name}" of {op}')
         if tensor["dtype"] not in _SIZES:
             raise Unsupported(f'this attest_adapter.py does not know the dtype {tensor["dtype"]} of {name}')
@@ -288,6 +299,7 @@ class _Numpy:
             "F8_E4M3": numpy.dtype(numpy.uint8),
             "F8_E5M2": numpy.dtype(numpy.uint8),
             "BOOL": numpy.dtype(numpy.bool_),
+            "I32": numpy.dtype(numpy.int32),
         }
 
     def read(self, dtype, shape, body, offset):
@@ -343,6 +355,7 @@ class _Torch:
             "F16": torch.float16,
             "BF16": torch.bfloat16,
             "BOOL": torch.bool,
+            "I32": torch.int32,
         }
 
     def read(self, dtype, shape, body, offset):
@@ -416,8 +429,14 @@ def _completed(manifest, attention, multihead):
             manifest.setdefault("masks", [])
         manifest.setdefault("causal", ["top-left", "bottom-right"] if "causal" in known else [])
         ends = {end: f"window_{end}" in known for end in ("left", "right")}
-        if any(ends.values()):
-            manifest.setdefault("variants", {"window": ends})
+        lengths = {"queries": "q_lengths" in known, "keys": "kv_lengths" in known}
+        served = {"window": ends} if any(ends.values()) else {}
+        if any(lengths.values()):
+            served["lengths"] = lengths
+        if {"q_starts", "kv_starts"} <= known:
+            served["packed"] = {}
+        if served:
+            manifest.setdefault("variants", served)
     return manifest
 
 
@@ -455,6 +474,8 @@ class Server:
         for name in self.listed:
             if name in metadata:
                 values[name] = _number_or_word(metadata[name])
+            elif name in tensors:
+                values[name] = tensors[name]
             elif name in _NEUTRAL:
                 values[name] = _NEUTRAL[name]
         known = self.known[op]

@@ -18,12 +18,15 @@ enum {
   ATTEST_BF16 = 3,
   ATTEST_F8_E4M3 = 4,
   ATTEST_F8_E5M2 = 5,
-  ATTEST_BOOL = 6
+  ATTEST_BOOL = 6,
+  ATTEST_I32 = 7 /* of lengths and starts alone */
 };
 enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 }; /* scale*qk + b   |   scale*(qk + b) */
 enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_RIGHT = 2 };
 enum { /* attest_problem.variants */
-       ATTEST_WINDOW = 1
+       ATTEST_WINDOW = 1,
+       ATTEST_LENGTHS = 32,
+       ATTEST_PACKED = 64
 };
 enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 }; /* anything else: the kernel failed */
 
@@ -46,10 +49,14 @@ typedef struct attest_problem {
   int32_t causal; /* on top of the mask */
 
   /* Since 1.1, there when size > offsetof(attest_problem, variants). A member counts only where its bit is set. */
-  uint32_t variants; /* ATTEST_WINDOW; only those that the manifest lists */
+  uint32_t variants; /* ATTEST_WINDOW | ...; only those that the manifest lists */
   int32_t alignment; /* WINDOW: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i, ATTEST_CAUSAL_BOTTOM_RIGHT:
                         i + N - M; as causal where that is not ATTEST_CAUSAL_NONE */
   int64_t window_left, window_right; /* WINDOW: keys p - left .. p + right, both inclusive; -1: unbounded */
+  attest_tensor q_lengths, kv_lengths; /* LENGTHS: ATTEST_I32 [batch], or absent: all of M, of N. Rows and keys from there
+                                          on are padding; positions, M and N are those of the entry's own lengths */
+  attest_tensor q_starts, kv_starts; /* PACKED: ATTEST_I32 [sequences + 1], from 0, not decreasing; batch is 1, and sequence
+                                        s has the tokens start[s] .. start[s + 1] - 1 of q, and of k and v */
 } attest_problem;
 
 typedef struct attest_result {

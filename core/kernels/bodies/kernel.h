@@ -150,6 +150,8 @@ Manifest core_manifest(const std::string& id) {
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants.emplace(window_variant.name, VariantTerms());
+  for (const Variant& variant : {lengths_variant, packed_variant})
+    manifest.variants.emplace(variant.name, VariantTerms{.padding = Padding::zero});
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

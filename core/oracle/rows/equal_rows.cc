@@ -6,18 +6,20 @@
 namespace attest::detail {
 namespace {
 
-/// Rows of equal length that follow each other in memory.
+/// Rows of equal length, equally far apart in memory.
 struct Rows {
   const std::byte* data = nullptr;
   std::size_t bytes = 0;  ///< of a row; 0: there are none, and all are equal
+  std::size_t pitch = 0;  ///< bytes from row to row
 
-  [[nodiscard]] const std::byte* row(std::int64_t i) const { return data + static_cast<std::size_t>(i) * bytes; }
+  [[nodiscard]] const std::byte* row(std::int64_t i) const { return data + static_cast<std::size_t>(i) * pitch; }
   [[nodiscard]] bool equal(std::int64_t i, std::int64_t j) const { return std::memcmp(row(i), row(j), bytes) == 0; }
 };
 
-Rows rows_of(const Tensor& tensor, std::int64_t from, std::int64_t length) {
+Rows rows_of(const Tensor& tensor, std::int64_t from, std::int64_t length, std::int64_t pitch) {
   const std::size_t size = size_of(tensor.dtype());
-  return {tensor.bytes().data() + static_cast<std::size_t>(from) * size, static_cast<std::size_t>(length) * size};
+  return {tensor.bytes().data() + static_cast<std::size_t>(from) * size, static_cast<std::size_t>(length) * size,
+          static_cast<std::size_t>(pitch) * size};
 }
 
 /// Equal bytes have equal hashes, and different ones hardly ever: whoever relies on it compares them.
@@ -59,9 +61,9 @@ void EqualRows::all_differ(std::int64_t rows) {
   next_.assign(static_cast<std::size_t>(rows), -1);
 }
 
-void EqualRows::find(const Problem& c, std::int64_t b, std::int64_t h, const Head& head) {
-  const Rows q = rows_of(c.q(), c.q().shape().flat(b, h, std::int64_t{0}, std::int64_t{0}), head.dk);
-  const Rows mask = head.mask ? rows_of(*head.mask, head.mask_offset, head.keys) : Rows{};
+void EqualRows::find(const Problem& c, const Head& head) {
+  const Rows q = rows_of(c.q(), head.q_offset, head.dk, head.dk);
+  const Rows mask = head.mask ? rows_of(*head.mask, head.mask_offset, head.keys, head.mask_pitch) : Rows{};
   hashed_.clear();
   for (std::int64_t i = 0; i < head.queries; ++i) hashed_.emplace_back(hash_of(q.row(i), q.bytes), i);
   std::ranges::sort(hashed_);

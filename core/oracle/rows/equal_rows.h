@@ -16,8 +16,8 @@ class EqualRows {
  public:
   /// Every row is a class of its own.
   void all_differ(std::int64_t rows);
-  /// Rows of (b, h) of a valid attention case, loaded as `head`.
-  void find(const Problem& c, std::int64_t b, std::int64_t h, const Head& head);
+  /// Rows of a head of a valid attention case, loaded as `head`.
+  void find(const Problem& c, const Head& head);
   /// The first row of every class, ascending.
   [[nodiscard]] std::span<const std::int64_t> first() const { return first_; }
   /// The next row of the same class; -1: there is none.

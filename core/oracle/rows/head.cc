@@ -73,11 +73,11 @@ std::uint64_t next_generation() {
 
 }  // namespace
 
-void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys) {
+void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_keys) {
   const Shape& qs = c.q().shape();
   const Shape& ks = c.k().shape();
   const Shape& vs = c.v().shape();
-  queries = qs[2], keys = ks[2], dk = qs[3], dv = vs[3];
+  queries = s.queries, keys = s.keys, dk = qs[3], dv = vs[3];
   singles = keys >= keys_worth_singles;
   for (const Tensor* input : {&c.q(), &c.k(), &c.v()}) singles = singles && input->dtype() != DType::f64;
   stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
@@ -85,7 +85,7 @@ void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys
   const std::int64_t heads = qs[1], kv_heads = ks[1];
   const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
   generation = next_generation();
-  q_offset = (b * heads + h) * queries * dk;
+  q_offset = ((s.entry * heads + h) * qs[2] + s.first_query) * dk;
   far_q = queries * dk > most_of_q ? &c.q() : nullptr;
   if (!far_q) {
     fit(q, queries * dk);
@@ -95,18 +95,22 @@ void Head::load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys
   bias = false;
   if (mask) {
     const Shape& ms = mask->shape();
-    mask_offset = ((ms[0] == 1 ? 0 : b) * ms[1] + (ms[1] == 1 ? 0 : h)) * queries * keys;
+    mask_pitch = ms[3];
+    mask_offset = (((ms[0] == 1 ? 0 : s.entry) * ms[1] + (ms[1] == 1 ? 0 : h)) * ms[2] + s.first_query) * mask_pitch +
+                  s.first_key;
     if (mask->dtype() != DType::boolean)
-      for (std::int64_t e = 0; e < queries * keys && !bias; ++e) {
-        const double value = load_element(mask->bytes().data(), mask->dtype(), mask_offset + e);
-        bias = value != 0 && value != -infinity;
-      }
+      for (std::int64_t i = 0; i < queries && !bias; ++i)
+        for (std::int64_t j = 0; j < keys && !bias; ++j) {
+          const double value = load_element(mask->bytes().data(), mask->dtype(), mask_offset + i * mask_pitch + j);
+          bias = value != 0 && value != -infinity;
+        }
   }
   if (same_keys) return;
   fit(k, keys * dk);
   fit(v, keys * stride);
-  decode_range(c.k(), (b * kv_heads + kv) * keys * dk, keys * dk, k.data());
-  const std::int64_t from = (b * kv_heads + kv) * keys * dv;
+  const std::int64_t first = (s.entry * kv_heads + kv) * ks[2] + s.first_key;
+  decode_range(c.k(), first * dk, keys * dk, k.data());
+  const std::int64_t from = first * dv;
   if (stride == dv) {
     decode_range(c.v(), from, keys * dv, v.data());
   } else {
@@ -201,7 +205,7 @@ void visible_keys(const Head& head, const Profile& p, Row& row) {
   }
   fit(row.mask, head.keys);
   fit(row.index, head.keys);
-  const std::int64_t from = head.mask_offset + i * head.keys;
+  const std::int64_t from = head.mask_offset + i * head.mask_pitch;
   if (head.mask->dtype() == DType::boolean) {
     for (std::int64_t j = 0; j < head.keys; ++j)
       row.mask[static_cast<std::size_t>(j)] =

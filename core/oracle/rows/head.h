@@ -1,4 +1,4 @@
-// One head of an attention case, decoded once, and its rows as the evaluations read them.
+// One head of a sequence of an attention case, decoded once, and its rows as the evaluations read them.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include "core/bound/error_bound.h"
 #include "core/bound/row_bound.h"
 #include "core/problem/problem.h"
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 
 namespace attest::detail {
@@ -16,9 +17,9 @@ namespace attest::detail {
 /// Elements [first, first + count) of a tensor as doubles, exactly.
 void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to);
 
-/// Exact inputs of one head. Reused between heads to spare the heap.
+/// Exact inputs of one head of one sequence. Reused between heads to spare the heap.
 struct Head {
-  std::int64_t queries = 0, keys = 0, dk = 0, dv = 0;
+  std::int64_t queries = 0, keys = 0, dk = 0, dv = 0;  ///< those of its sequence
   std::int64_t stride = 0;  ///< of a row of v, dv rounded up to a multiple of 4 (8 with singles); padding is 0
   double scale = 1;
   MaskConvention convention = MaskConvention::post_scale;
@@ -36,11 +37,13 @@ struct Head {
   std::vector<double> k1;        ///< |k_j|_1
 
   const Tensor* mask = nullptr;  ///< nullptr: none
-  std::int64_t mask_offset = 0;  ///< element of row 0
+  std::int64_t mask_offset = 0;  ///< element of row 0 and key 0
+  std::int64_t mask_pitch = 0;   ///< elements from row to row
   bool bias = false;             ///< the mask has a finite entry other than 0
 
-  /// Decodes (b, h) of a valid attention case. K and V are kept when the same key-value head was loaded last from it.
-  void load(const Problem& c, std::int64_t b, std::int64_t h, bool same_keys);
+  /// Decodes head h of a sequence of a valid attention case. K and V are kept when the same key-value head of it was
+  /// loaded last.
+  void load(const Problem& c, const Sequence& s, std::int64_t h, bool same_keys);
   /// Packs k, v (already in place) and derives the rest.
   void prepare();
   /// Row i of q, into to[0 .. dk).

@@ -32,7 +32,7 @@ void for_each_element(const Case& c, const Arithmetic& arithmetic, bool want_lse
                       const std::function<void(const RowOracle&, std::int64_t)>& use) {
   Head head;
   RowOracle oracle;
-  head.load(c, 0, 0, false);
+  head.load(c, sequence_of(c, 0), 0, false);
   const Profile profile =
       profile_of(arithmetic, {.keys = head.keys, .dk = head.dk, .scale = head.scale, .bias = head.bias});
   for (std::int64_t i = 0; i < head.queries; ++i) {

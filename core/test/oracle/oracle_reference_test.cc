@@ -79,7 +79,7 @@ class References {
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t h = 0; h < heads; ++h) {
         Head head;
-        head.load(c_, b, h, false);
+        head.load(c_, sequence_of(c_, b), h, false);
         const Profile profile = loose_profile(head, c_);
         long most_bits = 0;
         for (std::int64_t i = 0; i < M; ++i) most_bits = std::max(most_bits, test::VisibleRow(c_, b, h, i).bits());
@@ -377,7 +377,7 @@ TEST_F(OracleReference, ACertificateThatIsNearlyUsedUp) {
   check(c, counts_);
   EXPECT_EQ(counts_.levels[1], 1);
   Head head;
-  head.load(c, 0, 0, false);
+  head.load(c, sequence_of(c, 0), 0, false);
   const Profile profile = loose_profile(head, c);
   RowOracle oracle;
   ASSERT_EQ(oracle.start(head, 0, profile, true, true, 4096), Excuse::none);

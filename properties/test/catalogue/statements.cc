@@ -71,6 +71,8 @@ std::string draws(const Property& p) {
     if (c.window_left >= 0) forms.insert("window:left");
     if (c.window_right >= 0) forms.insert("window:right");
     if (c.alignment != Causal::none) forms.insert(fmt::format("window:{}", name_of(c.alignment)));
+    if (c[Slot::q_lengths].present()) forms.insert("lengths:queries");
+    if (c[Slot::kv_lengths].present()) forms.insert("lengths:keys");
   }
   std::vector<std::string> words;
   words.reserve(order.size() + forms.size());

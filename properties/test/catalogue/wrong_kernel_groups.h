@@ -19,5 +19,7 @@ namespace attest {
 [[nodiscard]] std::vector<WrongKernel> mistaken_kernels();
 /// Right but for windows.
 [[nodiscard]] std::vector<WrongKernel> mistaken_windows();
+/// Right but for sequences of lengths of their own.
+[[nodiscard]] std::vector<WrongKernel> mistaken_sequences();
 
 }  // namespace attest

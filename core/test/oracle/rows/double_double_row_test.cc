@@ -104,7 +104,7 @@ struct Evaluated {
   RowOracle oracle;
   Excuse excuse = Excuse::none;
   Evaluated(const Case& c, const Arithmetic& a) {
-    head.load(c, 0, 0, false);
+    head.load(c, sequence_of(c, 0), 0, false);
     profile = profile_of(a, {.keys = head.keys,
                              .dk = head.dk,
                              .scale = head.scale,

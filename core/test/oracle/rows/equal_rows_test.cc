@@ -223,8 +223,8 @@ TEST(EqualRows, AreFoundByTheBytesOfQueryAndMask) {
   detail::Head head;
   detail::EqualRows equal;
   const auto found = [&] {
-    head.load(c, 0, 0, false);
-    equal.find(c, 0, 0, head);
+    head.load(c, sequence_of(c, 0), 0, false);
+    equal.find(c, head);
     return classes(equal);
   };
   using Classes = std::vector<std::vector<std::int64_t>>;

@@ -140,11 +140,11 @@ void compare_rows(const Case& c, const Arithmetic& a, Compared& compared) {
   const AttentionBounds own = attention_bounds(c, a);
   const std::int64_t dv = c.v().shape()[3];
   detail::Head head;
-  head.load(c, 0, 0, false);
+  head.load(c, sequence_of(c, 0), 0, false);
   const Profile profile = profile_for(c, head, a);
   ASSERT_TRUE(detail::PrefixRows::worth(head, profile));
   detail::EqualRows equal;
-  equal.find(c, 0, 0, head);
+  equal.find(c, head);
   detail::PrefixRows prefixes;
   // Without log2(e), with a scale that is a power of two and without refined sums there is nothing to choose.
   const bool chosen = a.base2 || a.rounding == Rounding::nearest;

@@ -35,7 +35,7 @@ TEST(SampledRows, AreTheEndsEdgesOfTilesExtremesAndWhatIsDrawn) {
   Case c = drawn_case(1, 2000, 5);
   for (std::int64_t e = 0; e < 4; ++e) c[Slot::q].set(777 * 4 + e, 100), c[Slot::q].set(1234 * 4 + e, 0);
   detail::Head head;
-  head.load(c, 0, 0, false);
+  head.load(c, sequence_of(c, 0), 0, false);
   std::vector<std::int64_t> rows, again, other;
   detail::sample_rows(head, 100, 1, rows);
   detail::sample_rows(head, 100, 1, again);
