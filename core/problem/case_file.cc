@@ -161,12 +161,12 @@ AnsweredCase case_of(TensorFile file) {
       c.*field.member = read<Value>(field.name, *value, "");
     }
   });
+  take_tensors(c, file.tensors);
   take_variants(c, format, metadata);
   // A causal form says it as well.
   if (c.alignment == Causal::none && c.causal != Causal::none) settle_alignment(c);
   for (const ProvenanceField& field : provenance_fields) c.provenance.*field.member = take(metadata, field.name);
   c.provenance.others = std::move(metadata);
-  take_tensors(c, file.tensors);
   validate(c);
   if (found.present() && !is_floating(found.dtype()))
     throw UsageError(

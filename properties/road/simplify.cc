@@ -51,6 +51,7 @@ double complexity(DType dtype, double value) {
 }
 
 bool simplify_one(Tensor& tensor, std::int64_t element, Simplification to) {
+  if (tensor.dtype() == DType::i32) return false;
   const double value = tensor[element];
   double replacement = 0.0;
   if (tensor.dtype() == DType::boolean) {

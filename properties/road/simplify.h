@@ -18,7 +18,7 @@ inline constexpr std::array simplifications{Simplification::zero,      Simplific
 [[nodiscard]] double complexity(DType dtype, double value);
 
 /// Replaces one element; false, and nothing changed, where the result would not be simpler. Booleans become true by
-/// `zero`; -inf becomes 0.
+/// `zero`; -inf becomes 0. Lengths and starts stay as they are: they are simplified with what they count.
 bool simplify_one(Tensor& tensor, std::int64_t element, Simplification to);
 /// Every element that gets simpler; false when none does or the tensor is absent.
 bool simplify_all(Tensor& tensor, Simplification to);

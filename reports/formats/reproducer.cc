@@ -40,6 +40,8 @@ std::string_view unknown_argument(const Case& c) {
     if (field.variant == window_variant) return;
     if (!field.is_original() && c.*field.member != field.neutral && name.empty()) name = field.name;
   });
+  for (const TensorField& field : tensor_fields)
+    if (!field.is_original() && c[field.slot].present() && name.empty()) name = field.name();
   return name;
 }
 
