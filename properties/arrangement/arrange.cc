@@ -7,6 +7,7 @@
 
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
+#include "properties/arrangement/sequences.h"
 #include "properties/language/result.h"
 
 namespace attest {
@@ -79,6 +80,7 @@ Case with_additive_mask(Case c) {
 
 Case with_causal_written_out(Case c) {
   c = with_additive_mask(std::move(c));
+  if (has_sequences(c)) return with_positions_as_mask(c, /*boolean=*/false);
   Tensor& mask = c[Slot::mask];
   for (std::int64_t e = 0; e < mask.elements(); ++e) {
     const auto [b, h, i, j] = mask.shape().index_of(e);

@@ -6,6 +6,7 @@
 
 #include "core/problem/sight.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/arrangement/sequences.h"
 
 namespace attest {
 namespace {
@@ -58,7 +59,11 @@ Case hide_and_spare(Case c, std::int64_t i, std::int64_t s, std::int64_t l) {
 
 Case with_boolean_mask(Case c) {
   const Tensor& old = c.mask();
-  const std::int64_t batch = old.present() ? old.shape()[0] : 1, heads = old.present() ? old.shape()[1] : 1;
+  // Of sequences each entry hides keys of its own.
+  const std::int64_t batch = has_sequences(c) ? batch_of(c)
+                             : old.present()  ? old.shape()[0]
+                                              : 1,
+                     heads = old.present() ? old.shape()[1] : 1;
   Tensor mask(DType::boolean, {batch, heads, queries_of(c), keys_of(c)});
   for (std::int64_t e = 0; e < mask.elements(); ++e) {
     const auto [b, h, i, j] = mask.shape().index_of(e);

@@ -13,6 +13,7 @@
 
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
+#include "core/problem/sequences.h"
 
 namespace attest {
 namespace {
@@ -235,7 +236,7 @@ std::string spoken(std::string_view word) {
   for_each_scalar(Operation::attention, [&](const auto& field) {
     of_window = of_window || (field.variant == window_variant && field.name == group);
   });
-  if (of_window) return {};
+  if (of_window || group == "packed" || group == "lengths") return {};
   return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
 }
 
@@ -251,6 +252,28 @@ std::vector<std::string> traits_of_window(const Case& c) {
   if (c.window_left == 0 || c.window_right == 0) words.emplace_back("a window with an end of 0 keys");
   const Extents e = extents_of(c);
   if (e.queries != e.keys) words.push_back(fmt::format("a window aligned {} and M != N", name_of(c.alignment)));
+  return words;
+}
+
+std::vector<std::string> traits_of_sequences(const Case& c) {
+  const bool lengths = has_variant(c, lengths_variant.name), packed = has_variant(c, packed_variant.name);
+  if (!lengths && !packed) return {"batch entries as long as each other"};
+  std::vector<std::string> words{"sequences of lengths of their own", lengths ? "lengths" : "packed sequences"};
+  if (c[Slot::q_lengths].present()) words.emplace_back("lengths of queries");
+  if (c[Slot::kv_lengths].present()) words.emplace_back("lengths of keys");
+  const std::vector<Sequence> all = sequences_of(c);
+  const auto any = [&](auto is, const char* trait) {
+    if (std::ranges::any_of(all, is)) words.emplace_back(trait);
+  };
+  any([](const Sequence& s) { return s.queries == 0; }, "a sequence without queries");
+  any([](const Sequence& s) { return s.keys == 0 && s.queries > 0; }, "a sequence without keys");
+  any([](const Sequence& s) { return s.queries != s.keys; }, "a sequence of M_b != N_b");
+  any([](const Sequence& s) { return s.keys > 16 && s.keys % 16 != 0; },
+      "a sequence of more than 16 keys that no tile of 16 ends with");
+  if (has_padding(c)) words.emplace_back(lengths ? "padding" : "slack");
+  if (std::ssize(all) > 1) words.emplace_back("several sequences");
+  if (c.mask().present()) words.emplace_back("sequences beside a mask");
+  if (c.causal != Causal::none) words.emplace_back("sequences beside a causal form");
   return words;
 }
 
@@ -277,9 +300,11 @@ Traits traits_of(const Case& c) {
     if (traits.extents.queries != traits.extents.keys) add("a causal form and M != N");
   }
   for (std::string& words : traits_of_window(c)) add(std::move(words));
+  if (c.operation == Operation::attention)
+    for (std::string& words : traits_of_sequences(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");
   if (c.k().dtype() != c.dtype() || c.v().dtype() != c.dtype()) add("k or v in another format than q");
-  for (int slot = static_cast<int>(Slot::w_q); slot < slot_count; ++slot)
+  for (int slot = static_cast<int>(Slot::w_q); slot < original_slots; ++slot)
     if (c[static_cast<Slot>(slot)].present()) add(fmt::format("{}", name_of(static_cast<Slot>(slot))));
   const Layouts layouts = layouts_of(c);
   if (!(layouts == Layouts())) {

@@ -16,9 +16,11 @@
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
+#include "properties/arrangement/sequences.h"
 #include "properties/diagnosis/misread_numbers.h"
 #include "properties/diagnosis/row_misreadings.h"
-#include "properties/diagnosis/window_misreadings.h"
+#include "properties/diagnosis/variants/sequence_misreadings.h"
+#include "properties/diagnosis/variants/window_misreadings.h"
 
 namespace attest {
 namespace {
@@ -47,8 +49,8 @@ class Misreadings {
     scales();
     if (c.mask().present()) masks();
     causal_forms();
-    conventions_of_windows();
-    sights();
+    variants();
+    if (!has_sequences(c)) sights();
     heads();
     batch_entries();
     keys();
@@ -288,7 +290,8 @@ class Misreadings {
     add_diagonal("a causal row did not see its own key", (bottom ? more : 0) - 1);
   }
 
-  void conventions_of_windows() {
+  void variants() {
+    for (MisreadSequences& reading : misread_sequences(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
   }
 

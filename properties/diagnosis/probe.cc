@@ -21,7 +21,7 @@
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
-#include "properties/diagnosis/probe_windows.h"
+#include "properties/diagnosis/variants/probe_windows.h"
 #include "properties/language/answer.h"
 #include "properties/road/redeclared_kernel.h"
 

@@ -180,7 +180,7 @@ Case decode(Recipe recipe) {
     if (!field.is_original() && !field.is_detail && c.*field.member != field.neutral)
       add_kind(c, std::string(field.name) + ":", "given");
   });
-  if (has_variant(c, lengths_variant.name)) add_kind(c, "lengths:", name_of(recipe.lengths));
+  if (has_variant(c, lengths_variant.name)) add_kind(c, "lengths:", "given");
   return c;
 }
 

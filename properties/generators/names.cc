@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "properties/generators/recipe.h"
 
@@ -31,7 +30,7 @@ std::vector<std::string> all_kinds(Operation operation) {
     if (!field.is_original() && !field.is_detail) words.push_back(std::string(field.name) + ":given");
   });
   if (operation == Operation::attention) {
-    add("lengths:", std::span(Words<LengthKind>::names).subspan(1));
+    words.emplace_back("lengths:given");
     words.emplace_back("packed:given");
   }
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});

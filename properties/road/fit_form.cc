@@ -131,6 +131,7 @@ Case in_sequence_form(Case c, const Manifest& m) {
   if (!pack) return c;
   const std::int64_t slack = argument(c, "slack", 3);
   Case one = packed(c, slack == 1 ? 1 : 0, slack == 2 ? 3 : slack);
+  drop_kinds(one, "lengths:");
   add_kind(one, "packed:", "given");
   return one;
 }

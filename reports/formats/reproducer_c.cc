@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -238,7 +239,11 @@ std::string c_script(const Reproducer& r) {
     const Declared declared = c_tensor(c[slot], name_of(slot));
     tensors += declared.text, fill += declared.fill;
   }
-  text += ".\n" + tensors + wrong_elements(r);
+  text += ".\n" + tensors;
+  for (const WholeNumbersOfScript& list : sequences_in_script(c))
+    text += fmt::format("static const int32_t {}[{}] = {{{}}};\n", list.name, list.numbers.size(),
+                        fmt::join(list.numbers, ", "));
+  text += wrong_elements(r);
   return text + kernel_to_fill_in(r) + readers(r) + filling(fill) + reference(c) + judgement(r, !fill.empty());
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -281,6 +282,8 @@ std::string python_script(const Reproducer& r) {
   text += ".\n";
   for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask})
     if (c[slot].present()) text += python_tensor(c, slot);
+  for (const WholeNumbersOfScript& list : sequences_in_script(c))
+    text += fmt::format("{} = [{}]\n", list.name, fmt::join(list.numbers, ", "));
   text += wrong_elements(r) + "\n\n";
   const std::optional<TorchCall> torch = torch_call_of(r);
   text += (torch ? torch_kernel(c, *torch) : stub(r)) + "\n\n";

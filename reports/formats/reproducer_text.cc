@@ -6,8 +6,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "core/problem/fields.h"
+#include "core/problem/sequences.h"
+#include "core/problem/sight.h"
 #include "reports/text/text.h"
 
 namespace attest {
@@ -112,7 +116,29 @@ std::string axes_in_script(const Problem& c, Slot slot) {
   return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
 }
 
+std::vector<WholeNumbersOfScript> sequences_in_script(const Problem& c) {
+  if (!has_variant(c, lengths_variant.name) && !has_variant(c, packed_variant.name)) return {};
+  std::vector<WholeNumbersOfScript> lists;
+  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths, Slot::q_starts, Slot::kv_starts}) {
+    if (!c[slot].present()) continue;
+    std::vector<std::int64_t>& numbers = lists.emplace_back(WholeNumbersOfScript{name_of(slot), {}}).numbers;
+    for (std::int64_t e = 0; e < c[slot].elements(); ++e) numbers.push_back(static_cast<std::int64_t>(c[slot][e]));
+  }
+  WholeNumbersOfScript begin{"begin", {}}, end{"end", {}};
+  for (std::int64_t b = 0; b < batch_of(c); ++b) {
+    for (std::int64_t i = 0; i < queries_of(c); ++i) {
+      const std::optional<Sequence> own = sequence_at(c, b, i);
+      const Sight seen = own ? sight(sight_rule(c), i - own->first_query, own->queries, own->keys) : Sight();
+      begin.numbers.push_back(own ? own->first_key + seen.first : 0);
+      end.numbers.push_back(own ? own->first_key + seen.last : 0);
+    }
+  }
+  lists.push_back(std::move(begin)), lists.push_back(std::move(end));
+  return lists;
+}
+
 std::vector<std::string> hiding_by_position(const Problem& c) {
+  if (!sequences_in_script(c).empty()) return {"j < begin[b * M + i]", "j >= end[b * M + i]"};
   std::vector<std::string> conditions;
   if (c.causal == Causal::top_left) conditions.emplace_back("j > i");
   if (c.causal == Causal::bottom_right) conditions.emplace_back("j > i + N - M");
@@ -147,6 +173,12 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 c.window_right >= 0 ? fmt::format(" <= {}", c.window_right) : ""));
   }
   if (c.mask().present() && !adds) lines.emplace_back("mask: true where a row sees a key");
+  if (has_variant(c, lengths_variant.name))
+    lines.emplace_back(
+        "lengths: the first rows and keys of each batch entry are its own, and positions, M and N are theirs");
+  if (has_variant(c, packed_variant.name))
+    lines.emplace_back(
+        "packed: sequence s has the tokens from start[s] to before start[s + 1], and its own positions, M and N");
   return lines;
 }
 

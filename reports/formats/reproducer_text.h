@@ -39,7 +39,15 @@ struct ScriptExtents {
 [[nodiscard]] ScriptExtents script_extents(const Problem& problem);
 /// The flat index of the mask's entry of (b, h, i, j), in terms that both languages have.
 [[nodiscard]] std::string mask_index(const Problem& problem);
-/// The conditions by which the causal form and the window hide key j from row i, in terms that both languages have.
+/// Whole numbers that a script lists under a name.
+struct WholeNumbersOfScript {
+  std::string_view name;
+  std::vector<std::int64_t> numbers;
+};
+/// Of sequences: their lengths or starts, and the keys [begin, end) that each row of each entry sees by its sequence,
+/// its causal form and its window. None of another problem.
+[[nodiscard]] std::vector<WholeNumbersOfScript> sequences_in_script(const Problem& c);
+/// The conditions by which sequences, causal form and window hide key j from row i, in terms that both languages have.
 [[nodiscard]] std::vector<std::string> hiding_by_position(const Problem& problem);
 /// The problem in plain words, a line each.
 [[nodiscard]] std::vector<std::string> words_of_problem(const Reproducer& reproducer);

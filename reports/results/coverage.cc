@@ -99,6 +99,8 @@ std::string forms_left_out(const Manifest& manifest, DType dtype, const DrawnCou
     if (window->second.left) look("window_left:given", "windows with a left end");
     if (window->second.right) look("window_right:given", "windows with a right end");
   }
+  if (manifest.variants.contains(lengths_variant.name)) look("lengths:given", "sequences with lengths of their own");
+  if (manifest.variants.contains(packed_variant.name)) look("packed:given", "packed sequences");
   if (found.empty()) return {};
   return fmt::format("hardly judged in forms that the manifest lists: {}; {}", fmt::join(found, ", "),
                      cause_and_remedy(reasons));

@@ -82,12 +82,13 @@ def with_lengths(arrays, causal, kv_lengths):
     return [*arrays, None, None, kv_lengths.astype(numpy.int64)]
 
 
-def onnx_attention(version):
-    def attention(q, k, v, mask=None, scale=1.0, causal="none", kv_lengths=None):
-        arrays = with_lengths([q, k, v, mask], causal, kv_lengths)
-        return run("Attention", arrays, 4, version=version, scale=scale, is_causal=int(causal != "none"))
+def attention_23(q, k, v, mask=None, scale=1.0, causal="none"):
+    return run("Attention", [q, k, v, mask], 4, version=23, scale=scale, is_causal=int(causal == "top-left"))
 
-    return attention
+
+def attention_24(q, k, v, mask=None, scale=1.0, causal="none", kv_lengths=None):
+    arrays = with_lengths([q, k, v, mask], causal, kv_lengths)
+    return run("Attention", arrays, 4, version=24, scale=scale, is_causal=int(causal != "none"))
 
 
 def windowed_attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
@@ -138,10 +139,12 @@ GROUP_QUERY = {
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "min_queries": 1, "min_keys": 1},
 }  # fmt: skip
 KERNELS = {
-    "attention": (onnx_attention(24), {**ATTENTION, "name": "ONNX Attention"}),
+    "attention": (attention_24, {
+        **ATTENTION, "name": "ONNX Attention", "causal": ["top-left", "bottom-right"],
+        "variants": {"lengths": {"queries": False, "excludes": ["top-left"]}}}),
     "attention-25": (windowed_attention, {
         **ATTENTION, "name": "ONNX Attention, opset 25", "variants": {"window": {"alignment": ["top-left"]}}}),
-    "attention-23": (onnx_attention(23), {**ATTENTION, "name": "ONNX Attention, opset 23"}),
+    "attention-23": (attention_23, {**ATTENTION, "name": "ONNX Attention, opset 23"}),
     "multihead": (multihead, {
         **COMMON, "name": "com.microsoft.MultiHeadAttention", "dtypes": ["f32"], "masks": ["additive"],
         "causal": ["top-left"], "fully_masked_row": "nan", "arithmetic": F32, "limits": {"min_keys": 1}}),

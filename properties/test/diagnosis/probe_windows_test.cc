@@ -1,5 +1,5 @@
 // A window of each convention is known by the keys that rows see, and one that is as asked is called so.
-#include "properties/diagnosis/probe_windows.h"
+#include "properties/diagnosis/variants/probe_windows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "core/problem/selection.h"
 #include "core/test/says.h"
 #include "properties/arrangement/arrange.h"
-#include "properties/diagnosis/window_readings.h"
+#include "properties/diagnosis/variants/window_readings.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {

@@ -12,7 +12,7 @@ _DTYPES = {
     "float8_e5m2": ("F8_E5M2", "uint8"),
     "bool": ("BOOL", "bool"),
 }
-CARRIERS = dict(_DTYPES.values())
+CARRIERS = {**dict(_DTYPES.values()), "I32": "int32"}
 
 
 def word_of(dtype):
@@ -39,6 +39,18 @@ def _bits_of_others(array):
         array = array.get()
     array = numpy.asarray(array)
     return array.dtype.name, array
+
+
+def whole_numbers(array, name):
+    """As on_host, of lengths and starts: whole numbers of any format, a list of them too."""
+    import numpy
+
+    is_torch = type(array).__module__.partition(".")[0] == "torch"
+    numbers = _bits_of_torch(array)[1] if is_torch else _bits_of_others(array)[1]
+    exact = numpy.asarray(numbers).astype(numpy.int32) if numbers.dtype.kind in "iu" else None
+    if exact is None or numbers.ndim != 1 or (exact != numbers).any():
+        raise AttestError(f"{name} is {array!r}; it must be whole numbers, one for each sequence")
+    return "I32", exact
 
 
 def on_host(array, name):

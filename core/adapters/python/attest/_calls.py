@@ -9,6 +9,7 @@ from attest._windows import Window, inclusive_numbers
 
 LAYOUTS = ("bhsd", "bshd", "thd")
 WINDOW = ["window_left", "window_right", "alignment"]
+SEQUENCES = ["q_lengths", "kv_lengths", "q_starts", "kv_starts"]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
 
 # The names that parameters have, by what they mean; those of the contract come first.
@@ -218,35 +219,77 @@ def adapted(function, call):
     return with_signature(called, name_of(function), names + (WINDOW if call.window else []))
 
 
-def _block_mask(q, k, left, right, alignment):
-    """A window as FlexAttention has it: a function of positions, which may be those of attest."""
+def _sequences(tokens, batch, lengths, starts):
+    """[(entry, first token, number of tokens)] of the sequences of a batch."""
+    if starts is not None:
+        ends = starts.tolist()
+        return [(0, first, end - first) for first, end in zip(ends, ends[1:])]
+    own = [tokens] * batch if lengths is None else lengths.tolist()
+    return [(entry, 0, count) for entry, count in enumerate(own)]
+
+
+def _places(q, k, lengths, starts, from_last):
+    """The number of each token's sequence and its position in it, as [batch, tokens] of queries and of keys. Two tokens of
+    no sequence have different numbers. `from_last`: the last query stands at the last key."""
+    import torch
+
+    sides = []
+    for array, of, beginning, none in ((q, lengths[0], starts[0], -1), (k, lengths[1], starts[1], -2)):
+        batch, tokens = array.shape[0], array.shape[2]
+        number = torch.full((batch, tokens), none, device=array.device)
+        position = torch.zeros_like(number)
+        sides.append((number, position, _sequences(tokens, batch, of, beginning)))
+    (number_q, position_q, of_q), (number_k, position_k, of_k) = sides
+    for s, ((entry, first_q, queries), (_, first_k, keys)) in enumerate(zip(of_q, of_k)):
+        offset = keys - queries if from_last else 0
+        for number, position, first, count, shift in (
+            (number_q, position_q, first_q, queries, offset), (number_k, position_k, first_k, keys, 0)
+        ):  # fmt: skip
+            number[entry, first : first + count] = s
+            position[entry, first : first + count] = torch.arange(shift, shift + count, device=number.device)
+    return number_q, position_q, number_k, position_k
+
+
+def _block_mask(q, k, left, right, alignment, causal="none", lengths=(None, None), starts=(None, None)):
+    """Sequences and a window as FlexAttention has them: a function of positions, which may be those of attest."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     queries, keys = q.shape[2], k.shape[2]
-    offset = keys - queries if alignment == "bottom-right" else 0
+    from_last = (alignment if causal == "none" else causal) == "bottom-right"
+    number_q, position_q, number_k, position_k = _places(q, k, lengths, starts, from_last)
     # No larger than it takes, so that nothing overflows beside a position.
     left, right = inclusive_numbers(left, right, queries, keys)
-    return create_block_mask(
-        lambda b, h, i, j: (j >= i + offset - left) & (j <= i + offset + right), None, None, queries, keys, device=q.device
-    )
+
+    def shows(b, h, i, j):
+        ahead = position_k[b, j] - position_q[b, i]
+        seen = (number_q[b, i] == number_k[b, j]) & (ahead >= -left) & (ahead <= right)
+        return seen & (ahead <= 0) if causal != "none" else seen
+
+    return create_block_mask(shows, q.shape[0], None, queries, keys, device=q.device)
 
 
 def flexible(function):
     """FlexAttention, whose masks are functions of a score and its place."""
 
-    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None):
+    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None):  # fmt: skip
         import torch
+
+        sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts))
 
         def score_mod(score, b, h, i, j):
             if mask is not None:
                 at = mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, i, j]
                 score = torch.where(at, score, -torch.inf) if mask.dtype == torch.bool else score + at
-            return torch.where(j <= i, score, -torch.inf) if causal == "top-left" else score
+            return torch.where(j <= i, score, -torch.inf) if causal == "top-left" and not sequences else score
 
-        plain = mask is None and causal == "none"
+        plain = mask is None and (causal == "none" or sequences)
         given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
-        if alignment is not None:
+        if sequences:
+            given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment, causal, (q_lengths, kv_lengths),
+                                              (q_starts, kv_starts))  # fmt: skip
+        elif alignment is not None:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment)
         return function(q, k, v, **given)
 
-    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW])
+    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW, *SEQUENCES])

@@ -209,7 +209,7 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it. Windows are drawn where its variants list them
+              for whoever calls it. Windows, lengths and packed sequences are drawn where its variants list them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

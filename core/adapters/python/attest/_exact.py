@@ -136,6 +136,10 @@ def exact(
     window_left: int = -1,
     window_right: int = -1,
     alignment: Optional[str] = None,
+    q_lengths=None,
+    kv_lengths=None,
+    q_starts=None,
+    kv_starts=None,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -157,6 +161,10 @@ def exact(
                side has no end
     alignment  what the position of query i is where there is a window: "top-left" (default): i; "bottom-right": i + N - M;
                as causal where that is given
+    q_lengths, kv_lengths  [batch], whole numbers: the first so many queries and keys of each entry are its own (default: all),
+               and positions, M and N are those; what is behind them is padding, which has no answer
+    q_starts, kv_starts  [sequences + 1], whole numbers from 0: the batch is 1, and sequence s has the tokens from start[s] to
+               before start[s + 1], as cu_seqlens says it
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -167,7 +175,8 @@ def exact(
     Raises AttestError, one line, where an argument is wrong. Source: error-bounds.md; the enclosure is the oracle's of every
     verdict of attest.
     """
-    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment)
+    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
+                      q_lengths, kv_lengths, q_starts, kv_starts)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -233,6 +242,10 @@ def allclose(
     window_left: int = -1,
     window_right: int = -1,
     alignment: Optional[str] = None,
+    q_lengths=None,
+    kv_lengths=None,
+    q_starts=None,
+    kv_starts=None,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -248,7 +261,8 @@ def allclose(
     Returns a Closeness, which is True for "held" and nothing else. Raises AttestError where an argument is wrong. Source:
     error-bounds.md.
     """
-    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment)
+    problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
+                      q_lengths, kv_lengths, q_starts, kv_starts)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

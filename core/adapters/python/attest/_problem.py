@@ -3,7 +3,7 @@
 import math
 import operator
 
-from attest._arrays import on_host, word_of
+from attest._arrays import on_host, whole_numbers, word_of
 from attest._errors import AttestError
 
 LAYOUTS = ("bhsd", "bshd")
@@ -39,14 +39,18 @@ def _window(left, right, alignment, causal):
         raise AttestError(f"alignment is {alignment!r} and causal {causal!r}; a row has one position")
     given = {name: str(end) for name, end in ends.items() if end >= 0}
     where = causal if causal != "none" else alignment or "top-left"
-    return {"attest": "2", "variants": "window", **given, "alignment": where}
+    return {**given, "alignment": where}
+
+
+_SEQUENCES = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts")}
 
 
 class Problem:
     """The arguments stand in attest.exact."""
 
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
-                 window_left=-1, window_right=-1, alignment=None):  # fmt: skip
+                 window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
+                 kv_starts=None):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -71,7 +75,13 @@ class Problem:
             "causal": _CAUSAL[_one_of(causal, tuple(_CAUSAL), "causal")],
             "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
         }
-        self.metadata.update(_window(window_left, window_right, alignment, self.metadata["causal"]))
+        window = _window(window_left, window_right, alignment, self.metadata["causal"])
+        given = {"q_lengths": q_lengths, "kv_lengths": kv_lengths, "q_starts": q_starts, "kv_starts": kv_starts}
+        self.tensors.update({name: whole_numbers(of, name) for name, of in given.items() if of is not None})
+        variants = ["window"] * bool(window)
+        variants += [name for name, of in _SEQUENCES.items() if any(tensor in self.tensors for tensor in of)]
+        if variants:
+            self.metadata.update(window, attest="2", variants=" ".join(variants))
 
     @classmethod
     def of(cls, tensors, metadata):
@@ -100,7 +110,8 @@ class Problem:
 
     def in_four_axes(self, tensors):
         """With the leading axes that they lack."""
-        return {name: (dtype, array.reshape((1,) * (4 - array.ndim) + array.shape)) for name, (dtype, array) in tensors.items()}
+        return {name: (dtype, array if dtype == "I32" else array.reshape((1,) * (4 - array.ndim) + array.shape))
+                for name, (dtype, array) in tensors.items()}  # fmt: skip
 
     def as_given(self, array, axes_behind=1):
         """An array of the output's shape, or without its last axis, as the caller lays outputs out."""

@@ -1,4 +1,4 @@
-#include "properties/diagnosis/window_readings.h"
+#include "properties/diagnosis/variants/window_readings.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "properties/diagnosis/window_misreadings.h"
+#include "properties/diagnosis/variants/window_misreadings.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,6 +10,7 @@
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
+#include "properties/arrangement/sequences.h"
 
 namespace attest {
 namespace {
@@ -132,7 +133,8 @@ class MisreadWindows {
 }  // namespace
 
 std::vector<MisreadWindow> misread_windows(const Case& c) {
-  if (!has_variant(c, window_variant.name)) return {};
+  // Of sequences the positions are other ones.
+  if (!has_variant(c, window_variant.name) || has_sequences(c)) return {};
   if (!only_hides(c) && c.dtype() == DType::f8_e4m3) return {};
   return MisreadWindows(c).take();
 }

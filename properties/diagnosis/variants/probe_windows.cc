@@ -1,4 +1,4 @@
-#include "properties/diagnosis/probe_windows.h"
+#include "properties/diagnosis/variants/probe_windows.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@
 #include "core/kernel/limits.h"
 #include "core/problem/fields.h"
 #include "properties/arrangement/arrange.h"
-#include "properties/diagnosis/window_readings.h"
+#include "properties/diagnosis/variants/window_readings.h"
 #include "properties/language/answer.h"
 
 namespace attest {

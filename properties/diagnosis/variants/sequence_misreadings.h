@@ -1,0 +1,21 @@
+// What a wrong kernel may have taken lengths or packed sequences for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/problem/case.h"
+
+namespace attest {
+
+/// A reading of lengths or starts.
+struct MisreadSequences {
+  std::string words;  ///< that follow "it computes as if"
+  Case problem;       ///< of the same tensors
+};
+
+/// Of a case of attention; none where it has neither lengths nor packed sequences. One that means the same as the case
+/// itself may be among them.
+[[nodiscard]] std::vector<MisreadSequences> misread_sequences(const Case& c);
+
+}  // namespace attest
