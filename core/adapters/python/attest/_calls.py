@@ -37,6 +37,7 @@ class Call:
     gqa: Optional[str] = None
     alignment: str = "top-left"  # what the causal form means where M and N differ
     window: Optional[Window] = None
+    lengths: tuple = ()  # what lengths of queries and of keys are called
 
 
 def parameters_of(function):
@@ -190,8 +191,12 @@ def adapted(function, call):
             out = out.reshape(q.shape[0], q.shape[2], *out.shape[1:])
         return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
 
-    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None):
+    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None):  # fmt: skip
         given = {}
+        for name, lengths in zip(call.lengths, (q_lengths, kv_lengths)):
+            if lengths is not None:
+                given[name] = arrays.there(lengths)
         if alignment is not None:
             given[call.window.name] = call.window.theirs(window_left, window_right, q.shape[2], k.shape[2])
         if call.scale:
@@ -206,17 +211,19 @@ def adapted(function, call):
             given[call.gqa] = True
         inputs = [there(array) for array in (q, k, v)]
         if packed:
-            for side, array in (("q", q), ("k", k)):
+            for side, array, starts in (("q", q, q_starts), ("k", k, kv_starts)):
                 batch, tokens = array.shape[0], array.shape[2]
-                ends = [tokens * index for index in range(batch + 1)]
+                ends = [tokens * index for index in range(batch + 1)] if starts is None else starts.tolist()
                 given[f"cu_seqlens_{side}"] = arrays.lengths(ends, inputs[0])
-                given[f"max_seqlen_{side}"] = tokens
+                given[f"max_seqlen_{side}"] = max([1, *(end - first for first, end in zip(ends, ends[1:]))])
         out = function(*inputs, **given)
         return back(out[0] if isinstance(out, (tuple, list)) else out, q)
 
     offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal}
     names = [name for name, has in offered.items() if has]
-    return with_signature(called, name_of(function), names + (WINDOW if call.window else []))
+    names += WINDOW if call.window else []
+    names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:] if packed else []
+    return with_signature(called, name_of(function), names)
 
 
 def _sequences(tokens, batch, lengths, starts):

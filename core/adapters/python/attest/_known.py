@@ -56,7 +56,7 @@ _TABLE = (
         "bhsd",
         flexible,
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
-         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}},
+         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}},
          "limits": {"min_queries": 1, "min_keys": 1}},
     ),
     Known(
@@ -64,11 +64,13 @@ _TABLE = (
         "dot_product_attention",
         "jax",
         "bshd",
-        _called(Call("jax", "bshd", scale="scale", mask="mask", bias="bias", causal="is_causal", window=JAX)),
+        _called(Call("jax", "bshd", scale="scale", mask="mask", bias="bias", causal="is_causal", window=JAX,
+                     lengths=("query_seq_lengths", "key_value_seq_lengths"))),
         # A boolean mask puts a finite number in the place of a score, an additive one does not: rows without a visible
         # key have no one policy to declare. There is no maximum of no scores.
         {"dtypes": ["f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
-         "variants": {"window": {"alignment": ["top-left"]}}, "limits": {"value_dim": "head_dim", "min_keys": 1}},
+         "variants": {"window": {"alignment": ["top-left"]}, "lengths": {"padding": "zero"}},
+         "limits": {"value_dim": "head_dim", "min_keys": 1}},
         window=JAX,
     ),
     Known("flash_attn", "flash_attn_func", "torch", "bshd", _called(_FLASH), _FLASH_MANIFEST, gpu=True, window=FLASH),
@@ -78,7 +80,7 @@ _TABLE = (
         "torch",
         "thd",
         _called(Call("torch", "thd", scale="softmax_scale", causal="causal", window=FLASH)),
-        _FLASH_MANIFEST,
+        {**_FLASH_MANIFEST, "variants": {**_FLASH_MANIFEST["variants"], "packed": {}}},
         gpu=True,
         window=FLASH,
     ),
