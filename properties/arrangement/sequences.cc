@@ -252,6 +252,13 @@ Case with_block_mask(const Case& c, bool boolean) {
   return one;
 }
 
+Tensor rows_of_sequence(const Tensor& out, const Problem& c, std::int64_t s) {
+  const Sequence own = sequence_of(c, s);
+  std::vector<Place> places;
+  for (std::int64_t i = 0; i < own.queries; ++i) places.emplace_back(own.entry, own.first_query + i);
+  return rows_at(out, places);
+}
+
 Result of_sequence(const Result& result, std::int64_t s) {
   const Sequence own = sequence_of(result.run().problem(), s);
   return result.along(4, {own.entry}).queries(range(own.first_query, own.queries));

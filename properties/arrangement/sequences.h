@@ -43,6 +43,8 @@ enum class Whose { nobody, others };
 [[nodiscard]] Tensor changed_rows(const Case& c, Slot slot, Whose whose, std::int64_t s,
                                   const std::function<double(double)>& change);
 
+/// The rows of sequence s of an output of the case.
+[[nodiscard]] Tensor rows_of_sequence(const Tensor& out, const Problem& c, std::int64_t s);
 /// Of a result of a case those rows that are sequence s, [1, heads, its queries, dv].
 [[nodiscard]] Result of_sequence(const Result& result, std::int64_t s);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numbers>
 #include <numeric>
 #include <optional>
@@ -42,7 +43,7 @@ struct Misreading {
   std::function<Tensor(const Tensor& out)> rearranged = {};
 };
 
-/// Collects those that are other problems.
+/// Collects those that are other problems. Of one sequence: lengths and packed sequences are taken apart before.
 class Misreadings {
  public:
   explicit Misreadings(const Case& c) : c_(c), e_(extents_of(c)) {
@@ -50,7 +51,7 @@ class Misreadings {
     if (c.mask().present()) masks();
     causal_forms();
     variants();
-    if (!has_sequences(c)) sights();
+    sights();
     heads();
     batch_entries();
     keys();
@@ -291,7 +292,6 @@ class Misreadings {
   }
 
   void variants() {
-    for (MisreadSequences& reading : misread_sequences(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
   }
 
@@ -636,10 +636,38 @@ class Narrowing {
   std::size_t cases_ = 0;
 };
 
-std::vector<std::string> misread_problem(const std::vector<Wrong>& wrong, const Manifest& manifest) {
+/// The sequences that are answered wrong, each as a case of its own, of which `kept` is the memory.
+std::vector<Wrong> taken_apart(std::vector<Wrong> wrong, const Manifest& manifest, std::deque<Case>& kept) {
+  std::vector<Wrong> parts;
+  for (Wrong& one : wrong) {
+    if (!has_sequences(*one.value)) {
+      parts.push_back(std::move(one));
+      continue;
+    }
+    for (std::int64_t s = 0; s < sequence_count(*one.value); ++s) {
+      const Sequence own = sequence_of(*one.value, s);
+      if (own.queries == 0 || own.keys == 0) continue;
+      const Case& part = kept.emplace_back(alone(*one.value, s));
+      Tensor out = rows_of_sequence(one.out, *one.value, s);
+      if (outcome_as(part, out, manifest.arithmetic_for(part)) == Outcome::violated)
+        parts.push_back({&part, std::move(out), one.far});
+    }
+  }
+  return parts;
+}
+
+std::vector<Misreading> readings_of_sequences(const Case& c) {
+  std::vector<Misreading> readings;
+  for (MisreadSequences& reading : misread_sequences(c))
+    readings.push_back({std::move(reading.words), 0, std::move(reading.problem)});
+  return readings;
+}
+
+std::vector<std::string> misread_problem(const std::vector<Wrong>& wrong, const Manifest& manifest,
+                                         std::vector<Misreading> (*readings_of)(const Case& c)) {
   Narrowing narrowing;
   for (const Wrong& one : wrong) {
-    const std::vector<Misreading> readings = Misreadings(*one.value).take();
+    const std::vector<Misreading> readings = readings_of(*one.value);
     std::vector<Narrowing::Read> read;
     for (const Misreading& reading : readings) {
       if (!narrowing.still_fits(reading.words, reading.size)) continue;
@@ -695,8 +723,14 @@ std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> ca
     const std::optional<std::string> lse = misread_lse(kernel, cases);
     return lse ? std::vector{*lse} : std::vector<std::string>();
   }
-  std::vector<std::string> words = misread_problem(wrong, kernel.manifest());
-  if (words.empty()) words = misread_rows(wrong, kernel.manifest());
+  const auto of_one_sequence = [](const Case& c) { return Misreadings(c).take(); };
+  std::deque<Case> kept;
+  const std::vector<Wrong> parts = taken_apart(wrong, kernel.manifest(), kept);
+  std::vector<std::string> words = misread_problem(parts, kernel.manifest(), of_one_sequence);
+  // What is wrong of sequences alone.
+  if (words.empty() && std::ranges::all_of(wrong, [](const Wrong& one) { return has_sequences(*one.value); }))
+    words = misread_problem(wrong, kernel.manifest(), readings_of_sequences);
+  if (words.empty()) words = misread_rows(parts, kernel.manifest());
   if (!words.empty()) return words;
   const auto not_finite = std::ranges::find_if(wrong, [](const Wrong& one) {
     for (std::int64_t at = 0; at < one.out.elements(); ++at)

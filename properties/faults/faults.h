@@ -26,6 +26,7 @@ enum class FaultKind {
   causal_tiles,     ///< a causal form over more than one tile
   mask_tiles,       ///< a mask over more than one tile
   window_tiles,     ///< a window over more than one tile
+  sequence_tiles,   ///< sequences of more than one tile
   head_dim,         ///< a head or value dimension above 64
   heads,            ///< more than 8 heads, or three to a group
   batch,            ///< more than four batch entries, or several and more than one tile
@@ -35,10 +36,10 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 15> names{
-      "masks",        "numbers",      "windows",    "sequences",    "second key tile",
-      "partial tile", "causal tiles", "mask tiles", "window tiles", "head dim",
-      "heads",        "batch",        "long rows",  "index",        "split"};
+  static constexpr std::array<std::string_view, 16> names{
+      "masks",        "numbers",    "windows",      "sequences",      "second key tile", "partial tile",
+      "causal tiles", "mask tiles", "window tiles", "sequence tiles", "head dim",        "heads",
+      "batch",        "long rows",  "index",        "split"};
 };
 
 /// A correct kernel with one mistake.

@@ -149,6 +149,8 @@ std::vector<PlantedFault> faults_of_sequences() {
   std::vector<PlantedFault> all;
   for (auto&& faults : std::array{keys(), rows(), positions(), padding()})
     std::ranges::move(faults, std::back_inserter(all));
+  for (PlantedFault& fault : all)
+    fault.kind = fault.make.query_tile > 0 ? FaultKind::sequence_tiles : FaultKind::sequences;
   return all;
 }
 

@@ -62,7 +62,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_tiles(), std::back_inserter(joined));
     std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
     std::ranges::move(faults_of_windows(), std::back_inserter(joined));
-    std::ranges::move(of_kind(FaultKind::sequences, faults_of_sequences()), std::back_inserter(joined));
+    std::ranges::move(faults_of_sequences(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

@@ -131,7 +131,7 @@ std::string kinds_of(const Recipe& r) {
     add(tensor, "-strides:");
     kinds.append(name_of(layout));
   };
-  for (int i = 0; i < slot_count; ++i) {
+  for (int i = 0; i < original_slots; ++i) {
     const auto slot = static_cast<Slot>(i);
     const bool there =
         slot == Slot::mask ? r.mask != MaskKind::none : slot < Slot::mask || r.operation == Operation::multihead;

@@ -90,7 +90,7 @@ DrawnMultihead& DrawnMultihead::strided() {
   const auto drawn = [&](int kinds) { return static_cast<MemoryLayout>(stream.below(kinds)); };
   constexpr int all = static_cast<int>(MemoryLayout::far_rows), of_outputs = static_cast<int>(MemoryLayout::repeated);
   Layouts& layouts = recipe_.layouts;
-  for (MemoryLayout& layout : layouts.inputs) layout = drawn(all);
+  for (int slot = 0; slot < original_slots; ++slot) layouts[static_cast<Slot>(slot)] = drawn(all);
   layouts.out = drawn(of_outputs);
   constexpr Slot matrices[] = {Slot::q, Slot::k, Slot::v, Slot::w_q};
   const Slot one = matrices[stream.below(4)];

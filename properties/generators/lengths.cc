@@ -54,8 +54,14 @@ void fill_lengths(const Recipe& r, Case& c) {
     c[Slot::q_lengths] = drawn_lengths(r, batch, c.q().shape()[2], /*queries=*/true, stream);
   if (r.lengths != LengthKind::queries)
     c[Slot::kv_lengths] = drawn_lengths(r, batch, c.k().shape()[2], /*queries=*/false, stream);
-  if (r.lengths != LengthKind::empty) return;
-  const std::int64_t one = stream.below(batch), which = stream.below(3);
+  // One sequence has something to attend to, where the batch has.
+  const std::int64_t whole = stream.below(batch);
+  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths}) {
+    const std::int64_t most = slot == Slot::q_lengths ? c.q().shape()[2] : c.k().shape()[2];
+    if (c[slot].present() && most > 0) c[slot].set(whole, std::max(c[slot][whole], 1.0));
+  }
+  if (r.lengths != LengthKind::empty || batch == 1) return;
+  const std::int64_t one = (whole + 1 + stream.below(batch - 1)) % batch, which = stream.below(3);
   if (which != 0) c[Slot::q_lengths].set(one, 0);
   if (which != 1) c[Slot::kv_lengths].set(one, 0);
 }

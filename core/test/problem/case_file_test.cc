@@ -269,7 +269,8 @@ TEST(CaseFile, NamesWhatIsWrong) {
             "mine: holds a tensor \"masks\", which attention does not take; did you mean \"mask\"?");
   f.tensors.back().first = "w_q";
   EXPECT_EQ(fault_of(write_safetensors(f)),
-            "mine: holds a tensor \"w_q\", which attention does not take; known: \"q\", \"k\", \"v\", \"mask\"");
+            "mine: holds a tensor \"w_q\", which attention does not take; known: \"q\", \"k\", \"v\", \"mask\", "
+            "\"q_lengths\", \"kv_lengths\", \"q_starts\", \"kv_starts\"");
   f = small();
   f.tensors[2].second = Tensor(DType::f32, {1, 1, 0, 3});
   EXPECT_EQ(fault_of(write_safetensors(f)),

@@ -102,7 +102,7 @@ TEST(Views, ShowTheCasesMemory) {
   const attest_multihead_problem all = m.multihead_problem();
   const attest_tensor* const views[] = {&all.q,   &all.k,   &all.v,   &all.mask, &all.w_q, &all.w_k,    &all.w_v,
                                         &all.b_q, &all.b_k, &all.b_v, &all.w_o,  &all.b_o, &all.bias_k, &all.bias_v};
-  for (int i = 0; i < slot_count; ++i) {
+  for (int i = 0; i < original_slots; ++i) {
     EXPECT_EQ(views[i]->data, m[static_cast<Slot>(i)].bytes().data()) << name_of(static_cast<Slot>(i));
   }
   EXPECT_EQ(all.size, sizeof(attest_multihead_problem));
@@ -178,8 +178,9 @@ TEST(Validate, NamesWhatAttentionBreaks) {
     c[Slot::k] = counting({2, 3, 5, 6});
     c[Slot::v] = counting({2, 3, 5, 7});
   });
-  expect_attention_fault("w_o is present; attention takes q, k, v and mask only (operation multihead takes it)",
-                         [](Case& c) { c[Slot::w_o] = counting({2, 2}); });
+  expect_attention_fault(
+      "w_o is present; attention takes q, k, v, mask, q_lengths, kv_lengths, q_starts and kv_starts only (operation multihead takes it)",
+      [](Case& c) { c[Slot::w_o] = counting({2, 2}); });
   for (const Shape& shape : {Shape{3, 4, 3, 5}, Shape{2, 2, 3, 5}, Shape{2, 4, 1, 5}, Shape{2, 4, 3, 1}}) {
     expect_attention_fault(
         "mask has shape " + shape.to_string() + "; it must be [batch or 1, heads or 1, M, N] = [2 or 1, 4 or 1, 3, 5]",

@@ -171,7 +171,7 @@ TEST(DType, NamesGoBothWays) {
   EXPECT_EQ(name_of(DType::boolean), "bool");
   EXPECT_EQ(safetensors_name_of(DType::f8_e4m3), "F8_E4M3");
   EXPECT_EQ(named<DType>("F32"), std::nullopt);
-  EXPECT_EQ(dtype_safetensors_named("I32"), std::nullopt);
+  EXPECT_EQ(dtype_safetensors_named("I64"), std::nullopt);
 }
 
 TEST(DType, FormatsAgreeWithTheirPatterns) {

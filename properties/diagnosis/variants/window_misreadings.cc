@@ -10,7 +10,6 @@
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
-#include "properties/arrangement/sequences.h"
 
 namespace attest {
 namespace {
@@ -133,8 +132,7 @@ class MisreadWindows {
 }  // namespace
 
 std::vector<MisreadWindow> misread_windows(const Case& c) {
-  // Of sequences the positions are other ones.
-  if (!has_variant(c, window_variant.name) || has_sequences(c)) return {};
+  if (!has_variant(c, window_variant.name)) return {};
   if (!only_hides(c) && c.dtype() == DType::f8_e4m3) return {};
   return MisreadWindows(c).take();
 }

@@ -45,6 +45,8 @@ struct Shown {
   MemoryLayout keys = MemoryLayout::row_major;
   std::int64_t left = -1, right = -1;  ///< of the window
   Causal alignment = Causal::none;
+  std::vector<double> q_lengths{}, kv_lengths{};  ///< of its sequences; none: there are no such lengths
+  bool packed = false;                            ///< they stand one after another
 };
 
 /// How GoogleTest prints a parameter.
@@ -274,6 +276,39 @@ const Shown shown[] = {
      .arguments = "i=0 poison=1",
      .left = 50,
      .alignment = bottom_right},
+    // sequence tiles
+    {.fault = "key-lengths-ignored",
+     .sizes = {.batch = 2, .queries = 2, .keys = 40, .dk = 4, .dv = 2},
+     .kv_lengths = {40, 20}},
+    {.fault = "a-key-too-many-in-sequences",
+     .sizes = {.batch = 2, .queries = 2, .keys = 80, .dk = 4, .dv = 2},
+     .kv_lengths = {80, 70}},
+    {.fault = "keys-to-the-end-of-the-tile",
+     .sizes = {.queries = 2, .keys = 60, .dk = 4, .dv = 2},
+     .q_lengths = {1, 1},
+     .kv_lengths = {20, 40},
+     .packed = true},
+    {.fault = "keys-of-the-sequence-before",
+     .sizes = {.queries = 2, .keys = 40, .dk = 4, .dv = 2},
+     .q_lengths = {1, 1},
+     .kv_lengths = {20, 20},
+     .packed = true},
+    {.fault = "rows-to-the-start-of-the-tile",
+     .sizes = {.queries = 30, .keys = 4, .dk = 4, .dv = 2},
+     .q_lengths = {20},
+     .kv_lengths = {4}},
+    {.fault = "sequence-without-keys-nan",
+     .sizes = {.batch = 2, .queries = 2, .keys = 20, .dk = 4, .dv = 2},
+     .property = "varlen.empty-sequences",
+     .arguments = "s=0 which=1 many=0",
+     .q_lengths = {2, 2},
+     .kv_lengths = {20, 20}},
+    {.fault = "values-of-padding-multiplied",
+     .sizes = {.queries = 2, .keys = 30, .dk = 4, .dv = 2},
+     .property = "varlen.padding-dead",
+     .arguments = "poison=1",
+     .q_lengths = {2},
+     .kv_lengths = {20}},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -284,6 +319,20 @@ Case case_of(const Shown& one, DType dtype) {
   c.scale = inverse_root(one.sizes.dk);
   c.causal = one.causal;
   c.window_left = one.left, c.window_right = one.right, c.alignment = one.alignment;
+  const auto whole = [](const std::vector<double>& numbers) {
+    return Tensor(DType::i32, {std::ssize(numbers)}, numbers);
+  };
+  const auto starts = [](const std::vector<double>& lengths) {
+    std::vector<double> all{0};
+    for (const double length : lengths) all.push_back(all.back() + length);
+    return all;
+  };
+  if (one.packed) {
+    c[Slot::q_starts] = whole(starts(one.q_lengths)), c[Slot::kv_starts] = whole(starts(one.kv_lengths));
+  } else {
+    if (!one.q_lengths.empty()) c[Slot::q_lengths] = whole(one.q_lengths);
+    if (!one.kv_lengths.empty()) c[Slot::kv_lengths] = whole(one.kv_lengths);
+  }
   if (one.above != nullptr) {
     // Every query's first number meets what lifts the scores, and no other.
     const std::int64_t dk = one.sizes.dk;
@@ -392,20 +441,20 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfElevenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfTwelveKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
-    const bool of_rows =
-        fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers || fault.kind == FaultKind::windows;
+    const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
+                         fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 11U);
+  EXPECT_EQ(kinds.size(), 12U);
 }
 
 }  // namespace

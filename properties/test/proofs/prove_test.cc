@@ -52,6 +52,7 @@ const std::map<std::string_view, Evidence> others{
     {"multihead.finite", Evidence::untreated},
     {"multihead.strides", Evidence::untreated},
     {"multihead.oracle", Evidence::untreated},
+    {"varlen.tile-edges", Evidence::untreated},
     {"multihead.promised", Evidence::untreated},
     {"multihead.returned-weights", Evidence::untreated},
     {"masked.multihead-fully-masked-row", Evidence::untreated},
