@@ -32,8 +32,10 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
 
   const InnerLoops& loops = inner_loops();
   const std::int64_t* index = row.keys.index;
-  const std::int64_t last = index ? index[n - 1] + 1 : head.keys;
-  loops.dots_dd(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, x_.data(), x_low_.data());
+  const std::int64_t first = index ? index[0] : 0, last = index ? index[n - 1] + 1 : head.keys;
+  const std::int64_t front = first / panel_width, before = front * panel_width;
+  loops.dots_dd(row.q, head.dk, head.panels.data() + before * head.dk, (last + panel_width - 1) / panel_width - front,
+                x_.data() + before, x_low_.data() + before);
   const bool pre = head.convention == MaskConvention::pre_scale;
   DoubleDouble m;
   bool finite = true;

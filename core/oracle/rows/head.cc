@@ -249,29 +249,46 @@ bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
   return true;
 }
 
-void scores_of_row(const Head& head, std::int64_t last, Row& row) {
+void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row& row) {
   const std::int64_t room = padded(head.keys);
   ScoreBlock& block = row.block;
-  if (!block.scored) {
+  if (!block.scored || first < block.first_scored || last > block.last_scored) {
     const InnerLoops& loops = inner_loops();
+    // Whole panels; those in front of the first are left out.
+    const std::int64_t front = first / panel_width, from = front * panel_width;
+    const std::int64_t count = (last + panel_width - 1) / panel_width - front;
     fit(block.x, block.rows * room), fit(block.size, block.rows * room);
     if (block.singles) {
       fit(block.sizes_of_q, block.rows * head.dk);
       std::transform(block.q.data(), block.q.data() + block.rows * head.dk, block.sizes_of_q.data(),
                      [](double x) { return static_cast<float>(std::fabs(x)); });
-      loops.dots_singles(block.q.data(), block.sizes_of_q.data(), block.rows, head.dk, head.single_panels.data(),
-                         room / panel_width, room, block.x.data(), block.size.data());
+      loops.dots_singles(block.q.data(), block.sizes_of_q.data(), block.rows, head.dk,
+                         head.single_panels.data() + from * head.dk, count, room, block.x.data() + from,
+                         block.size.data() + from);
     } else {
-      loops.dots(row.q, head.dk, head.panels.data(), (last + panel_width - 1) / panel_width, block.x.data(),
-                 block.size.data());
+      loops.dots(row.q, head.dk, head.panels.data() + from * head.dk, count, block.x.data() + from,
+                 block.size.data() + from);
     }
     block.scored = true;
+    block.first_scored = first, block.last_scored = last;
   }
   row.x = block.x.data() + row.slot * room;
   row.size = block.size.data() + row.slot * room;
 }
 
 namespace {
+
+/// The keys that the rows of a block see by their positions, from the first of any to the last of any. One of a row
+/// that sees none says nothing.
+Sight sight_of_block(const Head& head, const ScoreBlock& block) {
+  Sight all{head.keys, 0};
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const Sight one = sight(head.sight_rule, block.row[static_cast<std::size_t>(r)], head.queries, head.keys);
+    if (one.first == one.last) continue;
+    all = {std::min(all.first, one.first), std::max(all.last, one.last)};
+  }
+  return all;
+}
 
 /// What the visible keys of a row are, as loops over them read it.
 struct Visible {
@@ -392,7 +409,8 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   const Visible seen{row.n, row.all_visible ? nullptr : row.index.data()};
   const std::int64_t room = padded(head.keys);
   for (auto* array : {&row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
-  scores_of_row(head, seen.at(seen.n - 1) + 1, row);
+  const Sight scored = row.block.singles ? sight_of_block(head, row.block) : Sight{seen.at(0), seen.at(seen.n - 1) + 1};
+  scores_of_row(head, scored.first, scored.last, row);
   RowKeys& keys = row.keys;
   keys = {};
   keys.n = seen.n, keys.index = seen.index;

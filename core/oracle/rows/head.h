@@ -60,7 +60,8 @@ struct ScoreBlock {
   std::int64_t rows = 0;
   bool singles = false;  ///< their sizes can be summed in floats
   bool scored = false;
-  std::vector<double> q;  ///< [rows][dk]
+  std::int64_t first_scored = 0, last_scored = 0;  ///< keys [first, last) have their products, once scored
+  std::vector<double> q;                           ///< [rows][dk]
   std::vector<double> x, size;
   std::vector<float> sizes_of_q;  ///< |q| of these rows
 };
@@ -99,8 +100,9 @@ void visible_keys(const Head& head, const Profile& p, Row& row);
 /// score overflows or a value is not finite.
 [[nodiscard]] bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row);
 
-/// Sets row.x and row.size, of keys below `last` at least.
-void scores_of_row(const Head& head, std::int64_t last, Row& row);
+/// Sets row.x and row.size, of keys [first, last) at least; of others they hold anything. What is asked of one row is
+/// computed for all of its block.
+void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row& row);
 
 /// Scores, weights and output of row `rows`[0] in double, and everything the bound asks of a row. Returns the reason
 /// when the row has none (fully masked, not finite). The others are those that will be asked for next.

@@ -55,7 +55,8 @@ bool PrefixRows::start(const Head& head, std::span<const std::int64_t> rows, std
   if (!ignores_dead_values && most <= head.keys && !hidden_keys_harmless(head, p, row)) return false;
   const std::int64_t room = padded(head.keys);
   for (auto* array : {&row.s, &row.t, &w_, &we_, &ws_}) fit(*array, room);
-  scores_of_row(head, most, row);
+  // Rows of a block end at other keys: of all, once.
+  scores_of_row(head, 0, row.block.singles ? head.keys : most, row);
   const RowScores found = key_loops().scores(row.x, row.size, nullptr, head.scale, most, row.t.data(), row.s.data());
   if (!found.finite) return false;
   RowKeys& keys = row.keys;
