@@ -93,7 +93,8 @@ class Kernel {
   /// own numbers, which are the input's dtype unless the kernel computes on a scalar that no dtype holds. Never throws
   /// for what the kernel does; a process that died or was killed has been started again when the next call needs it.
   [[nodiscard]] virtual Reply run(const Case& c, std::optional<DType> output, bool want_lse) = 0;
-  [[nodiscard]] Reply run(const Case& c) { return run(c, c.dtype(), false); }
+  /// The output alone, but for a kernel that requires its lse to be asked for.
+  [[nodiscard]] Reply run(const Case& c);
   /// Decimal digits of the kernel's own numbers where it computes on a scalar wider than every dtype; else 0.
   [[nodiscard]] virtual unsigned digits() const { return 0; }
   /// Whether it does, at which every case takes its time.

@@ -108,13 +108,41 @@ bool has(const Case& c, Feature feature) {
       return has_variant(c, lengths_variant.name);
     case Feature::packed:
       return has_variant(c, packed_variant.name);
+    case Feature::lse:
+      return false;
   }
   return false;
 }
 
+bool lacks(const Case& c, Feature feature) {
+  return feature != Feature::lse && !has(c, feature);
+}
+
+std::string why_no_lse(const Manifest& m, const Case& c) {
+  if (!m.lse) return "the manifest's lse is false";
+  const auto of_call = [&](Feature feature) { return feature == Feature::lse || has(c, feature); };
+  const auto lists_it = [](const std::vector<Feature>& words) { return std::ranges::count(words, Feature::lse) > 0; };
+  for (const std::vector<Feature>& together : m.excluded)
+    if (lists_it(together) && std::ranges::all_of(together, of_call))
+      return fmt::format("has {}; the manifest's excludes lists that", listed(together, " with "));
+  for (const auto& [name, terms] : m.variants)
+    if (lists_it(terms.excluded) && has_variant(c, name))
+      return fmt::format("has the variant {} with lse; the manifest's variants.{}.excludes lists it", name, name);
+  return {};
+}
+
+bool asks_lse(const Manifest& m, const Case& c, bool wanted) {
+  if (wanted || c.operation != Operation::attention) return wanted && why_no_lse(m, c).empty();
+  if (!why_no_lse(m, c).empty()) return false;
+  const auto lists_it = [](const std::vector<Feature>& words) { return std::ranges::count(words, Feature::lse) > 0; };
+  return lists_it(m.required) || std::ranges::any_of(m.variants, [&](const auto& variant) {
+           return lists_it(variant.second.required) && has_variant(c, variant.first);
+         });
+}
+
 std::string why_features(const Manifest& m, const Case& c) {
   const auto of_case = [&](Feature feature) { return has(c, feature); };
-  const auto lacking = std::ranges::find_if_not(m.required, of_case);
+  const auto lacking = std::ranges::find_if(m.required, [&](Feature feature) { return lacks(c, feature); });
   if (lacking != m.required.end())
     return fmt::format("is without {}; the manifest's requires lists it", name_of(*lacking));
   for (const std::vector<Feature>& together : m.excluded) {

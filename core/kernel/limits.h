@@ -34,8 +34,16 @@ struct AllowedExtents {
 /// Are so many heads on so many key-value heads of an attention problem within the limits?
 [[nodiscard]] bool allows_heads(const Manifest& manifest, std::int64_t heads, std::int64_t kv_heads);
 
-/// Does the case have what the word says?
+/// Does the case have what the word says? Of lse, which a call asks for, it neither has nor lacks anything.
 [[nodiscard]] bool has(const Case& c, Feature feature);
+[[nodiscard]] bool lacks(const Case& c, Feature feature);
+
+/// Empty where a call with the case may ask for its lse, else why not: "the manifest's lse is false", or which of
+/// `excludes` forbids it.
+[[nodiscard]] std::string why_no_lse(const Manifest& manifest, const Case& c);
+/// Whether a call with the case is to ask for it: where that is wanted and may be, and where `requires` wants it.
+[[nodiscard]] bool asks_lse(const Manifest& manifest, const Case& c, bool wanted);
+
 /// Empty, or which of `requires` the case lacks, or which of `excludes` it has together.
 [[nodiscard]] std::string why_features(const Manifest& manifest, const Case& c);
 

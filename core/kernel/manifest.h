@@ -40,14 +40,15 @@ enum class Feature {
   bias_kv,            ///< bias_k or bias_v
   window,             ///< the variants
   lengths,
-  packed
+  packed,
+  lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 14> names{
+  static constexpr std::array<std::string_view, 15> names{
       "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
       "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
-      "bias-kv",      "window",        "lengths",         "packed"};
+      "bias-kv",      "window",        "lengths",         "packed",     "lse"};
 };
 
 /// Where a kernel's tiles end: their lengths in queries and in keys, and into how many parts keys are split. A hint for

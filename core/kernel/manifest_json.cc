@@ -657,6 +657,8 @@ bool offers(const Manifest& m, Feature feature) {
       return m.variants.contains(lengths_variant.name);
     case Feature::packed:
       return m.variants.contains(packed_variant.name);
+    case Feature::lse:
+      return m.lse;
   }
   return false;
 }
@@ -674,6 +676,18 @@ void tell_features(auto& io, auto& m) {
              "requires", "no problem has two causal forms or two masks");
   for (const std::vector<Feature>& together : m.excluded)
     io.require(!std::ranges::all_of(together, requires_it), "excludes", "\"requires\" lists all of one list");
+  // Of the call, and no problem is without it: what forbids it and what requires it cannot both be kept.
+  const auto lists_lse = [](const std::vector<Feature>& words) { return std::ranges::count(words, Feature::lse) > 0; };
+  for (const auto& [name, terms] : m.variants) {
+    io.require(!lists_lse(m.required) || !lists_lse(terms.excluded), "requires",
+               fmt::format("\"variants\".\"{}\".\"excludes\" lists \"lse\"", name));
+    const auto comes_with_it = [&](Feature feature) {
+      return name_of(feature) == name || requires_it(feature) || std::ranges::count(terms.required, feature) > 0;
+    };
+    for (const std::vector<Feature>& together : m.excluded)
+      io.require(!lists_lse(together) || !std::ranges::all_of(together, comes_with_it), "excludes",
+                 fmt::format("\"variants\".\"{}\" requires all of one list", name));
+  }
 }
 
 void tell_variant(auto& io, std::string_view name, auto& terms) {

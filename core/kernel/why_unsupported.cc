@@ -199,7 +199,7 @@ std::string why_variants(const Manifest& m, const Case& c) {
     if (variant == lengths_variant)
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     for (const Feature feature : terms.required)
-      if (!has(c, feature))
+      if (lacks(c, feature))
         return fmt::format("has the variant {} without {}; the manifest's variants.{}.requires lists it", variant.name,
                            name_of(feature), variant.name);
     for (const Feature feature : terms.excluded)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/bound/error_bound.h"
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -115,6 +116,7 @@ std::optional<std::string> misread_lse(Kernel& kernel, std::span<const Case> cas
   for (const Case& c : cases) {
     if (c.operation != Operation::attention) continue;
     const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
+    if (!why_no_lse(kernel.manifest(), c).empty()) continue;
     const Reply reply = kernel.run(c, c.dtype(), /*want_lse=*/true);
     if (reply.status != CallStatus::ok || !reply.lse.present()) continue;
     const AttentionBounds bounds = attention_bounds(c, arithmetic);

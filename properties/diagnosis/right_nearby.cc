@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/selection.h"
 #include "properties/arrangement/arrange.h"
@@ -21,7 +22,7 @@ std::optional<Verdict> judged(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
   const Case asked = in_kv_dtypes(c, manifest);
   if (!why_unsupported(manifest, asked).empty()) return std::nullopt;
-  const Reply reply = kernel.run(asked, asked.dtype(), manifest.lse);
+  const Reply reply = kernel.run(asked, asked.dtype(), asks_lse(manifest, asked, /*wanted=*/true));
   if (reply.status == CallStatus::failed || reply.status == CallStatus::died)
     return Verdict{.outcome = Outcome::violated, .violation = Violation::failed};
   if (reply.status != CallStatus::ok || !reply.out.present()) return std::nullopt;

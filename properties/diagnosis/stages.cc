@@ -31,7 +31,7 @@ Fed fed(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
   const Case asked = in_kv_dtypes(c, manifest);
   if (!why_unsupported(manifest, asked).empty()) return {};
-  Reply reply = kernel.run(asked, asked.dtype(), false);
+  Reply reply = kernel.run(asked);
   if (reply.status != CallStatus::ok) return {};
   const Verdict verdict = judge_attention(asked, reply.out, {}, manifest.arithmetic_for(asked));
   return {verdict.outcome, verdict.utilisation, std::move(reply.out.tensor()), verdict.element};

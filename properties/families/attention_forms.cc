@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/support/printed.h"
 #include "properties/arrangement/arguments.h"
@@ -106,7 +107,7 @@ Verdict score_variance(Kernel& kernel, const Case& c) {
 /// Attention over no keys: refused, or what the policy says of a row that sees none.
 Verdict without_keys(Kernel& kernel, const Case& c) {
   const Manifest& manifest = kernel.manifest();
-  const Reply reply = kernel.run(c, c.dtype(), manifest.lse);
+  const Reply reply = kernel.run(c, c.dtype(), asks_lse(manifest, c, /*wanted=*/true));
   if (reply.status == CallStatus::unsupported) return {};
   if (reply.status == CallStatus::rejected) {
     if (!is_core(kernel) || reply.message.find("N = 0") != std::string::npos) return {};

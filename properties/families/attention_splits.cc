@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/kernel/formal.h"
+#include "core/kernel/limits.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -193,7 +194,8 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
 // +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, the scores in double with their own error.
 Verdict lse_range(Kernel& kernel, const Case& c) {
   if (in_a_proof()) return formally_in_lse_range(kernel, c);
-  if (!kernel.manifest().lse) return {.outcome = Outcome::skipped, .reason = "the manifest's lse is false"};
+  if (std::string why = why_no_lse(kernel.manifest(), c); !why.empty())
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
   const Reply reply = answer(kernel, c, c.dtype(), /*want_lse=*/true);
   const AttentionBounds bounds =
       attention_bounds(c, kernel.manifest().arithmetic_for(c), kernel.manifest().claims_to(Claim::ignores_dead_values));

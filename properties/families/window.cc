@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/fields.h"
 #include "core/support/printed.h"
@@ -339,8 +340,8 @@ Verdict zero_zero(Kernel& kernel, const Case& c) {
 
 // lse does not fall when an end moves away.
 Verdict lse_monotone(Kernel& kernel, const Case& c) {
-  if (!in_a_proof() && !kernel.manifest().lse)
-    return {.outcome = Outcome::skipped, .reason = "the manifest's lse is false"};
+  if (std::string why = why_no_lse(kernel.manifest(), c); !in_a_proof() && !why.empty())
+    return {.outcome = Outcome::skipped, .reason = std::move(why)};
   const std::int64_t more = 1 + argument(c, "more", std::max<std::int64_t>(keys_of(c), 1));
   const bool left = c.window_left >= 0 && (c.window_right < 0 || argument(c, "end", 2) == 0);
   Case wider = c;

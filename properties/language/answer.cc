@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/kernel/limits.h"
 #include "core/problem/sight.h"
 
 namespace attest {
@@ -90,7 +91,9 @@ void throw_without_output(const Manifest& manifest, const Case& c, CallStatus st
 }
 
 Reply answer(Kernel& kernel, const Case& c, std::optional<DType> output, bool want_lse) {
-  Reply reply = kernel.run(c, output, want_lse && kernel.manifest().lse);
+  Reply reply = kernel.run(c, output, asks_lse(kernel.manifest(), c, want_lse));
+  // Of a kernel that is always asked for it, a law that does not speak of it sees none.
+  if (!want_lse) reply.lse = {};
   if (reply.status != CallStatus::ok) throw_without_output(kernel.manifest(), c, reply.status, reply.message);
   return reply;
 }

@@ -208,7 +208,8 @@ void fit_variants(Case& c, const Manifest& m) {
   for (const Variant& variant : variants_of(c)) {
     const auto found = m.variants.find(variant.name);
     const auto of_case = [&](Feature feature) { return has(c, feature); };
-    if (found == m.variants.end() || !std::ranges::all_of(found->second.required, of_case) ||
+    const auto is_lacking = [&](Feature feature) { return lacks(c, feature); };
+    if (found == m.variants.end() || std::ranges::any_of(found->second.required, is_lacking) ||
         std::ranges::any_of(found->second.excluded, of_case)) {
       leave_out(c, variant.name);
       continue;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/bound/error_alarm.h"
+#include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/describe.h"
 #include "core/support/json_writer.h"
@@ -180,7 +181,7 @@ std::vector<JudgedOutput> outputs_of(const Property& property, Kernel& kernel, c
     dtypes.insert(dtypes.end(), further->second.begin(), further->second.end());
   std::vector<JudgedOutput> outputs;
   for (const DType dtype : dtypes) {
-    Reply reply = kernel.run(c, dtype, /*want_lse=*/false);
+    Reply reply = kernel.run(c, dtype, asks_lse(kernel.manifest(), c, /*wanted=*/false));
     if (reply.status != CallStatus::ok) {
       ended = ending_text(reply.status, reply.message);
       continue;

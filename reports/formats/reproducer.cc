@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/kernel/limits.h"
 #include "core/problem/fields.h"
 #include "core/support/errors.h"
 #include "properties/language/answer.h"
@@ -114,7 +115,7 @@ std::optional<Reproducer> tried(const Case& c, const Property& property, Kernel&
   if (const auto further = manifest.out_dtypes.find(c.dtype()); further != manifest.out_dtypes.end())
     outputs.insert(outputs.end(), further->second.begin(), further->second.end());
   for (const DType output : outputs) {
-    const Reply reply = kernel.run(c, output, /*want_lse=*/false);
+    const Reply reply = kernel.run(c, output, asks_lse(kernel.manifest(), c, /*wanted=*/false));
     Reproducer made{.problem = c,
                     .output = output,
                     .wrong = {},

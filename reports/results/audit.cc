@@ -26,7 +26,7 @@ class Audited {
     // Once a fault is caught the property has its answer; the rules get the case all the same.
     road_.check = [this](const Property& property, Kernel& heard, const Case& c) {
       if (!is_caught(property)) return check_case(property, heard, c);
-      if (why_unsupported(heard.manifest(), c).empty()) (void)heard.run(c, c.dtype(), false);
+      if (why_unsupported(heard.manifest(), c).empty()) (void)heard.run(c);
       return Verdict{.outcome = Outcome::skipped, .reason = "is of a property that has caught the fault"};
     };
   }
@@ -80,7 +80,7 @@ class Audited {
     const RuleSet rejecting = yardstick.rejecting(out);
     for (std::size_t n = 0; n < other_rule_count; ++n) result_.rejected[n] += rejecting[n] ? 1 : 0;
     if (!twin_ || (rejecting & ~told_).none()) return;
-    const Reply right = twin_->run(c, c.dtype(), false);
+    const Reply right = twin_->run(c);
     if (right.status != CallStatus::ok) return;
     const RuleSet told = rejecting & ~yardstick.rejecting(right.out) & ~told_;
     for (std::size_t n = 0; n < other_rule_count; ++n)

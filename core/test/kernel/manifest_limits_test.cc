@@ -110,6 +110,13 @@ TEST(ManifestLimits, RefuseWhatContradictsItself) {
       {R"("variants": {"window": {"requires": ["mask"], "excludes": ["mask"]}})",
        "\"variants\".\"window\".\"excludes\" is [\"mask\"]; \"requires\" lists \"mask\""},
       {R"("requires": ["window"])", "\"requires\" is [\"window\"]; no other key of the manifest offers \"window\""},
+      {R"("requires": ["lse"])", "\"requires\" is [\"lse\"]; no other key of the manifest offers \"lse\""},
+      {R"("variants": {"window": {"requires": ["lse"]}})",
+       "\"variants\".\"window\".\"requires\" is [\"lse\"]; no other key of the manifest offers \"lse\""},
+      {R"("lse": true, "requires": ["lse"], "variants": {"window": {"excludes": ["lse"]}})",
+       "\"requires\" is [\"lse\"]; \"variants\".\"window\".\"excludes\" lists \"lse\""},
+      {R"("lse": true, "excludes": [["lse", "window"]], "variants": {"window": {"requires": ["lse"]}})",
+       "\"excludes\" is [[\"lse\",\"window\"]]; \"variants\".\"window\" requires all of one list"},
       {R"("tiles": {"querys": [64]})", "\"tiles\": unknown key \"querys\"; did you mean \"queries\"?"},
       {R"("tiles": {"keys": 64})",
        "\"tiles\".\"keys\" is 64; it must be an array of whole numbers from 1 to 2147483647, at least one"},
@@ -157,6 +164,34 @@ TEST(ManifestLimits, RuleCasesOut) {
   EXPECT_EQ(why_unsupported(groups, attention(8, 2, 1, 1, 1, 1)), "");
   EXPECT_EQ(why_unsupported(groups, attention(4, 2, 1, 1, 1, 1)),
             "has 2 heads to a key-value head; the manifest's group_sizes are 1, 4");
+}
+
+TEST(ManifestLimits, SayWhetherALogSumExpIsAskedFor) {
+  const Case plain = attention(4, 2, 3, 3, 16, 16);
+  Case windowed = plain;
+  windowed.window_left = 1;
+  windowed.alignment = Causal::top_left;
+  const std::string all = R"("grouped_query": true, "lse": true, )";
+  const auto asked = [&](const std::string& keys, const Case& c) {
+    const Manifest m = parse(all + keys);
+    EXPECT_EQ(why_unsupported(m, c), "") << keys << ": a case is ruled out by nothing that is of the call";
+    EXPECT_EQ(asks_lse(m, c, /*wanted=*/true), why_no_lse(m, c).empty()) << keys;
+    EXPECT_TRUE(asks_lse(m, c, /*wanted=*/true) || !asks_lse(m, c, /*wanted=*/false)) << keys;
+    return asks_lse(m, c, false) ? "always" : asks_lse(m, c, true) ? "where wanted" : "never";
+  };
+  EXPECT_STREQ(asked(R"("variants": {"window": {}})", windowed), "where wanted");
+  EXPECT_STREQ(asked(R"("variants": {"window": {"excludes": ["lse"]}})", windowed), "never");
+  EXPECT_STREQ(asked(R"("variants": {"window": {"excludes": ["lse"]}})", plain), "where wanted");
+  EXPECT_STREQ(asked(R"("variants": {"window": {"requires": ["lse"]}})", windowed), "always");
+  EXPECT_STREQ(asked(R"("variants": {"window": {"requires": ["lse"]}})", plain), "where wanted");
+  EXPECT_STREQ(asked(R"("requires": ["lse"])", plain), "always");
+  EXPECT_STREQ(asked(R"("excludes": [["lse", "grouped-query"]])", plain), "never");
+  EXPECT_STREQ(asked(R"("excludes": [["lse", "mask"]])", plain), "where wanted");
+  EXPECT_EQ(why_no_lse(parse(R"("variants": {"window": {}})"), windowed), "the manifest's lse is false");
+  EXPECT_EQ(why_no_lse(parse(all + R"("variants": {"window": {"excludes": ["lse"]}})"), windowed),
+            "has the variant window with lse; the manifest's variants.window.excludes lists it");
+  EXPECT_EQ(why_no_lse(parse(all + R"("excludes": [["lse", "grouped-query"]])"), plain),
+            "has lse with grouped-query; the manifest's excludes lists that");
 }
 
 TEST(ManifestLimits, RuleFormsOut) {

@@ -163,7 +163,7 @@ void ArithmeticQuestions::set(Case& c, Slot slot, std::int64_t batch, std::int64
 }
 
 std::optional<std::vector<double>> ArithmeticQuestions::ask(const Case& c, DType output) {
-  const Reply reply = kernel_.run(c, output, /*want_lse=*/false);
+  const Reply reply = kernel_.run(c, output, asks_lse(kernel_.manifest(), c, /*wanted=*/false));
   if (reply.status != CallStatus::ok) {
     failure_ = ending_text(reply.status, reply.message);
     return std::nullopt;

@@ -163,7 +163,8 @@ Denominator denominator_of(Kernel& kernel, DType dtype) {
   // Not of three keys where more are taken: in parts of one key each there is nothing to round.
   for (const std::int64_t lower : {asked.most_lower(), (asked.most_lower() + 1) / 2}) {
     const Alternating problem = asked.problem(lower);
-    const Reply reply = kernel.run(problem.value, asked.output(), /*want_lse=*/false);
+    const Reply reply =
+        kernel.run(problem.value, asked.output(), asks_lse(kernel.manifest(), problem.value, /*wanted=*/false));
     if (reply.status != CallStatus::ok) return unknown(ending_text(reply.status, reply.message));
     const std::int64_t width = problem.value.v().shape()[3];
     for (std::size_t row = 0; row < problem.distances.size(); ++row) {
