@@ -235,6 +235,7 @@ class Campaign::Job final : public FuzzerLoop {
     const auto& [c, verdict, sent] = walked;
     const std::optional<Extents> shape = offered_shape(walked);
     open.batch.tally.add(open.k, verdict, kinds_of(c), 0, shape ? &*shape : nullptr);
+    count_combination(open.batch.tally, walked);
     campaign_.runs_.fetch_add(1, std::memory_order_relaxed);
     if (walked.is(Outcome::skipped)) return;
     show_level(state.number, quality_of(property, c, verdict));

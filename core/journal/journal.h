@@ -117,6 +117,8 @@ struct Tally {
   /// kernel's to answer, or is not known.
   void add(std::int64_t k, const Verdict& verdict, std::string_view kinds = {}, BitClasses bits = 0,
            const Extents* shape = nullptr);
+  /// One more held or violated case has the word, "group:kind".
+  void count_drawn(std::string_view word);
   /// Cases that have one of the words of `any_of`, a space between two, of which no case has two.
   [[nodiscard]] std::int64_t drawn_of(std::string_view any_of) const;
   /// `count` cases skipped for one reason.

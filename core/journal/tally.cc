@@ -180,6 +180,10 @@ void Tally::add(std::int64_t k, const Verdict& verdict, std::string_view kinds, 
   }
 }
 
+void Tally::count_drawn(std::string_view word) {
+  count(drawn, word);
+}
+
 std::int64_t Tally::drawn_of(std::string_view any_of) const {
   std::int64_t cases = 0;
   for_each_word(any_of, [&](std::string_view word) {

@@ -6,6 +6,7 @@
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/measure/enough.h"
+#include "core/problem/combination.h"
 #include "properties/road/case_budget.h"
 
 namespace attest {
@@ -88,6 +89,11 @@ std::string hardly_offered(const Tally& tally) {
   const auto* const most = commonest(tally.reasons, /*offered=*/false);
   return fmt::format("hardly offered: {} of {} cases, where {} are the least for held{}", offered, tally.cases(), least,
                      most == nullptr ? "" : fmt::format("; most often ({}) {}", most->second, most->first.text()));
+}
+
+void count_combination(Tally& tally, const Walked& walked) {
+  if (!walked.is(Outcome::held) && !walked.is(Outcome::violated)) return;
+  if (const auto combination = combination_of(walked.problem)) tally.count_drawn(kind_of(*combination));
 }
 
 std::optional<Extents> offered_shape(const Walked& walked) {

@@ -36,6 +36,9 @@ namespace attest {
 /// "17 of 8000 cases", "none of 8000 cases".
 [[nodiscard]] std::string judged_text(std::int64_t judged, std::int64_t of);
 
+/// Counts the combination (combination.h) of a drawn case that was judged and has a variant.
+void count_combination(Tally& tally, const Walked& walked);
+
 /// The shape of a case that was judged, or offered with a query and a key, as the kernel got it; nothing of others, and
 /// where that is not known.
 [[nodiscard]] std::optional<Extents> offered_shape(const Walked& walked);

@@ -13,6 +13,7 @@
 #include "core/support/json_writer.h"
 #include "core/support/names.h"
 #include "reports/results/cause_words.h"
+#include "reports/results/combinations.h"
 #include "reports/results/other_rules.h"
 #include "reports/results/otherwise.h"
 #include "reports/results/shapes_beyond.h"
@@ -260,6 +261,7 @@ class Answer {
     }
     strips();
     never();
+    combinations();
     if (!conclusion_.quick_look.empty()) add("", conclusion_.quick_look, squeeze_ > 2 ? 1 : 2);
   }
 
@@ -329,6 +331,13 @@ class Answer {
         words += fmt::format("{} {}", i == 0 ? "; for some of it add" : "", shape_option(shapes[i]));
     }
     add("", words, 3);
+  }
+
+  /// What of the variants was judged with no case of something else.
+  void combinations() {
+    if (squeeze_ > 2) return;
+    const std::string words = combinations_text(combinations_in(summary_));
+    if (!words.empty()) add("", words, 2);
   }
 
   void tolerances() {

@@ -99,16 +99,20 @@ void require_enough(PropertySummary& property) {
   }
 }
 
+DrawnCounts drawn_in(const KernelSummary& kernel) {
+  DrawnCounts drawn;
+  for (const PropertySummary& property : kernel.properties)
+    for (const auto& [word, count] : property.tally.drawn) drawn[word] += count;
+  return drawn;
+}
+
 void require_enough_shapes_and_forms(KernelSummary& kernel, const std::optional<Manifest>& manifest) {
   std::map<Reason, std::int64_t> reasons;
-  DrawnCounts drawn;
-  for (const PropertySummary& property : kernel.properties) {
+  for (const PropertySummary& property : kernel.properties)
     for (const auto& [reason, count] : property.tally.reasons) reasons[reason] += count;
-    for (const auto& [word, count] : property.tally.drawn) drawn[word] += count;
-  }
   kernel.left_out = shapes_left_out(kernel.shapes(), reasons);
   if (const auto dtype = named<DType>(kernel.dtype); dtype && manifest) {
-    const std::string forms = forms_left_out(*manifest, *dtype, drawn, reasons);
+    const std::string forms = forms_left_out(*manifest, *dtype, drawn_in(kernel), reasons);
     if (!forms.empty()) kernel.left_out += (kernel.left_out.empty() ? "" : "; ") + forms;
   }
   if (!kernel.left_out.empty()) kernel.verdict = worse(kernel.verdict, Outcome::inconclusive);
@@ -329,6 +333,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.properties.push_back(std::move(property));
     }
     if (summary.drawn_whole) require_enough_shapes_and_forms(kernel, manifest);
+    if (manifest && (!journal.run || journal.run->case_files.empty()))
+      kernel.combinations = combinations_in(drawn_in(kernel), *manifest);
     if (kernel.verdict == Outcome::violated) {
       kernel.explanations = explanations_in(journal, id, dtype);
       if (std::ranges::find(summary.causes, id, &Cause::kernel) == summary.causes.end())
@@ -390,6 +396,17 @@ void write_shape_words(JsonWriter& json, const ShapeCounts& shapes) {
   json.end_object();
 }
 
+/// Nothing of a kernel that lists no variant.
+void write_combinations(JsonWriter& json, const KernelSummary& kernel) {
+  if (kernel.combinations.empty()) return;
+  json.key("combinations").begin_array();
+  for (const auto& [one, judged] : kernel.combinations) {
+    json.begin_object().member("variants", one.variants).member("placing", name_of(one.placing));
+    json.member("grouped", one.grouped).member("mask", name_of(one.masking)).member("judged", judged).end_object();
+  }
+  json.end_array();
+}
+
 /// Nothing where no alarm was asked for.
 void write_alarm(JsonWriter& json, const PropertySummary& property) {
   if (!property.tally.alarm) return;
@@ -441,6 +458,7 @@ void write_kernel(JsonWriter& json, const KernelSummary& kernel) {
   add_reach(json, kernel.reach(), kernel.reach_unknown());
   if (!kernel.left_out.empty()) json.member("left_out", kernel.left_out);
   write_shape_words(json, kernel.shapes());
+  write_combinations(json, kernel);
   json.key("properties").begin_array();
   for (const PropertySummary& property : kernel.properties) write_property(json, property);
   json.end_array();

@@ -12,6 +12,7 @@
 #include "core/kernel/manifest.h"
 #include "reports/causes/causes.h"
 #include "reports/causes/explanations.h"
+#include "reports/results/combinations.h"
 #include "reports/results/drawn.h"
 #include "reports/results/saved_journal.h"
 
@@ -48,6 +49,7 @@ struct KernelSummary {
   /// Shapes that the manifest offers and that it was hardly judged on (coverage.h), for which it is inconclusive; empty
   /// where there are none.
   std::string left_out{};
+  CombinationCounts combinations{};  ///< of a kernel that lists a variant
 
   [[nodiscard]] std::int64_t cases() const;
   /// Cases that its manifest offers.

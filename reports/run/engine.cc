@@ -121,6 +121,7 @@ class Engine::Job {
       const std::optional<Extents> shape = offered_shape(walked);
       batch.tally.add(k, walked.verdict, drawn ? kinds_of(walked.problem) : "", drawn ? walked.sent : 0,
                       shape ? &*shape : nullptr);
+      if (drawn) count_combination(batch.tally, walked);
       if (engine_.plan_.table != nullptr) rows += CaseTable::row(batch.subject, k, walked);
       if (walked.verdict.rows_judged < walked.verdict.rows && !drawn)
         notes.push_back(sample_note(batch.subject, k, walked));

@@ -1,9 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "core/measure/bit_classes.h"
+#include "reports/results/combinations.h"
 #include "reports/sections/sections.h"
+#include "reports/text/text.h"
 
 namespace attest {
 namespace {
@@ -23,7 +28,7 @@ Groups groups_of(const DrawnCounts& counts) {
   Groups groups;
   for (const std::string& word : drawable(counts)) add_word(groups, word);
   for (const auto& [word, cases] : counts)
-    if (!word.starts_with("bits:")) add_word(groups, word);
+    if (!word.starts_with("bits:") && !word.starts_with(combination_group)) add_word(groups, word);
   return groups;
 }
 
@@ -71,6 +76,42 @@ Table bits_table(const DrawnTotals& totals, const std::vector<std::string>& dtyp
   return table;
 }
 
+/// A kernel's rows, its dtypes together.
+void add_rows(Table& table, const KernelSummary& kernel, const CombinationCounts& counts) {
+  std::set<std::tuple<std::string, Placing, bool>> rows;
+  for (const auto& [one, judged] : counts) rows.emplace(one.variants, one.placing, one.grouped);
+  for (const auto& [variants, placing, grouped] : rows) {
+    TableRow& row = table.rows.emplace_back(
+        TableRow{{theirs(kernel.name), theirs(variants), placing_words(placing), grouped ? "grouped" : "each its own"},
+                 {.kernel = tags_of(kernel).kernel}});
+    for (const Masking masking : {Masking::none, Masking::boolean, Masking::additive}) {
+      const auto found = counts.find({variants, placing, grouped, masking});
+      if (found == counts.end())
+        row.cells.emplace_back("–");
+      else
+        row.cells.emplace_back(found->second == 0 ? "never" : with_commas(found->second));
+    }
+  }
+}
+
+/// Of kernels that list a variant; without rows where there are none.
+Table combinations_table(const Summary& summary) {
+  Table table{"Judged cases of variants, by what else the case has; a dash: the manifest offers no such case",
+              {columns_of("kernel|variants|causal form|heads of k and v")},
+              "",
+              /*sorts=*/false};
+  for (const char* const mask : {"no mask", "bool mask", "additive mask"})
+    table.columns.push_back({.name = mask, .number = true, .about = "judged in combination"});
+  for (auto kernel = summary.kernels.begin(); kernel != summary.kernels.end();) {
+    CombinationCounts counts;
+    const auto first = kernel;
+    for (; kernel != summary.kernels.end() && kernel->id == first->id; ++kernel)
+      for (const auto& [one, judged] : kernel->combinations) counts[one] += judged;
+    add_rows(table, *first, counts);
+  }
+  return table;
+}
+
 Table scarce_table(const Summary& summary) {
   Table table{"", columns_of("property|kernel|dtype|cases with|#judged with it|#of judged|#enough"), "",
               /*sorts=*/false};
@@ -98,6 +139,8 @@ Blocks drawn_page(const Reported& run) {
   }
   blocks.emplace_back(kinds_tables(totals.run));
   blocks.emplace_back(bits_table(totals, dtypes));
+  if (Table combinations = combinations_table(summary); !combinations.rows.empty())
+    blocks.emplace_back(std::move(combinations));
   return blocks;
 }
 

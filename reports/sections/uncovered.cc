@@ -10,6 +10,7 @@
 #include "core/problem/fields.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/offered.h"
+#include "reports/results/combinations.h"
 #include "reports/sections/sections.h"
 
 namespace attest {
@@ -112,6 +113,10 @@ Blocks uncovered_page(const Reported& run) {
   add("judged on no kernel", {none.begin(), none.end()}, "properties");
   add("not asked", left_out(summary), "properties of the catalogue");
   add("never drawn", never_drawn(summary.drawn().run.counts), "kinds of cases");
+  std::set<std::string> apart;
+  for (const auto& [variants, words] : never_combined(combinations_in(summary)))
+    for (const std::string& one : words) apart.insert(fmt::format("{} {}", variants, one));
+  add("never judged together", apart, "combinations of variants");
   if (!summary.scarce.empty()) {
     facts.facts.push_back({"too few cases",
                            {{fmt::format("{} properties × kernels × dtypes were judged on too few cases of the kind "
@@ -139,6 +144,8 @@ Brief uncovered_brief(const Reported& run) {
     listing.items.push_back({theirs(kernel.id), " did not start: ", theirs(kernel.not_started)});
   if (const std::vector<std::string> none = summary.judged_by_none(); !none.empty())
     listing.items.push_back({"Judged on no kernel: ", first_of(none, shown)});
+  if (const std::string apart = combinations_text(combinations_in(summary)); !apart.empty())
+    listing.items.push_back({theirs(apart)});
   for (const KernelSummary& kernel : summary.kernels) {
     std::map<std::string, std::vector<std::string>> by_reason;
     if (!kernel.left_out.empty()) listing.items.push_back({name_in(kernel), ": ", theirs(kernel.left_out)});

@@ -1,0 +1,202 @@
+#include "reports/results/combinations.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+#include "core/problem/fields.h"
+#include "reports/results/summary.h"
+#include "reports/text/text.h"
+
+namespace attest {
+namespace {
+
+/// Nothing where a combination does not say it.
+std::optional<bool> has(const Combination& one, Feature feature) {
+  switch (feature) {
+    case Feature::mask:
+      return one.masking != Masking::none;
+    case Feature::additive_mask:
+      return one.masking == Masking::additive;
+    case Feature::bool_mask:
+      return one.masking == Masking::boolean;
+    case Feature::causal:
+      return one.placing == Placing::causal_top_left || one.placing == Placing::causal_bottom_right;
+    case Feature::top_left:
+      return one.placing == Placing::causal_top_left;
+    case Feature::bottom_right:
+      return one.placing == Placing::causal_bottom_right;
+    case Feature::grouped_query:
+      return one.grouped;
+    case Feature::bias_kv:
+      return false;
+    case Feature::unequal_lengths:
+    case Feature::fewer_keys:
+    case Feature::output_projection:
+    case Feature::lse:
+      return std::nullopt;
+    default:
+      // The word of a variant is its name.
+      return one.has_variant(name_of(feature));
+  }
+}
+
+bool fits(const Combination& one, const std::vector<Feature>& required, const std::vector<Feature>& excluded) {
+  return std::ranges::all_of(required, [&](Feature feature) { return has(one, feature).value_or(true); }) &&
+         std::ranges::none_of(excluded, [&](Feature feature) { return has(one, feature).value_or(false); });
+}
+
+bool lists(const Manifest& m, Causal form) {
+  return std::ranges::count(m.causal, form) > 0;
+}
+
+bool offers_placing(const Manifest& m, const Combination& one) {
+  const bool window = one.has_variant(window_variant.name);
+  const auto aligned = [&](Causal form) {
+    const auto terms = m.variants.find(window_variant.name);
+    return window && terms != m.variants.end() && std::ranges::count(terms->second.alignment, form) > 0;
+  };
+  switch (one.placing) {
+    case Placing::none:
+      return !window;
+    case Placing::aligned_top_left:
+      return aligned(Causal::top_left);
+    case Placing::aligned_bottom_right:
+      return aligned(Causal::bottom_right);
+    case Placing::causal_top_left:
+      return lists(m, Causal::top_left);
+    case Placing::causal_bottom_right:
+      return lists(m, Causal::bottom_right);
+  }
+  return false;
+}
+
+constexpr std::array masks{Masking::none, Masking::boolean, Masking::additive};
+
+/// Visits every combination of one variant.
+template <class Visit>
+void for_each_of(std::string_view variant, Visit visit) {
+  for (std::size_t placing = 0; placing < Words<Placing>::names.size(); ++placing)
+    for (const bool grouped : {false, true})
+      for (const Masking masking : masks)
+        visit(Combination{std::string(variant), static_cast<Placing>(placing), grouped, masking});
+}
+
+/// What a combination has, with some of it left open.
+struct Pattern {
+  std::optional<Placing> placing;
+  std::optional<bool> grouped;
+  std::optional<Masking> masking;
+
+  [[nodiscard]] bool has(const Combination& one) const {
+    return placing.value_or(one.placing) == one.placing && grouped.value_or(one.grouped) == one.grouped &&
+           masking.value_or(one.masking) == one.masking;
+  }
+  [[nodiscard]] std::string words() const {
+    std::vector<std::string_view> parts;
+    if (placing) parts.push_back(placing_words(*placing));
+    if (grouped) parts.emplace_back(*grouped ? "with grouped heads" : "without grouped heads");
+    if (masking)
+      parts.emplace_back(*masking == Masking::none      ? "without a mask"
+                         : *masking == Masking::boolean ? "with a bool mask"
+                                                        : "with an additive mask");
+    return parts.empty() ? "at all" : fmt::format("{}", fmt::join(parts, " "));
+  }
+};
+
+/// That of a combination which leaves out what the bits do not name.
+Pattern pattern_of(const Combination& one, unsigned bits) {
+  Pattern pattern;
+  if ((bits & 1U) != 0) pattern.masking = one.masking;
+  if ((bits & 2U) != 0) pattern.placing = one.placing;
+  if ((bits & 4U) != 0) pattern.grouped = one.grouped;
+  return pattern;
+}
+
+}  // namespace
+
+bool offers(const Manifest& m, const Combination& one) {
+  if (one.grouped && (!m.grouped_query || (!m.group_sizes.empty() && m.group_sizes.back() == 1))) return false;
+  if (!one.grouped && !m.group_sizes.empty() && m.group_sizes.front() > 1) return false;
+  if ((one.masking == Masking::boolean && !m.bool_masks) || (one.masking == Masking::additive && !m.additive_masks))
+    return false;
+  if (!offers_placing(m, one) || !fits(one, m.required, {})) return false;
+  for (const auto& [name, terms] : m.variants)
+    if (one.has_variant(name) && !fits(one, terms.required, terms.excluded)) return false;
+  return std::ranges::none_of(m.excluded, [&](const std::vector<Feature>& together) {
+    return std::ranges::all_of(together, [&](Feature feature) { return has(one, feature).value_or(false); });
+  });
+}
+
+CombinationCounts combinations_in(const DrawnCounts& drawn, const Manifest& m) {
+  CombinationCounts counts;
+  if (m.variants.empty()) return counts;
+  bool has_variant = false;
+  for (const auto& [word, cases] : drawn) {
+    if (const auto one = combination_of_kind(word)) counts[*one] += cases;
+    has_variant = has_variant || word.ends_with(":given");
+  }
+  if (counts.empty() && has_variant) return counts;
+  for (const auto& [name, terms] : m.variants)
+    for_each_of(name, [&](const Combination& one) {
+      if (offers(m, one)) counts.try_emplace(one, 0);
+    });
+  return counts;
+}
+
+CombinationCounts combinations_in(const Summary& summary) {
+  CombinationCounts all;
+  for (const KernelSummary& kernel : summary.kernels)
+    if (kernel.judged() > 0)
+      for (const auto& [one, cases] : kernel.combinations) all[one] += cases;
+  return all;
+}
+
+std::map<std::string, std::vector<std::string>> never_combined(const CombinationCounts& counts) {
+  std::map<std::string, std::vector<std::string>> never;
+  std::map<std::string, std::vector<Pattern>> said;
+  // Of fewest words first: what they say need not be said again.
+  for (const unsigned bits : {0U, 1U, 2U, 4U, 3U, 5U, 6U, 7U}) {
+    for (const auto& [one, cases] : counts) {
+      const auto is_said = [&](const Pattern& pattern) { return pattern.has(one); };
+      if (cases > 0 || std::ranges::any_of(said[one.variants], is_said)) continue;
+      const Pattern pattern = pattern_of(one, bits);
+      const bool none = std::ranges::all_of(counts, [&](const auto& other) {
+        return other.first.variants != one.variants || !pattern.has(other.first) || other.second == 0;
+      });
+      if (!none) continue;
+      said[one.variants].push_back(pattern);
+      never[one.variants].push_back(pattern.words());
+    }
+  }
+  return never;
+}
+
+std::string combinations_text(const CombinationCounts& counts) {
+  constexpr std::size_t shown = 2;
+  std::vector<std::string> all;
+  for (const auto& [variants, words] : never_combined(counts)) {
+    std::int64_t judged = 0, of = 0;
+    for (const auto& [one, cases] : counts)
+      if (one.variants == variants) ++of, judged += cases > 0 ? 1 : 0;
+    const std::span some(words.data(), std::min(shown, words.size()));
+    all.push_back(fmt::format("{} of {} combinations of {} judged; never {}{}", judged, of, one_line(variants),
+                              fmt::join(some, ", "),
+                              words.size() > shown ? fmt::format(" and {} more", words.size() - shown) : ""));
+  }
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+std::string_view placing_words(Placing placing) {
+  constexpr std::array<std::string_view, 5> words{"not causal", "not causal, aligned top-left",
+                                                  "not causal, aligned bottom-right", "causal top-left",
+                                                  "causal bottom-right"};
+  const auto i = static_cast<std::size_t>(placing);
+  return i < words.size() ? words[i] : "?";
+}
+
+}  // namespace attest
