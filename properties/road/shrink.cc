@@ -119,7 +119,13 @@ class Shrinker {
     const auto keep = [&](const Indices& indices) {
       Selection s = everything(current_);
       for (const auto part : axis) s.*part = indices;
-      return take(std::move(s));
+      if (take(s)) return true;
+      // Where a number must stay near the axis, as the end of a window of all keys, both get shorter together.
+      if (!has_near(current_, axis)) return false;
+      keep_widths(current_, s);
+      Case nearer = select(current_, s);
+      shorten_near(nearer, axis, extent() - std::ssize(indices));
+      return take(std::move(nearer));
     };
     for (std::int64_t few = 1; few <= 3 && few < extent(); ++few) {
       if (keep(all_of(few))) return true;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -145,24 +147,46 @@ void add_head_steps(const Case& c, std::vector<Step>& steps) {
   keep(s);
 }
 
+/// The axis of tensors whose indices a part of a selection picks, of those near whose lengths numbers are drawn.
+std::optional<Axis> axis_of(Indices Selection::* part) {
+  if (part == &Selection::keys) return Axis::keys;
+  if (part == &Selection::queries) return Axis::queries;
+  return std::nullopt;
+}
+
+template <class Value>
+bool is_near(const ScalarField<Value>& field, const AxisGroup& axis) {
+  const auto near = std::span(field.near).first(static_cast<std::size_t>(field.near_count));
+  return std::ranges::any_of(axis, [&](const auto part) {
+    const std::optional<Axis> one = axis_of(part);
+    return one && std::ranges::count(near, *one) > 0;
+  });
+}
+
 /// The first 1, 2, 3, then a half, three quarters and so on of its indices, then all but a half, a quarter and so on
-/// from each place.
+/// from each place. Behind each the same with the numbers near that axis.
 void add_axis_steps(const Case& c, const AxisGroup& axis, std::vector<Step>& steps) {
   const Selection all = everything(c);
   const auto extent = static_cast<std::int64_t>((all.*axis.front()).size());
   for (const auto part : axis) {
     if (static_cast<std::int64_t>((all.*part).size()) != extent) return;
   }
+  const bool near_it = has_near(c, axis);
   const auto keep = [&](std::int64_t without, std::int64_t count) {
-    steps.emplace_back([&axis, without, count](Case& smaller) {
-      Selection s = everything(smaller);
-      for (const auto part : axis) {
-        const auto first = (s.*part).begin() + without;
-        (s.*part).erase(first, first + count);
-      }
-      keep_widths(smaller, s);
-      return keep_only(smaller, s);
-    });
+    for (const bool near : {false, true}) {
+      if (near && !near_it) return;
+      steps.emplace_back([&axis, without, count, near](Case& smaller) {
+        Selection s = everything(smaller);
+        for (const auto part : axis) {
+          const auto first = (s.*part).begin() + without;
+          (s.*part).erase(first, first + count);
+        }
+        keep_widths(smaller, s);
+        if (!keep_only(smaller, s)) return false;
+        if (near) shorten_near(smaller, axis, count);
+        return true;
+      });
+    }
   };
   for (std::int64_t few = 1; few <= 3 && few < extent; ++few) keep(few, extent - few);
   for (std::int64_t gone = extent / 2; gone > 0 && extent - gone > 3; gone /= 2) keep(extent - gone, gone);
@@ -196,6 +220,24 @@ const std::vector<AxisGroup>& axes_of(Operation operation) {
       {&S::batch}, {&S::keys}, {&S::queries}, {&S::queries, &S::keys},     {&S::dk, &S::dv}, {&S::dk}, {&S::dv},
       {&S::c_q},   {&S::c_k},  {&S::c_v},     {&S::c_q, &S::c_k, &S::c_v}, {&S::d_o}};
   return operation == Operation::attention ? attention : multihead;
+}
+
+bool has_near(const Case& c, const AxisGroup& axis) {
+  bool found = false;
+  for_each_scalar(c.operation, [&](const auto& field) {
+    found = found || (is_near(field, axis) && c.*field.member != field.neutral);
+  });
+  return found;
+}
+
+void shorten_near(Case& c, const AxisGroup& axis, std::int64_t gone) {
+  for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if constexpr (std::is_integral_v<Value>) {
+      Value& value = c.*field.member;
+      if (is_near(field, axis) && value != field.neutral)
+        value = std::max(field.range.least, static_cast<Value>(value - gone));
+    }
+  });
 }
 
 void keep_head(const Extents& e, Selection& selection, std::int64_t head) {

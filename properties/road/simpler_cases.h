@@ -18,6 +18,12 @@ using AxisGroup = std::vector<Indices Selection::*>;
 /// In the order in which shrinking takes indices away; heads, which have rules of their own, are not among them.
 [[nodiscard]] const std::vector<AxisGroup>& axes_of(Operation operation);
 
+/// Whether an argument is not neutral that is worth drawing near the length of one of these axes (ScalarField::near).
+[[nodiscard]] bool has_near(const Case& c, const AxisGroup& axis);
+/// Takes `gone` from each such number, down to the least that it may be: where the axis gets shorter by so much, it
+/// stays as near to its end as it was.
+void shorten_near(Case& c, const AxisGroup& axis, std::int64_t gone);
+
 /// Sets `selection` to that one head with the key-value head that it reads.
 void keep_head(const Extents& e, Selection& selection, std::int64_t head);
 /// The first index of every axis.

@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
+#include "properties/catalogue/property.h"
+#include "properties/road/simpler_cases.h"
 #include "properties/road/simplify.h"
+#include "properties/test/catalogue/tampered.h"
 #include "properties/test/toy_kernels.h"
 
 namespace attest {
@@ -48,6 +52,19 @@ void expect_shrunk(Bug bug, const Limits& limits, int findings = 10) {
   }
 }
 
+/// Gaussian-like numbers in f64, of one head with two columns.
+Case long_case(std::int64_t queries, std::int64_t keys) {
+  Case c;
+  const auto filled = [](std::int64_t rows, std::int64_t seed) {
+    Tensor tensor(DType::f64, {1, 1, rows, 2});
+    for (std::int64_t e = 0; e < tensor.elements(); ++e)
+      tensor.set(e, std::sin(static_cast<double>((e + seed) * (e + 3 * seed) % 1009)));
+    return tensor;
+  };
+  c[Slot::q] = filled(queries, 1), c[Slot::k] = filled(keys, 2), c[Slot::v] = filled(keys, 3);
+  return c;
+}
+
 TEST(Shrink, AWrongScaleNeedsTwoKeysAndOneDimension) {
   expect_shrunk(Bug::scale, {.keys = 2});
 }
@@ -86,6 +103,47 @@ TEST(Shrink, ANaNStaysANaN) {
 }
 TEST(Shrink, AFailureStaysThatFailure) {
   expect_shrunk(Bug::fails_when_long, {.keys = 21}, 3);
+}
+
+/// So many queries on so many keys, and a window whose left end is the first key of the last row.
+Case wide_window(std::int64_t queries, std::int64_t keys, Causal alignment) {
+  Case c = long_case(queries, keys);
+  c.window_left = keys - 1;
+  c.alignment = alignment;
+  return c;
+}
+
+// The end of a window that lies near the last of many keys: it and they get shorter together.
+TEST(Shrink, AWindowGetsNarrowerWithItsKeys) {
+  const auto kernel = registered("fault:window-left-exclusive");
+  const Property& oracle = property_named("attention.oracle");
+  for (const Case& found : {wide_window(1, 2485, Causal::bottom_right), wide_window(300, 300, Causal::top_left),
+                            wide_window(300, 300, Causal::bottom_right), wide_window(40, 700, Causal::bottom_right)}) {
+    ASSERT_EQ(check_case(oracle, *kernel, found).outcome, Outcome::violated);
+    const Case small = shrink(oracle, *kernel, found);
+    ASSERT_NO_THROW(validate(small));
+    EXPECT_EQ(check_case(oracle, *kernel, small).outcome, Outcome::violated);
+    EXPECT_LE(keys_of(small), 3) << keys_of(found);
+    EXPECT_LE(queries_of(small), 3) << keys_of(found);
+    EXPECT_LE(small.window_left, 2) << keys_of(found);
+  }
+}
+
+TEST(Shrink, ANumberNearAnAxisLosesWhatTheAxisLoses) {
+  Case c = wide_window(1, 40, Causal::bottom_right);
+  c.window_right = 5;
+  const AxisGroup keys{&Selection::keys}, dk{&Selection::dk};
+  EXPECT_TRUE(has_near(c, keys));
+  EXPECT_FALSE(has_near(c, dk));
+  shorten_near(c, dk, 9);
+  EXPECT_EQ(c.window_left, 39);
+  shorten_near(c, keys, 9);
+  EXPECT_EQ(c.window_left, 30);
+  EXPECT_EQ(c.window_right, 0) << "no less than the least";
+  c.window_left = c.window_right = -1;
+  shorten_near(c, keys, 9);
+  EXPECT_EQ(c.window_left, -1) << "none";
+  EXPECT_FALSE(has_near(c, keys));
 }
 
 TEST(Shrink, EndsInSimpleNumbers) {
