@@ -126,7 +126,9 @@ void mask(Recipe& r) {
 
 void draw_later_arguments(Recipe& r) {
   Stream stream(r.seed ^ 0x61726775U);
-  if (stream.one_in(4)) change_variant(r, stream);
+  if (!stream.one_in(4)) return;
+  if (r.large && r.operation == Operation::attention && stream.one_in(2) && give_model_window(r, stream)) return;
+  change_variant(r, stream);
 }
 
 void raise(Recipe& r, std::int32_t queries, std::int32_t keys) {
@@ -146,6 +148,7 @@ DrawnAttention& DrawnAttention::with_later_arguments() {
 }
 DrawnAttention& DrawnAttention::windowed() {
   Stream stream(recipe_.seed ^ 0x77696e64U);
+  if (recipe_.large && stream.one_in(2) && give_model_window(recipe_, stream)) return *this;
   give_variant(recipe_.arguments, window_variant.name, axis_extents(recipe_), stream);
   return *this;
 }

@@ -41,6 +41,25 @@ constexpr Model models[] = {
     {"DeepSeek-V2 (DeepSeek-AI 2024): 128 columns and 64 with positions against 128", 128, 128, 192, 128, 4096, 4096,
      true}};
 
+/// A model with windows: a row sees so many keys, its own among them, in its local layers where it has others.
+struct WindowedModel {
+  std::string_view name;
+  std::int32_t group, dk;  ///< heads to a key-value head
+  std::int32_t window;     ///< "sliding_window" of the configuration that is published with its weights
+};
+
+/// Laid over shapes that are there without them: a kernel that lists no windows is sent these as it ever was.
+constexpr WindowedModel windowed_models[] = {
+    {"Mistral 7B v0.1 (Jiang et al. 2023; mistralai/Mistral-7B-v0.1)", 4, 128, 4096},
+    {"Phi-3 mini (Abdin et al. 2024; microsoft/Phi-3-mini-4k-instruct)", 1, 96, 2047},
+    {"StarCoder2 3B and 15B (Lozhkov et al. 2024; bigcode/starcoder2-3b)", 12, 128, 4096},
+    {"StarCoder2 7B (bigcode/starcoder2-7b)", 9, 128, 4096},
+    {"Gemma 2 9B (Gemma Team 2024; google/gemma-2-9b)", 2, 256, 4096},
+    {"Gemma 3 1B (Gemma Team 2025; google/gemma-3-1b-pt)", 4, 256, 512},
+    {"Gemma 3 4B and 12B (google/gemma-3-4b-pt)", 2, 256, 1024},
+    {"Gemma 3 27B (google/gemma-3-27b-pt)", 2, 128, 1024},
+    {"GPT-OSS 20B and 120B (OpenAI 2025; openai/gpt-oss-20b)", 8, 64, 128}};
+
 /// Multiplications of the problem, in double, as whole numbers would overflow.
 double products_of(const Recipe& r) {
   const auto d = [](std::int32_t extent) { return static_cast<double>(std::max(extent, 1)); };
@@ -290,6 +309,24 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
   // A few distinct queries stand for all: each row of the answer is still compared with what is exact for it.
   if (stream.one_in(2) || products_of(r) > products_of_definition) r.distinct_queries = distinct_queries;
   if (r.dv >= 4 && r.keys >= fewest_marked && stream.one_in(2)) mark_keys(r, stream);
+}
+
+bool give_model_window(Recipe& r, Stream& stream) {
+  std::vector<const WindowedModel*> shorter, alike;
+  for (const WindowedModel& model : windowed_models) {
+    if (model.window >= r.keys) continue;
+    shorter.push_back(&model);
+    if (model.group == r.heads / std::max(r.kv_heads, 1) || model.dk == r.dk) alike.push_back(&model);
+  }
+  const auto& from = alike.empty() ? shorter : alike;
+  if (from.empty()) return false;
+  const WindowedModel& model = *from[static_cast<std::size_t>(stream.below(std::ssize(from)))];
+  argument_in(r.arguments, &Problem::window_left) = model.window - 1;
+  // All of them look back alone, from the last of the keys that there are.
+  if (r.causal != Causal::none) return true;
+  argument_in(r.arguments, &Problem::window_right) = 0;
+  argument_in(r.arguments, &Problem::alignment) = static_cast<double>(Causal::bottom_right);
+  return true;
 }
 
 std::vector<Extents> with_production_lengths(const Extents& heads, bool decodes) {

@@ -57,6 +57,10 @@ inline constexpr std::int64_t period_of_laws = 256, period_of_tile_laws = 32, pe
 /// fall along the keys, one tile that outweighs the others, scores that are even. A law's cases are smaller.
 void make_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, bool is_law);
 
+/// Gives an attention recipe the window of a model (production.cc lists them) that is shorter than its keys, of one
+/// with such groups of heads or widths where there is any. False where there is none.
+bool give_model_window(Recipe& recipe, Stream& stream);
+
 /// Shapes for heads of which nobody knows the lengths: those of production cases, of decoding or of prompts and a
 /// chunk. Of `heads` only heads and widths are read. The same each time.
 [[nodiscard]] std::vector<Extents> with_production_lengths(const Extents& heads, bool decoding);

@@ -154,6 +154,51 @@ TEST(Production, RepeatedQueriesAreNoTileApart) {
   }
 }
 
+// Windows of models, and nothing else of a case: kernels without windows are sent what they were sent before.
+TEST(Production, HasTheWindowsOfModels) {
+  const std::set<std::int64_t> known{127, 511, 1023, 2046, 4095};
+  std::set<std::int64_t> seen;
+  int windowed = 0;
+  for (std::int64_t number = 0; number < 4000; ++number) {
+    Recipe r;
+    r.seed = static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15U;
+    make_production(r, default_shapes, number, /*is_law=*/false);
+    Recipe before = r;
+    Stream stream(r.seed);
+    if (!give_model_window(r, stream)) {
+      EXPECT_LE(r.keys, 128);
+      continue;
+    }
+    ++windowed;
+    const auto left = static_cast<std::int64_t>(argument_in(r.arguments, &Problem::window_left));
+    EXPECT_TRUE(known.contains(left)) << left;
+    EXPECT_LT(left + 1, r.keys) << "hides something of the last row";
+    seen.insert(left);
+    EXPECT_EQ(argument_in(r.arguments, &Problem::window_right), r.causal == Causal::none ? 0 : -1);
+    // That of Phi-3, whose heads these are.
+    if (r.heads / r.kv_heads == 1 && r.dk == 96 && r.keys > 2047) {
+      EXPECT_EQ(left, 2046);
+    }
+    before.arguments = r.arguments;
+    EXPECT_EQ(axis_extents(before), axis_extents(r));
+    EXPECT_EQ(before.causal, r.causal);
+  }
+  EXPECT_EQ(seen, known);
+  EXPECT_GT(windowed, 1500);
+}
+
+TEST(Production, SendsItsWindowsToKernelsThatListThem) {
+  std::set<std::int64_t> lefts;
+  for (std::int64_t k = 0; k < 4000; ++k) {
+    if (!production_number(default_shapes, k, period_of_definition)) continue;
+    const Case c = generate(oracle(), DType::bf16, 1, k, default_shapes);
+    if (c.window_left > 0 && (c.window_right <= 0)) lefts.insert(c.window_left);
+  }
+  int models = 0;
+  for (const std::int64_t left : {127, 511, 1023, 2046, 4095}) models += lefts.contains(left) ? 1 : 0;
+  EXPECT_GE(models, 4);
+}
+
 TEST(Production, GivenShapesAreDrawnInTurn) {
   const Shapes shapes{.large = LargeCases::all,
                       .given = {{.batch = 1, .heads = 4, .kv_heads = 2, .queries = 70, .keys = 130, .dk = 16, .dv = 8},
