@@ -245,14 +245,38 @@ void sometimes_causal(Recipe& r) {
   r.causal = r.seed % 3 == 0 ? Causal::none : r.seed % 3 == 1 ? Causal::top_left : Causal::bottom_right;
 }
 void several(Recipe& r) {
-  if (!r.large) r.batch = std::max(r.batch, 2 + static_cast<std::int32_t>((r.seed >> 33) % 3));
+  r.batch = std::max(r.batch, r.large ? 2 : 2 + static_cast<std::int32_t>((r.seed >> 33) % 3));
 }
 void at_least_a_key(Recipe& r) {
   r.queries = std::max(r.queries, 1), r.keys = std::max(r.keys, 1);
 }
-/// Lengths that leave padding.
-void padded_lengths(Recipe& r) {
-  if (r.lengths == LengthKind::full || r.lengths == LengthKind::none) r.lengths = LengthKind::uniform;
+void two_keys(Recipe& r) {
+  r.keys = std::max(r.keys, 2);
+}
+
+/// As a packed batch, with no slack, slack of keys, or slack of queries and keys.
+Case as_packed(const Case& c) {
+  const std::int64_t turn = (queries_of(c) + keys_of(c)) % 3;
+  Case one = packed(c, turn / 2, turn);
+  drop_kinds(one, "lengths:");
+  add_kind(one, "packed:", "given");
+  return one;
+}
+Case as_packed_with_slack(const Case& c) {
+  Case one = packed(c, 1 + keys_of(c) % 2, 1 + queries_of(c) % 3);
+  drop_kinds(one, "lengths:");
+  add_kind(one, "packed:", "given");
+  return one;
+}
+/// With padding: a key of the first sequence's, where lengths leave none.
+Case with_padding(Case c) {
+  if (has_padding(c)) return c;
+  return shortened(c, 0, sequence_of(c, 0).queries, keys_of(c) - 1);
+}
+/// With a sequence of a query and two keys, where none has queries and keys and not as many of both.
+Case with_unequal_lengths(Case c) {
+  const auto differs = [](const Sequence& s) { return s.queries > 0 && s.keys > 0 && s.queries != s.keys; };
+  return std::ranges::any_of(sequences_of(c), differs) ? c : shortened(c, 0, 1, 2);
 }
 
 constexpr std::array of_sequences{defining(hypotheses::sequences, "there is nothing to speak of then")};
@@ -337,7 +361,8 @@ const Property family[] = {
      .under = "window",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
+       return as_packed(
+           draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences());
      },
      .check = equals_block_mask},
     {.name = "varlen.equals-padded",
@@ -349,7 +374,8 @@ const Property family[] = {
      .under = "window",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
+       return as_packed(
+           draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences());
      },
      .check = equals_padded},
     {.name = "varlen.padding-dead",
@@ -362,11 +388,11 @@ const Property family[] = {
      .under = "window",
      .hypotheses = of_padding,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws)
-           .where(sometimes_causal)
-           .where(at_least_a_key)
-           .of_sequences()
-           .where(padded_lengths);
+       return with_padding(draw.attention(period_of_tile_laws)
+                               .where(sometimes_causal)
+                               .where(at_least_a_key)
+                               .where(two_keys)
+                               .of_sequences());
      },
      .check = padding_dead},
     {.name = "varlen.alignment",
@@ -378,14 +404,13 @@ const Property family[] = {
      .under = "window",
      .hypotheses = of_bottom_right,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws)
-           .where([](Recipe& r) {
-             r.causal = Causal::bottom_right;
-             r.keys = std::max(r.keys, 3);
-             r.queries = std::max(r.queries, 2);
-           })
-           .of_sequences()
-           .where(padded_lengths);
+       return with_unequal_lengths(draw.attention(period_of_tile_laws)
+                                       .where([](Recipe& r) {
+                                         r.causal = Causal::bottom_right;
+                                         r.keys = std::max(r.keys, 3);
+                                         r.queries = std::max(r.queries, 2);
+                                       })
+                                       .of_sequences());
      },
      .check = alignment},
     {.name = "varlen.slack",
@@ -397,7 +422,8 @@ const Property family[] = {
      .under = "window",
      .hypotheses = of_slack,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
+       return as_packed_with_slack(
+           draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences());
      },
      .check = padding_dead},
     {.name = "varlen.single",

@@ -38,13 +38,23 @@ std::string element_name(Slot slot, const Shape& shape, std::int64_t e) {
   return fmt::format("{}{}", name_of(slot), indices);
 }
 
+/// So many indices of an axis, ascending and far apart where there are enough: of tokens that stand one after another
+/// some of each sequence.
+Indices spread(std::int64_t extent, std::int64_t wanted) {
+  if (wanted >= extent) return cycled(extent, wanted);
+  Indices indices;
+  for (std::int64_t i = 0; i < wanted; ++i) indices.push_back(i * extent / wanted);
+  return indices;
+}
+
 /// The case at the shape: rows, keys, columns and heads cropped or repeated.
 Case at_shape(const Case& c, const ProofShape& shape) {
   const Extents extents = extents_of(c);
   Selection s = everything(c);
   s.batch = cycled(extents.batch, std::min<std::int64_t>(extents.batch, 2));
-  s.queries = cycled(extents.queries, shape.queries);
-  s.keys = cycled(extents.keys, shape.keys);
+  const auto tokens = c[Slot::q_starts].present() ? spread : cycled;
+  s.queries = tokens(extents.queries, shape.queries);
+  s.keys = tokens(extents.keys, shape.keys);
   s.dk = cycled(extents.dk, shape.dk);
   s.dv = cycled(extents.dv, shape.dv);
   s.heads = cycled(extents.heads, shape.heads);

@@ -125,7 +125,6 @@ Case in_sequence_form(Case c, const Manifest& m) {
   const auto& all = catalogue();
   const auto drawn_for = std::ranges::find(all, c.provenance.property.value_or(""), &Property::name);
   if (drawn_for != all.end()) {
-    if ((*drawn_for)->variant == packed_variant.name) pack = true;
     if ((*drawn_for)->variant == lengths_variant.name) pack = false;
   }
   if (!pack) return c;

@@ -41,18 +41,28 @@ def compiled():
     return attention
 
 
-def nested(q, k, v, scale=None):
-    def beside_another(x, length):
+def nested(q, k, v, scale=None, q_lengths=None, kv_lengths=None):
+    def own(x, lengths):
+        """Each entry's own tokens, [tokens, heads, width]."""
+        whole = [x.shape[2]] * x.shape[0] if lengths is None else lengths.tolist()
+        if min(whole) == 0:
+            raise attest_adapter.Unsupported("a sequence without tokens is no part of a nested tensor here")
+        return [entry[:length] for entry, length in zip(x.transpose(1, 2).unbind(0), whole)]
+
+    def beside_another(x, length, lengths):
         """Nested of [tokens, heads, width]: a batch's entries, and after each one that is longer or shorter."""
-        entries = x.transpose(1, 2).unbind(0)
+        entries = own(x, lengths)
         other = torch.ones(length, *entries[0].shape[1:], dtype=x.dtype)
         pairs = [part for entry in entries for part in (entry, other)]
         return torch.nested.nested_tensor(pairs, layout=torch.jagged).transpose(1, 2)
 
     keys = k.shape[2] + 3
-    inputs = beside_another(q, 2), beside_another(k, keys), beside_another(v, keys)
-    out = torch.nn.functional.scaled_dot_product_attention(*inputs, scale=scale)
-    return torch.stack(out.unbind()[::2])
+    inputs = beside_another(q, 2, q_lengths), beside_another(k, keys, kv_lengths), beside_another(v, keys, kv_lengths)
+    answers = torch.nn.functional.scaled_dot_product_attention(*inputs, scale=scale).unbind()[::2]
+    out = torch.zeros(*q.shape[:3], v.shape[3], dtype=q.dtype)
+    for entry, answer in zip(out, answers):
+        entry[:, : answer.shape[1]] = answer
+    return out
 
 
 # q and k times the root of the scale, scores and weights are tensors of the dtype, where sdpa over plain tensors has them in
@@ -78,7 +88,7 @@ KERNELS = {
                    "max_keys": 64}}),
     "nested": (lambda: nested, {
         **COMMON, "name": "scaled_dot_product_attention of nested tensors", "dtypes": ["f64", "f32", "f16", "bf16"],
-        "arithmetic": NESTED, "masks": [], "limits": {"min_queries": 1, "min_keys": 1}}),
+        "arithmetic": NESTED, "masks": [], "variants": {"lengths": {"padding": "zero"}}, "limits": {"min_queries": 1, "min_keys": 1}}),
 }  # fmt: skip
 
 

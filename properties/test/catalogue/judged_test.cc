@@ -60,9 +60,11 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
       {"post-scale only",
        {"masked.conventions-agree", "masked.conventions-differ", "masked.multihead-conventions-agree",
         "masked.multihead-conventions-differ"}},
+      // Positions from the last key.
+      {"top-left causal only", {"varlen.alignment"}},
       {"PyTorch's limits",
-       {"masked.conventions-agree", "masked.conventions-differ", "masked.multihead-conventions-agree",
-        "masked.multihead-conventions-differ",
+       {"varlen.alignment", "masked.conventions-agree", "masked.conventions-differ",
+        "masked.multihead-conventions-agree", "masked.multihead-conventions-differ",
         // The scale 1.
         "self.parameter-free", "self.unscaled-vs-scaled"}}};
   return all;

@@ -61,7 +61,7 @@ TEST(ScoresOfRow, AreTheSameBitsOfAnyPartOfTheKeys) {
   for (const Shape& shape : shapes) {
     const Problem c = problem_of(shape);
     Head head;
-    head.load(c, 0, 0, /*same_keys=*/false);
+    head.load(c, sequence_of(c, 0), 0, /*same_keys=*/false);
     Row part, whole;
     for (std::int64_t i = 0; i < shape.queries; ++i) {
       const Sight seen = sight(head.sight_rule, i, head.queries, head.keys);
@@ -82,7 +82,7 @@ TEST(ScoresOfRow, CostTheKeysThatTheBlockSees) {
   for (const Shape& shape : shapes) {
     const Problem c = problem_of(shape);
     Head head;
-    head.load(c, 0, 0, /*same_keys=*/false);
+    head.load(c, sequence_of(c, 0), 0, /*same_keys=*/false);
     const Profile profile = profile_for(c, head, universal_arithmetic(shape.dtype, shape.dtype));
     for (std::int64_t i = 0; i < shape.queries; ++i) {
       Row row;
