@@ -44,10 +44,8 @@ def compiled():
 def nested(q, k, v, scale=None, q_lengths=None, kv_lengths=None):
     def own(x, lengths):
         """Each entry's own tokens, [tokens, heads, width]."""
-        whole = [x.shape[2]] * x.shape[0] if lengths is None else lengths.tolist()
-        if min(whole) == 0:
-            raise attest_adapter.Unsupported("a sequence without tokens is no part of a nested tensor here")
-        return [entry[:length] for entry, length in zip(x.transpose(1, 2).unbind(0), whole)]
+        entries = x.transpose(1, 2).unbind(0)
+        return entries if lengths is None else [entry[:n] for entry, n in zip(entries, lengths.tolist())]
 
     def beside_another(x, length, lengths):
         """Nested of [tokens, heads, width]: a batch's entries, and after each one that is longer or shorter."""
