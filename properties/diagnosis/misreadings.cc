@@ -38,7 +38,8 @@ constexpr std::int64_t most_products = std::int64_t{1} << 22;
 struct Misreading {
   std::string words;      ///< with a # for the size, where there is one
   std::int64_t size = 0;  ///< 0: none
-  Case problem;
+  bool is_told = true;    ///< by a problem; else there is none of the case, which tells nothing of the reading then
+  Case problem = {};
   /// Where its elements lie in an output that is no [batch, heads, M, dv].
   std::function<Tensor(const Tensor& out)> rearranged = {};
 };
@@ -64,7 +65,7 @@ class Misreadings {
  private:
   void add(std::string words, Case problem, std::function<Tensor(const Tensor&)> rearranged = {}) {
     if (!rearranged && static_cast<const Problem&>(problem) == static_cast<const Problem&>(c_)) return;
-    found_.push_back({std::move(words), 0, std::move(problem), std::move(rearranged)});
+    found_.push_back({.words = std::move(words), .problem = std::move(problem), .rearranged = std::move(rearranged)});
   }
   void add_sized(std::string words, std::int64_t size, Case problem) {
     const std::size_t before = found_.size();
@@ -659,7 +660,10 @@ std::vector<Wrong> taken_apart(std::vector<Wrong> wrong, const Manifest& manifes
 std::vector<Misreading> readings_of_sequences(const Case& c) {
   std::vector<Misreading> readings;
   for (MisreadSequences& reading : misread_sequences(c))
-    readings.push_back({std::move(reading.words), 0, std::move(reading.problem)});
+    readings.push_back({.words = std::move(reading.words),
+                        .size = 0,
+                        .is_told = reading.problem.has_value(),
+                        .problem = reading.problem ? *std::move(reading.problem) : c});
   return readings;
 }
 
@@ -675,10 +679,11 @@ std::vector<std::string> misread_problem(const std::vector<Wrong>& wrong, const 
         return other.words == reading.words &&
                static_cast<const Problem&>(other.problem) == static_cast<const Problem&>(reading.problem);
       });
-      read.push_back({reading.words, reading.size,
-                      outcome_as(reading.problem, reading.rearranged ? reading.rearranged(one.out) : one.out,
-                                 manifest.arithmetic_for(*one.value)),
-                      same - readings.begin()});
+      const Outcome outcome =
+          !reading.is_told ? Outcome::excused
+                           : outcome_as(reading.problem, reading.rearranged ? reading.rearranged(one.out) : one.out,
+                                        manifest.arithmetic_for(*one.value));
+      read.push_back({reading.words, reading.size, outcome, same - readings.begin()});
     }
     narrowing.add(read, one.far);
     if (narrowing.is_over()) break;

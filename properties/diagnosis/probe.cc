@@ -21,6 +21,7 @@
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
+#include "properties/diagnosis/variants/probe_sequences.h"
 #include "properties/diagnosis/variants/probe_windows.h"
 #include "properties/language/answer.h"
 #include "properties/road/redeclared_kernel.h"
@@ -50,6 +51,7 @@ class Prober : public ProbeQuestions {
     ask_causal(Causal::bottom_right);
     ask_empty_row();
     ask_windows(*this);
+    ask_sequences(*this);
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "core/kernel/formal.h"
+#include "core/problem/fields.h"
+#include "core/problem/sequences.h"
 #include "core/support/infinity.h"
 #include "properties/language/answer.h"
 
@@ -17,6 +19,14 @@ Arithmetic scaled_from(Arithmetic a) {
   a.input = a.output = DType::f64;
   a.exp_ulp = 8;  // Boost states no more of its own exp than that it is good to a few units in the last place.
   return a;
+}
+
+/// Is an element of the output of attention in no sequence?
+bool is_padding(const Problem& c, std::int64_t element) {
+  if (!has_variant(c, lengths_variant.name) && !has_variant(c, packed_variant.name)) return false;
+  const Shape shape = c.out_shape();
+  const std::int64_t row = element / shape[3];
+  return !sequence_at(c, row / shape[2] / shape[1], row % shape[2]).has_value();
 }
 
 }  // namespace
@@ -66,6 +76,7 @@ const std::vector<WideBound>& Run::own_bounds() const {
 
 AllowedError Run::bound(std::int64_t element) const {
   if (const auto* formulas = out_.as<Expressions>()) {
+    if (is_padding(case_, element)) return {.allowed = 0, .excuse = Excuse::padding};
     const bool defined = (*formulas)[element].kind() != ProofKind::undefined;
     return {.allowed = 0, .excuse = defined ? Excuse::none : Excuse::fully_masked};
   }

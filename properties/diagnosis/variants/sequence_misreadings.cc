@@ -31,20 +31,26 @@ class Misread {
   [[nodiscard]] std::vector<MisreadSequences> take() { return std::move(found_); }
 
  private:
+  /// Does a row see keys by its position?
+  [[nodiscard]] bool has_positions() const { return c_.causal != Causal::none || has_variant(c_, window_variant.name); }
   /// As many keys to sequence s as that, as far as there are some.
   using Keys = std::function<std::int64_t(std::size_t s, const Sequence& own)>;
 
   /// Every row sees the keys from its sequence's first to as many as that, and no other; no causal form reaches them.
+  /// None where these are the sequences' own.
   void add_keys(std::string words, const Keys& count) {
-    if (!only_hides(c_) || c_.causal != Causal::none || has_variant(c_, window_variant.name))
-      return add_lengths(std::move(words), count);
+    bool differs = false;
+    for (std::size_t s = 0; s < all_.size(); ++s)
+      differs = differs || std::min(count(s, all_[s]), keys_of(c_) - all_[s].first_key) != all_[s].keys;
+    if (!differs) return;
+    if (!only_hides(c_) || has_positions()) return add_lengths(std::move(words), count);
     add_mask(std::move(words), [&](const Sequence& own, std::size_t s, std::int64_t, std::int64_t j) {
       return own.first_key <= j && j < own.first_key + count(s, own);
     });
   }
   /// As lengths, where the batch has some.
   void add_lengths(std::string words, const Keys& count) {
-    if (packed_) return;
+    if (packed_) return found_.push_back({std::move(words), std::nullopt});
     Case other = c_;
     Tensor lengths(DType::i32, {std::ssize(all_)});
     for (std::size_t s = 0; s < all_.size(); ++s)
@@ -55,13 +61,24 @@ class Misread {
   }
 
   using Shows = std::function<bool(const Sequence& own, std::size_t s, std::int64_t i, std::int64_t j)>;
-  /// One sequence to a batch entry, with a mask that shows what is shown. Rows of no sequence see what they like.
-  void add_mask(std::string words, const Shows& shows) {
+  /// The case without its sequences, but for the rows that are in none: nobody looks at these.
+  [[nodiscard]] Case without_sequences() const {
     Case other = c_;
-    drop_variant(other, lengths_variant.name);
     drop_variant(other, packed_variant.name);
+    other[Slot::kv_lengths] = Tensor();
+    if (!packed_) return other;
+    std::int64_t rows = 0;
+    for (const Sequence& own : all_) rows += own.queries;
+    Tensor length(DType::i32, {1});
+    length.set(0, static_cast<double>(rows));
+    if (rows < queries_of(c_)) other[Slot::q_lengths] = std::move(length);
+    return other;
+  }
+  /// One sequence to a batch entry, with a mask that shows what is shown.
+  void add_mask(std::string words, const Shows& shows) {
+    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return found_.push_back({std::move(words), std::nullopt});
+    Case other = without_sequences();
     drop_positions(other);
-    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
     other = only_hides(c_) ? with_boolean_mask(std::move(other)) : with_additive_mask(std::move(other));
     const Tensor old = other.mask();
     const std::int64_t batch = batch_of(c_), heads = old.shape()[1];
@@ -87,26 +104,24 @@ class Misread {
     add_keys("every sequence had as many keys as the first",
              [this](std::size_t, const Sequence&) { return all_[0].keys; });
     add_keys("a sequence had as many keys as queries", [](std::size_t, const Sequence& own) { return own.queries; });
-    for (const std::int64_t tile : {8, 16, 32, 64, 128}) {
-      const bool any =
-          std::ranges::any_of(all_, [&](const Sequence& s) { return s.keys > tile && s.keys % tile != 0; });
-      if (any)
-        add_keys(fmt::format("the last tile of {} keys of a sequence were seen as a whole", tile),
-                 [tile](std::size_t, const Sequence& own) {
-                   return own.keys > tile ? (own.keys + tile - 1) / tile * tile : own.keys;
-                 });
-    }
+    for (const std::int64_t tile : {8, 16, 32, 64, 128})
+      add_keys(fmt::format("the last tile of {} keys of a sequence were seen as a whole", tile),
+               [tile](std::size_t, const Sequence& own) {
+                 return own.keys > tile ? (own.keys + tile - 1) / tile * tile : own.keys;
+               });
   }
 
   void rows() {
-    if (all_.size() < 2) return;
+    if (all_.size() < 2 || !packed_) return;
     for (const std::size_t by : {std::size_t{1}, all_.size() - 1}) {
-      if (!packed_ || c_.causal != Causal::none || has_variant(c_, window_variant.name)) break;
-      add_mask(
-          by == 1 ? "a sequence saw the keys of the one behind it" : "a sequence saw the keys of the one before it",
-          [this, by](const Sequence&, std::size_t s, std::int64_t, std::int64_t j) {
-            return has_key(all_[(s + by) % all_.size()], j);
-          });
+      std::string words =
+          by == 1 ? "a sequence saw the keys of the one behind it" : "a sequence saw the keys of the one before it";
+      if (has_positions())
+        found_.push_back({std::move(words), std::nullopt});
+      else
+        add_mask(std::move(words), [this, by](const Sequence&, std::size_t s, std::int64_t, std::int64_t j) {
+          return has_key(all_[(s + by) % all_.size()], j);
+        });
       if (all_.size() == 2) break;
     }
   }
@@ -118,8 +133,10 @@ class Misread {
   }
 
   void starts() {
-    Case one = c_;
-    drop_variant(one, packed_variant.name);
+    const bool from_the_end = c_.causal == Causal::bottom_right || has_variant(c_, window_variant.name);
+    std::optional<Case> one = without_sequences();
+    // Positions from the last key are those of all rows, and not of the rows that are in a sequence.
+    if (from_the_end && (*one)[Slot::q_lengths].present()) one.reset();
     found_.push_back({"the packed sequences were one", std::move(one)});
     Case other = c_;
     double last = 0;
@@ -127,7 +144,14 @@ class Misread {
     other[Slot::kv_starts] = mapped(c_[Slot::kv_starts], [&](std::int64_t s, double) {
       return last = std::clamp(c_[Slot::q_starts][s], last, most);
     });
-    if (!(other == c_)) found_.push_back({"packed keys began where the queries do", std::move(other)});
+    if (other == c_) return;
+    found_.push_back({"the starts of packed keys were those of the queries", std::move(other)});
+    std::string words = "packed keys began where the queries do";
+    if (has_positions()) return found_.push_back({std::move(words), std::nullopt});
+    add_mask(std::move(words), [this](const Sequence& own, std::size_t, std::int64_t, std::int64_t j) {
+      const std::int64_t first = std::min(own.first_query, keys_of(c_) - own.keys);
+      return first <= j && j < first + own.keys;
+    });
   }
 
   void positions() {

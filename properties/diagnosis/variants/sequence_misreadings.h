@@ -1,6 +1,7 @@
 // What a wrong kernel may have taken lengths or packed sequences for.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace attest {
 /// A reading of lengths or starts.
 struct MisreadSequences {
   std::string words;  ///< that follow "it computes as if"
-  Case problem;       ///< of the same tensors
+  /// Of the same tensors; nothing where no problem says so, of which the case tells nothing then.
+  std::optional<Case> problem;
 };
 
 /// Of a case of attention; none where it has neither lengths nor packed sequences. One that means the same as the case

@@ -23,12 +23,14 @@ class Known:
     manifest: dict
     gpu: bool = False  # runs on one alone
     window: Optional[Window] = None  # what its window is called and means
+    lengths: tuple = ()  # what lengths of queries and of keys are called
 
 
 def _called(call):
     return lambda function: adapted(function, call)
 
 
+_JAX_LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
 _FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal", window=FLASH)
 _FLASH_MANIFEST = {
     "dtypes": ["f16", "bf16"],
@@ -65,13 +67,14 @@ _TABLE = (
         "jax",
         "bshd",
         _called(Call("jax", "bshd", scale="scale", mask="mask", bias="bias", causal="is_causal", window=JAX,
-                     lengths=("query_seq_lengths", "key_value_seq_lengths"))),
+                     lengths=_JAX_LENGTHS)),
         # A boolean mask puts a finite number in the place of a score, an additive one does not: rows without a visible
         # key have no one policy to declare. There is no maximum of no scores.
         {"dtypes": ["f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
          "variants": {"window": {"alignment": ["top-left"]}, "lengths": {"padding": "zero"}},
          "limits": {"value_dim": "head_dim", "min_keys": 1}},
         window=JAX,
+        lengths=_JAX_LENGTHS,
     ),
     Known("flash_attn", "flash_attn_func", "torch", "bshd", _called(_FLASH), _FLASH_MANIFEST, gpu=True, window=FLASH),
     Known(

@@ -1,0 +1,157 @@
+"""Sequences of lengths of their own: adapters by the keys that rows see, and what attest's functions make of lengths."""
+
+import numpy
+import pytest
+from test_frameworks import needs
+from test_windows import attention, captured, visible_sets
+
+import attest
+
+LENGTHS = [
+    (["torch"], "pytorch/flex_kernels.py flex", 18),
+    (["torch"], "pytorch/flex_kernels.py nested", 9),
+    (["jax"], "jax/jax_kernel.py", 18),
+    (["onnxruntime", "onnx"], "onnxruntime/ort_python.py attention", 6),
+]
+random = numpy.random.default_rng(6)
+KV_LENGTHS, Q_LENGTHS = [4, 7, 1], [2, 4, 3]
+Q_STARTS, KV_STARTS = [0, 2, 2, 5], [0, 3, 5, 9]
+
+
+@pytest.mark.parametrize(("modules", "script", "count"), LENGTHS, ids=[script for _, script, _ in LENGTHS])
+def test_an_adapters_rows_see_the_keys_of_their_own_lengths(tmp_path, modules, script, count):
+    of_lengths = visible_sets(tmp_path, "lengths", modules, script)
+    assert len(of_lengths) == count
+    for one in of_lengths:
+        assert one["seen"] == one["expected"], one["asked"]
+
+
+def test_the_rows_of_packed_sequences_see_the_keys_of_their_own(tmp_path):
+    of_packed = visible_sets(tmp_path, "packed", ["torch"], "pytorch/flex_kernels.py flex")
+    assert len(of_packed) == 2
+    for one in of_packed:
+        assert one["seen"] == one["expected"], one["asked"]
+
+
+def problem(batch=3, queries=4, keys=7, heads=2, dk=8):
+    return [random.standard_normal((batch, heads, length, dk)).astype("float32") for length in (queries, keys, keys)]
+
+
+def own(lengths, extent):
+    return numpy.arange(extent) < numpy.asarray(lengths)[:, None]
+
+
+@pytest.mark.parametrize("causal", [None, "top-left", "bottom-right"])
+def test_each_entry_is_as_if_it_were_alone(causal):
+    q, k, v = problem()
+    together = attest.exact(q, k, v, causal=causal, q_lengths=Q_LENGTHS, kv_lengths=KV_LENGTHS)
+    for b, (rows, keys) in enumerate(zip(Q_LENGTHS, KV_LENGTHS)):
+        alone = attest.exact(q[b : b + 1, :, :rows], k[b : b + 1, :, :keys], v[b : b + 1, :, :keys], causal=causal)
+        lower, upper = together.lower[b : b + 1, :, :rows], together.upper[b : b + 1, :, :rows]
+        there = ~numpy.isnan(numpy.asarray(alone.lower))
+        assert numpy.all((alone.lower <= upper)[there]) and numpy.all((lower <= alone.upper)[there])
+
+
+def test_lengths_are_the_mask_that_hides_what_is_behind_them():
+    q, k, v = problem()
+    seen = own(KV_LENGTHS, 7)[:, None, None]
+    out = attention(q, k, v, seen)
+    assert attest.allclose(out, q, k, v, kv_lengths=KV_LENGTHS)
+    assert not attest.allclose(out, q, k, v)
+    # Another entry's lengths.
+    assert not attest.allclose(out, q, k, v, kv_lengths=KV_LENGTHS[::-1])
+    # Rows of no sequence are nobody's.
+    out[~own(Q_LENGTHS, 4)[:, None].repeat(2, 1)] = 1e6
+    assert attest.allclose(out, q, k, v, q_lengths=Q_LENGTHS, kv_lengths=KV_LENGTHS)
+    out[0, 0, 0, 0] += 1
+    assert not attest.allclose(out, q, k, v, q_lengths=Q_LENGTHS, kv_lengths=KV_LENGTHS)
+
+
+def test_packed_sequences_are_a_block_diagonal_mask():
+    q, k, v = problem(1, 5, 9)
+    of_row = numpy.searchsorted(Q_STARTS, numpy.arange(5), "right")
+    of_key = numpy.searchsorted(KV_STARTS, numpy.arange(9), "right")
+    out = attention(q, k, v, of_row[:, None] == of_key)
+    assert attest.allclose(out, q, k, v, q_starts=Q_STARTS, kv_starts=KV_STARTS)
+    assert not attest.allclose(out, q, k, v)
+    assert not attest.allclose(out, q, k, v, q_starts=Q_STARTS, kv_starts=[0, 4, 5, 9])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"kv_lengths": [4, 8, 1]}, "8"),
+        ({"kv_lengths": [4, -1, 1]}, "-1"),
+        ({"kv_lengths": [4, 7]}, "kv_lengths"),
+        ({"kv_lengths": [4, 1.5, 1]}, "1.5"),
+        ({"q_starts": [0, 4]}, "kv_starts"),
+        ({"q_starts": [0, 4], "kv_starts": [0, 7]}, "in a batch of 1"),
+    ],
+)
+def test_wrong_lengths_are_refused_in_one_line(given, says):
+    with pytest.raises(attest.AttestError, match=says) as refused:
+        attest.exact(*problem(), **given)
+    assert "\n" not in str(refused.value)
+
+
+def test_cases_have_lengths_where_a_manifest_lists_them(tmp_path):
+    def names(manifest):
+        return {name for case in attest.cases(count=80, manifest=manifest) for name in case.arguments}
+
+    assert not names(None) & {"q_lengths", "kv_lengths", "q_starts", "kv_starts"}
+    assert {"q_lengths", "kv_lengths"} <= names({"variants": {"lengths": {}}})
+    assert "q_lengths" not in names({"variants": {"lengths": {"queries": False}}})
+    assert {"q_starts", "kv_starts"} <= names({"variants": {"packed": {}}})
+
+
+def test_the_packed_sequences_of_flash_attention_are_known(monkeypatch):
+    pytest.importorskip("torch")
+    import flash_attn
+
+    what = {"dtypes": "bf16", "properties": "attention.oracle,varlen.*", "no_large": True, "cases": 60}
+    assert attest.check(flash_attn.flash_attn_varlen_func, **what).verdict == "held"
+
+    # What it is to compute for each sequence: of the keys of the one before it.
+    real = flash_attn.flash_attn_varlen_func
+
+    def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, *args, **given):
+        same = cu_seqlens_k.clone()
+        if len(same) > 2:
+            same[1] = max(int(same[1]) - 1, int(same[0]))
+        return real(q, k, v, cu_seqlens_q, same, *args, **given)
+
+    monkeypatch.setattr(flash_attn, "flash_attn_varlen_func", flash_attn_varlen_func)
+    with pytest.raises(AssertionError):
+        attest.check(flash_attn_varlen_func, **what)
+
+
+def test_the_lengths_of_jax_are_known():
+    needs("jax")
+    import jax
+
+    what = {"dtypes": "f32", "properties": "attention.oracle", "no_large": True, "cases": 30}
+    assert attest.check(jax.nn.dot_product_attention, **what).verdict == "held"
+
+
+def test_calls_with_lengths_are_judged():
+    def mine(q, k, v, kv_lengths):
+        return attention(q, k, v, own(kv_lengths, k.shape[2])[:, None, None])
+
+    def wrong(q, k, v, kv_lengths):
+        return attention(q, k, v, own(numpy.asarray(kv_lengths) + 1, k.shape[2])[:, None, None])
+
+    call = (problem(), {"kv_lengths": numpy.asarray(KV_LENGTHS, "int32")})
+    assert [bool(one) for one in captured(mine, call).judge()] == [True]
+    assert [bool(one) for one in captured(wrong, call).judge()] == [False]
+
+
+def test_calls_with_the_lengths_of_jax_are_judged():
+    needs("jax")
+    import jax
+
+    q, k, v = (jax.numpy.asarray(array.swapaxes(1, 2)) for array in problem())
+    given = {"query_seq_lengths": jax.numpy.asarray(Q_LENGTHS), "key_value_seq_lengths": jax.numpy.asarray(KV_LENGTHS)}
+    with attest.capture(functions=[(jax.nn, "dot_product_attention")]) as calls:
+        jax.nn.dot_product_attention(q, k, v, **given)
+        jax.nn.dot_product_attention(q, k, v, key_value_seq_lengths=given["key_value_seq_lengths"], is_causal=True)
+    assert calls.left_out == {} and len(calls.judge()) == 2 and all(calls.judge())
