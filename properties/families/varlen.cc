@@ -274,7 +274,7 @@ Case with_padding(Case c) {
   return shortened(c, 0, sequence_of(c, 0).queries, keys_of(c) - 1);
 }
 /// With a sequence of a query and two keys, where none has queries and keys and not as many of both.
-Case with_unequal_lengths(Case c) {
+Case with_unequal_lengths(const Case& c) {
   const auto differs = [](const Sequence& s) { return s.queries > 0 && s.keys > 0 && s.queries != s.keys; };
   return std::ranges::any_of(sequences_of(c), differs) ? c : shortened(c, 0, 1, 2);
 }

@@ -4,13 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <numeric>
 #include <random>
 #include <vector>
 
 #include "core/bound/loops/inner_loops.h"
 #include "core/oracle/workspace.h"
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 
@@ -54,7 +56,7 @@ std::vector<std::int64_t> rows_from(std::int64_t i, std::int64_t queries) {
 }
 
 void expect_same_bits(double one, double other) {
-  EXPECT_EQ(std::memcmp(&one, &other, sizeof one), 0) << one << " and " << other;
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(one), std::bit_cast<std::uint64_t>(other)) << one << " and " << other;
 }
 
 TEST(ScoresOfRow, AreTheSameBitsOfAnyPartOfTheKeys) {
