@@ -87,8 +87,8 @@ class Misread {
     for (std::int64_t e = 0; e < mask.elements(); ++e) {
       const auto [b, h, i, j] = mask.shape().index_of(e);
       const double entry = mask_entry(old, b, h, i, j);
-      const auto own =
-          std::ranges::find_if(all_, [&, b = b, i = i](const Sequence& s) { return s.entry == b && has_query(s, i); });
+      const auto own = std::ranges::find_if(
+          all_, [batch_entry = b, row = i](const Sequence& s) { return s.entry == batch_entry && has_query(s, row); });
       const bool shown = own == all_.end() || shows(*own, static_cast<std::size_t>(own - all_.begin()), i, j);
       mask.set(e, shown ? entry : hides);
     }

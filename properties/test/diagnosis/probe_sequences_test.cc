@@ -111,6 +111,15 @@ TEST(ProbeSequences, FindsARightKernelRight) {
   }
 }
 
+TEST(ProbeSequences, BlamesNoKernelForKeysThatNoRowSees) {
+  Tampered kernel(registered("core:double"), [](Case&) {});
+  kernel.manifest().variants.at("lengths").keys = false;
+  const Probed probed = asked(kernel);
+  EXPECT_FALSE(probed.contradicted());
+  EXPECT_EQ(answer_to(probed, "lengths of queries, causal top-left").found, as_meant);
+  EXPECT_EQ(probed.manifest, kernel.manifest());
+}
+
 TEST(ProbeSequences, TellsASequenceWithoutAKeyThatIsNotAsStated) {
   Spoilt nan = mistaken("answers NaN without a key"), zero = mistaken("answers 0 without a key");
   const FullyMaskedRow stated = nan.manifest().fully_masked_row;
