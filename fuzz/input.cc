@@ -170,7 +170,7 @@ Case case_of_bits(const Input& input) {
   c[Slot::k] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dk});
   c[Slot::v] = Tensor(r.dtype, {r.batch, r.kv_heads, r.keys, r.dv});
   if (!input.raw[static_cast<std::size_t>(Slot::mask)]) c[Slot::mask] = filled_mask(r);
-  fill_lengths(r, c);
+  fill_sequences(r, c);
   set_layouts(c, r.layouts);
   return c;
 }
@@ -315,6 +315,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
     value = std::bit_cast<double>(reader.number(8) ^ neutral_bits(field));
   });
   r.lengths = read_kind<LengthKind>(reader);
+  r.left_pad = reader.byte() % 2 != 0;
   make_valid(input);
   return input;
 }
@@ -363,14 +364,16 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     writer.number(bits->size(), 2);
     for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
   }
-  bool neutral = input.recipe.lengths == LengthKind::none;
+  const bool has_lengths = r.lengths != LengthKind::none || r.left_pad;
+  bool neutral = !has_lengths;
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, const double& value) {
     neutral = neutral && value == static_cast<double>(field.neutral);
   });
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, double& value) {
     if (!neutral) writer.number(std::bit_cast<std::uint64_t>(value) ^ neutral_bits(field), 8);
   });
-  if (input.recipe.lengths != LengthKind::none) writer.number(static_cast<unsigned>(input.recipe.lengths), 1);
+  if (has_lengths) writer.number(static_cast<unsigned>(r.lengths), 1);
+  if (r.left_pad) writer.number(1, 1);
   return std::move(writer.bytes);
 }
 

@@ -18,6 +18,7 @@
 #include "core/kernel/kernel_under_test.h"
 #include "core/kernel/padding.h"
 #include "core/problem/edge.h"
+#include "core/problem/kv_cache.h"
 #include "core/support/fnv1a.h"
 
 namespace attest {
@@ -196,7 +197,11 @@ std::pair<GuardedMemory::Fill, GuardedMemory::Fill> fills_of(const Case& c) {
                                : std::pair(Fill::signalling, Fill::ordinary);
 }
 
-Reply FunctionKernel::run(const Case& c, std::optional<DType> asked, bool want_lse) {
+Reply FunctionKernel::run(const Case& given, std::optional<DType> asked, bool want_lse) {
+  // What comes to a process of its own has been laid out by whoever sent it.
+  const bool lays_out = ends_ == GuardedMemory::Ends::open && is_in_cache(given);
+  const Case in_cache = lays_out ? laid_out_in_cache(given) : Case();
+  const Case& c = lays_out ? in_cache : given;
   const DType output = asked.value_or(c.dtype());
   const bool multihead = c.operation == Operation::multihead;
   if (multihead ? !multihead_ : !attention_) {
@@ -212,7 +217,7 @@ Reply FunctionKernel::run(const Case& c, std::optional<DType> asked, bool want_l
   // Still the fill? Then ask again over another one; only what holds both fills was left unwritten.
   constexpr std::size_t most = std::size_t{1} << 20U;
   const int outputs = want_lse ? 2 : 1;
-  const PaddingRows padding(manifest_, c);
+  const PaddingRows padding(manifest_, given);
   std::array<std::vector<std::int64_t>, 2> suspects;
   for (int which = 0; which < outputs; ++which) {
     std::vector<std::int64_t>& untouched = suspects[static_cast<std::size_t>(which)];

@@ -19,6 +19,8 @@
 #include "core/isolation/shared_call.h"
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/manifest.h"
+#include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 
 namespace attest::process {
 namespace {
@@ -126,7 +128,7 @@ class InProcessKernel final : public ForwardingKernel {
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     std::unique_lock<std::mutex> lock;
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
-    return ForwardingKernel::run(c, output, want_lse);
+    return ForwardingKernel::run(is_in_cache(c) ? laid_out_in_cache(c) : c, output, want_lse);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<InProcessKernel>(inner().clone(), finding_, one_at_a_time_);

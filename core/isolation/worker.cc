@@ -9,6 +9,8 @@
 
 #include "core/isolation/memory_limit.h"
 #include "core/kernel/padding.h"
+#include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/support/errors.h"
 
 namespace attest::process {
@@ -183,7 +185,7 @@ std::optional<Reply> Worker::restart() {
 Reply Worker::timed(const Case& c, DType output, bool want_lse) {
   const std::chrono::milliseconds limit = pace_->limit_of(c);
   const Clock::time_point start = Clock::now();
-  Reply reply = carrier_->call(c, output, want_lse, start + limit);
+  Reply reply = carrier_->call(is_in_cache(c) ? laid_out_in_cache(c) : c, output, want_lse, start + limit);
   const Clock::duration took = Clock::now() - carrier_->begun(start);
   if (reply.status == CallStatus::ok) pace_->answered(c, took);
   const bool stopped = reply.status == CallStatus::timed_out && carrier_->is_stopped();

@@ -103,11 +103,12 @@ bool has(const Case& c, Feature feature) {
     case Feature::bias_kv:
       return c[Slot::bias_k].present() || c[Slot::bias_v].present();
     case Feature::window:
-      return has_variant(c, window_variant.name);
     case Feature::lengths:
-      return has_variant(c, lengths_variant.name);
     case Feature::packed:
-      return has_variant(c, packed_variant.name);
+    case Feature::left_pad:
+    case Feature::paged:
+    case Feature::cache_index:
+      return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;
   }

@@ -20,6 +20,17 @@ bool Manifest::claims_to(Claim claim) const {
   return std::find(claims.begin(), claims.end(), claim) != claims.end();
 }
 
+std::map<std::string, VariantTerms, std::less<>> every_variant() {
+  std::map<std::string, VariantTerms, std::less<>> all;
+  for (const Variant& variant :
+       {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant, cache_index_variant})
+    all[std::string(variant.name)].padding =
+        variant == lengths_variant || variant == packed_variant ? Padding::zero : Padding::undeclared;
+  VariantTerms& pages = all[std::string(paged_variant.name)];
+  pages.any_table_tail = pages.two_tables = true;
+  return all;
+}
+
 Padding Manifest::padding_of(const Problem& problem) const {
   for (const Variant& variant : {lengths_variant, packed_variant})
     if (const auto found = variants.find(variant.name); found != variants.end() && has_variant(problem, variant.name))

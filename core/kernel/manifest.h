@@ -38,18 +38,27 @@ enum class Feature {
   fewer_keys,         ///< N < M of one
   output_projection,  ///< w_o; of attention, which has none, nothing is asked
   bias_kv,            ///< bias_k or bias_v
-  window,             ///< the variants
+  window,             ///< the variants, under their names
   lengths,
   packed,
+  left_pad,
+  paged,
+  cache_index,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 15> names{
-      "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
-      "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
-      "bias-kv",      "window",        "lengths",         "packed",     "lse"};
+  static constexpr std::array<std::string_view, 18> names{"mask",          "additive-mask",
+                                                          "bool-mask",     "causal",
+                                                          "top-left",      "bottom-right",
+                                                          "grouped-query", "unequal-lengths",
+                                                          "fewer-keys",    "output-projection",
+                                                          "bias-kv",       "window",
+                                                          "lengths",       "packed",
+                                                          "left_pad",      "paged",
+                                                          "cache_index",   "lse"};
 };
+static_assert(Words<Feature>::names.back() == "lse");
 
 /// Where a kernel's tiles end: their lengths in queries and in keys, and into how many parts keys are split. A hint for
 /// what is worth drawing, no limit.
@@ -76,10 +85,18 @@ struct VariantTerms {
   std::vector<Causal> alignment{Causal::top_left, Causal::bottom_right};
   bool queries = true, keys = true;       ///< of lengths: whose there may be
   Padding padding = Padding::undeclared;  ///< of lengths, and of packed sequences, where it is "slack"
-  std::vector<Feature> required{};        ///< a problem of the variant has all of them
-  std::vector<Feature> excluded{};        ///< and none of these
+  /// Of pages: how many keys they may have, ascending; empty: any.
+  std::vector<std::int64_t> page_sizes{};
+  bool any_table_tail = false;      ///< of pages: entries of a table that nobody is to read may be no page at all
+  bool two_tables = false;          ///< of pages: v may have a table of its own
+  std::vector<Feature> required{};  ///< a problem of the variant has all of them
+  std::vector<Feature> excluded{};  ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
 };
+
+/// Of Attest's own kernels, which have every variant of the contract: as much of each as there can be, and padding is
+/// 0.
+[[nodiscard]] std::map<std::string, VariantTerms, std::less<>> every_variant();
 
 /// Formats of k and v beside one of q.
 struct KvDtypes {

@@ -42,7 +42,8 @@ constexpr WholeNumbers multiples{1, 65536};
 constexpr WholeNumbers roundings{1, 64};
 
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
-    model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"};
+    model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"},
+    table_tails{"valid", "any"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -652,11 +653,12 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::bias_kv:
       return m.multihead;
     case Feature::window:
-      return m.variants.contains(window_variant.name);
     case Feature::lengths:
-      return m.variants.contains(lengths_variant.name);
     case Feature::packed:
-      return m.variants.contains(packed_variant.name);
+    case Feature::left_pad:
+    case Feature::paged:
+    case Feature::cache_index:
+      return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
   }
@@ -706,6 +708,11 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io.if_stated(terms.padding != Padding::undeclared, "padding", terms.padding);
   }
   if (name == packed_variant.name) io.if_stated(terms.padding != Padding::undeclared, "slack", terms.padding);
+  if (name == paged_variant.name) {
+    io.if_stated(!terms.page_sizes.empty(), "page_sizes", terms.page_sizes, extents);
+    io.word("table_tail", table_tails, terms.any_table_tail);
+    io.if_stated(terms.two_tables, "two_tables", terms.two_tables);
+  }
   io.if_stated(!terms.required.empty(), "requires", terms.required);
   io.if_stated(!terms.excluded.empty(), "excludes", terms.excluded);
 }
@@ -743,6 +750,9 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
         inner.refuse("excludes", fmt::format("\"requires\" lists \"{}\"", name_of(feature)));
     }
   }
+  const auto lengths = m.variants.find(lengths_variant.name);
+  if (m.variants.contains(paged_variant.name) && (lengths == m.variants.end() || !lengths->second.keys))
+    object.refuse(key, "\"paged\" goes with \"lengths\" of keys, which say how many of the pages' keys there are");
 }
 
 void tell_manifest(auto& io, auto& m) {

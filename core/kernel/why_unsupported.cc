@@ -10,6 +10,7 @@
 #include "core/kernel/limits.h"
 #include "core/kernel/manifest.h"
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "core/problem/sequences.h"
@@ -187,6 +188,16 @@ std::string why_lengths(const VariantTerms& terms, const Problem& c) {
   return {};
 }
 
+std::string why_pages(const VariantTerms& terms, const Problem& c) {
+  const std::int64_t page = page_size_of(c);
+  if (!terms.page_sizes.empty() && !std::ranges::binary_search(terms.page_sizes, page))
+    return fmt::format("has pages of {} keys; the manifest's variants.paged.page_sizes lists {}", page,
+                       fmt::join(terms.page_sizes, ", "));
+  if (c[Slot::page_table_v].present() && !terms.two_tables)
+    return "has a table of pages for v alone; the manifest's variants.paged.two_tables is false";
+  return {};
+}
+
 /// The first variant that is not listed, or not as it is here.
 std::string why_variants(const Manifest& m, const Case& c) {
   for (const Variant& variant : variants_of(c)) {
@@ -198,6 +209,8 @@ std::string why_variants(const Manifest& m, const Case& c) {
       if (std::string reason = why_window(terms, c); !reason.empty()) return reason;
     if (variant == lengths_variant)
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
+    if (variant == paged_variant)
+      if (std::string reason = why_pages(terms, c); !reason.empty()) return reason;
     for (const Feature feature : terms.required)
       if (lacks(c, feature))
         return fmt::format("has the variant {} without {}; the manifest's variants.{}.requires lists it", variant.name,

@@ -21,9 +21,7 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.fully_masked_row = kernel.no_key == NoKey::nan ? FullyMaskedRow::nan : FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
-  manifest.variants.emplace(window_variant.name, VariantTerms());
-  for (const Variant& variant : {lengths_variant, packed_variant})
-    manifest.variants.emplace(variant.name, VariantTerms{.padding = Padding::zero});
+  manifest.variants = every_variant();
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

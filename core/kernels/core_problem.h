@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/call/gathered_keys.h"
 #include "core/definition/attention.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/formal.h"
@@ -142,11 +143,13 @@ struct Part {
     }
     return parts;
   }
-  const bool lengths = (p.variants & ATTEST_LENGTHS) != 0;
+  const bool lengths = (p.variants & ATTEST_LENGTHS) != 0, left_pad = (p.variants & ATTEST_LEFT_PAD) != 0;
   for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
     Part part{.entry = b, .queries = p.q.shape[2], .keys = p.k.shape[2]};
     if (lengths && p.q_lengths.data != nullptr) part.queries = number(p.q_lengths, b);
     if (lengths && p.kv_lengths.data != nullptr) part.keys = number(p.kv_lengths, b);
+    if (left_pad) part.first_key = number(p.left_pad, b);
+    part.keys -= part.first_key;
     parts.push_back(part);
   }
   return parts;
@@ -166,7 +169,7 @@ struct Part {
 /// The part as a problem of its own, without the variants that say where it lies.
 [[nodiscard]] inline attest_problem alone(const attest_problem& p, const Part& part) {
   attest_problem one = p;
-  one.variants &= ~static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_PACKED);
+  one.variants &= ~static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD);
   one.q = cut(cut(p.q, 0, part.entry, 1), 2, part.first_query, part.queries);
   for (attest_tensor attest_problem::* const t : {&attest_problem::k, &attest_problem::v})
     one.*t = cut(cut(p.*t, 0, part.entry, 1), 2, part.first_key, part.keys);
@@ -202,8 +205,11 @@ std::vector<AttentionResult<T>> results_of(const attest_problem& p, Part part) {
 
 /// The definition on T, a result per batch entry and head. Rows of no sequence are 0, and so is their lse.
 template <class T>
-std::vector<AttentionResult<T>> attention_results(const attest_problem& p) {
-  if ((p.variants & (ATTEST_LENGTHS | ATTEST_PACKED)) == 0) return results_of_entries<T>(p, masks_of<T>(p));
+std::vector<AttentionResult<T>> attention_results(const attest_problem& given) {
+  const GatheredKeys gathered(given);
+  const attest_problem& p = gathered.problem;
+  constexpr std::uint32_t of_sequences = ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD;
+  if ((p.variants & of_sequences) == 0) return results_of_entries<T>(p, masks_of<T>(p));
   const Index batch = p.q.shape[0], heads = p.q.shape[1], queries = p.q.shape[2], width = p.v.shape[3];
   const T zero = ScalarTraits<T>::from_double(0);
   std::vector<AttentionResult<T>> all(static_cast<std::size_t>(batch * heads),

@@ -3,7 +3,7 @@
 
 #include "core/kernel/formal.h"
 #include "core/kernels/core_problem.h"
-#include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 
 namespace attest {
 namespace {
@@ -21,9 +21,7 @@ class CoreOnExpressions final : public Kernel {
     manifest_.multihead = true;
     manifest_.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
     manifest_.causal = {Causal::top_left, Causal::bottom_right};
-    manifest_.variants.emplace(window_variant.name, VariantTerms());
-    for (const Variant& variant : {lengths_variant, packed_variant})
-      manifest_.variants.emplace(variant.name, VariantTerms{.padding = Padding::zero});
+    manifest_.variants = every_variant();
     manifest_.grouped_query = true;
     manifest_.strides = true;
   }
@@ -36,7 +34,8 @@ class CoreOnExpressions final : public Kernel {
     if (c.operation == Operation::multihead)
       return {CallStatus::ok, {}, numbers_of(multihead_outputs<Expression>(c.multihead_problem()), shape), {}};
     std::vector<Matrix<Expression>> out, lse;
-    for (const AttentionResult<Expression>& page : attention_results<Expression>(c.problem())) {
+    const Case laid_out = laid_out_in_cache(c);
+    for (const AttentionResult<Expression>& page : attention_results<Expression>(laid_out.problem())) {
       out.push_back(page.out);
       lse.emplace_back(page.lse);
     }

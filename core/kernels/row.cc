@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/call/gathered_keys.h"
 #include "core/value/tensor.h"
 
 namespace attest {
@@ -39,6 +40,10 @@ void find_ranges(const attest_problem& p, std::int64_t b, std::vector<Range>& ra
   if ((p.variants & ATTEST_LENGTHS) != 0) {
     if (p.q_lengths.data != nullptr) range.queries = at(p.q_lengths, b);
     if (p.kv_lengths.data != nullptr) range.keys = at(p.kv_lengths, b);
+  }
+  if ((p.variants & ATTEST_LEFT_PAD) != 0) {
+    range.first_key = at(p.left_pad, b);
+    range.keys -= range.first_key;
   }
   ranges.push_back(range);
 }
@@ -108,7 +113,10 @@ void store_row(attest_result& result, std::int64_t b, std::int64_t h, std::int64
 }  // namespace
 
 template <class Format>
-void for_each_row(const attest_problem& p, attest_result& result, NoKey no_key, void (*kernel)(const Row<Format>&)) {
+void for_each_row(const attest_problem& given, attest_result& result, NoKey no_key,
+                  void (*kernel)(const Row<Format>&)) {
+  const GatheredKeys gathered(given);
+  const attest_problem& p = gathered.problem;
   using Real = typename Format::Real;
   thread_local Workspace<Real> w;
   const std::int64_t heads_per_kv = p.q.shape[1] / p.k.shape[1];

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/sight.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
@@ -163,6 +164,7 @@ AnsweredCase case_of(TensorFile file) {
   });
   take_tensors(c, file.tensors);
   take_variants(c, format, metadata);
+  c = read_from_cache(std::move(c));
   // A causal form says it as well.
   if (c.alignment == Causal::none && c.causal != Causal::none) settle_alignment(c);
   for (const ProvenanceField& field : provenance_fields) c.provenance.*field.member = take(metadata, field.name);
@@ -238,10 +240,11 @@ CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t
 }
 
 std::string encode_case(const Case& c) {
-  return pieces_of(c, c.provenance).joined();
+  return encode_case(AnsweredCase{c});
 }
 
 std::string encode_case(const AnsweredCase& c) {
+  if (is_in_cache(c.value)) return pieces_with(laid_out_in_cache(c.value), c.value.provenance, c.found, 8).joined();
   return pieces_with(c.value, c.value.provenance, c.found, 8).joined();
 }
 

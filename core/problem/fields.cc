@@ -65,6 +65,10 @@ bool has_variant(const Problem& c, std::string_view name) {
   return std::apply([&](const auto&... field) { return (says(field) || ...); }, scalar_fields);
 }
 
+bool is_in_cache(const Problem& c) {
+  return c[Slot::page_table].present() || c[Slot::page_table_v].present() || c[Slot::cache_index].present();
+}
+
 std::vector<Variant> variants_of(const Problem& c) {
   std::vector<Variant> all = variants();
   std::erase_if(all, [&](const Variant& variant) { return !has_variant(c, variant.name); });
@@ -78,6 +82,7 @@ void drop_variant(Problem& c, std::string_view name) {
   std::apply([&](const auto&... field) { (drop(field), ...); }, scalar_fields);
   for (const TensorField& field : tensor_fields)
     if (field.variant.name == name) c[field.slot] = Tensor();
+  if (!is_in_cache(c)) c.pool = 0;
 }
 
 std::uint32_t variant_bits(const Problem& c) {

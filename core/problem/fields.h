@@ -35,13 +35,14 @@ enum class Axis : std::uint8_t {
   key_columns,    ///< heads*dk
   value_columns,  ///< heads*dv
   d_o,
-  starts  ///< of so many sequences and one more
+  starts,  ///< of so many sequences and one more
+  columns  ///< of a table of pages
 };
 template <>
 struct Words<Axis> {
-  static constexpr std::array<std::string_view, 14> names{
-      "batch", "heads", "kv_heads", "M",        "N",        "dk",  "dv",
-      "c_q",   "c_k",   "c_v",      "heads*dk", "heads*dv", "d_o", "sequences + 1"};
+  static constexpr std::array<std::string_view, 15> names{
+      "batch",    "heads", "kv_heads",      "M",      "N", "dk", "dv", "c_q", "c_k", "c_v", "heads*dk",
+      "heads*dv", "d_o",   "sequences + 1", "columns"};
 };
 inline constexpr std::size_t axis_count = Words<Axis>::names.size();
 
@@ -61,7 +62,8 @@ enum class Content : std::uint8_t {
   mask,    ///< of any dtype; finite or -inf, bool 0 or 1
   weight,  ///< finite
   length,  ///< i32: how many of an axis there are, from 0 to all
-  start    ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
+  start,   ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
+  place    ///< i32: where something lies in a cache, from 0; where nothing is read, anything
 };
 /// Is its content whole numbers about an axis, which change with what is left of the axis?
 [[nodiscard]] constexpr bool counts(Content content) {
@@ -72,12 +74,19 @@ enum class Content : std::uint8_t {
 /// the kernels alone whose manifest's "variants" lists it, and is stated where one of its arguments is not neutral.
 struct Variant {
   std::string_view name;
-  std::uint32_t bit = 0;  ///< in attest_problem.variants
+  std::uint32_t bit = 0;            ///< in attest_problem.variants
+  std::string_view words = {};      ///< for people: what a problem of it has
+  bool is_about_sequences = false;  ///< it says which rows and keys are a sequence's (sequences.h)
+  bool is_about_memory = false;     ///< it says where k and v lie in a cache (kv_cache.h)
 
   [[nodiscard]] constexpr bool operator==(const Variant& other) const { return name == other.name; }
 };
-inline constexpr Variant window_variant{"window", ATTEST_WINDOW}, lengths_variant{"lengths", ATTEST_LENGTHS},
-    packed_variant{"packed", ATTEST_PACKED};
+inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
+    lengths_variant{"lengths", ATTEST_LENGTHS, "sequences with lengths of their own", true},
+    packed_variant{"packed", ATTEST_PACKED, "packed sequences", true},
+    left_pad_variant{"left_pad", ATTEST_LEFT_PAD, "padding before a sequence's keys", true},
+    paged_variant{"paged", ATTEST_PAGED, "pages of a cache", false, true},
+    cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true};
 
 struct TensorField {
   Slot slot;
@@ -120,7 +129,8 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
   using fields_detail::optional, fields_detail::required;
   using P = attest_problem;
   using H = attest_multihead_problem;
-  constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start;
+  constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start,
+                    place = Content::place;
   // The first two axes may be 1, the form of both operations.
   constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
   return std::array<TensorField, slot_count>{{
@@ -142,6 +152,10 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
       {Slot::kv_lengths, length, optional({batch}), {}, &P::kv_lengths, nullptr, lengths_variant, keys},
       {Slot::q_starts, start, optional({starts}), {}, &P::q_starts, nullptr, packed_variant, queries},
       {Slot::kv_starts, start, optional({starts}), {}, &P::kv_starts, nullptr, packed_variant, keys},
+      {Slot::left_pad, length, optional({batch}), {}, &P::left_pad, nullptr, left_pad_variant, keys},
+      {Slot::page_table, place, optional({batch, columns}), {}, &P::page_table, nullptr, paged_variant},
+      {Slot::page_table_v, place, optional({batch, columns}), {}, &P::page_table_v, nullptr, paged_variant},
+      {Slot::cache_index, place, optional({batch}), {}, &P::cache_index, nullptr, cache_index_variant},
   }};
 }();
 
@@ -264,6 +278,8 @@ void set_arguments(Problem& c, const ArgumentValues& values);
 /// Those that a problem has.
 [[nodiscard]] std::vector<Variant> variants_of(const Problem& c);
 [[nodiscard]] bool has_variant(const Problem& c, std::string_view name);
+/// Has it a variant that says where k and v lie in a cache?
+[[nodiscard]] bool is_in_cache(const Problem& c);
 /// Makes every argument of the variant neutral, and leaves its tensors out.
 void drop_variant(Problem& c, std::string_view name);
 /// attest_problem.variants.

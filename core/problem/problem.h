@@ -54,21 +54,28 @@ enum class Slot {
   q_lengths,
   kv_lengths,
   q_starts,
-  kv_starts
+  kv_starts,
+  left_pad,
+  page_table,
+  page_table_v,
+  cache_index
 };
-inline constexpr int slot_count = 18, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 22, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
-      "q",   "k",   "v",   "mask",   "w_q",    "w_k",       "w_v",        "b_q",      "b_k",
-      "b_v", "w_o", "b_o", "bias_k", "bias_v", "q_lengths", "kv_lengths", "q_starts", "kv_starts"};
+      "q",        "k",         "v",        "mask",       "w_q",          "w_k",        "w_v",       "b_q",
+      "b_k",      "b_v",       "w_o",      "b_o",        "bias_k",       "bias_v",     "q_lengths", "kv_lengths",
+      "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v", "cache_index"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
 /// mask [batch|1, heads|1, M, N]; multihead q [batch, M, c_q] and so on. Of a batch of sequences that are not all as
-/// long q_lengths [batch] and kv_lengths [batch] say how many of M and N are each entry's own, the first ones; of a
-/// packed one entry 0 is all there is, and sequence s has the tokens from q_starts[s] to before q_starts[s + 1], its
-/// keys so by kv_starts. Rows and keys of no sequence are padding (sequences.h).
+/// long q_lengths [batch] and kv_lengths [batch] say how many of M and N are each entry's own, the first ones, and
+/// left_pad [batch] how many of these keys are padding all the same; of a packed one entry 0 is all there is, and
+/// sequence s has the tokens from q_starts[s] to before q_starts[s + 1], its keys so by kv_starts. Rows and keys of no
+/// sequence are padding (sequences.h). page_table [batch, columns] and cache_index [batch] say where k and v lie in a
+/// cache, and change nothing of what they are (kv_cache.h).
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;
@@ -81,6 +88,8 @@ struct Problem {
   /// What the position of row i is, where a window asks: i, or i + N - M. As causal, where that is not none; none
   /// without a window.
   Causal alignment = Causal::none;
+  /// Of a cache (kv_cache.h): so many pages there are in memory, or rows of a cache; 0: as many as are named.
+  std::int64_t pool = 0;
 
   [[nodiscard]] const Tensor& operator[](Slot slot) const { return tensors[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] Tensor& operator[](Slot slot) { return tensors[static_cast<std::size_t>(slot)]; }

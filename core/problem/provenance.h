@@ -22,6 +22,7 @@ struct Provenance {
   Word arguments;   ///< NAME=NUMBER and a space between them: what a law takes in the place of what it draws
   Word strides;     ///< see memory.h
   Word edge;        ///< see edge.h
+  Word unused;      ///< "nan", "other": what pages and rows of a cache hold that no key stands in; see kv_cache.h
   Word non_finite;  ///< "yes": a property placed NaN or Inf among the inputs on purpose
 
   // What a run found.
@@ -56,6 +57,7 @@ inline constexpr std::array provenance_fields{
     ProvenanceField{"arguments", &Provenance::arguments},
     ProvenanceField{"strides", &Provenance::strides},
     ProvenanceField{"edge", &Provenance::edge},
+    ProvenanceField{"unused", &Provenance::unused},
     ProvenanceField{"non_finite", &Provenance::non_finite},
     ProvenanceField{"kernel", &Provenance::kernel},
     ProvenanceField{"against", &Provenance::against},

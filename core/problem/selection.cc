@@ -4,9 +4,12 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <span>
 
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
+#include "core/problem/sight.h"
 
 namespace attest {
 namespace {
@@ -55,10 +58,28 @@ Indices blocks(const Indices& heads, const Indices& columns, std::int64_t width)
   return joined;
 }
 
+/// Of a table of pages, where so many keys are left: pages stay as long as they are, and the keys at an end are those
+/// that go. 0: they are no whole pages.
+std::int64_t columns_left(const Problem& c, std::int64_t keys) {
+  const std::int64_t page = page_size_of(c);
+  return keys % page == 0 ? std::min(keys / page, c[Slot::page_table].shape()[1]) : 0;
+}
+
+/// No two entries of a batch have a row of a cache together: one that repeats another gets the row behind all.
+void settle_rows(Problem& c) {
+  Tensor& index = c[Slot::cache_index];
+  std::set<double> taken;
+  double most = 0;
+  for (std::int64_t b = 0; b < index.elements(); ++b) most = std::max(most, index[b]);
+  for (std::int64_t b = 0; b < index.elements(); ++b)
+    if (!taken.insert(index[b]).second) taken.insert(most += 1), index.set(b, most);
+}
+
 /// The indices of every axis.
 class ByAxis {
  public:
   ByAxis(const Problem& c, const Selection& s) : selection_(s) {
+    if (c[Slot::page_table].present()) columns_ = all_of(columns_left(c, count(s.keys)));
     if (c[Slot::q_starts].present()) starts_ = all_of(c[Slot::q_starts].elements());
     if (c.operation == Operation::attention) return;
     const Extents e = extents_of(c);
@@ -95,6 +116,8 @@ class ByAxis {
         return value_columns_;
       case Axis::starts:
         return starts_;
+      case Axis::columns:
+        return columns_;
       case Axis::d_o:
         break;
     }
@@ -103,7 +126,7 @@ class ByAxis {
 
  private:
   const Selection& selection_;
-  Indices key_columns_, value_columns_, starts_;
+  Indices key_columns_, value_columns_, starts_, columns_;
   bool has_projection_ = false;
 };
 
@@ -196,6 +219,11 @@ Case select(const Case& c, const Selection& s) {
     result[field.slot] = gathered(tensor, std::span(chosen).first(static_cast<std::size_t>(axes.rank)));
     if (counts(field.content)) count_again(result[field.slot], indices[field.counted]);
   }
+  result.pool = c.pool;
+  const Tensor& table = result[Slot::page_table];
+  if (table.present() && (table.elements() == 0 || keys_of(result) != page_size_of(c) * table.shape()[1]))
+    drop_variant(result, paged_variant.name);
+  settle_rows(result);
   return result;
 }
 

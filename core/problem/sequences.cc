@@ -1,5 +1,8 @@
 #include "core/problem/sequences.h"
 
+#include <algorithm>
+
+#include "core/problem/fields.h"
 #include "core/problem/sight.h"
 
 namespace attest {
@@ -10,6 +13,15 @@ std::int64_t whole(const Tensor& tensor, std::int64_t at) {
 }
 
 }  // namespace
+
+bool has_sequences(const Problem& c) {
+  return std::ranges::any_of(variants_of(c), &Variant::is_about_sequences);
+}
+
+void drop_sequences(Problem& c) {
+  for (const Variant& variant : variants())
+    if (variant.is_about_sequences || variant.is_about_memory) drop_variant(c, variant.name);
+}
 
 std::int64_t sequence_count(const Problem& c) {
   const Tensor& starts = c[Slot::q_starts];
@@ -25,10 +37,12 @@ Sequence sequence_of(const Problem& c, std::int64_t number) {
             .first_key = key,
             .keys = whole(kv_starts, number + 1) - key};
   }
-  const Tensor &q_lengths = c[Slot::q_lengths], &kv_lengths = c[Slot::kv_lengths];
+  const Tensor &q_lengths = c[Slot::q_lengths], &kv_lengths = c[Slot::kv_lengths], &left_pad = c[Slot::left_pad];
+  const std::int64_t first_key = left_pad.present() ? whole(left_pad, number) : 0;
   return {.entry = number,
           .queries = q_lengths.present() ? whole(q_lengths, number) : queries_of(c),
-          .keys = kv_lengths.present() ? whole(kv_lengths, number) : keys_of(c)};
+          .first_key = first_key,
+          .keys = (kv_lengths.present() ? whole(kv_lengths, number) : keys_of(c)) - first_key};
 }
 
 std::vector<Sequence> sequences_of(const Problem& c) {

@@ -28,6 +28,10 @@ struct Sequence {
   return s.first_key <= j && j < s.first_key + s.keys;
 }
 
+/// Has it a variant that says which rows and keys are whose? Without one the entries of the batch are the sequences.
+[[nodiscard]] bool has_sequences(const Problem& c);
+/// Takes these variants away, and those of a cache: every entry of the batch is a sequence then, as a whole.
+void drop_sequences(Problem& c);
 /// At least one; an entry of the batch each where none are packed.
 [[nodiscard]] std::int64_t sequence_count(const Problem& c);
 [[nodiscard]] Sequence sequence_of(const Problem& c, std::int64_t number);

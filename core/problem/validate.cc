@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,7 +17,9 @@
 #include "core/problem/case_file.h"
 #include "core/problem/edge.h"
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
+#include "core/problem/sight.h"
 #include "core/support/names.h"
 #include "core/support/refuse.h"
 
@@ -230,9 +233,56 @@ void validate_packed(const Problem& c) {
   if (c.q().shape()[0] != 1)
     refuse("q has a batch of {} beside q_starts; packed sequences stand one after another in a batch of 1",
            c.q().shape()[0]);
-  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths})
+  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths, Slot::left_pad})
     if (c[slot].present())
       refuse("{} is present beside q_starts; packed sequences are as long as their starts say", name_of(slot));
+}
+
+/// A page table goes with whole pages, lengths and no other cache; what it names where keys stand is a page.
+void validate_cache(const Problem& c) {
+  const Tensor &table = c[Slot::page_table], &own = c[Slot::page_table_v], &index = c[Slot::cache_index];
+  if (own.present() && !table.present()) refuse("page_table_v is present without page_table; it is that of v alone");
+  if (table.present() && index.present())
+    refuse("cache_index is present beside page_table; pages are named by the table alone");
+  if ((table.present() || index.present()) && c[Slot::q_starts].present())
+    refuse("{} is present beside q_starts; packed keys lie one after another",
+           name_of(table.present() ? Slot::page_table : Slot::cache_index));
+  for (const Slot slot : {Slot::page_table, Slot::page_table_v, Slot::cache_index})
+    if (c[slot].present() && c[slot].dtype() != DType::i32)
+      refuse("{} is {}; it must be i32", name_of(slot), name_of(c[slot].dtype()));
+  if (table.present() && !c[Slot::kv_lengths].present())
+    refuse("page_table is present without kv_lengths, which say how many of its keys there are");
+  if (table.present() && (keys_of(c) == 0 || keys_of(c) % table.shape()[1] != 0))
+    refuse("page_table has {} columns and there is room for {} keys; a page has as many as any other, at least 1",
+           table.shape()[1], keys_of(c));
+  std::set<double> taken;
+  for (std::int64_t b = 0; b < index.elements(); ++b)
+    if (index[b] < 0 || !taken.insert(index[b]).second)
+      refuse("cache_index holds {} at [{}]; rows count from 0, and two entries of a batch have none together", index[b],
+             b);
+}
+
+/// After the lengths.
+void validate_pages(const Problem& c) {
+  for (const Slot slot : {Slot::page_table, Slot::page_table_v}) {
+    const Tensor& table = c[slot];
+    if (!table.present()) continue;
+    const std::int64_t columns = table.shape()[1];
+    for (std::int64_t b = 0; b < batch_of(c); ++b)
+      for (std::int64_t column = 0; column < columns_needed(c, b); ++column)
+        if (table[b * columns + column] < 0)
+          refuse("{} holds {} at [{}, {}]; pages count from 0", name_of(slot), table[b * columns + column], b, column);
+  }
+}
+
+/// After the numbers themselves: no sequence begins behind its end.
+void validate_left_pad(const Problem& c) {
+  const Tensor &pad = c[Slot::left_pad], &lengths = c[Slot::kv_lengths];
+  if (!pad.present() || !lengths.present()) return;
+  for (std::int64_t b = 0; b < pad.elements(); ++b)
+    if (pad[b] > lengths[b])
+      refuse("left_pad holds {} at [{}] and kv_lengths {}; no more keys are padding than there are", pad[b], b,
+             lengths[b]);
 }
 
 void validate_mask(const Tensor& mask) {
@@ -263,6 +313,7 @@ void validate_elements(const Case& c) {
       validate_mask(t);
       continue;
     }
+    if (field.content == Content::place) continue;
     if (counts(field.content)) {
       validate_counts(t, field, extents[static_cast<std::size_t>(field.counted)]);
       continue;
@@ -303,11 +354,14 @@ void validate(const Case& c) {
   validate_shapes(c);
   validate_appended_row(c);
   validate_packed(c);
+  validate_cache(c);
   validate_size(c);
   validate_scale(c);
   validate_arguments(c);
   validate_alignment(c);
   validate_elements(c);
+  validate_left_pad(c);
+  validate_pages(c);
   validate_provenance(c);
 }
 

@@ -23,11 +23,6 @@ Indices range(std::int64_t first, std::int64_t count) {
   return all;
 }
 
-void drop_sequences(Case& c) {
-  drop_variant(c, lengths_variant.name);
-  drop_variant(c, packed_variant.name);
-}
-
 /// Rows of [batch, heads, rows, columns] at those places one after another, [1, heads, places, columns].
 Tensor rows_at(const Tensor& t, const std::vector<Place>& places) {
   const Shape& shape = t.shape();
@@ -95,10 +90,6 @@ Case joined_case(const Case& c, const Joined& j, const std::vector<Sequence>& of
 }
 
 }  // namespace
-
-bool has_sequences(const Problem& c) {
-  return has_variant(c, lengths_variant.name) || has_variant(c, packed_variant.name);
-}
 
 Case alone(const Case& c, std::int64_t s) {
   const Sequence own = sequence_of(c, s);
@@ -182,10 +173,13 @@ Case shortened(const Case& c, std::int64_t s, std::int64_t queries, std::int64_t
     const std::pair<Slot, std::int64_t> axes[] = {{Slot::q_lengths, queries}, {Slot::kv_lengths, keys}};
     for (const auto& [slot, length] : axes) {
       Indices all;
-      for (const Sequence& own : sequences_of(c)) all.push_back(slot == Slot::q_lengths ? own.queries : own.keys);
-      if (all[static_cast<std::size_t>(s)] == length) continue;
+      // Keys are counted with those that are padding on the left.
+      for (const Sequence& own : sequences_of(c))
+        all.push_back(slot == Slot::q_lengths ? own.queries : own.first_key + own.keys);
+      const std::int64_t end = slot == Slot::q_lengths ? length : sequence_of(c, s).first_key + length;
+      if (all[static_cast<std::size_t>(s)] == end) continue;
       if (!shorter[slot].present()) shorter[slot] = whole_numbers(all);
-      shorter[slot].set(s, static_cast<double>(length));
+      shorter[slot].set(s, static_cast<double>(end));
     }
     return shorter;
   }

@@ -11,9 +11,6 @@
 
 namespace attest {
 
-/// Is the case of lengths, or packed?
-[[nodiscard]] bool has_sequences(const Problem& c);
-
 /// Sequence number s as a case of its own, without the others and without padding.
 [[nodiscard]] Case alone(const Case& c, std::int64_t s);
 

@@ -33,6 +33,8 @@ const std::vector<const Property*>& catalogue() {
                                                    causal_properties(),
                                                    window_properties(),
                                                    sequence_properties(),
+                                                   cache_properties(),
+                                                   paged_properties(),
                                                    weights_properties(),
                                                    self_properties(),
                                                    self_score_properties(),

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "core/problem/sequences.h"
@@ -129,12 +130,9 @@ std::string misses_window_of_one_key(const Case& c) {
   return "is not a window of one key with as many queries as keys and without a mask; the theorem is about that";
 }
 
-bool has_sequences(const Case& c) {
-  return has_variant(c, lengths_variant.name) || has_variant(c, packed_variant.name);
-}
-
 std::string misses_sequences(const Case& c) {
-  return has_sequences(c) ? "" : "has no lengths and no packed sequences; the theorem is about sequences";
+  return has_sequences(c) ? ""
+                          : "has no lengths, padding on the left or packed sequences; the theorem is about sequences";
 }
 
 std::string misses_packed(const Case& c) {
@@ -155,6 +153,46 @@ std::string misses_bottom_right_sequence(const Case& c) {
   const auto differs = [](const Sequence& s) { return s.queries > 0 && s.keys > 0 && s.queries != s.keys; };
   if (has_sequences(c) && alignment == Causal::bottom_right && std::ranges::any_of(sequences_of(c), differs)) return {};
   return "has no sequence with M and N that differ whose positions count from its last key; the theorem is about one";
+}
+
+std::string misses_key_lengths(const Case& c) {
+  return c[Slot::kv_lengths].present() ? "" : "has no lengths of keys; the theorem is about them";
+}
+
+std::string misses_pages(const Case& c) {
+  return c[Slot::page_table].present() ? "" : "has no table of pages; the theorem is about keys in pages";
+}
+
+std::string misses_page_tail(const Case& c) {
+  if (!c[Slot::page_table].present()) return misses_pages(c);
+  for (std::int64_t b = 0; b < batch_of(c); ++b) {
+    const Sequence own = sequence_of(c, b);
+    if (own.first_key > 0 || (own.first_key + own.keys) % page_size_of(c) != 0) return {};
+  }
+  return "has no page with a slot that no key is in; the theorem is about one";
+}
+
+std::string misses_table_tail(const Case& c) {
+  if (!c[Slot::page_table].present()) return misses_pages(c);
+  for (std::int64_t b = 0; b < batch_of(c); ++b)
+    if (columns_needed(c, b) < c[Slot::page_table].shape()[1]) return {};
+  return "has no table with an entry that nobody reads; the theorem is about one";
+}
+
+std::string misses_cache_rows(const Case& c) {
+  return c[Slot::cache_index].present() ? "" : "has no index of a cache's rows; the theorem is about one";
+}
+
+std::string misses_left_pad(const Case& c) {
+  if (c[Slot::left_pad].present() &&
+      std::ranges::any_of(sequences_of(c), [](const Sequence& s) { return s.first_key > 0; }))
+    return {};
+  return "has no padding before a sequence's keys; the theorem is about it";
+}
+
+std::string misses_bottom_right_form(const Case& c) {
+  if (c.causal == Causal::bottom_right) return {};
+  return "has no causal form that counts from the last key; the theorem is about the queries of the last tokens";
 }
 
 std::string misses_equal_lengths(const Case& c) {
@@ -410,13 +448,20 @@ constexpr Hypothesis row_behind_a_block{"row-behind-a-block", "a row whose windo
                                         misses_row_behind_a_block};
 constexpr Hypothesis window_of_one_key{"window-of-one-key", "a window of one key, M = N and no mask",
                                        misses_window_of_one_key};
-constexpr Hypothesis sequences{"sequences", "lengths, or packed sequences", misses_sequences};
+constexpr Hypothesis sequences{"sequences", "lengths, padding on the left, or packed sequences", misses_sequences};
 constexpr Hypothesis packed{"packed", "packed sequences", misses_packed};
 constexpr Hypothesis two_sequences{"two-sequences", "at least two sequences", misses_two_sequences};
 constexpr Hypothesis padding{"padding", "rows or keys of no sequence", misses_padding};
 constexpr Hypothesis bottom_right_sequence{"bottom-right-sequence",
                                            "positions from the last key of a sequence with M and N that differ",
                                            misses_bottom_right_sequence};
+constexpr Hypothesis pages{"pages", "keys and values in pages", misses_pages};
+constexpr Hypothesis page_tail{"page-tail", "a page with a slot that no key is in", misses_page_tail};
+constexpr Hypothesis table_tail{"table-tail", "a table with an entry that nobody reads", misses_table_tail};
+constexpr Hypothesis cache_rows{"cache-rows", "rows of a cache that an index names", misses_cache_rows};
+constexpr Hypothesis left_pad{"left-pad", "padding before a sequence's keys", misses_left_pad};
+constexpr Hypothesis key_lengths{"key-lengths", "lengths of keys", misses_key_lengths};
+constexpr Hypothesis bottom_right_form{"bottom-right-form", "the bottom-right causal form", misses_bottom_right_form};
 constexpr Hypothesis equal_lengths{"equal-lengths", "M = N", misses_equal_lengths};
 constexpr Hypothesis one_query{"one-query", "M = 1", misses_one_query};
 constexpr Hypothesis top_left_or_square{"top-left-or-square", "a top-left causal form, or M = N",
@@ -491,7 +536,9 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &bias_kv,
                                      &biases,
                                      &boolean_mask,
+                                     &bottom_right_form,
                                      &bottom_right_sequence,
+                                     &cache_rows,
                                      &causal_form,
                                      &causal_mask,
                                      &constant_values,
@@ -511,8 +558,10 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &infinity_for_a_mask,
                                      &infinity_to_hide,
                                      &inverse_root_scale,
+                                     &key_lengths,
                                      &keys_before_windows,
                                      &keys_behind_windows,
+                                     &left_pad,
                                      &lengths_differ,
                                      &mask,
                                      &moving_mask,
@@ -535,6 +584,8 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &output_projection,
                                      &packed,
                                      &padding,
+                                     &page_tail,
+                                     &pages,
                                      &plain_top_left,
                                      &power_of_four,
                                      &queries_blind_to_the_step,
@@ -544,6 +595,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &sequences,
                                      &shared_key_heads,
                                      &small_whole_numbers,
+                                     &table_tail,
                                      &top_left_or_square,
                                      &torch_case,
                                      &two_batch_entries,

@@ -105,6 +105,13 @@ extern const Hypothesis packed;                 ///< packed sequences
 extern const Hypothesis two_sequences;          ///< at least two of them
 extern const Hypothesis padding;                ///< rows or keys of no sequence
 extern const Hypothesis bottom_right_sequence;  ///< a row counted from the last key of a sequence that is not square
+extern const Hypothesis pages;                  ///< keys and values in pages
+extern const Hypothesis page_tail;              ///< a page with a slot that no key is in
+extern const Hypothesis table_tail;             ///< a table with an entry that nobody reads
+extern const Hypothesis cache_rows;             ///< rows of a cache that an index names
+extern const Hypothesis left_pad;               ///< padding before a sequence's keys
+extern const Hypothesis key_lengths;            ///< lengths of keys
+extern const Hypothesis bottom_right_form;      ///< the causal form that counts from the last key
 extern const Hypothesis equal_lengths;          ///< M = N
 extern const Hypothesis one_query;              ///< M = 1
 // Sizes.

@@ -90,6 +90,8 @@ struct Property {
 [[nodiscard]] std::span<const Property> causal_properties();
 [[nodiscard]] std::span<const Property> window_properties();
 [[nodiscard]] std::span<const Property> sequence_properties();
+[[nodiscard]] std::span<const Property> cache_properties();
+[[nodiscard]] std::span<const Property> paged_properties();
 [[nodiscard]] std::span<const Property> multihead_oracle_properties();
 [[nodiscard]] std::span<const Property> multihead_weight_properties();
 [[nodiscard]] std::span<const Property> multihead_form_properties();

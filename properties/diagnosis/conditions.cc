@@ -236,7 +236,9 @@ std::string spoken(std::string_view word) {
   for_each_scalar(Operation::attention, [&](const auto& field) {
     of_window = of_window || (field.variant == window_variant && field.name == group);
   });
-  if (of_window || group == "packed" || group == "lengths") return {};
+  const std::vector<Variant> all = variants();
+  const auto variant = std::ranges::find(all, group, &Variant::name);
+  if (of_window || (variant != all.end() && (variant->is_about_sequences || variant->is_about_memory))) return {};
   return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
 }
 
@@ -257,8 +259,11 @@ std::vector<std::string> traits_of_window(const Case& c) {
 
 std::vector<std::string> traits_of_sequences(const Case& c) {
   const bool lengths = has_variant(c, lengths_variant.name), packed = has_variant(c, packed_variant.name);
-  if (!lengths && !packed) return {"batch entries as long as each other"};
-  std::vector<std::string> words{"sequences of lengths of their own", lengths ? "lengths" : "packed sequences"};
+  if (!has_sequences(c)) return {"batch entries as long as each other"};
+  std::vector<std::string> words{"sequences of lengths of their own"};
+  if (lengths) words.emplace_back("lengths");
+  if (packed) words.emplace_back("packed sequences");
+  if (has_variant(c, left_pad_variant.name)) words.emplace_back("padding on the left");
   if (c[Slot::q_lengths].present()) words.emplace_back("lengths of queries");
   if (c[Slot::kv_lengths].present()) words.emplace_back("lengths of keys");
   const std::vector<Sequence> all = sequences_of(c);
@@ -270,7 +275,7 @@ std::vector<std::string> traits_of_sequences(const Case& c) {
   any([](const Sequence& s) { return s.queries != s.keys; }, "a sequence of M_b != N_b");
   any([](const Sequence& s) { return s.keys > 16 && s.keys % 16 != 0; },
       "a sequence of more than 16 keys that no tile of 16 ends with");
-  if (has_padding(c)) words.emplace_back(lengths ? "padding" : "slack");
+  if (has_padding(c)) words.emplace_back(packed ? "slack" : "padding");
   if (std::ssize(all) > 1) words.emplace_back("several sequences");
   if (c.mask().present()) words.emplace_back("sequences beside a mask");
   if (c.causal != Causal::none) words.emplace_back("sequences beside a causal form");

@@ -733,7 +733,8 @@ std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> ca
   const std::vector<Wrong> parts = taken_apart(wrong, kernel.manifest(), kept);
   std::vector<std::string> words = misread_problem(parts, kernel.manifest(), of_one_sequence);
   // What is wrong of sequences alone.
-  if (words.empty() && std::ranges::all_of(wrong, [](const Wrong& one) { return has_sequences(*one.value); }))
+  if (words.empty() &&
+      std::ranges::all_of(wrong, [](const Wrong& one) { return has_sequences(*one.value) || is_in_cache(*one.value); }))
     words = misread_problem(wrong, kernel.manifest(), readings_of_sequences);
   if (words.empty()) words = misread_rows(parts, kernel.manifest());
   if (!words.empty()) return words;

@@ -244,7 +244,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .under = "window lengths packed",
+     .under = "window lengths packed left_pad",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <functional>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -18,6 +15,7 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
@@ -30,29 +28,6 @@ Verdict skipped(std::string reason) {
   return {.outcome = Outcome::skipped, .reason = std::move(reason)};
 }
 
-/// Does the kernel claim that other rows of the batch do not matter, and that padding does not where there is some?
-Match match_of_company(const Kernel& kernel, const Case& c) {
-  return has_variant(c, packed_variant.name) ? bits_if(kernel, {Claim::batch_invariant})
-                                             : bits_if(kernel, {Claim::batch_invariant, Claim::padding_invariant});
-}
-
-/// Output and log-sum-exp.
-Verdict same(const Result& left, const Result& right, Match match) {
-  return worse_of({agree_in_domain({left, right}, match), agree_in_lse_in_domain({left, right}, match)});
-}
-
-/// A sequence that has a query and, where one has both, a key.
-std::int64_t some_sequence(const Case& c, std::string_view name) {
-  const std::int64_t count = sequence_count(c), first = argument(c, name, count);
-  std::int64_t found = first;
-  for (std::int64_t n = 0, best = -1; n < count; ++n) {
-    const Sequence one = sequence_of(c, (first + n) % count);
-    const int good = one.queries == 0 ? 0 : one.keys == 0 ? 1 : 2;
-    if (good > best) best = good, found = (first + n) % count;
-  }
-  return found;
-}
-
 // Each sequence is as if it were alone.
 Verdict equals_separate(Kernel& kernel, const Case& c) {
   const std::int64_t s = some_sequence(c, "s");
@@ -61,26 +36,6 @@ Verdict equals_separate(Kernel& kernel, const Case& c) {
     return {.outcome = Outcome::excused, .reason = "no sequence has a query and a key"};
   const Result together = of_sequence(run_with_lse(kernel, c), s);
   return same(together, run_with_lse(kernel, alone(c, s)), match_of_company(kernel, c));
-}
-
-/// What takes the place of numbers that are not to matter: NaN, or where the kernel does not say that dead ones may
-/// hold that, large ones.
-std::function<double(double)> poison(const Kernel& kernel, const Case& c, Slot slot) {
-  if (kernel.manifest().claims_to(Claim::ignores_dead_values) && argument(c, "poison", 2) == 1)
-    return [](double) { return std::numeric_limits<double>::quiet_NaN(); };
-  const bool large = slot == Slot::v && argument(c, "large", 2) == 1;
-  const double most = format_of(c.v().dtype()).largest / 4 / static_cast<double>(std::max<std::int64_t>(keys_of(c), 1));
-  return [large, most](double old) { return any_number(large ? most : old == 0 ? 1 : -old); };
-}
-
-Case with_poison(const Kernel& kernel, const Case& c, Whose whose, std::int64_t s) {
-  Case changed = c;
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
-    changed[slot] = changed_rows(c, slot, whose, s, poison(kernel, c, slot));
-    for (std::int64_t e = 0; e < changed[slot].elements(); ++e)
-      if (std::isnan(changed[slot][e])) changed.provenance.non_finite = "yes";
-  }
-  return changed;
 }
 
 // Another sequence's q, k and v do not matter.
@@ -101,22 +56,6 @@ Verdict order(Kernel& kernel, const Case& c) {
         worse_of({std::move(worst), same(of_sequence(left, s), of_sequence(right, moved[static_cast<std::size_t>(s)]),
                                          bits_if(kernel, {Claim::batch_invariant}))});
   return worst;
-}
-
-/// Rows of a sequence without keys are what the manifest makes of rows that see none. `all`: the output of the case.
-Verdict obeys_policy(const Kernel& kernel, const Result& all, std::int64_t s) {
-  const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
-  if (in_a_proof() || (policy != FullyMaskedRow::nan && policy != FullyMaskedRow::zero)) return {};
-  const Result rows = of_sequence(all, s);
-  for (std::int64_t e = 0; e < rows.elements(); ++e) {
-    const double found = rows.run().out()[rows.origin(e)];
-    if (policy == FullyMaskedRow::nan ? std::isnan(found) : found == 0) continue;
-    return violated(
-        Violation::bound,
-        fmt::format("a row of sequence {}, which has no key, is {:.6g}; the manifest's fully_masked_row is {}", s,
-                    printed(found), name_of(policy)));
-  }
-  return {};
 }
 
 // Sequences with no query, no key or neither: the others are as they were, and rows without keys follow the policy.
@@ -141,14 +80,6 @@ Verdict empty_sequences(Kernel& kernel, const Case& c) {
                           : same(of_sequence(left, s), of_sequence(right, s), match_of_company(kernel, c));
     worst = worse_of({std::move(worst), std::move(one)});
   }
-  return worst;
-}
-
-/// Both sides sequence by sequence.
-Verdict same_sequences(const Case& c, const Result& left, const Result& right, Match match) {
-  Verdict worst;
-  for (std::int64_t s = 0; s < sequence_count(c); ++s)
-    worst = worse_of({std::move(worst), same(of_sequence(left, s), of_sequence(right, s), match)});
   return worst;
 }
 
@@ -241,15 +172,6 @@ Verdict tile_edges(Kernel& kernel, const Case& c) {
                          {.ignores_dead_values = kernel.manifest().claims_to(Claim::ignores_dead_values)});
 }
 
-void sometimes_causal(Recipe& r) {
-  r.causal = r.seed % 3 == 0 ? Causal::none : r.seed % 3 == 1 ? Causal::top_left : Causal::bottom_right;
-}
-void several(Recipe& r) {
-  r.batch = std::max(r.batch, r.large ? 2 : 2 + static_cast<std::int32_t>((r.seed >> 33) % 3));
-}
-void at_least_a_key(Recipe& r) {
-  r.queries = std::max(r.queries, 1), r.keys = std::max(r.keys, 1);
-}
 void two_keys(Recipe& r) {
   r.keys = std::max(r.keys, 2);
 }
@@ -258,14 +180,12 @@ void two_keys(Recipe& r) {
 Case as_packed(const Case& c) {
   const std::int64_t turn = (queries_of(c) + keys_of(c)) % 3;
   Case one = packed(c, turn / 2, turn);
-  drop_kinds(one, "lengths:");
-  add_kind(one, "packed:", "given");
+  restate_sequences(one);
   return one;
 }
 Case as_packed_with_slack(const Case& c) {
   Case one = packed(c, 1 + keys_of(c) % 2, 1 + queries_of(c) % 3);
-  drop_kinds(one, "lengths:");
-  add_kind(one, "packed:", "given");
+  restate_sequences(one);
   return one;
 }
 /// With padding: a key of the first sequence's, where lengths leave none.
@@ -276,7 +196,10 @@ Case with_padding(Case c) {
 /// With a sequence of a query and two keys, where none has queries and keys and not as many of both.
 Case with_unequal_lengths(const Case& c) {
   const auto differs = [](const Sequence& s) { return s.queries > 0 && s.keys > 0 && s.queries != s.keys; };
-  return std::ranges::any_of(sequences_of(c), differs) ? c : shortened(c, 0, 1, 2);
+  if (std::ranges::any_of(sequences_of(c), differs)) return c;
+  Case other = c;
+  if (other[Slot::left_pad].present()) other[Slot::left_pad].set(0, 0);
+  return shortened(other, 0, 1, 2);
 }
 
 constexpr std::array of_sequences{defining(hypotheses::sequences, "there is nothing to speak of then")};
@@ -296,7 +219,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound; bitwise if batch-invariant, and padding-invariant where they are padded",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
@@ -308,7 +231,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "inside the domain: bitwise if batch-invariant; NaN if ignores-dead-values",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -324,7 +247,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bitwise if batch-invariant",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -342,7 +265,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bitwise if batch-invariant, and padding-invariant where they are padded",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -358,7 +281,7 @@ const Property family[] = {
      .needs = "attention, packed, masks",
      .floating_point = "bound",
      .variant = "packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
        return as_packed(
@@ -371,7 +294,7 @@ const Property family[] = {
      .needs = "attention, packed and lengths",
      .floating_point = "bound; bitwise if batch-invariant and padding-invariant",
      .variant = "packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
        return as_packed(
@@ -385,7 +308,7 @@ const Property family[] = {
      .needs = "attention, lengths",
      .floating_point = "inside the domain: bitwise if deterministic; NaN if ignores-dead-values",
      .variant = "lengths",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_padding,
      .given = [](Draw& draw) -> Case {
        return with_padding(draw.attention(period_of_tile_laws)
@@ -401,7 +324,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed, masks",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_bottom_right,
      .given = [](Draw& draw) -> Case {
        return with_unequal_lengths(draw.attention(period_of_tile_laws)
@@ -419,7 +342,7 @@ const Property family[] = {
      .needs = "attention, packed",
      .floating_point = "inside the domain: bitwise if deterministic; NaN if ignores-dead-values",
      .variant = "packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_slack,
      .given = [](Draw& draw) -> Case {
        return as_packed_with_slack(
@@ -432,7 +355,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
@@ -444,7 +367,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window",
+     .under = "window left_pad",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)

@@ -116,6 +116,96 @@ std::vector<PlantedFault> positions() {
            .make = {}}};
 }
 
+std::vector<PlantedFault> left_pads() {
+  return {{.name = "left-pad-ignored",
+           .classes = "H",
+           .wrong = "the keys before a sequence's first one are seen",
+           .stands_for = "flash-attention#1788",
+           .caught_by = "attention.oracle",
+           .make = tiles_of_16},
+          {.name = "left-pad-of-the-first-sequence",
+           .classes = "H",
+           .wrong = "every sequence has as much padding on the left as the first one",
+           .stands_for = "vllm-project/flash-attention PR#18, on the left",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "left-pad-taken-off-the-end",
+           .classes = "H F",
+           .wrong = "padding on the left shortens a sequence, which begins at the first key all the same",
+           .stands_for = "flash-attention#1788",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "length-behind-the-left-pad",
+           .classes = "H F",
+           .wrong = "the length of keys is counted from the first key behind the padding on the left",
+           .stands_for = "flash-attention-npu#261",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "left-pad-one-short",
+           .classes = "H",
+           .wrong = "the last key of the padding on the left is seen: <= where < belongs",
+           .stands_for = "vllm PR#47305, on the left",
+           .caught_by = "attention.oracle",
+           .make = tiles_of_64},
+          {.name = "left-pad-to-the-start-of-the-tile",
+           .classes = "H",
+           .wrong = "padding on the left is skipped by whole tiles alone",
+           .stands_for = "flash-attention PR#2333, on the left",
+           .caught_by = "attention.oracle",
+           .make = tiles_of_16},
+          {.name = "mask-before-the-left-pad",
+           .classes = "H I",
+           .wrong = "a sequence with padding on the left reads the mask from key 0 on",
+           .stands_for = "ik_llama.cpp PR#2087",
+           .caught_by = "attention.oracle",
+           .make = {}}};
+}
+
+std::vector<PlantedFault> caches() {
+  return {{.name = "pages-in-order",
+           .classes = "H",
+           .wrong = "pages are read in the order in which they lie in the pool",
+           .stands_for = "vllm PR#27547; nvidia/cutlass PR#2221",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "pages-of-the-first-sequence",
+           .classes = "H",
+           .wrong = "every sequence's pages are those that the table's first row names",
+           .stands_for = "ssd PR#22",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "page-read-twice",
+           .classes = "H",
+           .wrong = "from the third page on a sequence reads the page before",
+           .stands_for = "flashinfer#4347",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "values-by-the-table-of-keys",
+           .classes = "H",
+           .wrong = "values are read by the table of keys where they have one of their own",
+           .stands_for = "aiter PR#3498",
+           .caught_by = "paged.independent-tables",
+           .make = {}},
+          {.name = "page-numbers-in-16-bits",
+           .classes = "H",
+           .wrong = "the numbers of pages are kept in 16 bits",
+           .stands_for = "tt-metal#57364; aiter#2517",
+           .caught_by = "paged.far-pages",
+           .make = {}},
+          {.name = "partial-page-lost",
+           .classes = "M",
+           .wrong = "a page that is not full is not read, where there are full ones",
+           .stands_for = "flashinfer#941; flashinfer#4347",
+           .caught_by = "attention.oracle",
+           .make = {}},
+          {.name = "cache-index-ignored",
+           .classes = "H",
+           .wrong = "entry b reads row b of the cache, whatever row its index names",
+           .stands_for = "flash-attention#638",
+           .caught_by = "cache.index",
+           .make = {}}};
+}
+
 std::vector<PlantedFault> padding() {
   return {{.name = "sequence-without-keys-nan",
            .classes = "A Q",
@@ -147,7 +237,7 @@ std::vector<PlantedFault> padding() {
 
 std::vector<PlantedFault> faults_of_sequences() {
   std::vector<PlantedFault> all;
-  for (auto&& faults : std::array{keys(), rows(), positions(), padding()})
+  for (auto&& faults : std::array{keys(), rows(), positions(), left_pads(), caches(), padding()})
     std::ranges::move(faults, std::back_inserter(all));
   for (PlantedFault& fault : all)
     fault.kind = fault.make.query_tile > 0 ? FaultKind::sequence_tiles : FaultKind::sequences;

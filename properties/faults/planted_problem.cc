@@ -7,6 +7,7 @@
 
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
+#include "properties/faults/planted_cache.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_sequences.h"
 #include "properties/faults/planted_tiles.h"
@@ -328,8 +329,10 @@ class PlantedProblem {
 
 }  // namespace
 
-int run_planted(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
+int run_planted(const Make& make, Slip slip, const attest_problem& given, attest_result& result, std::int64_t call,
                 std::string& message) {
+  const PlantedCache cache(given, slip);
+  const attest_problem& problem = cache.problem();
   const auto dtype = static_cast<DType>(problem.q.dtype);
   if (has_sequences(problem)) {
     int status = ATTEST_OK;

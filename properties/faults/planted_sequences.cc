@@ -75,11 +75,25 @@ class Sequences {
     return {0, query, number(p_.q_starts, s + 1) - query, key, number(p_.kv_starts, s + 1) - key};
   }
   [[nodiscard]] Part padded_part(std::int64_t b) const {
-    return {b, 0, p_.q_lengths.data != nullptr ? number(p_.q_lengths, b) : p_.q.shape[2], 0,
-            p_.kv_lengths.data != nullptr ? number(p_.kv_lengths, b) : p_.k.shape[2]};
+    const std::int64_t pad = p_.left_pad.data != nullptr ? number(p_.left_pad, b) : 0;
+    return {b, 0, p_.q_lengths.data != nullptr ? number(p_.q_lengths, b) : p_.q.shape[2], pad,
+            (p_.kv_lengths.data != nullptr ? number(p_.kv_lengths, b) : p_.k.shape[2]) - pad};
+  }
+
+  /// In what is not packed, where keys may begin behind others.
+  void slip_in_left_pad(Part& part) const {
+    const std::int64_t pad = part.first_key;
+    if (is("left-pad-ignored")) part.first_key = 0, part.keys += pad;
+    if (is("left-pad-of-the-first-sequence"))
+      part.first_key = std::min(right_[0].first_key, pad + part.keys), part.keys += pad - part.first_key;
+    if (is("length-behind-the-left-pad")) part.keys = std::min(part.keys + pad, p_.k.shape[2] - pad);
+    if (is("left-pad-taken-off-the-end")) part.first_key = 0;
+    if (is("left-pad-one-short") && pad > 0) part.first_key = pad - 1, ++part.keys;
+    if (is("left-pad-to-the-start-of-the-tile")) part.first_key = pad / tile * tile, part.keys += pad % tile;
   }
 
   void slip_in(Part& part, std::size_t s) const {
+    if (!packed_) slip_in_left_pad(part);
     const std::int64_t room = p_.k.shape[2] - part.first_key;
     if (is("key-lengths-ignored") && !packed_) part.keys = room;
     if (is("lengths-ignored-with-a-mask") && p_.mask.data != nullptr && !packed_) part.keys = room;
@@ -99,14 +113,15 @@ class Sequences {
 
   [[nodiscard]] attest_problem problem_of(const Part& part) const {
     attest_problem one = p_;
-    one.variants &= ~static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_PACKED);
+    one.variants &= ~static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD);
     one.q = cut(cut(p_.q, 0, part.entry, 1), 2, part.first_query, part.queries);
     one.k = cut(cut(p_.k, 0, part.entry, 1), 2, part.first_key, part.keys);
     one.v = cut(cut(p_.v, 0, part.entry, 1), 2, part.first_key, part.keys);
     const std::int64_t entry = p_.mask.data == nullptr || p_.mask.shape[0] == 1 ? 0 : part.entry;
     const bool from_first = is("mask-of-sequences-from-its-first-row");
+    const bool from_key = from_first || is("mask-before-the-left-pad");
     one.mask = cut(cut(p_.mask, 0, entry, 1), 2, from_first ? 0 : part.first_query, part.queries);
-    one.mask = cut(one.mask, 3, from_first ? 0 : part.first_key, part.keys);
+    one.mask = cut(one.mask, 3, from_key ? 0 : part.first_key, part.keys);
     if (is("positions-from-the-padded-end") && p_.causal == ATTEST_CAUSAL_BOTTOM_RIGHT && !packed_)
       show_up_to(one, p_.k.shape[2] - p_.q.shape[2]);
     if (is("positions-of-tokens-among-all") && p_.causal != ATTEST_CAUSAL_NONE && packed_)
@@ -175,7 +190,7 @@ class Sequences {
 }  // namespace
 
 bool has_sequences(const attest_problem& p) {
-  return (p.variants & (ATTEST_LENGTHS | ATTEST_PACKED)) != 0;
+  return (p.variants & (ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD)) != 0;
 }
 
 void for_each_sequence(const attest_problem& p, attest_result& result, Slip slip,

@@ -31,9 +31,7 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.fully_masked_row = FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
-  manifest.variants[std::string(window_variant.name)] = {};
-  for (const Variant& variant : {lengths_variant, packed_variant})
-    manifest.variants[std::string(variant.name)].padding = Padding::zero;
+  manifest.variants = every_variant();
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = lse;

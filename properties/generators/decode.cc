@@ -168,7 +168,7 @@ Case decode(Recipe recipe) {
   }
   // After the fills: a case whose kernel does not have its variant is the one that it would be without it.
   set_later_arguments(c, recipe.arguments);
-  fill_lengths(recipe, c);
+  fill_sequences(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
     make_repeatable(recipe, c);
@@ -180,7 +180,7 @@ Case decode(Recipe recipe) {
     if (!field.is_original() && !field.is_detail && c.*field.member != field.neutral)
       add_kind(c, std::string(field.name) + ":", "given");
   });
-  if (has_variant(c, lengths_variant.name)) add_kind(c, "lengths:", "given");
+  restate_sequences(c);
   return c;
 }
 

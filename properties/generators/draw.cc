@@ -158,6 +158,7 @@ DrawnAttention& DrawnAttention::of_sequences() {
   give_lengths(r, stream);
   // One sequence has no neighbour.
   if (r.batch == 1 && !r.large && !stream.one_in(4)) r.batch = 2 + static_cast<std::int32_t>(stream.below(4));
+  r.left_pad = stream.one_in(4);
   return *this;
 }
 DrawnAttention& DrawnAttention::masked() {

@@ -35,8 +35,8 @@ namespace attest {
 void fill_scores(const Recipe& recipe, Case& c, std::vector<double>& q, std::vector<double>& k);
 /// Writes v of a case that has its q, k, mask and causal form; q and k as fill_scores left them.
 void fill_values(const Recipe& recipe, Case& c, std::span<const double> q, std::span<const double> k);
-/// Gives an attention case the lengths of its recipe.
-void fill_lengths(const Recipe& recipe, Case& c);
+/// Gives an attention case the lengths and the padding on the left of its recipe.
+void fill_sequences(const Recipe& recipe, Case& c);
 /// Gives what the recipe lays out `repeated` equal slices along an axis. A mask of heads of its own loses them.
 void make_repeatable(const Recipe& recipe, Case& c);
 /// Writes every tensor of a multihead case but the mask.

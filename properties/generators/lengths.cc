@@ -1,9 +1,11 @@
 // Lengths of the sequences of a batch, and which variants a recipe has.
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/problem/fields.h"
+#include "core/problem/sequences.h"
 #include "properties/generators/fill.h"
 #include "properties/generators/recipe.h"
 #include "properties/generators/stream.h"
@@ -44,10 +46,25 @@ Tensor drawn_lengths(const Recipe& r, std::int64_t batch, std::int64_t most, boo
   return lengths;
 }
 
-}  // namespace
+/// Of keys that there are `most` of: seldom all of them.
+std::int64_t drawn_left_pad(std::int64_t most, Stream& stream) {
+  if (stream.one_in(8)) return most;
+  return std::min(stream.one_in(2) ? uniform(most, stream) : at_an_edge(most, stream),
+                  std::max<std::int64_t>(most - 1, 0));
+}
 
-void fill_lengths(const Recipe& r, Case& c) {
-  if (r.operation != Operation::attention || r.lengths == LengthKind::none) return;
+void fill_left_pad(const Recipe& r, Case& c) {
+  if (!r.left_pad) return;
+  Stream stream(r.seed ^ 0x6c656674U);
+  const std::int64_t batch = c.q().shape()[0];
+  Tensor pad(DType::i32, {batch});
+  for (std::int64_t b = 0; b < batch; ++b)
+    pad.set(b, static_cast<double>(drawn_left_pad(sequence_of(c, b).keys, stream)));
+  c[Slot::left_pad] = std::move(pad);
+}
+
+void fill_own_lengths(const Recipe& r, Case& c) {
+  if (r.lengths == LengthKind::none) return;
   Stream stream(r.seed ^ 0x6c656e73U);
   const std::int64_t batch = c.q().shape()[0];
   if (r.lengths != LengthKind::keys)
@@ -66,29 +83,53 @@ void fill_lengths(const Recipe& r, Case& c) {
   if (which != 1) c[Slot::kv_lengths].set(one, 0);
 }
 
+}  // namespace
+
+void fill_sequences(const Recipe& r, Case& c) {
+  if (r.operation != Operation::attention) return;
+  fill_own_lengths(r, c);
+  fill_left_pad(r, c);
+}
+
 void give_lengths(Recipe& recipe, Stream& stream) {
   recipe.lengths = static_cast<LengthKind>(1 + stream.below(static_cast<std::int64_t>(LengthKind::count) - 1));
 }
 
+namespace {
+
+/// Is a variant that has its own kind of drawing there, or do arguments have it?
+bool has_variant(const Recipe& r, const Variant& variant) {
+  if (variant == lengths_variant) return r.lengths != LengthKind::none;
+  if (variant == left_pad_variant) return r.left_pad;
+  return attest::has_variant(r.arguments, variant.name);
+}
+void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
+  if (variant == lengths_variant)
+    give_lengths(r, stream);
+  else if (variant == left_pad_variant)
+    r.left_pad = true;
+  else
+    attest::give_variant(r.arguments, variant.name, axis_extents(r), stream);
+}
+void drop_variant(Recipe& r, const Variant& variant) {
+  if (variant == lengths_variant) r.lengths = LengthKind::none;
+  if (variant == left_pad_variant) r.left_pad = false;
+  attest::drop_variant(r.arguments, variant.name);
+}
+
+}  // namespace
+
 void change_variant(Recipe& r, Stream& stream) {
   if (r.operation != Operation::attention) return;
-  const std::string_view names[] = {window_variant.name, lengths_variant.name};
-  const auto change = [&](std::string_view name) {
-    const bool lengths = name == lengths_variant.name;
-    const bool given = lengths ? r.lengths != LengthKind::none : has_variant(r.arguments, name);
-    if (given && !stream.one_in(2)) {
-      r.lengths = lengths ? LengthKind::none : r.lengths;
-      drop_variant(r.arguments, name);
-    } else if (lengths) {
-      give_lengths(r, stream);
-    } else {
-      give_variant(r.arguments, name, axis_extents(r), stream);
-    }
+  // What is packed is made of what has lengths.
+  constexpr Variant drawn[] = {window_variant, lengths_variant, left_pad_variant};
+  const auto change = [&](const Variant& variant) {
+    has_variant(r, variant) && !stream.one_in(2) ? drop_variant(r, variant) : give_variant(r, variant, stream);
   };
-  const std::int64_t first = stream.below(std::ssize(names));
-  change(names[first]);
+  const std::int64_t first = stream.below(std::ssize(drawn));
+  change(drawn[first]);
   // What meets nowhere but where two of them do shows in no case that has one.
-  if (stream.one_in(3)) change(names[(first + 1) % std::ssize(names)]);
+  if (stream.one_in(3)) change(drawn[(first + 1 + stream.below(std::ssize(drawn) - 1)) % std::ssize(drawn)]);
 }
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/problem/fields.h"
 #include "properties/generators/recipe.h"
 
 namespace attest {
@@ -29,10 +30,9 @@ std::vector<std::string> all_kinds(Operation operation) {
   for_each_scalar(operation, [&](const auto& field) {
     if (!field.is_original() && !field.is_detail) words.push_back(std::string(field.name) + ":given");
   });
-  if (operation == Operation::attention) {
-    words.emplace_back("lengths:given");
-    words.emplace_back("packed:given");
-  }
+  if (operation == Operation::attention)
+    for (const Variant& variant : variants())
+      if (variant.is_about_sequences || variant.is_about_memory) words.push_back(std::string(variant.name) + ":given");
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
   const auto add_layouts = [&](std::string_view tensor) {
     for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i)
@@ -59,6 +59,16 @@ void drop_kinds(Case& c, std::string_view group) {
     at = end + 1;
   }
   kinds = std::move(kept);
+}
+
+void restate_sequences(Case& c) {
+  if (!c.provenance.kinds) return;
+  for (const Variant& variant : variants()) {
+    if (!variant.is_about_sequences && !variant.is_about_memory) continue;
+    const std::string group = std::string(variant.name) + ":";
+    drop_kinds(c, group);
+    if (has_variant(c, variant.name)) add_kind(c, group, "given");
+  }
 }
 
 }  // namespace attest

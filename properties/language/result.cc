@@ -23,7 +23,7 @@ Arithmetic scaled_from(Arithmetic a) {
 
 /// Is an element of the output of attention in no sequence?
 bool is_padding(const Problem& c, std::int64_t element) {
-  if (!has_variant(c, lengths_variant.name) && !has_variant(c, packed_variant.name)) return false;
+  if (!has_sequences(c)) return false;
   const Shape shape = c.out_shape();
   const std::int64_t row = element / shape[3];
   return !sequence_at(c, row / shape[2] / shape[1], row % shape[2]).has_value();

@@ -13,6 +13,7 @@
 
 #include "core/kernel/limits.h"
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -116,23 +117,83 @@ Case in_kv_dtypes(Case c, const Manifest& m) {
   return c;
 }
 
+namespace {
+
+bool requires_it(const Manifest& m, Feature feature) {
+  return std::ranges::count(m.required, feature) > 0;
+}
+
+/// The property that a case was drawn for; null where there is none.
+const Property* drawn_for(const Case& c) {
+  const auto& all = catalogue();
+  const auto found = std::ranges::find(all, c.provenance.property.value_or(""), &Property::name);
+  return found == all.end() ? nullptr : *found;
+}
+
+}  // namespace
+
 Case in_sequence_form(Case c, const Manifest& m) {
   if (!has_variant(c, lengths_variant.name)) return c;
   const bool offers_packed = m.variants.contains(packed_variant.name),
              offers_lengths = m.variants.contains(lengths_variant.name);
   if (!offers_packed) return c;
   bool pack = !offers_lengths || argument(c, "packed", 2) == 1;
-  const auto& all = catalogue();
-  const auto drawn_for = std::ranges::find(all, c.provenance.property.value_or(""), &Property::name);
-  if (drawn_for != all.end()) {
-    if ((*drawn_for)->variant == lengths_variant.name) pack = false;
-  }
+  const Property* const property = drawn_for(c);
+  // What is packed is in no cache.
+  const bool cached = is_in_cache(c) || requires_it(m, Feature::paged) || requires_it(m, Feature::cache_index);
+  const auto speaks_of = [](std::string_view names) { return names.find(packed_variant.name) != names.npos; };
+  const bool spoken_of =
+      property == nullptr || property->under == "any" || speaks_of(property->under) || speaks_of(property->variant);
+  if (cached || !spoken_of) pack = false;
   if (!pack) return c;
   const std::int64_t slack = argument(c, "slack", 3);
   Case one = packed(c, slack == 1 ? 1 : 0, slack == 2 ? 3 : slack);
-  drop_kinds(one, "lengths:");
-  add_kind(one, "packed:", "given");
+  restate_sequences(one);
   return one;
+}
+
+namespace {
+
+/// Pages as the terms want them.
+Case in_offered_pages(const Case& c, const VariantTerms& terms) {
+  std::vector<std::int64_t> sizes = terms.page_sizes;
+  if (sizes.empty()) sizes = {1, 2, 3, 4, 8, 16, 32};
+  const std::int64_t size = sizes[static_cast<std::size_t>(argument(c, "page-size", std::ssize(sizes)))];
+  Case paged = in_pages(outside_of_caches(c), size, argument(c, "unused-pages", 4), seed_argument(c, "page-table"),
+                        terms.two_tables && argument(c, "tables", 4) == 0);
+  restate_sequences(paged);
+  return paged;
+}
+
+}  // namespace
+
+Case in_cache_form(Case c, const Manifest& m) {
+  if (c.operation != Operation::attention || has_variant(c, packed_variant.name)) return c;
+  const auto pages = m.variants.find(paged_variant.name);
+  const bool has_pages = pages != m.variants.end(), has_rows = m.variants.contains(cache_index_variant.name);
+  const Property* const property = drawn_for(c);
+  const bool any = property != nullptr && property->under == "any";
+  const bool of_pages = property != nullptr && property->variant == paged_variant.name;
+  // What the kernel takes beside a cache is its manifest's to say.
+  const auto taken = [&](Case formed) {
+    const bool worse = why_unsupported(m, c).empty() && !why_unsupported(m, formed).empty();
+    return worse ? c : formed;
+  };
+  if (has_pages && c[Slot::page_table].present()) {
+    const bool fits =
+        pages->second.page_sizes.empty() || std::ranges::binary_search(pages->second.page_sizes, page_size_of(c));
+    if (!pages->second.two_tables) c[Slot::page_table_v] = Tensor();
+    return fits ? c : in_offered_pages(c, pages->second);
+  }
+  if (is_in_cache(c)) return c;
+  // Of what has lengths of keys one in three lies in pages, and one in three in rows that an index names.
+  const std::int64_t turn = any && c[Slot::kv_lengths].present() ? argument(c, "cache", 3) : 2;
+  const bool in_any_pages = of_pages || turn == 0 || (any && requires_it(m, Feature::paged));
+  if (has_pages && in_any_pages) return taken(in_offered_pages(c, pages->second));
+  if (!has_rows || !(turn == 1 || (any && requires_it(m, Feature::cache_index)))) return c;
+  Case indexed = in_cache_rows(c, argument(c, "unused-rows", 3), seed_argument(c, "cache-index"));
+  restate_sequences(indexed);
+  return taken(std::move(indexed));
 }
 
 namespace {
@@ -182,7 +243,7 @@ namespace {
 
 /// The words of what was drawn say which arguments of the variant the case has now.
 void restate_kinds(Case& c, std::string_view variant) {
-  if (!has_variant(c, variant)) drop_kinds(c, std::string(variant) + ":");
+  restate_sequences(c);
   for_each_scalar(c.operation, [&](const auto& field) {
     if (field.variant.name != variant || field.is_detail) return;
     const std::string group = std::string(field.name) + ":";
@@ -195,14 +256,14 @@ void restate_kinds(Case& c, std::string_view variant) {
 
 void leave_out(Case& c, std::string_view variant) {
   drop_variant(c, variant);
+  if (!c[Slot::kv_lengths].present()) drop_variant(c, paged_variant.name);
   restate_kinds(c, variant);
 }
 
 namespace {
 
 /// Without the ends that a window may not have, and aligned as it may be; without the lengths that there may not be;
-/// without variants that the kernel does not
-/// have, or not with what else the case has.
+/// without variants that the kernel does not have, or not with what else the case has.
 void fit_variants(Case& c, const Manifest& m) {
   for (const Variant& variant : variants_of(c)) {
     const auto found = m.variants.find(variant.name);
@@ -217,6 +278,7 @@ void fit_variants(Case& c, const Manifest& m) {
     if (variant == lengths_variant) {
       if (!terms.queries) c[Slot::q_lengths] = Tensor();
       if (!terms.keys) c[Slot::kv_lengths] = Tensor();
+      if (!c[Slot::kv_lengths].present()) drop_variant(c, paged_variant.name);
       if (c.provenance.kinds) restate_kinds(c, variant.name);
     }
     if (variant != window_variant) continue;
@@ -233,6 +295,7 @@ void fit_variants(Case& c, const Manifest& m) {
 
 void fit_rest(Case& c, const Manifest& m) {
   fit_variants(c, m);
+  c = in_cache_form(std::move(c), m);
   const std::int64_t dk = extents_of(c).dk;
   if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;

@@ -15,6 +15,10 @@ namespace attest {
 /// that it was drawn for asks, or by the case itself.
 [[nodiscard]] Case in_sequence_form(Case c, const Manifest& m);
 
+/// A case of attention with its keys in the pages or rows of a cache, as the property that it was drawn for asks and
+/// the manifest takes them, or by the case itself.
+[[nodiscard]] Case in_cache_form(Case c, const Manifest& m);
+
 /// Tries the forms that a case may be given, the nearest first: its causal form as it is, another that the manifest
 /// lists, or none; its mask as it is, the other kind that says the same (a boolean mask of 0 and -inf), none, or one
 /// that hides nothing where there was none. Kinds say what became of it. Ends as soon as `take` says so, and is true

@@ -33,7 +33,9 @@ bool set(Value& value, const Value& to) {
 /// Without one of the tensors of a variant that may be without it, or without the variant.
 bool leave_out(Case& c, const TensorField& field) {
   if (!c[field.slot].present()) return false;
-  if (field.content == Content::length)
+  // Pages need them.
+  if (field.slot == Slot::kv_lengths && c[Slot::page_table].present()) return false;
+  if (field.content == Content::length || field.slot == Slot::page_table_v)
     c[field.slot] = Tensor();
   else
     drop_variant(c, field.variant.name);

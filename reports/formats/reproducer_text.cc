@@ -1,6 +1,7 @@
 #include "reports/formats/reproducer_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "reports/text/text.h"
@@ -117,9 +119,10 @@ std::string axes_in_script(const Problem& c, Slot slot) {
 }
 
 std::vector<WholeNumbersOfScript> sequences_in_script(const Problem& c) {
-  if (!has_variant(c, lengths_variant.name) && !has_variant(c, packed_variant.name)) return {};
+  if (!has_sequences(c)) return {};
   std::vector<WholeNumbersOfScript> lists;
-  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths, Slot::q_starts, Slot::kv_starts}) {
+  for (const Slot slot : {Slot::q_lengths, Slot::kv_lengths, Slot::left_pad, Slot::q_starts, Slot::kv_starts,
+                          Slot::page_table, Slot::page_table_v}) {
     if (!c[slot].present()) continue;
     std::vector<std::int64_t>& numbers = lists.emplace_back(WholeNumbersOfScript{name_of(slot), {}}).numbers;
     for (std::int64_t e = 0; e < c[slot].elements(); ++e) numbers.push_back(static_cast<std::int64_t>(c[slot][e]));
@@ -176,6 +179,17 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
   if (has_variant(c, lengths_variant.name))
     lines.emplace_back(
         "lengths: the first rows and keys of each batch entry are its own, and positions, M and N are theirs");
+  if (has_variant(c, left_pad_variant.name))
+    lines.emplace_back("left_pad: so many of the first keys of each batch entry are not its own");
+  if (c[Slot::page_table].present())
+    lines.push_back(
+        fmt::format("paged: the kernel had k and v in pages of {} keys, which the table names; here they stand one "
+                    "after another",
+                    page_size_of(c)));
+  if (c[Slot::cache_index].present())
+    lines.push_back(
+        fmt::format("cache_index: the kernel had k and v in rows {} of a cache; here they are those of the batch",
+                    fmt::join(c[Slot::cache_index].to_doubles(), ", ")));
   if (has_variant(c, packed_variant.name))
     lines.emplace_back(
         "packed: sequence s has the tokens from start[s] to before start[s + 1], and its own positions, M and N");

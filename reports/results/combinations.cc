@@ -77,13 +77,18 @@ bool offers_placing(const Manifest& m, const Combination& one) {
 
 constexpr std::array masks{Masking::none, Masking::boolean, Masking::additive};
 
+/// The variants of a problem that has as few as it can beside this one: pages go with lengths.
+std::string alone(std::string_view variant) {
+  return variant == paged_variant.name ? fmt::format("{}+{}", lengths_variant.name, variant) : std::string(variant);
+}
+
 /// Visits every combination of one variant.
 template <class Visit>
 void for_each_of(std::string_view variant, Visit visit) {
   for (std::size_t placing = 0; placing < Words<Placing>::names.size(); ++placing)
     for (const bool grouped : {false, true})
       for (const Masking masking : masks)
-        visit(Combination{std::string(variant), static_cast<Placing>(placing), grouped, masking});
+        visit(Combination{alone(variant), static_cast<Placing>(placing), grouped, masking});
 }
 
 /// What a combination has, with some of it left open.
@@ -141,9 +146,16 @@ CombinationCounts combinations_in(const DrawnCounts& drawn, const Manifest& m) {
     has_variant = has_variant || word.ends_with(":given");
   }
   if (counts.empty() && has_variant) return counts;
+  // What was judged beside another variant was judged.
+  const auto was_judged = [&](std::string_view variant, const Combination& one) {
+    return std::ranges::any_of(counts, [&](const auto& other) {
+      return other.second > 0 && other.first.has_variant(variant) && other.first.placing == one.placing &&
+             other.first.grouped == one.grouped && other.first.masking == one.masking;
+    });
+  };
   for (const auto& [name, terms] : m.variants)
-    for_each_of(name, [&](const Combination& one) {
-      if (offers(m, one)) counts.try_emplace(one, 0);
+    for_each_of(name, [&, variant = std::string_view(name)](const Combination& one) {
+      if (offers(m, one) && !was_judged(variant, one)) counts.try_emplace(one, 0);
     });
   return counts;
 }

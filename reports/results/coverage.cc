@@ -99,8 +99,9 @@ std::string forms_left_out(const Manifest& manifest, DType dtype, const DrawnCou
     if (window->second.left) look("window_left:given", "windows with a left end");
     if (window->second.right) look("window_right:given", "windows with a right end");
   }
-  if (manifest.variants.contains(lengths_variant.name)) look("lengths:given", "sequences with lengths of their own");
-  if (manifest.variants.contains(packed_variant.name)) look("packed:given", "packed sequences");
+  for (const Variant& variant : variants())
+    if ((variant.is_about_sequences || variant.is_about_memory) && manifest.variants.contains(variant.name))
+      look(std::string(variant.name) + ":given", std::string(variant.words));
   if (found.empty()) return {};
   return fmt::format("hardly judged in forms that the manifest lists: {}; {}", fmt::join(found, ", "),
                      cause_and_remedy(reasons));

@@ -20,6 +20,9 @@
 //     windowLeft, windowRight, alignment   of "variants": { "window": {} }; an end that is not given has none
 //     qLengths, kvLengths                  of "lengths": {}: tensors [batch], 'i32'; one that is not given is all of M, or N
 //     qStarts, kvStarts                    of "packed": {}: tensors [sequences + 1], 'i32', in a batch of 1
+//     leftPad                              of "left_pad": {}: a tensor [batch], 'i32'; so many first keys are padding
+//     pageTable, pageTableV                of "paged": {}: tensors [batch, columns], 'i32'; k and v are pages then
+//     cacheIndex                           of "cache_index": {}: a tensor [batch], 'i32'; the row of k and v of each entry
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -62,7 +65,8 @@ const KEYS = {
 // The arguments of variants. One that stands in no row here has an argument of its own name.
 const VARIANTS = {
   window: ['window_left', 'window_right', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
-  packed: ['q_starts', 'kv_starts'],
+  packed: ['q_starts', 'kv_starts'], left_pad: ['left_pad'],
+  paged: ['page_table', 'page_table_v'], cache_index: ['cache_index'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };

@@ -26,7 +26,16 @@ leave alignment out where the manifest lists one alone: "variants": {"window": {
     q_starts, kv_starts
                      None, or [sequences + 1], int32: batch is 1, and sequence s has the tokens from start[s] to before
                      start[s + 1]
-A function with these as parameters is asked for sequences of lengths of their own, padded or packed, likewise.
+    left_pad         None, or [batch], int32: so many of the first keys of each entry are padding; kv_lengths counts
+                     them, positions and N do not
+    page_table, page_table_v
+                     None, or [batch, columns], int32: k is [pages, kv_heads, page size, dk], v alike, and key j of entry
+                     b stands in slot j % page size of page table[b, j // page size]; kv_lengths is there. page_table_v:
+                     that of v, None: the same
+    cache_index      None, or [batch], int32: entry b reads row cache_index[b] of k and v, which have more rows than
+                     the batch
+A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache,
+likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -88,6 +97,9 @@ _VARIANTS = {
     "window": {"window_left": -1, "window_right": -1, "alignment": None},
     "lengths": {"q_lengths": None, "kv_lengths": None},
     "packed": {"q_starts": None, "kv_starts": None},
+    "left_pad": {"left_pad": None},
+    "paged": {"page_table": None, "page_table_v": None},
+    "cache_index": {"cache_index": None},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
@@ -435,6 +447,9 @@ def _completed(manifest, attention, multihead):
             served["lengths"] = lengths
         if {"q_starts", "kv_starts"} <= known:
             served["packed"] = {}
+        served.update({name: {} for name in ("left_pad", "cache_index") if name in known})
+        if "page_table" in known and lengths["keys"]:
+            served["paged"] = {"two_tables": "page_table_v" in known}
         if served:
             manifest.setdefault("variants", served)
     return manifest

@@ -26,7 +26,10 @@ enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_
 enum { /* attest_problem.variants */
        ATTEST_WINDOW = 1,
        ATTEST_LENGTHS = 32,
-       ATTEST_PACKED = 64
+       ATTEST_PACKED = 64,
+       ATTEST_PAGED = 128,
+       ATTEST_CACHE_INDEX = 512,
+       ATTEST_LEFT_PAD = 1024
 };
 enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 }; /* anything else: the kernel failed */
 
@@ -57,6 +60,14 @@ typedef struct attest_problem {
                                           on are padding; positions, M and N are those of the entry's own lengths */
   attest_tensor q_starts, kv_starts; /* PACKED: ATTEST_I32 [sequences + 1], from 0, not decreasing; batch is 1, and sequence
                                         s has the tokens start[s] .. start[s + 1] - 1 of q, and of k and v */
+  attest_tensor left_pad; /* LEFT_PAD: ATTEST_I32 [batch]: so many of an entry's first keys are padding; positions and N count
+                             from the key behind them, and kv_lengths still from the first */
+  attest_tensor page_table; /* PAGED: ATTEST_I32 [batch, columns]; k is [pages, kv_heads, page size, dk], v alike, key j of entry b
+                               stands in slot j % page size of page page_table[b][j / page size], N is columns * page size, and
+                               kv_lengths is there. Entries behind the last page that a length needs are read by nobody */
+  attest_tensor page_table_v; /* PAGED: that of v, where it is another one; absent: page_table */
+  attest_tensor cache_index;  /* CACHE_INDEX: ATTEST_I32 [batch], distinct: k and v have any number of rows in the place of batch, of
+                                 which entry b reads row cache_index[b] */
 } attest_problem;
 
 typedef struct attest_result {

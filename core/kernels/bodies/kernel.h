@@ -13,6 +13,7 @@
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernels/core_problem.h"
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 
 namespace attest::detail {
 
@@ -91,7 +92,8 @@ class WideKernel final : public ForwardingKernel {
     [[maybe_unused]] const CallPrecision<T> precision;
     std::vector<Matrix<T>> pages;
     if (c.operation == Operation::attention) {
-      attest_problem problem = c.problem();
+      const Case in_cache = is_in_cache(c) ? laid_out_in_cache(c) : Case();
+      attest_problem problem = (is_in_cache(c) ? in_cache : c).problem();
       lay_out(problem, c);
       for (AttentionResult<T>& page : attention_results<T>(problem)) pages.push_back(std::move(page.out));
     } else {
@@ -149,9 +151,7 @@ Manifest core_manifest(const std::string& id) {
   manifest.multihead = true;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
-  manifest.variants.emplace(window_variant.name, VariantTerms());
-  for (const Variant& variant : {lengths_variant, packed_variant})
-    manifest.variants.emplace(variant.name, VariantTerms{.padding = Padding::zero});
+  manifest.variants = every_variant();
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

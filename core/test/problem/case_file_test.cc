@@ -270,7 +270,8 @@ TEST(CaseFile, NamesWhatIsWrong) {
   f.tensors.back().first = "w_q";
   EXPECT_EQ(fault_of(write_safetensors(f)),
             "mine: holds a tensor \"w_q\", which attention does not take; known: \"q\", \"k\", \"v\", \"mask\", "
-            "\"q_lengths\", \"kv_lengths\", \"q_starts\", \"kv_starts\"");
+            "\"q_lengths\", \"kv_lengths\", \"q_starts\", \"kv_starts\", \"left_pad\", \"page_table\", "
+            "\"page_table_v\", \"cache_index\"");
   f = small();
   f.tensors[2].second = Tensor(DType::f32, {1, 1, 0, 3});
   EXPECT_EQ(fault_of(write_safetensors(f)),

@@ -75,6 +75,38 @@ TEST(Sequences, StandOneAfterAnotherWherePacked) {
   EXPECT_EQ(sequence_at(c, 0, 6), std::nullopt);
 }
 
+TEST(Sequences, BeginBehindTheirPaddingOnTheLeft) {
+  Case c = with_lengths();
+  c[Slot::left_pad] = whole({2, 3, 0});
+  const std::vector<Sequence> expected{{.entry = 0, .queries = 4, .first_key = 2, .keys = 3},
+                                       {.entry = 1, .queries = 0, .first_key = 3, .keys = 0},
+                                       {.entry = 2, .queries = 2, .keys = 0}};
+  EXPECT_EQ(sequences_of(c), expected);
+  EXPECT_TRUE(hidden(c, 0, 0, 0, 1));
+  EXPECT_FALSE(hidden(c, 0, 0, 0, 2));
+  // Position 0 is the first key behind the padding, and the last row's the last key.
+  c.causal = Causal::top_left;
+  EXPECT_TRUE(hidden(c, 0, 0, 0, 3));
+  EXPECT_FALSE(hidden(c, 0, 0, 1, 3));
+  c.causal = Causal::bottom_right;
+  EXPECT_TRUE(hidden(c, 0, 0, 0, 2)) << "4 rows, 3 keys";
+  EXPECT_FALSE(hidden(c, 0, 0, 1, 2));
+  // Without lengths it goes to the last key.
+  Case pad_alone = plain(2, 1, 5);
+  pad_alone[Slot::left_pad] = whole({0, 5});
+  EXPECT_EQ(sequence_of(pad_alone, 0), (Sequence{.entry = 0, .queries = 1, .keys = 5}));
+  EXPECT_EQ(sequence_of(pad_alone, 1), (Sequence{.entry = 1, .queries = 1, .first_key = 5, .keys = 0}));
+  EXPECT_TRUE(has_padding(pad_alone));
+  EXPECT_TRUE(padding_rows(pad_alone).empty());
+  EXPECT_TRUE(has_sequences(pad_alone));
+  drop_sequences(pad_alone);
+  EXPECT_EQ(pad_alone, plain(2, 1, 5));
+  // Of the keys that are left some are padding.
+  Selection s = everything(c);
+  s.keys = {1, 2, 4};
+  EXPECT_EQ(sequence_of(select(c, s), 0), (Sequence{.entry = 0, .queries = 4, .first_key = 1, .keys = 2}));
+}
+
 TEST(Sequences, HideEachOthersKeysAndCountPositionsOfTheirOwn) {
   Case c = packed_case();
   EXPECT_FALSE(hidden(c, 0, 0, 0, 3));
@@ -140,6 +172,13 @@ TEST(Sequences, AreRefusedWhereTheyCannotBe) {
             "kv_starts holds 10 at [3]; it must be from 0 to N = 9");
   EXPECT_EQ(says(changed(packed, Slot::kv_lengths, whole({4}))),
             "kv_lengths is present beside q_starts; packed sequences are as long as their starts say");
+  EXPECT_EQ(says(changed(packed, Slot::left_pad, whole({1}))),
+            "left_pad is present beside q_starts; packed sequences are as long as their starts say");
+  EXPECT_EQ(says(changed(lengths, Slot::left_pad, whole({1, 6, 0}))),
+            "left_pad holds 6 at [1]; it must be from 0 to N = 5");
+  EXPECT_EQ(says(changed(lengths, Slot::left_pad, whole({1, 3, 1}))),
+            "left_pad holds 1 at [2] and kv_lengths 0; no more keys are padding than there are");
+  EXPECT_EQ(says(changed(lengths, Slot::left_pad, whole({5, 3, 0}))), "");
   Case two = plain(2, 7, 9);
   two[Slot::q_starts] = packed[Slot::q_starts], two[Slot::kv_starts] = packed[Slot::kv_starts];
   EXPECT_EQ(says(two), "q has a batch of 2 beside q_starts; packed sequences stand one after another in a batch of 1");

@@ -12,6 +12,7 @@
 
 #include "core/kernel/limits.h"
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/sequences.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/sequences.h"
@@ -23,8 +24,8 @@ namespace {
 
 constexpr std::string_view as_meant = "as they are meant";
 
-/// Whose lengths a problem has.
-enum class Lengths { none, of_queries, of_keys };
+/// Whose lengths a problem has, padding on the left, or a cache; none: it is packed.
+enum class Lengths { none, of_queries, of_keys, left_pad, paged, cache_index };
 
 class SequenceProber {
  public:
@@ -42,10 +43,11 @@ class SequenceProber {
     if (!kept.keys && !kept.queries) drop(lengths_variant);
   }
 
-  void ask_packed() {
-    VariantTerms& kept = probe_.result().manifest.variants.find(packed_variant.name)->second;
-    if (!ask(Lengths::none, Causal::none, kept)) return drop(packed_variant);
-    for (const Causal causal : probe_.manifest().causal) ask(Lengths::none, causal, kept);
+  void ask_variant(const Variant& variant, Lengths lengths) {
+    if (!probe_.manifest().variants.contains(variant.name)) return;
+    VariantTerms& kept = probe_.result().manifest.variants.find(variant.name)->second;
+    if (!ask(lengths, Causal::none, kept)) return drop(variant);
+    for (const Causal causal : probe_.manifest().causal) ask(lengths, causal, kept);
   }
 
  private:
@@ -68,17 +70,37 @@ class SequenceProber {
     Tensor all(DType::i32, {s.batch});
     for (std::int64_t b = 0; b < s.batch; ++b)
       all.set(b, static_cast<double>(least + (round_ + 2 * b) % (most - least + 1)));
-    c[queries ? Slot::q_lengths : Slot::kv_lengths] = std::move(all);
+    if (lengths == Lengths::left_pad) {
+      for (std::int64_t b = 0; b < s.batch; ++b) all.set(b, static_cast<double>(most) - all[b]);
+      c[Slot::left_pad] = std::move(all);
+    } else {
+      c[queries ? Slot::q_lengths : Slot::kv_lengths] = std::move(all);
+    }
+    if (lengths == Lengths::paged) c = paged(c);
+    if (lengths == Lengths::cache_index) {
+      c[Slot::kv_lengths] = Tensor();
+      c = in_cache_rows(c, 2, static_cast<std::uint64_t>(round_));
+    }
     ++round_;
     if (lengths == Lengths::none) c = packed(c);
     c.causal = causal;
     return c;
   }
 
+  /// In pages of the smallest size that the kernel takes and that some sequence leaves slots of.
+  [[nodiscard]] Case paged(const Case& c) const {
+    const VariantTerms& terms = probe_.manifest().variants.find(paged_variant.name)->second;
+    const std::int64_t size = terms.page_sizes.empty() ? 2 : terms.page_sizes.front();
+    return in_pages(c, size, 2, static_cast<std::uint64_t>(round_), terms.two_tables && round_ % 2 == 1);
+  }
+
   static std::string question_of(Lengths lengths, Causal causal) {
-    const std::string_view what = lengths == Lengths::none         ? "packed sequences"
-                                  : lengths == Lengths::of_queries ? "lengths of queries"
-                                                                   : "lengths of keys";
+    const std::string_view what = lengths == Lengths::none          ? "packed sequences"
+                                  : lengths == Lengths::left_pad    ? "padding on the left"
+                                  : lengths == Lengths::paged       ? "keys and values in pages"
+                                  : lengths == Lengths::cache_index ? "rows of a cache"
+                                  : lengths == Lengths::of_queries  ? "lengths of queries"
+                                                                    : "lengths of keys";
     return causal == Causal::none ? std::string(what) : fmt::format("{}, causal {}", what, name_of(causal));
   }
 
@@ -139,16 +161,21 @@ class SequenceProber {
 
 void ask_sequences(ProbeQuestions& probe) {
   if (probe.operation() != Operation::attention) return;
-  const auto& variants = probe.manifest().variants;
-  const bool lengths = variants.contains(lengths_variant.name), packs = variants.contains(packed_variant.name);
-  if (!lengths && !packs) {
+  const auto& listed = probe.manifest().variants;
+  const std::vector<Variant> all = variants();
+  if (std::ranges::none_of(all, [&](const Variant& variant) {
+        return (variant.is_about_sequences || variant.is_about_memory) && listed.contains(variant.name);
+      })) {
     probe.note("lengths of sequences", "no",
-               "not asked: the manifest's \"variants\" lists neither lengths nor packed sequences", false, false);
+               "not asked: the manifest's \"variants\" lists no lengths, packed sequences or caches", false, false);
     return;
   }
   SequenceProber prober(probe);
-  if (lengths) prober.ask_lengths();
-  if (packs) prober.ask_packed();
+  if (listed.contains(lengths_variant.name)) prober.ask_lengths();
+  prober.ask_variant(left_pad_variant, Lengths::left_pad);
+  prober.ask_variant(packed_variant, Lengths::none);
+  prober.ask_variant(paged_variant, Lengths::paged);
+  prober.ask_variant(cache_index_variant, Lengths::cache_index);
 }
 
 }  // namespace attest

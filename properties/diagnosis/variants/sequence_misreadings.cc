@@ -4,28 +4,32 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
 #include "properties/arrangement/sequences.h"
+#include "properties/diagnosis/variants/cache_misreadings.h"
 
 namespace attest {
 namespace {
 
 class Misread {
  public:
-  explicit Misread(const Case& c) : c_(c), all_(sequences_of(c)), packed_(has_variant(c, packed_variant.name)) {
+  explicit Misread(const Case& c)
+      : c_(outside_of_caches(c)), all_(sequences_of(c)), packed_(has_variant(c, packed_variant.name)) {
     keys();
     rows();
     if (packed_)
       starts();
     else
-      whole_batch();
+      whole_batch(), left_pad();
     positions();
   }
   [[nodiscard]] std::vector<MisreadSequences> take() { return std::move(found_); }
@@ -55,7 +59,7 @@ class Misread {
     Tensor lengths(DType::i32, {std::ssize(all_)});
     for (std::size_t s = 0; s < all_.size(); ++s)
       lengths.set(static_cast<std::int64_t>(s),
-                  static_cast<double>(std::clamp<std::int64_t>(count(s, all_[s]), 0, keys_of(c_))));
+                  static_cast<double>(std::min(all_[s].first_key + count(s, all_[s]), keys_of(c_))));
     other[Slot::kv_lengths] = std::move(lengths);
     found_.push_back({std::move(words), std::move(other)});
   }
@@ -65,6 +69,7 @@ class Misread {
   [[nodiscard]] Case without_sequences() const {
     Case other = c_;
     drop_variant(other, packed_variant.name);
+    drop_variant(other, left_pad_variant.name);
     other[Slot::kv_lengths] = Tensor();
     if (!packed_) return other;
     std::int64_t rows = 0;
@@ -132,6 +137,29 @@ class Misread {
     if (c_[Slot::kv_lengths].present()) found_.push_back({"the lengths of keys were ignored", std::move(other)});
   }
 
+  /// Of padding before the first keys.
+  void left_pad() {
+    if (!c_[Slot::left_pad].present() || std::ranges::none_of(all_, &Sequence::first_key)) return;
+    const auto from_the_first = [this](const char* words, const Tensor& lengths) {
+      Case other = c_;
+      drop_variant(other, left_pad_variant.name);
+      other[Slot::kv_lengths] = lengths;
+      found_.push_back({words, std::move(other)});
+    };
+    from_the_first("the padding on the left were ignored", c_[Slot::kv_lengths]);
+    Tensor shorter(DType::i32, {std::ssize(all_)}), longer = shorter;
+    for (std::size_t s = 0; s < all_.size(); ++s) {
+      const auto at = static_cast<std::int64_t>(s);
+      shorter.set(at, static_cast<double>(all_[s].keys));
+      longer.set(at, static_cast<double>(std::min(all_[s].keys + 2 * all_[s].first_key, keys_of(c_))));
+    }
+    from_the_first("the padding on the left were at the end of the keys", shorter);
+    if (!c_[Slot::kv_lengths].present()) return;
+    Case other = c_;
+    other[Slot::kv_lengths] = std::move(longer);
+    found_.push_back({"lengths of keys counted from behind the padding on the left", std::move(other)});
+  }
+
   void starts() {
     const bool from_the_end = c_.causal == Causal::bottom_right || has_variant(c_, window_variant.name);
     std::optional<Case> one = without_sequences();
@@ -160,15 +188,19 @@ class Misread {
     if (c_.causal == Causal::bottom_right && !packed_)
       add_mask("bottom-right positions counted from the batch's last key, not the sequence's",
                [batch_shift](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) {
-                 return has_key(own, j) && j <= i + batch_shift;
+                 return has_key(own, j) && j - own.first_key <= i + batch_shift;
                });
+    if (c_.causal == Causal::top_left && c_[Slot::left_pad].present())
+      add_mask(
+          "positions counted from the first key of the padding on the left",
+          [](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) { return has_key(own, j) && j <= i; });
     if (packed_)
       add_mask(
           "the positions of packed tokens were those among all of them",
           [](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) { return has_key(own, j) && j <= i; });
   }
 
-  const Case& c_;
+  const Case c_;
   std::vector<Sequence> all_;
   bool packed_;
   std::vector<MisreadSequences> found_;
@@ -177,8 +209,10 @@ class Misread {
 }  // namespace
 
 std::vector<MisreadSequences> misread_sequences(const Case& c) {
-  if (!has_sequences(c) || c.operation != Operation::attention) return {};
-  return Misread(c).take();
+  if (c.operation != Operation::attention) return {};
+  std::vector<MisreadSequences> all = misread_cache(c);
+  if (has_sequences(c)) std::ranges::move(Misread(c).take(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace attest

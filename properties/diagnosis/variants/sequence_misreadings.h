@@ -1,4 +1,4 @@
-// What a wrong kernel may have taken lengths or packed sequences for.
+// What a wrong kernel may have taken lengths, padding on the left, packed sequences or a cache for.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct MisreadSequences {
   std::optional<Case> problem;
 };
 
-/// Of a case of attention; none where it has neither lengths nor packed sequences. One that means the same as the case
+/// Of a case of attention; none where it has none of them. One that means the same as the case
 /// itself may be among them.
 [[nodiscard]] std::vector<MisreadSequences> misread_sequences(const Case& c);
 

@@ -61,9 +61,12 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
        {"masked.conventions-agree", "masked.conventions-differ", "masked.multihead-conventions-agree",
         "masked.multihead-conventions-differ"}},
       // Positions from the last key.
-      {"top-left causal only", {"varlen.alignment"}},
+      {"top-left causal only",
+       {"varlen.alignment", "cache.decode-is-last-row", "cache.chunked-prefill", "cache.incremental",
+        "cache.speculative"}},
       {"PyTorch's limits",
-       {"varlen.alignment", "masked.conventions-agree", "masked.conventions-differ",
+       {"varlen.alignment", "cache.decode-is-last-row", "cache.chunked-prefill", "cache.incremental",
+        "cache.speculative", "masked.conventions-agree", "masked.conventions-differ",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ",
         // The scale 1.
         "self.parameter-free", "self.unscaled-vs-scaled"}}};

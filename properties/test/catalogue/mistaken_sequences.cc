@@ -91,6 +91,46 @@ std::vector<WrongKernel> mistaken_sequences() {
       {"sees a key less than its length", sequences_asked([](Case& c) {
          change_lengths(c, Slot::kv_lengths, [](std::int64_t, double old) { return old > 1 ? old - 1 : old; });
        })},
+      {"ignores padding on the left", sequences_asked([](Case& c) { drop_variant(c, left_pad_variant.name); })},
+      {"takes the first padding on the left for all", sequences_asked([](Case& c) {
+         if (!c[Slot::left_pad].present()) return;
+         const std::vector<Sequence> all = sequences_of(c);
+         c[Slot::left_pad] = mapped(c[Slot::left_pad], [&](std::int64_t b, double) {
+           const Sequence& own = all[static_cast<std::size_t>(b)];
+           return static_cast<double>(std::min(all[0].first_key, own.first_key + own.keys));
+         });
+       })},
+      {"takes padding on the left off the end", sequences_asked([](Case& c) {
+         if (!c[Slot::left_pad].present()) return;
+         Tensor lengths(DType::i32, c[Slot::left_pad].shape());
+         for (const Sequence& own : sequences_of(c)) lengths.set(own.entry, static_cast<double>(own.keys));
+         c[Slot::kv_lengths] = std::move(lengths);
+         drop_variant(c, left_pad_variant.name);
+       })},
+      {"counts lengths from behind the padding on the left", sequences_asked([](Case& c) {
+         if (c[Slot::left_pad].present())
+           change_lengths(c, Slot::kv_lengths, [&](std::int64_t b, double old) { return old + c[Slot::left_pad][b]; });
+       })},
+      {"sees a key of the padding on the left", sequences_asked([](Case& c) {
+         change_lengths(c, Slot::left_pad, [](std::int64_t, double old) { return old - 1; });
+       })},
+      {"counts positions from the padding on the left",
+       [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+         if (!c[Slot::left_pad].present() || c.causal != Causal::top_left || has_variant(c, window_variant.name))
+           return kernel.run(c, output, want_lse);
+         Case other = with_positions_as_mask(c, /*boolean=*/true);
+         for (std::int64_t e = 0; e < other.mask().elements(); ++e) {
+           const auto [b, h, i, j] = other.mask().shape().index_of(e);
+           const std::optional<Sequence> own = sequence_at(c, b, i);
+           const bool shown = own && has_key(*own, j) && j <= i;
+           const double old = c.mask().present() ? mask_entry(c.mask(), b, h, i, j) : 0;
+           if (other.mask().dtype() == DType::boolean)
+             other[Slot::mask].set(e, shown && (!c.mask().present() || old != 0) ? 1.0 : 0.0);
+           else
+             other[Slot::mask].set(e, shown ? old : -std::numeric_limits<double>::infinity());
+         }
+         return kernel.run(other, output, want_lse);
+       }},
       {"loses the last row of lengths",
        rows_answered(
            [](const Case& c, const std::optional<Sequence>& s) { return has_lengths(c) && s && s->queries == 1; },

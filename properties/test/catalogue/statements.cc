@@ -73,6 +73,8 @@ std::string draws(const Property& p) {
     if (c.alignment != Causal::none) forms.insert(fmt::format("window:{}", name_of(c.alignment)));
     if (c[Slot::q_lengths].present()) forms.insert("lengths:queries");
     if (c[Slot::kv_lengths].present()) forms.insert("lengths:keys");
+    for (const Slot slot : {Slot::left_pad, Slot::page_table, Slot::page_table_v, Slot::cache_index})
+      if (c[slot].present()) forms.insert(std::string(name_of(slot)));
   }
   std::vector<std::string> words;
   words.reserve(order.size() + forms.size());
@@ -164,6 +166,8 @@ std::string difference(const Case& drawn, const Case& call) {
   add(drawn.window_right != call.window_right, call.window_right < 0 ? "-right" : "right");
   add(drawn.alignment != call.alignment, call.alignment == Causal::none ? "-alignment" : "alignment");
   add(drawn.heads != call.heads, "heads");
+  add(drawn.pool != call.pool, "pool");
+  add(drawn.provenance.unused != call.provenance.unused, "unused:" + call.provenance.unused.value_or("as-drawn"));
   add(drawn.provenance.strides.has_value() != call.provenance.strides.has_value(), "strides");
   return text.empty() ? "as-drawn" : text;
 }

@@ -21,5 +21,9 @@ namespace attest {
 [[nodiscard]] std::vector<WrongKernel> mistaken_windows();
 /// Right but for sequences of lengths of their own.
 [[nodiscard]] std::vector<WrongKernel> mistaken_sequences();
+/// Right but for a cache of keys and values.
+[[nodiscard]] std::vector<WrongKernel> mistaken_caches();
+/// Right but for where keys and values lie in one.
+[[nodiscard]] std::vector<WrongKernel> mistaken_pages();
 
 }  // namespace attest

@@ -51,6 +51,11 @@ TEST(ProbeSequences, NamesWhatTheyAreTakenFor) {
       {"sees a key less than its length", "lengths of keys", "the last key of a sequence were not there"},
       {"counts positions from the batch's last key", "lengths of keys, causal bottom-right",
        "bottom-right positions counted from the batch's last key"},
+      {"ignores padding on the left", "padding on the left", "the padding on the left were ignored"},
+      {"takes padding on the left off the end", "padding on the left",
+       "the padding on the left were at the end of the keys"},
+      {"counts positions from the padding on the left", "padding on the left, causal top-left",
+       "positions counted from the first key of the padding on the left"},
       {"takes what is packed for one sequence", "packed sequences", "the packed sequences were one"},
       {"begins packed keys where queries begin", "packed sequences",
        "the starts of packed keys were those of the queries"},
@@ -104,9 +109,11 @@ TEST(ProbeSequences, FindsARightKernelRight) {
     const Probed probed = asked(*kernel);
     EXPECT_FALSE(probed.contradicted()) << id;
     EXPECT_EQ(probed.manifest, kernel->manifest()) << id;
-    for (const char* const question : {"lengths of keys", "lengths of keys, causal top-left",
-                                       "lengths of keys, causal bottom-right", "lengths of queries", "packed sequences",
-                                       "packed sequences, causal top-left", "packed sequences, causal bottom-right"})
+    for (const char* const question :
+         {"lengths of keys", "lengths of keys, causal top-left", "lengths of keys, causal bottom-right",
+          "lengths of queries", "padding on the left", "padding on the left, causal top-left",
+          "padding on the left, causal bottom-right", "packed sequences", "packed sequences, causal top-left",
+          "packed sequences, causal bottom-right"})
       EXPECT_EQ(answer_to(probed, question).found, as_meant) << id << " " << question;
   }
 }
@@ -135,8 +142,8 @@ TEST(ProbeSequences, TellsASequenceWithoutAKeyThatIsNotAsStated) {
 TEST(ProbeSequences, AsksNothingOfAKernelThatListsNone) {
   bool sent = false;
   Tampered kernel = asked_otherwise([&](Case& c) { sent = sent || has_sequences(c); });
-  kernel.manifest().variants.erase("lengths");
-  kernel.manifest().variants.erase("packed");
+  for (const char* const variant : {"lengths", "packed", "left_pad", "paged", "cache_index"})
+    kernel.manifest().variants.erase(variant);
   const Probed probed = asked(kernel);
   EXPECT_THAT(answer_to(probed, "lengths of sequences").found, Says("not asked"));
   EXPECT_FALSE(sent);

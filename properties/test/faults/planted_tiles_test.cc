@@ -46,6 +46,7 @@ struct Shown {
   std::int64_t left = -1, right = -1;  ///< of the window
   Causal alignment = Causal::none;
   std::vector<double> q_lengths{}, kv_lengths{};  ///< of its sequences; none: there are no such lengths
+  std::vector<double> left_pad{};                 ///< of its sequences; none: there is none
   bool packed = false;                            ///< they stand one after another
 };
 
@@ -283,6 +284,15 @@ const Shown shown[] = {
     {.fault = "a-key-too-many-in-sequences",
      .sizes = {.batch = 2, .queries = 2, .keys = 80, .dk = 4, .dv = 2},
      .kv_lengths = {80, 70}},
+    {.fault = "left-pad-ignored",
+     .sizes = {.batch = 2, .queries = 2, .keys = 40, .dk = 4, .dv = 2},
+     .left_pad = {0, 20}},
+    {.fault = "left-pad-one-short",
+     .sizes = {.batch = 2, .queries = 2, .keys = 80, .dk = 4, .dv = 2},
+     .left_pad = {0, 70}},
+    {.fault = "left-pad-to-the-start-of-the-tile",
+     .sizes = {.batch = 2, .queries = 2, .keys = 40, .dk = 4, .dv = 2},
+     .left_pad = {16, 20}},
     {.fault = "keys-to-the-end-of-the-tile",
      .sizes = {.queries = 2, .keys = 60, .dk = 4, .dv = 2},
      .q_lengths = {1, 1},
@@ -332,6 +342,7 @@ Case case_of(const Shown& one, DType dtype) {
   } else {
     if (!one.q_lengths.empty()) c[Slot::q_lengths] = whole(one.q_lengths);
     if (!one.kv_lengths.empty()) c[Slot::kv_lengths] = whole(one.kv_lengths);
+    if (!one.left_pad.empty()) c[Slot::left_pad] = whole(one.left_pad);
   }
   if (one.above != nullptr) {
     // Every query's first number meets what lifts the scores, and no other.

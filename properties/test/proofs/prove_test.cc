@@ -53,6 +53,8 @@ const std::map<std::string_view, Evidence> others{
     {"multihead.strides", Evidence::untreated},
     {"multihead.oracle", Evidence::untreated},
     {"varlen.tile-edges", Evidence::untreated},
+    {"paged.boundary", Evidence::untreated},
+    {"paged.read-only", Evidence::untreated},
     {"multihead.promised", Evidence::untreated},
     {"multihead.returned-weights", Evidence::untreated},
     {"masked.multihead-fully-masked-row", Evidence::untreated},

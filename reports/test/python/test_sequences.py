@@ -33,6 +33,13 @@ def test_the_rows_of_packed_sequences_see_the_keys_of_their_own(tmp_path):
         assert one["seen"] == one["expected"], one["asked"]
 
 
+def test_the_rows_of_an_entry_see_the_keys_behind_its_padding_on_the_left(tmp_path):
+    of_left_pad = visible_sets(tmp_path, "left_pad", ["torch"], "pytorch/flex_kernels.py flex")
+    assert len(of_left_pad) == 12
+    for one in of_left_pad:
+        assert one["seen"] == one["expected"], one["asked"]
+
+
 def problem(batch=3, queries=4, keys=7, heads=2, dk=8):
     return [random.standard_normal((batch, heads, length, dk)).astype("float32") for length in (queries, keys, keys)]
 
@@ -155,3 +162,98 @@ def test_calls_with_the_lengths_of_jax_are_judged():
         jax.nn.dot_product_attention(q, k, v, **given)
         jax.nn.dot_product_attention(q, k, v, key_value_seq_lengths=given["key_value_seq_lengths"], is_causal=True)
     assert calls.left_out == {} and len(calls.judge()) == 2 and all(calls.judge())
+
+
+def in_pages(array, table, pages):
+    """The keys of each entry, two to a page, where the table says."""
+    pool = numpy.full((pages, array.shape[1], 2, array.shape[3]), numpy.nan, "float32")
+    for b, row in enumerate(table):
+        for column, page in enumerate(row):
+            pool[page, :, : array[b, :, 2 * column : 2 * column + 2].shape[1]] = array[b, :, 2 * column : 2 * column + 2]
+    return pool
+
+
+def test_keys_in_pages_are_the_keys_one_after_another():
+    q, k, v = problem(batch=2, keys=5)
+    table = [[6, 0, 3], [1, 5, 2]]
+    paged = {"page_table": table, "kv_lengths": [5, 4]}
+    pools = in_pages(k, table, 8), in_pages(v, table, 8)
+    exact, plain = attest.exact(q, *pools, **paged), attest.exact(q, k, v, kv_lengths=[5, 4])
+    assert numpy.array_equal(exact.lower, plain.lower) and numpy.array_equal(exact.upper, plain.upper)
+    out = attention(q, k, v, own([5, 4], 5)[:, None, None])
+    assert attest.allclose(out, q, *pools, **paged)
+    assert not attest.allclose(out, q, *pools, page_table=[[6, 0, 3], [1, 1, 2]], kv_lengths=[5, 4])
+    values = [[7, 4, 2], [0, 1, 6]]
+    assert attest.allclose(out, q, pools[0], in_pages(v, values, 8), page_table_v=values, **paged)
+    with pytest.raises(attest.AttestError, match=r"page_table holds 8 at \[0, 1\]; k has pages 0 to 7"):
+        attest.exact(q, *pools, page_table=[[6, 8, 3], [1, 5, 2]], kv_lengths=[5, 4])
+    with pytest.raises(attest.AttestError, match="page_table is present without kv_lengths"):
+        attest.exact(q, *pools, page_table=table)
+
+
+def test_entries_lie_in_the_rows_that_the_index_names_behind_their_padding():
+    q, k, v = problem(batch=2, keys=5)
+    rows = [3, 1]
+    cache = [numpy.full((5, *array.shape[1:]), numpy.nan, "float32") for array in (k, v)]
+    for entire, array in zip(cache, (k, v)):
+        entire[rows] = array
+    seen = own([5, 5], 5) & ~own([0, 2], 5)
+    out = attention(q, k, v, seen[:, None, None])
+    assert attest.allclose(out, q, *cache, cache_index=rows, left_pad=[0, 2])
+    assert not attest.allclose(out, q, *cache, cache_index=rows)
+    with pytest.raises(attest.AttestError, match="left_pad holds 6 at"):
+        attest.exact(q, k, v, left_pad=[6, 0])
+
+
+def paged_numpy(q, k, v, mask=None, scale=None, causal="none", kv_lengths=None, left_pad=None, page_table=None, behind=0):
+    """A kernel that reads its keys page by page. `behind`: so many slots too many."""
+    batch, heads, queries, _ = q.shape
+    group, page = heads // k.shape[1], k.shape[2]
+    out = numpy.zeros((batch, heads, queries, v.shape[3]), q.dtype)
+    for b in range(batch):
+        end = k.shape[2] if kv_lengths is None else int(kv_lengths[b])
+        if page_table is None:
+            keys, values, length = k[b], v[b], end
+        else:
+            length = end + (behind if end % page else 0)
+            gathered = [numpy.concatenate([pool[page_table[b, at]] for at in range(-(-end // page))], axis=1) if end else None
+                        for pool in (k, v)]  # fmt: skip
+            keys, values = gathered if end else (k[0, :, :0], v[0, :, :0])
+        first = 0 if left_pad is None else int(left_pad[b])
+        for h in range(heads):
+            scores = scale * (q[b, h].astype("f8") @ keys[h // group, first:length].astype("f8").T)
+            if mask is not None:
+                part = mask[b % mask.shape[0], h % mask.shape[1], :, first:length]
+                scores = numpy.where(part, scores, -numpy.inf) if part.dtype == bool else scores + part.astype("f8")
+            n = length - first
+            if causal != "none":
+                shift = n - queries if causal == "bottom-right" else 0
+                scores = numpy.where(numpy.arange(n) <= numpy.arange(queries)[:, None] + shift, scores, -numpy.inf)
+            with numpy.errstate(invalid="ignore"):
+                weights = numpy.exp(scores - scores.max(axis=1, initial=-numpy.inf, keepdims=True))
+                weights = weights / weights.sum(axis=1, keepdims=True)
+            out[b, h] = numpy.nan if n == 0 else weights @ values[h // group, first:length].astype("f8")
+    return out
+
+
+PAGED = {"dtypes": ["f32"], "grouped_query": True, "fully_masked_row": "nan",
+         "variants": {"lengths": {"queries": False}, "left_pad": {}, "paged": {"page_sizes": [2, 3, 16]}}}  # fmt: skip
+
+
+def test_a_kernel_of_pages_is_judged_and_the_slot_that_it_reads_behind_a_length_is_named(tmp_path):
+    def right(q, k, v, mask=None, scale=None, causal="none", kv_lengths=None, left_pad=None, page_table=None):
+        return paged_numpy(q, k, v, mask, scale, causal, kv_lengths, left_pad, page_table)
+
+    def wrong(q, k, v, mask=None, scale=None, causal="none", kv_lengths=None, left_pad=None, page_table=None):
+        return paged_numpy(q, k, v, mask, scale, causal, kv_lengths, left_pad, page_table, behind=1)
+
+    said = {"properties": ["paged.*", "attention.oracle", "cache.left-pad"], "cases": 30, "no_large": True}
+    held = attest.check(right, manifest=PAGED, out=str(tmp_path / "right"), **said)
+    assert held.verdict == "held", held
+    with pytest.raises(AssertionError) as raised:
+        attest.check(wrong, manifest=PAGED, out=str(tmp_path / "wrong"), **said)
+    assert "behind" in str(raised.value)
+    one = {**said, "properties": "paged.tail-slots-dead"}
+    with pytest.raises(AssertionError) as raised:
+        attest.check(wrong, manifest=PAGED, out=str(tmp_path / "tail"), **one)
+    assert "matters, key" in str(raised.value)

@@ -2,7 +2,7 @@
 
 The script is run as it is, but for what it serves, which is called here: with q = 0 and the identity as v a row's output is
 1/n on the n keys that it sees. Of the variant window each window is asked for in the alignments that the manifest offers; of
-lengths and packed each causal form beside them.
+lengths, left_pad and packed each causal form beside them.
 """
 
 import json
@@ -123,6 +123,26 @@ def lengths(function, manifest, framework):
                     found = seen(out, keys, entry)[:rows]
                     found = [[] if not right and len(row) == keys else row for row, right in zip(found, expected)]
                     yield {"asked": [causal, of_queries, of_keys, entry], "seen": found, "expected": expected}
+
+
+def left_pad(function, manifest, framework):
+    queries, keys, pads, ends = 5, 9, [2, 0, 4], [6, 9, 5]
+    inputs = problem(framework, 3, queries, keys)
+    for causal in causal_forms(manifest, manifest["variants"]["left_pad"]):
+        for of_keys in [False, True] if "lengths" in manifest["variants"] else [False]:
+            given = {"left_pad": whole_numbers(framework, pads)}
+            if of_keys:
+                given["kv_lengths"] = whole_numbers(framework, ends)
+            if causal != "none":
+                given["causal"] = causal
+            out = function(*inputs, scale=1.0, **given)
+            for entry in range(3):
+                own = (ends[entry] if of_keys else keys) - pads[entry]
+                expected = [[pads[entry] + j for j in row] for row in asked(-1, -1, causal, causal != "none", queries, own)]
+                found = [
+                    [] if not right and len(row) == keys else row for row, right in zip(seen(out, keys, entry), expected)
+                ]
+                yield {"asked": [causal, of_keys, entry], "seen": found, "expected": expected}
 
 
 def packed(function, manifest, framework):

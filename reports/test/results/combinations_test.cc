@@ -92,6 +92,16 @@ TEST(Combinations, OfWhichNoCaseWasAreSaidInFewWords) {
   EXPECT_THAT(combinations_in({{"window_left:given", 9}}, m), IsEmpty()) << "of before they were counted";
 }
 
+TEST(Combinations, ThatWereJudgedBesideAnotherVariantWereJudged) {
+  const Manifest m = parse_manifest(
+      R"({"name": "k", "dtypes": ["f32"], "masks": [], "variants": {"lengths": {}, "paged": {}}})", "mine");
+  const Combination both{"lengths+paged", Placing::none, false, Masking::none};
+  EXPECT_THAT(never_combined(combinations_in({{kind_of(both), 3}}, m)), IsEmpty());
+  const Combination lengths{"lengths", Placing::none, false, Masking::none};
+  EXPECT_THAT(never_combined(combinations_in({{kind_of(lengths), 3}}, m)),
+              ElementsAre(Pair("lengths+paged", ElementsAre("at all"))));
+}
+
 TEST(Combinations, AreCountedOfJudgedCasesWithAVariant) {
   Walked walked;
   for (const Slot slot : {Slot::q, Slot::k, Slot::v}) walked.problem[slot] = Tensor(DType::f32, {1, 1, 2, 2});

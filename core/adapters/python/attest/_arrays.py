@@ -42,14 +42,16 @@ def _bits_of_others(array):
 
 
 def whole_numbers(array, name):
-    """As on_host, of lengths and starts: whole numbers of any format, a list of them too."""
+    """As on_host, of lengths, starts and tables: whole numbers of any format, a list of them too."""
     import numpy
 
     is_torch = type(array).__module__.partition(".")[0] == "torch"
     numbers = _bits_of_torch(array)[1] if is_torch else _bits_of_others(array)[1]
     exact = numpy.asarray(numbers).astype(numpy.int32) if numbers.dtype.kind in "iu" else None
-    if exact is None or numbers.ndim != 1 or (exact != numbers).any():
-        raise AttestError(f"{name} is {array!r}; it must be whole numbers, one for each sequence")
+    axes = 2 if name.startswith("page_table") else 1
+    if exact is None or numbers.ndim != axes or (exact != numbers).any():
+        each = "a row of them" if axes == 2 else "one"
+        raise AttestError(f"{name} is {array!r}; it must be whole numbers, {each} for each sequence")
     return "I32", exact
 
 

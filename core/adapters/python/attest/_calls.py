@@ -9,7 +9,7 @@ from attest._windows import Window, inclusive_numbers
 
 LAYOUTS = ("bhsd", "bshd", "thd")
 WINDOW = ["window_left", "window_right", "alignment"]
-SEQUENCES = ["q_lengths", "kv_lengths", "q_starts", "kv_starts"]
+SEQUENCES = ["q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad"]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
 
 # The names that parameters have, by what they mean; those of the contract come first.
@@ -222,30 +222,31 @@ def adapted(function, call):
     offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal}
     names = [name for name, has in offered.items() if has]
     names += WINDOW if call.window else []
-    names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:] if packed else []
+    names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if packed else []
     return with_signature(called, name_of(function), names)
 
 
-def _sequences(tokens, batch, lengths, starts):
+def _sequences(tokens, batch, lengths, starts, pad):
     """[(entry, first token, number of tokens)] of the sequences of a batch."""
     if starts is not None:
         ends = starts.tolist()
         return [(0, first, end - first) for first, end in zip(ends, ends[1:])]
-    own = [tokens] * batch if lengths is None else lengths.tolist()
-    return [(entry, 0, count) for entry, count in enumerate(own)]
+    firsts = [0] * batch if pad is None else pad.tolist()
+    ends = [tokens] * batch if lengths is None else lengths.tolist()
+    return [(entry, first, end - first) for entry, (first, end) in enumerate(zip(firsts, ends))]
 
 
-def _places(q, k, lengths, starts, from_last):
+def _places(q, k, lengths, starts, left_pad, from_last):
     """The number of each token's sequence and its position in it, as [batch, tokens] of queries and of keys. Two tokens of
     no sequence have different numbers. `from_last`: the last query stands at the last key."""
     import torch
 
     sides = []
-    for array, of, beginning, none in ((q, lengths[0], starts[0], -1), (k, lengths[1], starts[1], -2)):
+    for array, of, beginning, pad, none in ((q, lengths[0], starts[0], None, -1), (k, lengths[1], starts[1], left_pad, -2)):
         batch, tokens = array.shape[0], array.shape[2]
         number = torch.full((batch, tokens), none, device=array.device)
         position = torch.zeros_like(number)
-        sides.append((number, position, _sequences(tokens, batch, of, beginning)))
+        sides.append((number, position, _sequences(tokens, batch, of, beginning, pad)))
     (number_q, position_q, of_q), (number_k, position_k, of_k) = sides
     for s, ((entry, first_q, queries), (_, first_k, keys)) in enumerate(zip(of_q, of_k)):
         offset = keys - queries if from_last else 0
@@ -257,13 +258,13 @@ def _places(q, k, lengths, starts, from_last):
     return number_q, position_q, number_k, position_k
 
 
-def _block_mask(q, k, left, right, alignment, causal="none", lengths=(None, None), starts=(None, None)):
+def _block_mask(q, k, left, right, alignment, causal="none", lengths=(None, None), starts=(None, None), left_pad=None):
     """Sequences and a window as FlexAttention has them: a function of positions, which may be those of attest."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     queries, keys = q.shape[2], k.shape[2]
     from_last = (alignment if causal == "none" else causal) == "bottom-right"
-    number_q, position_q, number_k, position_k = _places(q, k, lengths, starts, from_last)
+    number_q, position_q, number_k, position_k = _places(q, k, lengths, starts, left_pad, from_last)
     # No larger than it takes, so that nothing overflows beside a position.
     left, right = inclusive_numbers(left, right, queries, keys)
 
@@ -279,10 +280,10 @@ def flexible(function):
     """FlexAttention, whose masks are functions of a score and its place."""
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
-               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None):  # fmt: skip
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None):  # fmt: skip
         import torch
 
-        sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts))
+        sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts, left_pad))
 
         def score_mod(score, b, h, i, j):
             if mask is not None:
@@ -294,7 +295,7 @@ def flexible(function):
         given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
         if sequences:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment, causal, (q_lengths, kv_lengths),
-                                              (q_starts, kv_starts))  # fmt: skip
+                                              (q_starts, kv_starts), left_pad)  # fmt: skip
         elif alignment is not None:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment)
         return function(q, k, v, **given)

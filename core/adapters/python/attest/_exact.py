@@ -140,6 +140,10 @@ def exact(
     kv_lengths=None,
     q_starts=None,
     kv_starts=None,
+    left_pad=None,
+    page_table=None,
+    page_table_v=None,
+    cache_index=None,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -165,6 +169,12 @@ def exact(
                and positions, M and N are those; what is behind them is padding, which has no answer
     q_starts, kv_starts  [sequences + 1], whole numbers from 0: the batch is 1, and sequence s has the tokens from start[s] to
                before start[s + 1], as cu_seqlens says it
+    left_pad   [batch], whole numbers: so many of the first keys of each entry are padding too; kv_lengths counts them, positions
+               and N do not
+    page_table, page_table_v  [batch, columns], whole numbers: k is [pages, kv_heads, page size, dk], v alike, and key j of
+               entry b stands in slot j % page size of page page_table[b, j // page size]; kv_lengths says how many keys there
+               are. page_table_v: that of v (default: the same)
+    cache_index  [batch], whole numbers: the row of k and v, which may have more of them than the batch, that entry b reads
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -176,7 +186,7 @@ def exact(
     verdict of attest.
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
-                      q_lengths, kv_lengths, q_starts, kv_starts)  # fmt: skip
+                      q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -246,6 +256,10 @@ def allclose(
     kv_lengths=None,
     q_starts=None,
     kv_starts=None,
+    left_pad=None,
+    page_table=None,
+    page_table_v=None,
+    cache_index=None,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -262,7 +276,7 @@ def allclose(
     error-bounds.md.
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
-                      q_lengths, kv_lengths, q_starts, kv_starts)  # fmt: skip
+                      q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

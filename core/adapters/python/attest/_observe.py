@@ -20,7 +20,7 @@ _MASKS = ("mask", "attn_mask", "attention_mask", "bias")
 _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
 _WINDOW = ("window_left", "window_right", "alignment")
-_SEQUENCES = ("q_lengths", "kv_lengths", "q_starts", "kv_starts")
+_SEQUENCES = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad")
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
 _NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training")
 # Of functions that are not written in Python nothing says how their arguments are called.

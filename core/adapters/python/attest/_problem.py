@@ -42,7 +42,8 @@ def _window(left, right, alignment, causal):
     return {**given, "alignment": where}
 
 
-_SEQUENCES = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts")}
+_SEQUENCES = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
+              "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",)}  # fmt: skip
 
 
 class Problem:
@@ -50,7 +51,7 @@ class Problem:
 
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
-                 kv_starts=None):  # fmt: skip
+                 kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -76,7 +77,9 @@ class Problem:
             "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
         }
         window = _window(window_left, window_right, alignment, self.metadata["causal"])
-        given = {"q_lengths": q_lengths, "kv_lengths": kv_lengths, "q_starts": q_starts, "kv_starts": kv_starts}
+        given = {"q_lengths": q_lengths, "kv_lengths": kv_lengths, "q_starts": q_starts, "kv_starts": kv_starts,
+                 "left_pad": left_pad, "page_table": page_table, "page_table_v": page_table_v,
+                 "cache_index": cache_index}  # fmt: skip
         self.tensors.update({name: whole_numbers(of, name) for name, of in given.items() if of is not None})
         variants = ["window"] * bool(window)
         variants += [name for name, of in _SEQUENCES.items() if any(tensor in self.tensors for tensor in of)]

@@ -1,0 +1,85 @@
+#include "properties/diagnosis/variants/cache_misreadings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
+#include "properties/arrangement/arrange.h"
+
+namespace attest {
+namespace {
+
+/// As memory would be read by other tables, or lengths.
+class MisreadMemory {
+ public:
+  explicit MisreadMemory(const Case& c) : laid_out_(laid_out_in_cache(c)) {}
+
+  void add(std::string words, const std::function<void(Case& laid_out)>& change) {
+    Case other = laid_out_;
+    change(other);
+    if (other == laid_out_) return;
+    found_.push_back({std::move(words), outside_of_caches(read_from_cache(std::move(other)))});
+  }
+  /// What a table or an index names, within what there is.
+  void add_names(std::string words, Slot slot, const std::function<double(std::int64_t at, double old)>& name) {
+    if (!laid_out_[slot].present()) return;
+    const auto last = static_cast<double>(laid_out_.k().shape()[0] - 1);
+    add(std::move(words), [&](Case& other) {
+      other[slot] =
+          mapped(other[slot], [&](std::int64_t at, double old) { return std::clamp(name(at, old), 0.0, last); });
+    });
+  }
+  [[nodiscard]] const Case& laid_out() const { return laid_out_; }
+  [[nodiscard]] std::vector<MisreadSequences> take() { return std::move(found_); }
+
+ private:
+  Case laid_out_;
+  std::vector<MisreadSequences> found_;
+};
+
+void misread_pages(MisreadMemory& memory) {
+  const Tensor& table = memory.laid_out()[Slot::page_table];
+  const std::int64_t columns = table.shape()[1], page = memory.laid_out().k().shape()[2];
+  memory.add_names("pages lay in the pool in their order", Slot::page_table,
+                   [](std::int64_t at, double) { return static_cast<double>(at); });
+  memory.add_names("every sequence had the pages of the first", Slot::page_table,
+                   [&](std::int64_t at, double) { return table[at % columns]; });
+  memory.add_names("a table named the page behind each of its pages", Slot::page_table,
+                   [](std::int64_t, double old) { return old + 1; });
+  memory.add_names("a table named the page before each of its pages", Slot::page_table,
+                   [](std::int64_t, double old) { return old - 1; });
+  memory.add_names("the numbers of pages had 16 bits", Slot::page_table,
+                   [](std::int64_t, double old) { return std::fmod(old, 65536); });
+  memory.add("values had the table of keys", [](Case& other) { other[Slot::page_table_v] = Tensor(); });
+  const auto lengths = [&](const char* words, const std::function<double(std::int64_t length)>& length) {
+    memory.add(words, [&](Case& other) {
+      other[Slot::kv_lengths] = mapped(other[Slot::kv_lengths], [&](std::int64_t b, double old) {
+        const double pad = other[Slot::left_pad].present() ? other[Slot::left_pad][b] : 0;
+        return std::max(length(static_cast<std::int64_t>(old)), pad);
+      });
+    });
+  };
+  lengths("the slot behind a sequence's last key were a key of it",
+          [&](std::int64_t length) { return static_cast<double>(length % page == 0 ? length : length + 1); });
+  lengths("the last page of a sequence were read as a whole",
+          [&](std::int64_t length) { return static_cast<double>((length + page - 1) / page * page); });
+  lengths("a page that is not full were not there",
+          [&](std::int64_t length) { return static_cast<double>(length > page ? length / page * page : length); });
+}
+
+}  // namespace
+
+std::vector<MisreadSequences> misread_cache(const Case& c) {
+  if (c.operation != Operation::attention || !is_in_cache(c)) return {};
+  MisreadMemory memory(c);
+  if (c[Slot::page_table].present()) misread_pages(memory);
+  memory.add_names("rows of the cache were those of the batch", Slot::cache_index,
+                   [](std::int64_t at, double) { return static_cast<double>(at); });
+  return memory.take();
+}
+
+}  // namespace attest
