@@ -18,7 +18,7 @@ namespace attest {
 /// The case with k and v as kernels get them: [pages, kv_heads, page size, width], or [rows, kv_heads, N, width]. What
 /// no key stands in holds numbers, others where the provenance's "unused" is "other", or NaN where that is "nan". Pages
 /// that a table names twice are one where both hold the same, bit by bit; else the second gets a page of its own,
-/// behind all others. As it is where it is in no cache.
+/// behind all others, and so does what a table names no page for. As it is where it is in no cache.
 [[nodiscard]] Case laid_out_in_cache(const Case& c);
 /// The case that is laid out so, with keys and values one after another; those that no length needs become 0. Throws
 /// UsageError, one line, for a table that is none; what is not about the cache is not looked at.
