@@ -38,7 +38,7 @@ TEST(Input, IsAValidCaseWhateverItsBytes) {
   const Property* const properties[] = {&property_named("attention.oracle"), &property_named("masked.tail-padding"),
                                         &property_named("multihead.torch-case")};
   std::map<std::size_t, int> tokens;
-  for (int n = 0; n < 100'000; ++n) {
+  for (int n = 0; n < 30'000; ++n) {
     const Property& property = *properties[random() % 8 == 0 ? 2 : random() % 2];
     const std::vector<std::uint8_t> bytes = random_bytes(random);
     const Input input = parse_input(bytes, floating[random() % 6], property.operation);
@@ -49,7 +49,7 @@ TEST(Input, IsAValidCaseWhateverItsBytes) {
     ++tokens[static_cast<std::size_t>(c.k().shape()[property.operation == Operation::attention ? 2 : 1])];
   }
   // Most are small, and all small lengths come.
-  for (std::size_t keys = 1; keys <= 8; ++keys) EXPECT_GT(tokens[keys], 5'000) << keys;
+  for (std::size_t keys = 1; keys <= 8; ++keys) EXPECT_GT(tokens[keys], 1'500) << keys;
 }
 
 TEST(Input, GivesItsBytesBack) {

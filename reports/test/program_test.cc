@@ -351,7 +351,7 @@ TEST(Program, ReadsItsJournalOfALogSumExpThatIsWrong) {
 
 TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
   const Folder folder;
-  const std::string kernels = "--kernel builtin:flash --kernel builtin:online --dtype f32,bf16 --cases 300 --quiet ";
+  const std::string kernels = "--kernel builtin:flash --kernel builtin:online --dtype f32,bf16 --cases 60 --quiet ";
   expect_status(folder, "$attest check " + kernels + "--jobs 1 --out one");
   expect_status(folder, "$attest check " + kernels + "--jobs 2 --out two");
   expect_status(folder, "$attest check " + kernels + "--shard 0/2 --out s0");
@@ -379,7 +379,7 @@ TEST(Program, WritesTheSameJournalForAnyJobsAndShards) {
 
 TEST(Program, RaisesAlarmsOnlyWhereAsked) {
   const Folder folder;
-  const std::string check = "$attest check --verbose --kernel builtin:flash --dtype f32,f64 --cases 200 ";
+  const std::string check = "$attest check --verbose --kernel builtin:flash --dtype f32,f64 --cases 60 ";
   EXPECT_THAT(output_of(folder, check + "--alarm --jobs 1 --out one"), Says("alarm: 0 of "));
   const auto summary = summary_of(folder, "one");
   EXPECT_EQ(summary["alarm"]["p"], 1e-9);

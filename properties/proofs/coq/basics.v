@@ -157,6 +157,11 @@ Local Notation masked_scores := (masked_scores scale).
 Local Notation attention := (attention e scale).
 Local Notation mattn := (mattn e scale).
 
+(** Of the same operands. In its place `congr (mattn _ ...)` takes ten seconds to find the implicit arguments. *)
+Lemma eq_mattn conv M N dk dv (B B' : 'M_(M, N)) (Q Q' : 'M_(M, dk)) (K K' : 'M_(N, dk)) (V V' : 'M_(N, dv)) :
+  B = B' -> Q = Q' -> K = K' -> V = V' -> mattn conv B Q K V = mattn conv B' Q' K' V'.
+Proof. by move=> -> -> -> ->. Qed.
+
 Lemma masked_score_hidden conv x b : (masked_score conv x b == hidden) = (b == hidden).
 Proof. by case: b. Qed.
 

@@ -32,7 +32,7 @@ Theorem cache_chunked_prefill M N n a m dk dv (f : 'I_m -> 'I_M) (Q : 'M_(M, dk)
     (a + m <= M)%N -> (forall k, f k = (a + k)%N :> nat) ->
   MAttn (additive (cached m N (n + (a + m) - M))) (rowsub f Q) K V = rowsub f (MAttn (additive (cached M N n)) Q K V).
 Proof.
-move=> amM fa; rewrite -mattn_rowsub; congr (mattn _ _ _ _ _ _ _).
+move=> amM fa; rewrite -mattn_rowsub; apply: eq_mattn => //.
 by apply/matrixP => k j; have := cached_chunk n j amM (fa k); rewrite !mxE => ->.
 Qed.
 
@@ -65,7 +65,7 @@ Lemma cached_alone M N n dk dv (g : 'I_n -> 'I_N) (Q : 'M_(M, dk)) (K : 'M_(N, d
 Proof.
 move=> gE; have g_inj : injective g by move=> j l /(congr1 val); rewrite /= !gE => /val_inj.
 rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ g) // => [|i j jg].
-  by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE gE ltn_ord.
+  by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE gE ltn_ord.
 rewrite !mxE; case: (ltnP j n) => //= jn; case/negP: jg; apply/codomP; exists (Ordinal jn).
 by apply: val_inj; rewrite /= gE.
 Qed.
@@ -93,7 +93,7 @@ rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ (@lshift N more)); fir
 - exact: lshift_inj.
 - move=> i j; case: (split_ordP j) => k ->; rewrite ?codom_f // => _.
   by rewrite !mxE /= ltnNge (leq_trans nN) ?leq_addr.
-by rewrite !upE; congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+by rewrite !upE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** Taken back to n, a cache is one of these tokens alone, whatever is left in the slots behind ... *)
@@ -147,7 +147,7 @@ rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ g) //; last first.
 have rowE d (A : 'M[R]_(N, d)) (A' : 'M_(N', d)) : (forall k, row (g k) A = row (widen_ord nN' k) A') ->
     rowsub g A = rowsub (widen_ord nN') A' by move=> AA'; apply/row_matrixP => k; rewrite !row_rowsub.
 have gn k : (g k < n)%N by rewrite /= -ltn_subRL.
-congr (mattn _ _ _ _ _ _ _); last by apply: rowE => k; have [] := KV (g k) (widen_ord nN' k) (gn k) erefl.
+apply: eq_mattn => //; last by apply: rowE => k; have [] := KV (g k) (widen_ord nN' k) (gn k) erefl.
   apply/matrixP => i k; rewrite !mxE /= leq_addr -ltn_subRL ltn_ord /=.
   by rewrite -addnA -[in RHS](leq_add2l a) [(a + (i + _))%N]addnCA subnKC.
 by apply: rowE => k; have [] := KV (g k) (widen_ord nN' k) (gn k) erefl.
@@ -174,10 +174,6 @@ End Entries.
 Section Batch.
 Variables (R : realFieldType) (e : exponential R) (scale : R) (conv : convention).
 Local Notation MAttn := (mattn e scale conv).
-
-Lemma eq_mattn M N dk dv (B B' : 'M_(M, N)) (Q Q' : 'M_(M, dk)) (K K' : 'M_(N, dk)) (V V' : 'M_(N, dv)) :
-  B = B' -> Q = Q' -> K = K' -> V = V' -> MAttn B Q K V = MAttn B' Q' K' V'.
-Proof. by move=> -> -> -> ->. Qed.
 
 Lemma eq_entries batch M d (A A' : 'M[R]_(batch * M, d)) : (forall s, rows_of_head A s = rows_of_head A' s) -> A = A'.
 Proof.

@@ -95,7 +95,7 @@ rewrite usubmxEsub -mattn_rowsub upE -[LHS](@mattn_gather_inj _ e scale conv _ _
 - exact: lshift_inj.
 - move=> i j; case: (split_ordP j) => l ->; rewrite ?codom_f // => _.
   by rewrite !mxE /= leqNgt (leq_trans (ltn_ord i)) //= (leq_trans mn) ?leq_addr.
-by rewrite !upE; congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+by rewrite !upE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** The two alignments: which keys row i sees, and the answer over those alone ... *)

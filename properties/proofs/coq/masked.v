@@ -120,7 +120,7 @@ Theorem masked_zero_mask Q K V : MAttn (zero_mask R M N) Q K V = attention e sca
 Proof. exact: mattn_zero_mask. Qed.
 
 Theorem masked_zero_mask__boolean Q K V : MAttn (additive R (const_mx true)) Q K V = attention e scale Q K V.
-Proof. by rewrite -(masked_zero_mask Q K V); congr (MAttn _ _ _ _); apply/matrixP => i j; rewrite !mxE. Qed.
+Proof. by rewrite -(masked_zero_mask Q K V); apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE. Qed.
 
 (** 002's mask_M, applied to the scores, is the additive mask 0/-oo. *)
 Theorem masked_boolean_is_additive (allowed : 'M[bool]_(M, N)) Q K V :

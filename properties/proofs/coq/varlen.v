@@ -28,7 +28,7 @@ Lemma part_alone M N m n dk dv (f : 'I_m -> 'I_M) (g : 'I_n -> 'I_N) (A : 'M[boo
 Proof.
 move=> g_inj Ag; rewrite -mattn_rowsub -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ g) //; last first.
   by move=> i j; rewrite !mxE => jg; case: ifP => // /Ag; rewrite (negPf jg).
-by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** Each sequence is as if it were alone: s has the queries f and the keys g. *)
@@ -40,7 +40,7 @@ Theorem varlen_equals_separate M N m n dk dv (sq : 'I_M -> option nat) (sk : 'I_
 Proof.
 move=> g_inj fs gs; rewrite (part_alone _ _ _ g_inj) => [|i j]; last first.
   by rewrite mxE fs /= eq_sym gs => /andP[].
-congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE fs /=.
+apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE fs /=.
 by rewrite eq_sym gs codom_f.
 Qed.
 
@@ -62,7 +62,7 @@ Theorem varlen_order M N dk dv sq sk (inner : 'M[bool]_(M, N)) (pi : 'S_M) (sigm
   rowsub pi (MAttn (additive (together sq sk inner)) Q K V).
 Proof.
 rewrite (part_alone _ _ _ (@perm_inj _ sigma)) => [|i j _]; last by rewrite -(permKV sigma j) codom_f.
-by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** A sequence that loses its keys, its queries or both: g lists the keys that are left, f queries of others. *)
@@ -74,7 +74,7 @@ Theorem varlen_empty_sequences M N m n dk dv sq sk t (f : 'I_m -> 'I_M) (g : 'I_
   rowsub f (MAttn (additive (together sq sk inner)) Q K V).
 Proof.
 move=> g_inj ft gt; rewrite (part_alone _ _ _ g_inj) => [|i j].
-  by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+  by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 rewrite mxE => /and3P[_ /eqP ij _]; apply: contraT => /gt jt.
 by move: (ft i); rewrite ij jt eqxx.
 Qed.
@@ -100,7 +100,7 @@ Theorem varlen_equals_padded M N M' N' m n dk dv sq sk sq' sk' s s' (f : 'I_m ->
 Proof.
 move=> gi fs gs gi' fs' gs' ii' QQ KK VV.
 rewrite (varlen_equals_separate inner Q K V gi fs gs) (varlen_equals_separate inner' Q' K' V' gi' fs' gs') QQ KK VV.
-by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE ii'.
+by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE ii'.
 Qed.
 
 (** What q, k and v hold in no sequence does not matter to the rows of one. *)
@@ -122,7 +122,7 @@ Theorem varlen_alignment M N m n dk dv sq sk s (f : 'I_m -> 'I_M) (g : 'I_n -> '
   MAttn (additive (causal_bottom_right m n)) (rowsub f Q) (rowsub g K) (rowsub g V).
 Proof.
 move=> g_inj fs gs ij; rewrite (varlen_equals_separate inner Q K V g_inj fs gs).
-by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE ij.
+by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE ij.
 Qed.
 
 (** Tokens behind the last sequence are not read: n keys that are of none may be there or not. *)
@@ -138,12 +138,12 @@ rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ (@lshift N n)); first 
 - exact: lshift_inj.
 - move=> i j; case: (split_ordP j) => k ->; rewrite ?codom_f // => _.
   by rewrite !mxE none; case: (sq i).
-by rewrite !upE; congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+by rewrite !upE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** One sequence is the plain call. *)
 Theorem varlen_single M N dk dv s (inner : 'M[bool]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) :
   MAttn (additive (together (fun=> Some s) (fun=> Some s) inner)) Q K V = MAttn (additive inner) Q K V.
-Proof. by congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE eqxx. Qed.
+Proof. by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE eqxx. Qed.
 
 End Varlen.

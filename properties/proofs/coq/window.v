@@ -141,7 +141,7 @@ have -> : row i (MAttn (additive W) Q K V) = MAttn (additive W1) (row i Q) K V.
   by apply/rowP => j; rewrite !mxE.
 rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ g) //; last first.
   by move=> i' j; rewrite -Wg !mxE => /negPf ->.
-rewrite -(masked_zero_mask__boolean e scale conv); congr (mattn _ _ _ _ _ _ _).
+rewrite -(masked_zero_mask__boolean e scale conv); apply: eq_mattn => //.
 by apply/matrixP => i' l; rewrite !mxE Wg codom_f.
 Qed.
 
@@ -161,7 +161,7 @@ rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ (@rshift n N)); first 
   rewrite !mxE /=; case: leqP => //= H; exfalso; move: H; apply/negP; rewrite -ltnNge.
   rewrite -addnA; apply: (@leq_trans (n + N)%N); last exact: leq_addl.
   by rewrite -addSn leq_add.
-rewrite !downE; congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE /=.
+rewrite !downE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE /=.
 congr (if _ && _ then _ else _).
   by rewrite addnCA -!addnA leq_add2l.
 by case: (R') => //= r; rewrite -addnA [(i + (n + N))%N]addnCA -addnA leq_add2l.
@@ -182,7 +182,7 @@ rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ (@lshift N n)); first 
 - move=> i j; case: (split_ordP j) => k ->; rewrite ?codom_f // => _.
   rewrite !mxE /= andbC; case: leqP => //= H; exfalso; move: H; apply/negP; rewrite -ltnNge.
   by apply: (@leq_trans N); [apply: leq_trans rN; rewrite ltn_add2r | apply: leq_addr].
-by rewrite !upE; congr (mattn _ _ _ _ _ _ _); apply/matrixP => i j; rewrite !mxE.
+by rewrite !upE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** M = N: both alignments are one. *)
@@ -209,7 +209,7 @@ Theorem window_decode l n dk dv (Q : 'M_(1, dk)) (K' : 'M_(n, dk)) (K : 'M_(l.+1
   MAttn (additive (window_bottom_right (Some l) None 1 (n + l.+1))) Q (col_mx K' K) (col_mx V' V) =
   attention e scale Q K V.
 Proof.
-rewrite window_eviction ?addn1 // -(masked_zero_mask__boolean e scale conv); congr (mattn _ _ _ _ _ _ _).
+rewrite window_eviction ?addn1 // -(masked_zero_mask__boolean e scale conv); apply: eq_mattn => //.
 apply/matrixP => i j; rewrite !mxE /= andbT; case: ltnP => //; rewrite ltnNge => /negP[].
 by rewrite (ord1 i) add0n -addnA addn1 leq_addl.
 Qed.

@@ -129,7 +129,7 @@ TEST(AnswerProgram, KeepsToOneScreenHoweverMuchThereIsToSay) {
         "fault:interleaved-groups --kernel fault:coarse-exp --kernel fault:bias-sign --kernel builtin:flash"}) {
     const fake::Folder folder;
     const ShellResult result =
-        shell(folder, std::string("$attest check --kernel ") + kernels + " --cases 100 --out run 2>/dev/null");
+        shell(folder, std::string("$attest check --kernel ") + kernels + " --cases 50 --out run 2>/dev/null");
     const std::vector<std::string> lines = lines_of(result.output);
     EXPECT_LE(lines.size(), 25U) << result.output;
     for (const std::string& line : lines) {
@@ -145,7 +145,7 @@ TEST(AnswerProgram, OfAKernelThatIsWrongHasTheToleranceOfItsRightAnswers) {
   if (under_address_sanitizer) GTEST_SKIP() << "the run of a whole catalogue";
   const fake::Folder folder;
   const ShellResult result =
-      shell(folder, "$attest check --kernel fault:interleaved-groups --dtype f32 --cases 600 --out run 2>/dev/null");
+      shell(folder, "$attest check --kernel fault:interleaved-groups --dtype f32 --cases 300 --out run 2>/dev/null");
   EXPECT_LE(lines_of(result.output).size(), 25U) << result.output;
   EXPECT_THAT(joined(result.output), HasSubstr(", by its right answers (misses "));
 }

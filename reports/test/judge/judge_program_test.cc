@@ -233,7 +233,7 @@ TEST(JudgeProgram, TakesAContractFromAKernelThatIsTrusted) {
   contract["kernel"].erase("promises");
   contract["kernel"]["arithmetic"] = {{"f32", contract["kernel"]["arithmetic"]["f32"]}};
   contract["shapes"] = {contract["shapes"][0], contract["shapes"][1]};
-  contract["cases"] = 300;
+  contract["cases"] = 100;
   write_file_atomically(folder / "trusted.json", contract.dump());
   // By its own contract it passes, and one that promises less does not.
   expect_status(folder, "$attest judge --contract trusted.json --kernel builtin:two-pass --quiet --out own");

@@ -82,7 +82,7 @@ TEST(InterruptionProgram, ResumesAfterAKill) {
   const Folder folder;
   const std::string check =
       "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property attention.oracle --cases "
-      "3000 --quiet ";
+      "1500 --quiet ";
   expect_status(folder, check + "--out whole");
   for (const char* lines : {"3", "20", "60"}) {
     shell(folder, "rm -rf killed; " + check +

@@ -77,12 +77,12 @@ TEST(IsolationProgram, SavesACaseOfEveryMisbehaviourAndGoesOn) {
 TEST(IsolationProgram, GivesAWholeReportOfAKernelThatCrashesInEveryTenthCall) {
   const Folder folder;
   expect_status(folder,
-                "$attest check --kernel " + library("crashes_every_tenth") + " --dtype f64 --cases 20 --out run", 1);
+                "$attest check --kernel " + library("crashes_every_tenth") + " --dtype f64 --cases 12 --out run", 1);
   EXPECT_FALSE(read_journal(folder / "run").unfinished());
   std::int64_t died = 0;
   const auto summary = summary_of(folder, "run");
   for (const auto& property : summary["kernels"][0]["properties"]) {
-    EXPECT_EQ(property["cases"], 20);
+    EXPECT_EQ(property["cases"], 12);
     died += property["verdict"] == "violated";
   }
   EXPECT_GT(died, 10);
