@@ -59,7 +59,8 @@ endfunction()
 
 # attest_test(NAME SOURCES... LIBRARIES ... [LABEL long]): one GoogleTest binary; its tests appear in CTest one by one, or
 # as one with ATTEST_WHOLE_BINARIES (a sanitized program starts slowly, and there are thousands of tests). There, those of
-# hours and those that ATTEST_TESTS_LEFT_OUT names are no tests, and are built by name alone.
+# hours and those that ATTEST_TESTS_LEFT_OUT names are no tests, and are built by name alone; and all others of a folder
+# that says by `sanitized_tests`, a regular expression, which of its tests are.
 function(attest_test name)
   cmake_parse_arguments(arg "" "LABEL" "LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
@@ -74,7 +75,12 @@ function(attest_test name)
   if(arg_LABEL)
     list(APPEND properties LABELS ${arg_LABEL})
   endif()
-  if(ATTEST_WHOLE_BINARIES AND ("${arg_LABEL}" STREQUAL "long" OR name MATCHES "^(${ATTEST_TESTS_LEFT_OUT})$"))
+  set(left_out OFF)
+  if("${arg_LABEL}" STREQUAL "long" OR name MATCHES "^(${ATTEST_TESTS_LEFT_OUT})$"
+     OR (DEFINED sanitized_tests AND NOT name MATCHES "^(${sanitized_tests})$"))
+    set(left_out ON)
+  endif()
+  if(ATTEST_WHOLE_BINARIES AND left_out)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   elseif(ATTEST_WHOLE_BINARIES)
     add_test(NAME ${name} COMMAND ${name})

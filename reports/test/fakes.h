@@ -6,13 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "core/test/temporary_folder.h"
 #include "properties/language/answer.h"
 #include "reports/run/engine.h"
+#include "reports/test/shell.h"
 
 namespace attest::fake {
-
-using Folder = test::TemporaryFolder;
 
 class FakeKernel final : public Kernel {
  public:

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/journal/journal.h"
@@ -16,6 +15,7 @@
 #include "core/support/files.h"
 #include "core/test/cases.h"
 #include "core/test/places.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -99,7 +99,7 @@ TEST(Program, SaysWhatItCanDo) {
     EXPECT_THAT(output_of(folder, "$attest " + std::string(command) + " --help"), Says("example: attest")) << command;
   }
   const std::string list = output_of(folder, "$attest list --json");
-  const auto json = nlohmann::json::parse(list);
+  const auto json = parsed_json(list);
   EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
   EXPECT_THAT(shell(folder, "$attest list --properties --markdown").output, Says("| `attention.oracle` |"));
   expect_status(folder, "$attest list > /dev/full", 2);

@@ -9,10 +9,10 @@
 
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/journal/journal.h"
+#include "reports/test/json.h"
 
 namespace attest::attack {
 namespace {
@@ -75,7 +75,7 @@ std::string with_kernel(Journal journal, const std::string& name, Dice& dice) {
   if (journal.kernels.empty()) return to_text(journal);
   KernelRecord& kernel = journal.kernels.front();
   if (dice.one_in(2)) {
-    nlohmann::json manifest = nlohmann::json::parse(kernel.manifest);
+    nlohmann::json manifest = parsed_json(kernel.manifest);
     manifest["name"] = name;
     kernel.manifest = manifest.dump();
     if (dice.one_in(2)) return to_text(journal);

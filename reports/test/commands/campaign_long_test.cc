@@ -3,6 +3,7 @@
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/test/names.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "core/support/files.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -208,7 +208,7 @@ TEST(DiagnosisProgram, ShowsWhatAKernelAnsweredWithoutIt) {
 TEST(DiagnosisProgram, ProbesWhatAManifestLeavesOpen) {
   const Folder folder;
   EXPECT_THAT(output_of(folder, "$attest probe --kernel builtin:flash -o found.json"), Says("true: may attend"));
-  EXPECT_EQ(nlohmann::json::parse(read_file(folder / "found.json"))["fully_masked_row"], "zero");
+  EXPECT_EQ(parsed_json(read_file(folder / "found.json"))["fully_masked_row"], "zero");
   const std::string kernel = python_kernel(folder, "small", "1.0");
   if (kernel.empty()) GTEST_SKIP() << "Python has no numpy";
   EXPECT_THAT(output_of(folder, "$attest probe --kernel " + kernel), Says("A manifest that says what was found:\n{"));

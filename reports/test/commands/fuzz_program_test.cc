@@ -9,6 +9,7 @@
 #include "core/support/files.h"
 #include "core/test/places.h"
 #include "fuzz/libfuzzer.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 

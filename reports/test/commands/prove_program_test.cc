@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/journal/journal.h"
 #include "core/support/files.h"
 #include "core/test/places.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -49,7 +49,7 @@ TEST(ProveProgram, WritesJson) {
   const Folder folder;
   const std::string result =
       output_of(folder, "$attest prove --property attention.query-deletion --up-to 2,2,2,1,1 --json");
-  const nlohmann::json all = nlohmann::json::parse(result);
+  const nlohmann::json all = parsed_json(result);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["property"], "attention.query-deletion");
   EXPECT_EQ(all[0]["evidence"][0]["level"], "coq-all-shapes");
@@ -103,7 +103,7 @@ TEST(ProveProgram, SaysWhyAHypothesisIsNotNeeded) {
   const Folder folder;
   const std::string result =
       output_of(folder, "$attest prove --without no-biases --property weights.permutation-equivariance --json");
-  const nlohmann::json all = nlohmann::json::parse(result);
+  const nlohmann::json all = parsed_json(result);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["outcome"], "not needed");
   EXPECT_EQ(all[0]["without"], "no-biases");

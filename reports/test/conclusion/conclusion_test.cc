@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/test/says.h"
 #include "reports/formats/html.h"
 #include "reports/formats/junit.h"
@@ -15,6 +13,7 @@
 #include "reports/page/print.h"
 #include "reports/sections/sections.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -226,7 +225,7 @@ TEST(Conclusion, IsTheSameInEveryFormat) {
       EXPECT_EQ(failed || error, status != 0) << xml;
       EXPECT_TRUE(failed || status != 1) << xml;
       // and the problems and faults, each once.
-      const auto log = nlohmann::json::parse(to_sarif(summary, journal, "run", conclusion));
+      const auto log = parsed_json(to_sarif(summary, journal, "run", conclusion));
       std::vector<std::string> problems;
       for (const auto& result : log["runs"][0]["results"]) {
         if (result["ruleId"] == "run")

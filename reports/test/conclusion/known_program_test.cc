@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 

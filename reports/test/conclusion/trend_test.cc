@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
+
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -48,7 +49,7 @@ TEST(Trend, HasTheWorstOfAllPropertiesInEachRun) {
             "mine  f32  ▃▅·!  worst share 0.3 to 0.6, highest 0.6 in night-2; violated in night-4\n");
   JsonWriter json;
   write_trends(json, trends, nights);
-  const nlohmann::json parsed = nlohmann::json::parse(json.text());
+  const nlohmann::json parsed = parsed_json(json.text());
   EXPECT_EQ(parsed[0]["runs"][1]["run"], "night-2");
   EXPECT_EQ(parsed[0]["runs"][1]["worst"], 0.6);
   EXPECT_TRUE(parsed[0]["runs"][2].is_null());

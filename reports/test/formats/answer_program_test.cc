@@ -12,6 +12,7 @@
 #include "core/test/sanitizers.h"
 #include "reports/formats/summary_markdown.h"
 #include "reports/page/print.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 #include "reports/text/wrap.h"

@@ -4,9 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -23,7 +22,7 @@ Journal held_journal() {
 nlohmann::json words_in(const Journal& journal, Expectations expectations = {}) {
   const Summary summary = summarise(journal, "");
   const Conclusion conclusion = conclude(summary, std::move(expectations));
-  const nlohmann::json badge = nlohmann::json::parse(to_badge_json(summary, journal, "", conclusion));
+  const nlohmann::json badge = parsed_json(to_badge_json(summary, journal, "", conclusion));
   EXPECT_EQ(badge["schemaVersion"], 1);
   EXPECT_EQ(badge["label"], "attest");
   // The picture says the same.

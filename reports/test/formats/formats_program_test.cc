@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -32,7 +35,7 @@ TEST(Formats, AreWrittenOfAKernelWithAMistake) {
                                             "--out run --junit junit.xml --sarif run.sarif > /dev/null");
   EXPECT_EQ(run.status, 1) << run.output;
   EXPECT_THAT(junit_facts(folder, "junit.xml"), StartsWith("1 0 1 ['replay: attest replay run/cases/attention.oracle"));
-  const auto sarif = nlohmann::json::parse(read_file(folder / "run.sarif"));
+  const auto sarif = parsed_json(read_file(folder / "run.sarif"));
   const auto& results = sarif["runs"][0]["results"];
   // One alert for the one mistake, known again by what it is and not by the case that showed it.
   ASSERT_EQ(results.size(), 1U);
@@ -70,7 +73,7 @@ TEST(Formats, AreWrittenOfARightKernelAndOfMergedShards) {
   }
   EXPECT_EQ(shell(folder, "$attest report part-0 part-1 --junit j.xml --sarif s.sarif --summary s.md").status, 0);
   EXPECT_THAT(junit_facts(folder, "j.xml"), StartsWith("0 0 0 []"));
-  EXPECT_TRUE(nlohmann::json::parse(read_file(folder / "s.sarif"))["runs"][0]["results"].empty());
+  EXPECT_TRUE(parsed_json(read_file(folder / "s.sarif"))["runs"][0]["results"].empty());
   EXPECT_THAT(read_file(folder / "s.md"), StartsWith("## ✅ Attest: held\n\n120 of 120 cases judged, 0 excused"));
   EXPECT_EQ(shell(folder, "$attest merge part-* -o whole/ && head -1 whole/summary.md").output,
             "wrote whole/: 2 batches, 0 findings of 1 kernel\n## ✅ Attest: held\n");
@@ -109,7 +112,7 @@ TEST(Formats, AreWrittenOfACampaign) {
   ASSERT_NE(line, std::string::npos) << xml;
   const std::string replay = xml.substr(line + 8, xml.find('\n', line) - line - 8);
   EXPECT_EQ(shell(folder, "$" + replay).status, 1) << replay;
-  const auto sarif = nlohmann::json::parse(read_file(folder / "s.sarif"));
+  const auto sarif = parsed_json(read_file(folder / "s.sarif"));
   EXPECT_EQ(sarif["runs"][0]["results"][0]["ruleId"], "attention.oracle");
   EXPECT_EQ(shell(folder, "$attest report run --junit j2.xml --sarif s2.sarif").status, 0);
   EXPECT_EQ(shell(folder, "cmp j.xml j2.xml && cmp s.sarif s2.sarif").status, 0);

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -31,6 +30,7 @@
 #include "reports/sections/sections.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 #include "reports/text/text.h"
 
@@ -134,7 +134,7 @@ TEST(HostileWords, MoveNothingInWhatAReaderOfSarifShows) {
   for (const std::string& evil : hostile) {
     const Journal journal = hostile_journal(evil);
     const nlohmann::json log =
-        nlohmann::json::parse(to_sarif(summarise(journal, ""), journal, "run", conclude(summarise(journal, ""))));
+        parsed_json(to_sarif(summarise(journal, ""), journal, "run", conclude(summarise(journal, ""))));
     const std::function<void(const nlohmann::json&)> look = [&](const nlohmann::json& value) {
       if (value.is_object() && value.contains("text")) {
         EXPECT_EQ(unseen_in(value["text"].get<std::string>()), 0) << value;
@@ -162,11 +162,11 @@ TEST(HostileWords, AreTheSameNamesToWhoReadsTheData) {
   bool named = false;
   std::istringstream lines(to_text(journal));
   for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json record = nlohmann::json::parse(line);
+    const nlohmann::json record = parsed_json(line);
     named = named || (record["kind"] == "batch" && record["kernel"] == "exec:" + evil);
   }
   EXPECT_TRUE(named) << to_text(journal);
-  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["kernels"][0]["id"], "exec:" + evil);
+  EXPECT_EQ(parsed_json(to_json(summary))["kernels"][0]["id"], "exec:" + evil);
   EXPECT_THAT(tolerances_toml(tolerance_rows(summary, journal), summary),
               HasSubstr("[\"a\\u202Eb\\u009Bc\\U000E0041\"."));
 }

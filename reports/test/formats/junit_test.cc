@@ -7,6 +7,7 @@
 
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -60,7 +61,7 @@ nlohmann::json read(const std::string& xml) {
   std::ofstream(folder / "junit.xml") << xml;
   const ShellResult result = shell(folder, "/usr/bin/python3 read.py junit.xml");
   EXPECT_EQ(result.status, 0) << result.output << xml;
-  return result.status == 0 ? nlohmann::json::parse(result.output) : nlohmann::json::array();
+  return result.status == 0 ? parsed_json(result.output) : nlohmann::json::array();
 }
 
 nlohmann::json junit_of(const Journal& journal, Expectations expectations = {}) {

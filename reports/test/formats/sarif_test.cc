@@ -7,6 +7,7 @@
 
 #include "properties/catalogue/property.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "core/kernel/manifest_json.h"
 #include "core/support/files.h"
 #include "reports/judge/contract.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 json schema_of(const std::string& name) {
-  return json::parse(read_file(source_folder() + "/reports/schemas/" + name + ".schema.json"));
+  return parsed_json(read_file(source_folder() + "/reports/schemas/" + name + ".schema.json"));
 }
 
 bool is_of_type(const json& value, const std::string& type) {
@@ -121,7 +121,7 @@ TEST(Schemas, DescribeWhatRunsWrite) {
     EXPECT_EQ(Checker(summary).wrong(summary_of(folder, run)), "");
     std::istringstream lines(read_file(folder / (std::string(run) + "/run.jsonl")));
     for (std::string text; std::getline(lines, text);) {
-      const json record = json::parse(text);
+      const json record = parsed_json(text);
       kinds.insert(record["kind"].get<std::string>());
       ASSERT_EQ(Checker(line).wrong(record), "") << text.substr(0, 2000);
       if (record.contains("manifest")) {
@@ -136,24 +136,24 @@ TEST(Schemas, DescribeContractsAndJudgements) {
   const fake::Folder folder;
   const json contract = schema_of("contract"), judgement = schema_of("judgement");
   for (const std::string& name : starter_contracts())
-    EXPECT_EQ(Checker(contract).wrong(json::parse(starter_contract(name))), "") << name;
+    EXPECT_EQ(Checker(contract).wrong(parsed_json(starter_contract(name))), "") << name;
   write_file_atomically(folder / "small.json", R"({"schema": "attest-contract/1", "name": "small", "cases": 40,
     "kernel": {"dtypes": ["f32"], "masks": [], "limits": {"min_keys": 1}}, "shapes": ["1,1,1,4,4,8"]})");
-  EXPECT_EQ(Checker(contract).wrong(json::parse(read_file(folder / "small.json"))), "");
+  EXPECT_EQ(Checker(contract).wrong(parsed_json(read_file(folder / "small.json"))), "");
   const std::string judge = "$attest judge --contract small.json --no-walls --quiet --out ";
   expect_status(folder, judge + "right --kernel builtin:flash");
   expect_status(folder, judge + "wrong --kernel fault:scale-ignored", 1);
   for (const char* const run : {"right", "wrong"}) {
     SCOPED_TRACE(run);
-    EXPECT_EQ(Checker(judgement).wrong(json::parse(read_file(folder / (std::string(run) + "/judgement.json")))), "");
+    EXPECT_EQ(Checker(judgement).wrong(parsed_json(read_file(folder / (std::string(run) + "/judgement.json")))), "");
   }
 }
 
 TEST(Schemas, RefuseWhatNobodyWrites) {
   const json summary = schema_of("summary"), manifest = schema_of("manifest"), line = schema_of("journal");
-  const json right = json::parse(R"({"name": "mine", "dtypes": ["f32"]})");
+  const json right = parsed_json(R"({"name": "mine", "dtypes": ["f32"]})");
   EXPECT_EQ(Checker(manifest).wrong(right), "");
-  const json mistakes = json::parse(R"({"name": "", "dtypes": [], "causal": "none", "nam": 1})");
+  const json mistakes = parsed_json(R"({"name": "", "dtypes": [], "causal": "none", "nam": 1})");
   for (const auto& [key, value] : mistakes.items()) {
     json changed = right;
     changed[key] = value;

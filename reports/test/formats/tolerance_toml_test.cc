@@ -10,6 +10,7 @@
 #include "reports/results/tolerance.h"
 #include "reports/test/fakes.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -65,7 +66,7 @@ nlohmann::json by_python(const std::string& text) {
                                    "      dtype[name] = repr(number)\n"
                                    "print(json.dumps(tables))'");
   EXPECT_EQ(result.status, 0) << result.output << text;
-  return result.status == 0 ? nlohmann::json::parse(result.output) : nlohmann::json();
+  return result.status == 0 ? parsed_json(result.output) : nlohmann::json();
 }
 
 TEST(TolerancesToml, AreOfOrdinaryInputsAndNameWhereTheyComeFrom) {

@@ -6,7 +6,6 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include "core/support/files.h"
 #include "core/test/places.h"
 #include "reports/commands/commands.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -197,7 +197,7 @@ TEST(Guides, NameSourcesThatAreThere) {
 
 TEST(Guides, NameCommandsOptionsAndPresetsThatExist) {
   std::set<std::string> presets;
-  const auto json = nlohmann::json::parse(read_file(top / "CMakePresets.json"));
+  const auto json = parsed_json(read_file(top / "CMakePresets.json"));
   for (const char* kind : {"configurePresets", "testPresets", "buildPresets"})
     for (const auto& preset : json[kind]) presets.insert(preset["name"]);
   // What follows test and bench are ctest's and the benchmarks' own.

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/support/errors.h"
 #include "core/test/says.h"
 #include "core/test/temporary_folder.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 json small() {
-  return json::parse(R"({"schema": "attest-contract/1", "name": "small",
+  return parsed_json(R"({"schema": "attest-contract/1", "name": "small",
     "kernel": {"dtypes": ["f32"], "masks": ["bool"], "causal": ["top-left"]},
     "shapes": ["1,1,1,4,4,8", "2,2,1,3,5,8,4"]})");
 }

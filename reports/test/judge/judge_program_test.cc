@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "core/isolation/walls/walls.h"
 #include "core/journal/journal.h"
 #include "core/support/files.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -27,7 +27,7 @@ void write_contract(const fake::Folder& folder, const std::string& more = "") {
 }
 
 json judgement_of(const fake::Folder& folder, const std::string& run) {
-  return json::parse(read_file(folder / (run + "/judgement.json")));
+  return parsed_json(read_file(folder / (run + "/judgement.json")));
 }
 
 TEST(JudgeProgram, TellsFirstHowMuchWasJudged) {
@@ -226,7 +226,7 @@ TEST(JudgeProgram, TakesAContractFromAKernelThatIsTrusted) {
   const std::string told =
       output_of(folder, "$attest probe --kernel builtin:two-pass --dtype f32 --contract trusted.json");
   EXPECT_THAT(told, Says("contract: trusted.json"));
-  json contract = json::parse(read_file(folder / "trusted.json"));
+  json contract = parsed_json(read_file(folder / "trusted.json"));
   EXPECT_EQ(contract["name"], "two-pass");
   EXPECT_GE(contract["shapes"].size(), 3U);
   contract["kernel"]["dtypes"] = {"f32"};

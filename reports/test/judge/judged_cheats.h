@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/isolation/walls/walls.h"
 #include "reports/commands/cheat_audit.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {
@@ -18,7 +18,7 @@ inline void expect_judged(const Cheat& cheat) {
   const fake::Folder folder;
   const ShellResult told = shell(folder, "$attest audit --cheats --quiet --out audit --kernel " + id_of(cheat));
   EXPECT_EQ(told.status, 0) << told.output;
-  const nlohmann::json row = nlohmann::json::parse(read_file(folder / "audit/audit.json"))["kernels"].at(0);
+  const nlohmann::json row = parsed_json(read_file(folder / "audit/audit.json"))["kernels"].at(0);
   EXPECT_EQ(row["id"], id_of(cheat));
   EXPECT_EQ(row["verdict"], cheat.honest() ? "pass" : "fail");
 }

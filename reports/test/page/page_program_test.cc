@@ -14,6 +14,7 @@
 
 #include "core/journal/journal.h"
 #include "properties/catalogue/property.h"
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {

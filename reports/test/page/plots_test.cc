@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "reports/formats/html.h"
 #include "reports/run/embedded_files.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -18,7 +18,7 @@ TEST(JsonForScript, CannotEndTheScriptAndStaysTheSameJson) {
   const std::string text = json_for_script(nlohmann::json(evil).dump());
   for (const char* sign : {"<", ">", "&", "\xE2\x80\xA8", "\xE2\x80\xA9"})
     EXPECT_EQ(text.find(sign), std::string::npos) << text;
-  EXPECT_EQ(nlohmann::json::parse(text), evil);
+  EXPECT_EQ(parsed_json(text), evil);
 }
 
 Journal journal_of(const std::string& kernel) {
@@ -56,7 +56,7 @@ TEST(Plots, AreThereOnlyWithErrorsAndWithVega) {
 nlohmann::json specs_in(const std::string& script) {
   const std::string before = "id=\"plot-data\">";
   const std::size_t begin = script.find(before) + before.size();
-  return nlohmann::json::parse(script.substr(begin, script.find("</script", begin) - begin));
+  return parsed_json(script.substr(begin, script.find("</script", begin) - begin));
 }
 
 TEST(Plots, ShowACampaignsWorstAsItWentOn) {
@@ -72,7 +72,7 @@ TEST(Plots, ShowACampaignsWorstAsItWentOn) {
   add("merged", 0, 1000, 0.9);
   const nlohmann::json specs = specs_in(page_plots(summarise({}, ""), batches, "n").script);
   ASSERT_EQ(specs.size(), 1U);
-  EXPECT_EQ(specs[0]["data"][0]["values"], nlohmann::json::parse(R"([
+  EXPECT_EQ(specs[0]["data"][0]["values"], parsed_json(R"([
     {"of": "a f32 attention.oracle", "x": 10, "y": 4.0}, {"of": "a f32 attention.oracle", "x": 20, "y": 4.0},
     {"of": "b f32 attention.oracle", "x": 10, "y": 0.1}, {"of": "b f32 attention.oracle", "x": 30, "y": 0.7},
     {"of": "b f32 attention.oracle", "x": 90, "y": 0.7}])"));
@@ -95,7 +95,7 @@ TEST(Plots, DrawTheSquareRootOfNAndTheWorstLinesOnly) {
   EXPECT_EQ(shown.count("kernel-13 f32"), 1U);
   EXPECT_NE(specs[0]["description"].get<std::string>().find("Of 14 the 10"), std::string::npos);
   // 9 keys are of the octave from 8.
-  EXPECT_EQ(specs[1]["data"][1]["values"], nlohmann::json::parse(R"([{"x": 8.0, "y": 2.8284271247461903}])"));
+  EXPECT_EQ(specs[1]["data"][1]["values"], parsed_json(R"([{"x": 8.0, "y": 2.8284271247461903}])"));
 }
 
 TEST(Plots, ShowTheRangeOfScoresBesideUnderflowAndWhereBoundsComeFrom) {
@@ -103,8 +103,7 @@ TEST(Plots, ShowTheRangeOfScoresBesideUnderflowAndWhereBoundsComeFrom) {
   const Journal journal = journal_of("mine");
   const nlohmann::json specs = specs_in(page_plots(summarise(journal, ""), {}, "n").script);
   ASSERT_EQ(specs.size(), 6U);
-  EXPECT_EQ(specs[4]["data"][0]["values"],
-            nlohmann::json::parse(R"([{"of": "mine f32", "x": 32.0, "y": 1.0, "allowed": 2.0}])"));
+  EXPECT_EQ(specs[4]["data"][0]["values"], parsed_json(R"([{"of": "mine f32", "x": 32.0, "y": 1.0, "allowed": 2.0}])"));
   const nlohmann::json edges = specs[4]["data"][1]["values"];
   EXPECT_NEAR(edges[0]["x"].get<double>(), 87.3365, 1e-3) << "-ln 2^-126";
   EXPECT_NEAR(edges[1]["x"].get<double>(), 103.279, 1e-3) << "-ln 2^-149";

@@ -1,13 +1,14 @@
 // attest audit as a user runs it.
 #include <gtest/gtest.h>
 
+#include "reports/test/json.h"
 #include "reports/test/shell.h"
 
 namespace attest {
 namespace {
 
 nlohmann::json audit_of(const fake::Folder& folder, const std::string& run) {
-  return nlohmann::json::parse(read_file(folder / (run + "/audit.json")));
+  return parsed_json(read_file(folder / (run + "/audit.json")));
 }
 
 TEST(AuditProgram, AuditsWhatIsNamedAndStoresIt) {

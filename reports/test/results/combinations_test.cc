@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/test/says.h"
 #include "properties/road/offered.h"
 #include "reports/conclusion/conclusion.h"
@@ -13,6 +11,7 @@
 #include "reports/formats/summary_markdown.h"
 #include "reports/results/summary.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -128,10 +127,10 @@ TEST(Combinations, StandInTheReport) {
   drawn.erase(kind_of(one_of(Placing::causal_bottom_right, true, Masking::additive)));
   const Journal journal = journal_of(m, drawn);
   const Summary summary = summarise(journal, "");
-  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto json = parsed_json(to_json(summary));
   const auto& all = json["kernels"][0]["combinations"];
   ASSERT_EQ(all.size(), 24U);
-  const auto expected = nlohmann::json::parse(
+  const auto expected = parsed_json(
       R"({"variants": "window", "placing": "causal-bottom-right", "grouped": true, "mask": "no-mask", "judged": 900})");
   EXPECT_EQ(all[21], expected);
   EXPECT_EQ(all[23]["judged"], 0);

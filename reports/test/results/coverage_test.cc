@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/kernel/kernel_under_test.h"
 #include "core/measure/enough.h"
 #include "core/test/says.h"
@@ -18,6 +16,7 @@
 #include "reports/formats/summary_markdown.h"
 #include "reports/formats/table.h"
 #include "reports/test/journals.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -317,7 +316,7 @@ TEST(Coverage, OfOlderJournalsIsNotRecorded) {
 TEST(Coverage, ByShapeStandsInTheReport) {
   const Journal journal = journal_of({{"attention.finite", tally_of(500)}});
   const Summary summary = summarise(journal, "");
-  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto json = parsed_json(to_json(summary));
   EXPECT_EQ(json["kernels"][0]["shapes"]["M x N"]["M 17..64, N 2..16"]["judged"], 500);
   EXPECT_EQ(json["kernels"][0]["shapes"]["largest"]["M"], 64);
   EXPECT_EQ(json["coverage"]["properties"], 1);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/test/says.h"
 #include "reports/formats/html.h"
@@ -15,6 +14,7 @@
 #include "reports/formats/table.h"
 #include "reports/run_folder/run_folder.h"
 #include "reports/test/fakes.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -73,7 +73,7 @@ TEST(Summary, WritesTheContractsJson) {
        3,
        "cases/x.safetensors",
        {.outcome = Outcome::violated, .violation = Violation::not_finite, .reason = "found nan"}});
-  const auto json = nlohmann::json::parse(to_json(summarise(journal, folder.path())));
+  const auto json = parsed_json(to_json(summarise(journal, folder.path())));
   EXPECT_EQ(json["schema"], "attest-summary/1");
   EXPECT_EQ(json["verdict"], "violated");
   ASSERT_EQ(json["kernels"].size(), 2U);
@@ -90,7 +90,7 @@ TEST(Summary, WritesTheContractsJson) {
   EXPECT_EQ(property["worst"]["utilisation"], "inf");
   EXPECT_EQ(property["worst"]["case"], former) << "as earlier versions named it";
   std::ofstream(folder / worst) << "a case";
-  const auto again = nlohmann::json::parse(to_json(summarise(journal, folder.path())));
+  const auto again = parsed_json(to_json(summarise(journal, folder.path())));
   EXPECT_EQ(again["kernels"][1]["properties"][0]["worst"]["case"], worst);
   EXPECT_EQ(property["reason"], "found nan");
   EXPECT_EQ(property["findings"][0]["class"], "non-finite");
@@ -153,13 +153,13 @@ TEST(Reach, StandsBesideEveryVerdictOfTheTerminalAndTheJson) {
   EXPECT_THAT(text(journal_of(many)), Says("and 10 more lines like these in the report\n"));
 
   both.batches.push_back({{"masked.row-shift", "builtin:a", "f32"}, 0, 3, {}, tally(3, 0, 0, 0, 0)});
-  const auto json = nlohmann::json::parse(to_json(summarise(both, "")));
+  const auto json = parsed_json(to_json(summarise(both, "")));
   const auto& kernel = json["kernels"][0];
   EXPECT_EQ(kernel["reach"].dump(), R"({"M":320,"N":8192,"batch":1,"dk":256,"dv":64,"heads":8,"kv_heads":2})");
   EXPECT_EQ(kernel["properties"][0]["reach"]["N"], 8192);
   EXPECT_EQ(kernel["properties"][1]["reach"]["N"], 64);
   EXPECT_FALSE(kernel["properties"][2].contains("reach"));
-  EXPECT_EQ(nlohmann::json::parse(to_json(summarise(old, "")))["kernels"][0]["reach"], "unknown");
+  EXPECT_EQ(parsed_json(to_json(summarise(old, "")))["kernels"][0]["reach"], "unknown");
 }
 
 TEST(Table, SaysWhereAShrunkFindingIsWorseThanItsWorst) {
@@ -188,7 +188,7 @@ TEST(Table, NamesTheWorstUtilisationOfRoundingAndNotOfADraw) {
   const Summary alone = summarise(journal_of({{sampling, drawn}}), "");
   EXPECT_EQ(alone.kernels[0].worst(), nullptr);
   // Its own row keeps the figure.
-  EXPECT_EQ(nlohmann::json::parse(to_json(alone))["kernels"][0]["properties"][0]["worst"]["utilisation"], 0.75);
+  EXPECT_EQ(parsed_json(to_json(alone))["kernels"][0]["properties"][0]["worst"]["utilisation"], 0.75);
 }
 
 TEST(Table, SaysWhyCasesWereSkipped) {
@@ -226,7 +226,7 @@ TEST(Table, NamesThePropertiesThatNoKernelWasJudgedBy) {
   EXPECT_EQ(none.judged_by_none(), (std::vector<std::string>{"p", "q"}));
   EXPECT_EQ(unjudged_text(none), "\njudged on no kernel: p, q\n");
   EXPECT_THAT(to_markdown(none, {}, "run", conclude(none)), Says("- Judged on no kernel: `p`, `q`\n"));
-  EXPECT_EQ(nlohmann::json::parse(to_json(none))["judged_on_no_kernel"], (nlohmann::json{"p", "q"}));
+  EXPECT_EQ(parsed_json(to_json(none))["judged_on_no_kernel"], (nlohmann::json{"p", "q"}));
   EXPECT_THAT(html_page(none, {}, "run", conclude(none)), Says("judged on no kernel"));
   EXPECT_EQ(one.judged_by_none(), std::vector<std::string>{"q"});
   const Summary all = summarise(journal_of({{{"r", "builtin:a", "f32"}, tally(1, 0, 0, 0, 0)}}), "");
@@ -280,7 +280,7 @@ TEST(Warnings, AreOneLineAPropertyAndChangeNothingElse) {
       "that hides keys, fewer than 10; the same for 2 more in the report\n"
       "warning: self.is-attention says little about builtin:a in f32: 1 of its 500 judged cases has a mask that "
       "hides keys, fewer than 10\n");
-  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto json = parsed_json(to_json(summary));
   ASSERT_EQ(json["warnings"].size(), 4U);
   EXPECT_EQ(json["warnings"][0]["property"], "masked.query-deletion");
   EXPECT_EQ(json["warnings"][0]["wants"], "a mask that hides keys");
@@ -306,7 +306,7 @@ TEST(Warnings, AreOneLineForAKernelWhoseManifestRulesMasksOut) {
                   NeverSays("warning: masked", "warning: self")));
   EXPECT_THAT(text, Says("warning: attention.oracle says little")) << "no manifest rules scores out";
   // What was not covered stands in what is kept all the same.
-  const auto json = nlohmann::json::parse(to_json(summary))["warnings"];
+  const auto json = parsed_json(to_json(summary))["warnings"];
   EXPECT_EQ(std::ranges::count_if(json, [](const auto& one) { return one["ruled_out"] == true; }), 3) << json;
   EXPECT_THAT(html_page(summary, journal, "run", conclude(summary)),
               Says("a mask that hides keys (ruled out by the manifest)"));
@@ -340,7 +340,7 @@ TEST(Drawn, IsReportedByKindAndByPropertyWithWhatWasNeverDrawn) {
                                       {{"masked.query-deletion", "builtin:b", "f32"}, masked(40, 100, 0)},
                                       {{"masked.query-deletion", "builtin:b", "f64"}, masked(60, 200, 0)}});
   const Summary summary = summarise(journal, "");
-  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto json = parsed_json(to_json(summary));
   const auto& drawn = json["drawn"];
   EXPECT_EQ(drawn["run"]["judged"], 400);
   EXPECT_EQ(drawn["run"]["cases"]["mask"]["padding"], 140);
@@ -379,7 +379,7 @@ TEST(Bits, ThatAgreedWithoutAClaimAreReported) {
   EXPECT_THAT(page, Says("<td>satisfied bitwise, not claimed</td>"));
   // Rounded down: what differs in one element of a million is not the same.
   EXPECT_THAT(page, Says("<td>not bitwise (99.9 % of elements agree), not claimed</td>"));
-  const auto properties = nlohmann::json::parse(to_json(summary))["kernels"][0]["properties"];
+  const auto properties = parsed_json(to_json(summary))["kernels"][0]["properties"];
   EXPECT_EQ(properties[0]["bits"]["agreed"], 12);
   EXPECT_EQ(properties[1]["bits"]["compared"], 1250000);
   EXPECT_FALSE(properties[2].contains("bits"));
@@ -414,7 +414,7 @@ TEST(Alarm, IsReportedBesideAVerdictThatItDoesNotChange) {
               AllOf(Says("5 of 4000 elements beyond the probabilistic bound (p = 1e-09: at most 4e-06 expected",
                          "alarm attention.oracle by builtin:<a> in f32: 5 of 3000 elements in 2 cases, worst 1.25"),
                     NeverSays("builtin:b")));
-  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto json = parsed_json(to_json(summary));
   EXPECT_EQ(json["verdict"], "held");
   EXPECT_EQ(json["alarm"]["p"], 1e-9);
   EXPECT_EQ(json["alarm"]["elements"], 4000);
@@ -450,7 +450,7 @@ TEST(Summary, ListsWhatCouldNotBeDecidedBesideWhatIsViolated) {
       {both, 1, "cases/c.safetensors", open},
       {undecided, 4, "cases/a.safetensors", open}};
   const Summary summary = summarise(journal, "");
-  const auto json = nlohmann::json::parse(to_json(summary));
+  const auto json = parsed_json(to_json(summary));
   const auto& properties = json["kernels"][0]["properties"];
   EXPECT_EQ(properties[0]["verdict"], "inconclusive");
   EXPECT_EQ(properties[0]["findings"][0]["class"], "inconclusive");

@@ -1,6 +1,7 @@
 // attest tolerance as a user runs it.
 #include <gtest/gtest.h>
 
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -10,7 +11,7 @@ TEST(ToleranceProgram, InformsAndJudgesNothing) {
   const fake::Folder folder;
   const std::string wolf = output_of(
       folder, "$attest tolerance --atol 0 --rtol 0 --kernel builtin:two-pass --dtype f32 --cases 40 --json --jobs 1");
-  const auto json = nlohmann::json::parse(wolf);
+  const auto json = parsed_json(wolf);
   EXPECT_GT(json["kernels"][0]["refused_cases"], 10);
   // The line that is printed runs the case.
   const std::string line = json["kernels"][0]["worst"]["rerun"];

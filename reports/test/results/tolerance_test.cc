@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "core/kernel/kernel_under_test.h"
@@ -14,6 +13,7 @@
 #include "core/test/says.h"
 #include "properties/catalogue/property.h"
 #include "reports/formats/html.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -129,7 +129,7 @@ TEST(ToleranceRows, HaveOneOfOrdinaryInputsToCopy) {
   EXPECT_EQ(rows[0].missed_of, 0) << "inputs of all kinds are none that were measured";
   EXPECT_EQ(rows[2].values + rows[2].keys, "ordinary1 key");
   EXPECT_EQ(rows[3].values + rows[3].keys, "ordinarymore than 64 keys");
-  const auto json = nlohmann::json::parse(tolerances_json(rows, summary, journal));
+  const auto json = parsed_json(tolerances_json(rows, summary, journal));
   EXPECT_EQ(json["rows"][0]["bounds"].size(), 3U);
   EXPECT_EQ(json["rows"][0]["bounds"][1]["kind"], "probabilistic");
   EXPECT_EQ(json["rows"][0]["bounds"][1]["worst_utilisation"], 1.5);
@@ -149,7 +149,7 @@ TEST(ToleranceRows, SuggestNothingOfWhatACampaignBred) {
   EXPECT_TRUE(std::ranges::none_of(rows, &ToleranceRow::is_ordinary)) << "their words are those of their ancestors";
   EXPECT_TRUE(rows_for_suites(rows).empty());
   EXPECT_EQ(size_of_code(rows[0].cell.worst_error), 4) << "what was found stays";
-  const auto written = nlohmann::json::parse(tolerances_json(rows, summary, journal));
+  const auto written = parsed_json(tolerances_json(rows, summary, journal));
   for (const auto& row : written["rows"]) {
     EXPECT_TRUE(row["atol"].is_null()) << row;
     EXPECT_TRUE(row["rtol"].is_null()) << row;
@@ -245,7 +245,7 @@ TEST(Tolerances, AreWrittenForProgramsAndPages) {
   const Journal journal = journal_of(evil, "values:ones");
   const Summary summary = summarise(journal, "");
   const std::vector<ToleranceRow> rows = tolerance_rows(summary, journal);
-  const auto json = nlohmann::json::parse(tolerances_json(rows, summary, journal));
+  const auto json = parsed_json(tolerances_json(rows, summary, journal));
   EXPECT_EQ(json["schema"], "attest-tolerances/1");
   ASSERT_EQ(json["rows"].size(), rows.size());
   EXPECT_EQ(json["rows"][0]["kernel"], evil);

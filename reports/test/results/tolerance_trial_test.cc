@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/oracle/oracle.h"
 #include "core/support/infinity.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/redeclared_kernel.h"
 #include "properties/road/watched_kernel.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -199,7 +199,7 @@ TEST(Trial, IsWrittenForPeopleAndPrograms) {
   const std::string text = trial_text(result, plan);
   EXPECT_NE(text.find("|found - exact| <= 1e-05 + 1.3e-06 |exact|"), std::string::npos) << text;
   EXPECT_NE(text.find("exit status is 0"), std::string::npos);
-  const auto json = nlohmann::json::parse(trial_json(result, plan));
+  const auto json = parsed_json(trial_json(result, plan));
   EXPECT_EQ(json["schema"], "attest-tolerance-trial/1");
   EXPECT_EQ(json["faults"].size(), result.faults.size());
   const nlohmann::json& kernel = json["kernels"][0];

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/journal/journal.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -66,7 +67,7 @@ TEST(Damage, AForeignJournalNamesNoFileOutsideItsFolder) {
 std::string of_kernel(const std::filesystem::path& run, const std::string& id, const std::string& name) {
   Journal journal = read_journal(run);
   for (KernelRecord& kernel : journal.kernels) {
-    nlohmann::json manifest = nlohmann::json::parse(kernel.manifest);
+    nlohmann::json manifest = parsed_json(kernel.manifest);
     manifest["name"] = name;
     kernel.manifest = manifest.dump();
     kernel.id = id;

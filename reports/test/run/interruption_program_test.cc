@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/journal/journal.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 

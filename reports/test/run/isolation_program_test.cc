@@ -12,6 +12,7 @@
 #include "core/test/isolation/opening.h"
 #include "core/test/places.h"
 #include "core/test/sanitizers.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/run/left_running.h"
 

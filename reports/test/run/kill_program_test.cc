@@ -1,6 +1,7 @@
 // Kills at a few moments; the attack has a thousand.
 #include <fstream>
 
+#include "core/journal/journal.h"
 #include "reports/test/run/kills.h"
 
 namespace attest {

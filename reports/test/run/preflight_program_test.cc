@@ -7,6 +7,7 @@
 
 #include "core/journal/journal.h"
 #include "core/test/places.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 

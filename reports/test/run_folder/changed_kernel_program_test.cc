@@ -10,6 +10,7 @@
 #include "core/test/isolation/opening.h"
 #include "core/test/places.h"
 #include "core/test/sanitizers.h"
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 #include "reports/test/shell.h"
 
@@ -45,7 +46,7 @@ TEST(ChangedKernelProgram, IsRefusedByResumeAndNotedWhereItIsAccepted) {
   for (const char* const run : {"run", "bred"}) {
     const auto notes = summary_of(folder, run)["notes"];
     ASSERT_EQ(notes.size(), 1U) << run;
-    EXPECT_THAT(notes[0]["text"], Says("./mine.so changed within this run"));
+    EXPECT_THAT(notes[0]["text"].get<std::string>(), Says("./mine.so changed within this run"));
     EXPECT_THAT(read_file(folder / (std::string(run) + "/report.html")), Says("./mine.so changed within this run"));
   }
   // And is known from then on.

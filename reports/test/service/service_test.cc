@@ -11,6 +11,7 @@
 #include "core/support/descriptor.h"
 #include "core/test/cases.h"
 #include "core/value/safetensors.h"
+#include "reports/test/json.h"
 
 namespace attest {
 namespace {
@@ -25,8 +26,7 @@ class Service : public testing::Test {
   nlohmann::json ask(const std::string& members, const std::string& file = {}) {
     if (ftruncate(file_.number(), std::max<off_t>(static_cast<off_t>(file.size()), size())) != 0) ADD_FAILURE();
     EXPECT_EQ(pwrite(file_.number(), file.data(), file.size(), 0), static_cast<ssize_t>(file.size()));
-    return nlohmann::json::parse(
-        answer_request("{\"bytes\":" + std::to_string(file.size()) + "," + members + "}", memory_));
+    return parsed_json(answer_request("{\"bytes\":" + std::to_string(file.size()) + "," + members + "}", memory_));
   }
   TensorFile answered(const nlohmann::json& answer) {
     std::string bytes(answer.at("bytes").get<std::size_t>(), '\0');
@@ -119,7 +119,7 @@ TEST_F(Service, RefusesInOneLine) {
        {file.substr(0, 20), file.substr(0, file.size() - 1), std::string(64, '\xff'), file + "x"})
     EXPECT_TRUE(ask(bounds, damaged).contains("refused"));
   const auto refused = [&](std::string_view text) {
-    return nlohmann::json::parse(answer_request(text, memory_)).contains("refused");
+    return parsed_json(answer_request(text, memory_)).contains("refused");
   };
   EXPECT_TRUE(refused(""));
   EXPECT_TRUE(refused("[]"));

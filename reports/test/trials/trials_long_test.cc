@@ -2,8 +2,7 @@
 // that people and machines meet of it is there, and it does what it is for.
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
-
+#include "reports/test/json.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -84,7 +83,7 @@ TEST(TrialCommandLineOption, IsShownAndHeeded) {
   EXPECT_THAT(output_of(folder, "$attest list --help"), HasSubstr("how many properties there are"));
   EXPECT_THAT(output_of(folder, "$attest --man-page"), HasSubstr("how many properties there are"));
   EXPECT_THAT(offered(folder, "attest list --tr"), HasSubstr("--trial"));
-  const auto all = nlohmann::json::parse(output_of(folder, "$attest list --properties --json"));
+  const auto all = parsed_json(output_of(folder, "$attest list --properties --json"));
   EXPECT_EQ(std::stoul(output_of(folder, "$attest list --trial")), all["properties"].size());
 }
 
