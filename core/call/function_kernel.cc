@@ -105,6 +105,7 @@ class FunctionKernel final : public OutsideKernel {
   MultiheadFunction multihead_;
   GuardedMemory::Ends ends_;
   GuardedMemory memory_;
+  CacheAfter after_;  ///< of the call that memory_ is of
 };
 
 template <class Function, class Packed>
@@ -127,7 +128,9 @@ std::optional<int> FunctionKernel::invoke(const Function& function, const Packed
 
 std::optional<int> FunctionKernel::attention(const Case& c, attest_result& result, std::string& message) {
   attest_problem problem = c.problem();
-  add_inputs(memory_, problem, layouts_of(c));
+  after_ = {};
+  if (c[Slot::k_new].present()) after_ = {after_the_call(c, Slot::k), after_the_call(c, Slot::v)};
+  add_inputs(memory_, problem, layouts_of(c), after_);
   return invoke(attention_, problem, c, result, message);
 }
 

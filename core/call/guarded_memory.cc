@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/call/edge_faults.h"
+#include "core/problem/kv_cache.h"
 
 namespace attest {
 namespace {
@@ -193,13 +194,15 @@ void GuardedMemory::clear(std::int64_t alignment, Fill fill, Edge edge) {
   fill_ = fill;
 }
 
-void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::byte* original, MemoryLayout layout) {
+void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::byte* original, const std::byte* after,
+                        MemoryLayout layout) {
   assert(count_ < pieces_.size());
   const std::size_t element = element_size(view);
   Piece piece{.name = name,
               .view = &view,
               .layout = {},
               .original = original,
+              .after = after != nullptr ? after : original,
               .dense = true,
               .far = false,
               .offset = end_,
@@ -222,12 +225,12 @@ void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::b
   if (!piece.far) end_ = rounded_up(end_ + piece.size + guard, alignment_);
 }
 
-void GuardedMemory::input(std::string_view name, attest_tensor& view, MemoryLayout layout) {
-  if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data), layout);
+void GuardedMemory::input(std::string_view name, attest_tensor& view, MemoryLayout layout, const std::byte* after) {
+  if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data), after, layout);
 }
 
 void GuardedMemory::output(std::string_view name, attest_tensor& view, MemoryLayout layout) {
-  add(name, view, nullptr, layout);
+  add(name, view, nullptr, nullptr, layout);
 }
 
 void GuardedMemory::add_zone(std::byte* from, std::byte* to, int after, int before) {
@@ -365,11 +368,26 @@ std::optional<std::string> GuardedMemory::trespass() const {
     } else if (!piece.dense) {
       if (std::optional<std::string> found = trespass_between_elements(piece)) return found;
     } else if (piece.original != nullptr && piece.size != 0 &&
-               std::memcmp(piece.memory, piece.original, piece.size) != 0) {
-      return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+               std::memcmp(piece.memory, piece.after, piece.size) != 0) {
+      return wrote_to(piece);
     }
   }
   return std::nullopt;
+}
+
+std::string GuardedMemory::wrote_to(const Piece& piece) {
+  if (piece.after == piece.original) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+  const std::size_t element = element_size(piece.layout);
+  std::string what;
+  for_each_element(piece.layout, [&](std::size_t flat, std::size_t at) {
+    const std::byte *const found = piece.memory + piece.first + at, *const after = piece.after + flat * element,
+                           *const before = piece.original + flat * element;
+    if (!what.empty() || std::memcmp(found, after, element) == 0) return;
+    what = words_of_append(piece.name,
+                           Shape(std::span(piece.layout.shape).first(static_cast<std::size_t>(piece.layout.rank))),
+                           static_cast<std::int64_t>(flat), std::memcmp(before, after, element) != 0);
+  });
+  return what;
 }
 
 std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece& piece) const {
@@ -381,7 +399,7 @@ std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece&
     const std::size_t from = piece.first + at;
     std::fill_n(owned.begin() + static_cast<std::ptrdiff_t>(from), element, true);
     if (piece.original != nullptr)
-      intact = intact && std::memcmp(memory + from, piece.original + flat * element, element) == 0;
+      intact = intact && std::memcmp(memory + from, piece.after + flat * element, element) == 0;
   });
   std::size_t bad = 0;
   while (bad < piece.size && (owned[bad] || memory[bad] == poison)) ++bad;
@@ -397,7 +415,7 @@ std::optional<std::string> GuardedMemory::trespass_between_elements(const Piece&
     return fmt::format("wrote into the gaps of {}: byte {} behind its element {} (flat index) changed", piece.name,
                        bad - behind, before);
   }
-  if (!intact) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+  if (!intact) return wrote_to(piece);
   return std::nullopt;
 }
 
@@ -415,7 +433,7 @@ std::optional<std::string> GuardedMemory::trespass_in_windows(std::size_t at) co
   for_each_element(piece.layout, [&](std::size_t flat, std::size_t byte) {
     std::byte* const own = piece.memory + piece.first + byte;
     elements.push_back(own);
-    if (piece.original != nullptr) intact = intact && std::memcmp(own, piece.original + flat * element, element) == 0;
+    if (piece.original != nullptr) intact = intact && std::memcmp(own, piece.after + flat * element, element) == 0;
   });
   std::ranges::sort(elements);
   std::size_t next = 0;
@@ -430,7 +448,7 @@ std::optional<std::string> GuardedMemory::trespass_in_windows(std::size_t at) co
       }
     }
   }
-  if (!intact) return fmt::format("wrote to its input {}; inputs are read-only", piece.name);
+  if (!intact) return wrote_to(piece);
   return std::nullopt;
 }
 

@@ -73,7 +73,8 @@ class GuardedMemory {
   void clear(std::int64_t alignment, Fill fill, Edge edge = Edge::none);
   /// Adds a tensor to be read, row-major; `name` must outlive the call. An absent one (data == nullptr) stays absent.
   /// The strides in `view` become those of the layout; its pointer is set by lay_out.
-  void input(std::string_view name, attest_tensor& view, MemoryLayout layout);
+  /// `after`: what it is to hold after the call, of as many elements, and outliving it; absent: what it held before.
+  void input(std::string_view name, attest_tensor& view, MemoryLayout layout, const std::byte* after = nullptr);
   /// Adds a tensor to be written.
   void output(std::string_view name, attest_tensor& view, MemoryLayout layout);
   void lay_out();
@@ -108,6 +109,7 @@ class GuardedMemory {
     attest_tensor* view;        ///< whose data is set by lay_out; not looked at again, the kernel may change it
     attest_tensor layout;       ///< as it was added, with the strides of its layout
     const std::byte* original;  ///< of an input; nullptr for an output
+    const std::byte* after;     ///< of an input, what it is to be after the call
     bool dense;                 ///< in the row-major layout
     bool far;                   ///< in sparse memory of its own
     std::size_t offset;         ///< from the aligned start of the block; without an edge
@@ -126,9 +128,12 @@ class GuardedMemory {
     FaultPlace place;
     Access access;
   };
-  void add(std::string_view name, attest_tensor& view, const std::byte* original, MemoryLayout layout);
+  void add(std::string_view name, attest_tensor& view, const std::byte* original, const std::byte* after,
+           MemoryLayout layout);
   [[nodiscard]] const Piece& output_piece(int which) const;
   [[nodiscard]] std::optional<std::string> trespass_between_elements(const Piece& piece) const;
+  /// What is wrong with an input that is not what it is to be.
+  [[nodiscard]] static std::string wrote_to(const Piece& piece);
   [[nodiscard]] std::optional<std::string> fault_in_words() const;
   void lay_out_in_a_block();
   void lay_out_at_edges();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -12,6 +13,7 @@
 #include "core/isolation/unfit_output.h"
 #include "core/isolation/worker.h"
 #include "core/problem/case_file.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/support/names.h"
 #include "core/value/safetensors.h"
@@ -64,6 +66,18 @@ std::string why_wrong(std::string_view name, const Tensor& found, DType dtype, c
   return {};
 }
 
+/// What a call did to a cache that it had not to do, bit for bit; empty: nothing.
+std::string why_other(std::string_view name, const Tensor& found, const Tensor& after, const Tensor& before) {
+  const std::size_t size = size_of(after.dtype());
+  const auto differs = [&](const Tensor& one, std::int64_t e) {
+    const std::size_t at = static_cast<std::size_t>(e) * size;
+    return std::memcmp(one.bytes().data() + at, after.bytes().data() + at, size) != 0;
+  };
+  for (std::int64_t e = 0; e < after.elements(); ++e)
+    if (differs(found, e)) return words_of_append(name, after.shape(), e, differs(before, e));
+  return {};
+}
+
 std::optional<CallStatus> status_named(const std::string& word) {
   if (word == "ok") return CallStatus::ok;
   if (word == "unsupported") return CallStatus::unsupported;
@@ -93,6 +107,9 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   Reply reply = read_status(file);
   if (reply.status != CallStatus::ok) return reply;
   const Shape shape = c.out_shape();
+  const bool appends = c[Slot::k_new].present();
+  int caches = 0;
+  std::string trespass;
   for (auto& [name, tensor] : file.tensors) {
     std::string wrong;
     if (name == "out") {
@@ -103,13 +120,24 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
       if (!want_lse) continue;
       wrong = why_wrong(name, tensor, DType::f64, lse_shape(c));
       reply.lse = std::move(tensor);
+    } else if (appends && (name == "k" || name == "v")) {
+      const Slot slot = name == "k" ? Slot::k : Slot::v;
+      const Tensor after = after_the_call(c, slot);
+      wrong = why_wrong(name, tensor, after.dtype(), after.shape());
+      if (wrong.empty()) trespass = trespass.empty() ? why_other(name, tensor, after, c[slot]) : trespass;
+      ++caches;
     } else {
-      wrong = fmt::format("the reply holds a tensor named {}; only out and lse are known", in_quotes(name));
+      wrong = fmt::format("the reply holds a tensor named {}; only {} are known", in_quotes(name),
+                          appends ? "out, lse, k and v" : "out and lse");
     }
     if (!wrong.empty()) return malformed(std::move(wrong));
   }
   if (!reply.out.present()) return malformed("the reply has no tensor named out");
   if (want_lse && !reply.lse.present()) return malformed("the reply has no tensor named lse, and it was asked for");
+  if (appends && caches != 2)
+    return malformed(
+        "the reply has no tensors named k and v: of a call with k_new it has the caches as it leaves them");
+  if (!trespass.empty()) return {CallStatus::failed, std::move(trespass), {}, {}};
   return reply;
 }
 
@@ -125,7 +153,8 @@ std::uint64_t most_reply(const Case& c, bool want_lse) {
   const Shape shape = c.out_shape();
   const auto out = static_cast<std::uint64_t>(shape.elements());
   const auto lse = want_lse ? static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]) : 0;
-  return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse));
+  const std::uint64_t caches = c[Slot::k_new].present() ? c.k().bytes().size() + c.v().bytes().size() : 0;
+  return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse) + caches);
 }
 
 /// Of a manifest that whoever reads it next may refuse.
@@ -169,7 +198,8 @@ class ExecCarrier final : public Carrier {
 
   [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
     const Provenance said = said_in_request(c, output, want_lse);
-    if (shares_memory_) {
+    // A reply with caches comes as a frame.
+    if (shares_memory_ && !c[Slot::k_new].present()) {
       if (std::optional<Reply> reply = call_through_memory(c, said, output, want_lse, until)) return *std::move(reply);
     }
     const CasePieces request = pieces_of(c, said);

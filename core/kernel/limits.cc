@@ -107,6 +107,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::packed:
     case Feature::left_pad:
     case Feature::paged:
+    case Feature::append:
     case Feature::cache_index:
       return has_variant(c, name_of(feature));
     case Feature::lse:

@@ -43,20 +43,17 @@ enum class Feature {
   packed,
   left_pad,
   paged,
+  append,
   cache_index,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 18> names{"mask",          "additive-mask",
-                                                          "bool-mask",     "causal",
-                                                          "top-left",      "bottom-right",
-                                                          "grouped-query", "unequal-lengths",
-                                                          "fewer-keys",    "output-projection",
-                                                          "bias-kv",       "window",
-                                                          "lengths",       "packed",
-                                                          "left_pad",      "paged",
-                                                          "cache_index",   "lse"};
+  static constexpr std::array<std::string_view, 19> names{
+      "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
+      "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
+      "bias-kv",      "window",        "lengths",         "packed",     "left_pad",
+      "paged",        "append",        "cache_index",     "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 
@@ -87,10 +84,11 @@ struct VariantTerms {
   Padding padding = Padding::undeclared;  ///< of lengths, and of packed sequences, where it is "slack"
   /// Of pages: how many keys they may have, ascending; empty: any.
   std::vector<std::int64_t> page_sizes{};
-  bool any_table_tail = false;      ///< of pages: entries of a table that nobody is to read may be no page at all
-  bool two_tables = false;          ///< of pages: v may have a table of its own
-  std::vector<Feature> required{};  ///< a problem of the variant has all of them
-  std::vector<Feature> excluded{};  ///< and none of these
+  bool any_table_tail = false;  ///< of pages: entries of a table that nobody is to read may be no page at all
+  bool two_tables = false;      ///< of pages: v may have a table of its own
+  std::optional<std::int64_t> max_tokens{};  ///< of an append: to an entry
+  std::vector<Feature> required{};           ///< a problem of the variant has all of them
+  std::vector<Feature> excluded{};           ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
 };
 

@@ -657,6 +657,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::packed:
     case Feature::left_pad:
     case Feature::paged:
+    case Feature::append:
     case Feature::cache_index:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
@@ -713,6 +714,8 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io.word("table_tail", table_tails, terms.any_table_tail);
     io.if_stated(terms.two_tables, "two_tables", terms.two_tables);
   }
+  if (name == append_variant.name)
+    io.if_stated(terms.max_tokens.has_value(), "max_tokens", terms.max_tokens, largest_limits);
   io.if_stated(!terms.required.empty(), "requires", terms.required);
   io.if_stated(!terms.excluded.empty(), "excludes", terms.excluded);
 }
@@ -751,8 +754,11 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
     }
   }
   const auto lengths = m.variants.find(lengths_variant.name);
-  if (m.variants.contains(paged_variant.name) && (lengths == m.variants.end() || !lengths->second.keys))
-    object.refuse(key, "\"paged\" goes with \"lengths\" of keys, which say how many of the pages' keys there are");
+  for (const Variant& cache : {paged_variant, append_variant})
+    if (m.variants.contains(cache.name) && (lengths == m.variants.end() || !lengths->second.keys))
+      object.refuse(key,
+                    fmt::format("\"{}\" goes with \"lengths\" of keys, which say how many of a cache's keys there are",
+                                cache.name));
 }
 
 void tell_manifest(auto& io, auto& m) {

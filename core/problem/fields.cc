@@ -57,6 +57,7 @@ std::vector<Variant> variants() {
 }
 
 bool has_variant(const Problem& c, std::string_view name) {
+  if (name == append_variant.name && c.append > 0) return true;
   for (const TensorField& field : tensor_fields)
     if (field.variant.name == name && c[field.slot].present()) return true;
   const auto says = [&](const auto& field) {
@@ -65,8 +66,16 @@ bool has_variant(const Problem& c, std::string_view name) {
   return std::apply([&](const auto&... field) { return (says(field) || ...); }, scalar_fields);
 }
 
-bool is_in_cache(const Problem& c) {
+namespace {
+
+bool is_in_a_pool(const Problem& c) {
   return c[Slot::page_table].present() || c[Slot::page_table_v].present() || c[Slot::cache_index].present();
+}
+
+}  // namespace
+
+bool is_in_cache(const Problem& c) {
+  return c.append > 0 || is_in_a_pool(c);
 }
 
 std::vector<Variant> variants_of(const Problem& c) {
@@ -82,7 +91,8 @@ void drop_variant(Problem& c, std::string_view name) {
   std::apply([&](const auto&... field) { (drop(field), ...); }, scalar_fields);
   for (const TensorField& field : tensor_fields)
     if (field.variant.name == name) c[field.slot] = Tensor();
-  if (!is_in_cache(c)) c.pool = 0;
+  if (name == append_variant.name) c.append = 0;
+  if (!is_in_a_pool(c)) c.pool = 0;
 }
 
 std::uint32_t variant_bits(const Problem& c) {

@@ -35,14 +35,15 @@ enum class Axis : std::uint8_t {
   key_columns,    ///< heads*dk
   value_columns,  ///< heads*dv
   d_o,
-  starts,  ///< of so many sequences and one more
-  columns  ///< of a table of pages
+  starts,   ///< of so many sequences and one more
+  columns,  ///< of a table of pages
+  appended  ///< keys that come with a call
 };
 template <>
 struct Words<Axis> {
-  static constexpr std::array<std::string_view, 15> names{
-      "batch",    "heads", "kv_heads",      "M",      "N", "dk", "dv", "c_q", "c_k", "c_v", "heads*dk",
-      "heads*dv", "d_o",   "sequences + 1", "columns"};
+  static constexpr std::array<std::string_view, 16> names{
+      "batch",    "heads", "kv_heads",      "M",       "N", "dk", "dv", "c_q", "c_k", "c_v", "heads*dk",
+      "heads*dv", "d_o",   "sequences + 1", "columns", "L"};
 };
 inline constexpr std::size_t axis_count = Words<Axis>::names.size();
 
@@ -86,6 +87,7 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     packed_variant{"packed", ATTEST_PACKED, "packed sequences", true},
     left_pad_variant{"left_pad", ATTEST_LEFT_PAD, "padding before a sequence's keys", true},
     paged_variant{"paged", ATTEST_PAGED, "pages of a cache", false, true},
+    append_variant{"append", ATTEST_APPEND, "keys that a call appends to a cache", false, true},
     cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true};
 
 struct TensorField {
@@ -156,6 +158,8 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
       {Slot::page_table, place, optional({batch, columns}), {}, &P::page_table, nullptr, paged_variant},
       {Slot::page_table_v, place, optional({batch, columns}), {}, &P::page_table_v, nullptr, paged_variant},
       {Slot::cache_index, place, optional({batch}), {}, &P::cache_index, nullptr, cache_index_variant},
+      {Slot::k_new, input, optional({batch, kv_heads, appended, dk}), {}, &P::k_new, nullptr, append_variant},
+      {Slot::v_new, input, optional({batch, kv_heads, appended, dv}), {}, &P::v_new, nullptr, append_variant},
   }};
 }();
 
@@ -278,7 +282,7 @@ void set_arguments(Problem& c, const ArgumentValues& values);
 /// Those that a problem has.
 [[nodiscard]] std::vector<Variant> variants_of(const Problem& c);
 [[nodiscard]] bool has_variant(const Problem& c, std::string_view name);
-/// Has it a variant that says where k and v lie in a cache?
+/// Has it a variant that says where k and v lie in a cache, or what of them comes to it?
 [[nodiscard]] bool is_in_cache(const Problem& c);
 /// Makes every argument of the variant neutral, and leaves its tensors out.
 void drop_variant(Problem& c, std::string_view name);

@@ -1,9 +1,13 @@
 #include "core/problem/kv_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -16,6 +20,7 @@
 
 #include "core/problem/edge.h"
 #include "core/problem/fields.h"
+#include "core/problem/memory.h"
 #include "core/problem/sight.h"
 #include "core/support/refuse.h"
 
@@ -29,13 +34,15 @@ std::int64_t whole(const Tensor& tensor, std::int64_t at) {
   return static_cast<std::int64_t>(tensor[at]);
 }
 
-/// What stands in slots that no key is in: ordinary numbers that give another answer where somebody reads them.
+/// What stands in element e of slots that no key is in: ordinary numbers that give another answer where somebody reads
+/// them.
+double unused_number(std::int64_t e, const Provenance::Word& unused) {
+  constexpr std::array sizes{3.5, -2.75, 1.25, -6.0, 0.5, 4.5, -1.5};
+  if (unused == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return (unused ? -4 : 1) * sizes[static_cast<std::size_t>(e) % sizes.size()];
+}
 void fill_unused(Tensor& tensor, const Provenance::Word& unused) {
-  const double sizes[] = {3.5, -2.75, 1.25, -6, 0.5, 4.5, -1.5};
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  std::size_t next = 0;
-  for (std::int64_t e = 0; e < tensor.elements(); ++e, next = (next + 1) % std::size(sizes))
-    tensor.set(e, !unused ? sizes[next] : unused == "nan" ? nan : -4 * sizes[next]);
+  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, unused_number(e, unused));
 }
 
 /// `count` rows of keys of one head: from row `first` of entry `entry` of a tensor [entries, heads, rows, width].
@@ -82,8 +89,13 @@ bool holds_the_same(const Tensor& keys, std::int64_t page, const Use& one, const
   return true;
 }
 
-/// The table with a page of its own for whatever would share one with something else, or lie in none. `pages` grows
-/// with it.
+/// Does a call write into it?
+bool is_written(const Problem& c, const Use& use) {
+  return c.append > 0 && (use.column + 1) * page_size_of(c) > whole(c[Slot::kv_lengths], use.entry) - c.append;
+}
+
+/// The table with a page of its own for whatever would share one with something else or with what a call writes, or lie
+/// in none. `pages` grows with it.
 Tensor settled(const Problem& c, Tensor table, std::initializer_list<Slot> of, std::int64_t& pages) {
   const std::int64_t page = page_size_of(c), columns = table.shape()[1], there = pages;
   std::unordered_map<std::int64_t, Use> owners;
@@ -96,7 +108,9 @@ Tensor settled(const Problem& c, Tensor table, std::initializer_list<Slot> of, s
         continue;
       }
       const Use owner = found->second;
-      if (std::ranges::all_of(of, [&](Slot slot) { return holds_the_same(c[slot], page, owner, use); })) continue;
+      const bool read_only = !is_written(c, owner) && !is_written(c, use);
+      if (read_only && std::ranges::all_of(of, [&](Slot slot) { return holds_the_same(c[slot], page, owner, use); }))
+        continue;
     }
     table.set(at, static_cast<double>(pages));
     owners.emplace(pages++, use);
@@ -153,6 +167,56 @@ void lay_out_rows(Case& c, const Case& from) {
       for (std::int64_t h = 0; h < shape[1]; ++h)
         copy_block(from[slot], {b, h, 0, shape[2]}, cache, {whole(index, b), h, 0, shape[2]});
     c[slot] = std::move(cache);
+  }
+}
+
+/// Where key j of entry b lies in k, or in v, of a case that is laid out.
+Block place_of(const Case& laid_out, Slot slot, std::int64_t b, std::int64_t j) {
+  const Slot own = slot == Slot::v && laid_out[Slot::page_table_v].present() ? Slot::page_table_v : Slot::page_table;
+  const Tensor &table = laid_out[own], &index = laid_out[Slot::cache_index];
+  if (table.present()) {
+    const std::int64_t page = laid_out[slot].shape()[2];
+    return {whole(table, b * table.shape()[1] + j / page), 0, j % page, 1};
+  }
+  return {index.present() ? whole(index, b) : b, 0, j, 1};
+}
+
+Slot new_of(Slot slot) {
+  return slot == Slot::k ? Slot::k_new : Slot::v_new;
+}
+
+/// visit(head, token, where the token's key lies) for each that a call appends to k, or to v.
+void for_each_new(const Case& laid_out, Slot slot,
+                  const std::function<void(const Block& token, const Block& place)>& visit) {
+  const Shape& shape = laid_out[new_of(slot)].shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    const std::int64_t before = whole(laid_out[Slot::kv_lengths], b);
+    for (std::int64_t t = 0; t < shape[2]; ++t) {
+      Block place = place_of(laid_out, slot, b, before + t);
+      for (place.head = 0; place.head < shape[1]; ++place.head) visit({b, place.head, t, 1}, place);
+    }
+  }
+}
+
+/// Takes the new keys of a case out of the cache that it is laid out in.
+void take_new(Case& laid_out, const Case& from) {
+  laid_out.append = 0;
+  // What two slices have together cannot be written for one.
+  Layouts layouts = layouts_of(laid_out);
+  for (const Slot slot : {Slot::k, Slot::v})
+    if (layouts[slot] == MemoryLayout::repeated) layouts[slot] = MemoryLayout::row_major;
+  if (layouts != layouts_of(laid_out)) set_layouts(laid_out, layouts);
+  Tensor& lengths = laid_out[Slot::kv_lengths];
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) lengths.set(b, lengths[b] - static_cast<double>(from.append));
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    Tensor& cache = laid_out[slot];
+    const Shape& shape = from[slot].shape();
+    laid_out[new_of(slot)] = Tensor(cache.dtype(), {shape[0], shape[1], from.append, shape[3]});
+    for_each_new(laid_out, slot, [&](const Block& token, const Block& place) {
+      copy_block(cache, place, laid_out[new_of(slot)], token);
+      const auto first = static_cast<std::int64_t>(offset_of(cache, place) / size_of(cache.dtype()));
+      for (std::int64_t e = first; e < first + shape[3]; ++e) cache.set(e, unused_number(e, from.provenance.unused));
+    });
   }
 }
 
@@ -243,6 +307,81 @@ void read_rows(Case& c) {
   c.pool = rows;
 }
 
+/// Refuses a token whose place is none, or that somebody else reads or writes.
+void need_places(const Case& c, Slot slot) {
+  const Tensor &table = c[Slot::page_table], &index = c[Slot::cache_index], &lengths = c[Slot::kv_lengths];
+  const std::int64_t L = c[new_of(slot)].shape()[2], entries = c[slot].shape()[0], rows = c[slot].shape()[2],
+                     room = table.present() ? table.shape()[1] * rows : rows;
+  std::unordered_map<std::int64_t, std::int64_t> written;  // pages, and the entry whose they are
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    const std::int64_t length = whole(lengths, b);
+    if (length < 0 || L > room - length)
+      refuse("kv_lengths holds {} at [{}] and {} has {} tokens; there is room for {} keys", length, b,
+             name_of(new_of(slot)), L, room);
+    for (std::int64_t t = 0; t < L; ++t) {
+      const std::int64_t at = place_of(c, slot, b, length + t).entry;
+      if (at < 0 || at >= entries)
+        refuse("a token of {} goes to {} {}; {} has {}", name_of(new_of(slot)), table.present() ? "page" : "row", at,
+               name_of(slot), entries);
+      const auto [found, is_new] = written.emplace(at, b);
+      if (!is_new && found->second != b)
+        refuse("tokens of {} and of {} go to {} {} of {}; what a call writes is one entry's", found->second, b,
+               table.present() ? "page" : "row", at, name_of(slot));
+    }
+  }
+  if (!table.present() || index.present() || L == 0) return;
+  for (std::int64_t b = 0; b < lengths.elements(); ++b)
+    for (std::int64_t j = 0; j < whole(lengths, b) + L; j += rows) {
+      const std::int64_t at = place_of(c, slot, b, j).entry;
+      const auto found = written.find(at);
+      if (found == written.end()) continue;
+      const bool own = found->second == b && j + rows > whole(lengths, b);
+      if (!own) refuse("page {} of {} is named twice, and a call writes into it", at, name_of(slot));
+    }
+}
+
+/// The new keys of a case in the cache, as a call is to leave it, and counted.
+void put_new(Case& c) {
+  if (!c[Slot::k_new].present() && !c[Slot::v_new].present()) return;
+  need_cache(c);
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    const Slot own = new_of(slot);
+    if (!c[own].present()) refuse("{} is missing; k_new and v_new come together", name_of(own));
+    if (c[own].dtype() != c[slot].dtype())
+      refuse("{} is {} and {} {}; what is appended is as what is there", name_of(own), name_of(c[own].dtype()),
+             name_of(slot), name_of(c[slot].dtype()));
+    const Shape &shape = c[own].shape(), &cache = c[slot].shape();
+    if (shape.rank() != 4 || shape[0] != c.q().shape()[0] || shape[1] != cache[1] || shape[3] != cache[3])
+      refuse("{} has shape {}; it must be [batch, kv_heads, L, {}] = [{}, {}, L, {}]", name_of(own), shape.to_string(),
+             slot == Slot::k ? "dk" : "dv", c.q().shape()[0], cache[1], cache[3]);
+  }
+  const std::int64_t L = c[Slot::k_new].shape()[2];
+  if (L < 1 || c[Slot::v_new].shape()[2] != L)
+    refuse("k_new has {} tokens and v_new {}; both have as many as each other, at least 1", L,
+           c[Slot::v_new].shape()[2]);
+  if (!c[Slot::kv_lengths].present())
+    refuse("k_new is present without kv_lengths, which say behind how many keys they are written");
+  const std::int64_t batch = c.q().shape()[0];
+  need_table(c[Slot::kv_lengths], "kv_lengths", 1, batch);
+  if (c[Slot::cache_index].present()) {
+    need_table(c[Slot::cache_index], "cache_index", 1, batch);
+  } else if (!c[Slot::page_table].present() && c.k().shape()[0] != batch) {
+    refuse("k has shape {}; without a cache_index it has as many rows as the batch, {}", c.k().shape().to_string(),
+           batch);
+  }
+  for (const Slot slot : {Slot::page_table, Slot::page_table_v})
+    if (c[slot].present()) need_table(c[slot], name_of(slot), 2, batch);
+  if (c.k().shape()[2] < 1) refuse("k has shape {}; there is no room for new keys", c.k().shape().to_string());
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    need_places(c, slot);
+    c[slot] = after_the_call(c, slot);
+  }
+  Tensor& lengths = c[Slot::kv_lengths];
+  for (std::int64_t b = 0; b < batch; ++b) lengths.set(b, lengths[b] + static_cast<double>(L));
+  c[Slot::k_new] = c[Slot::v_new] = Tensor();
+  c.append = L;
+}
+
 std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
   std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
@@ -300,15 +439,52 @@ std::int64_t columns_needed(const Problem& c, std::int64_t entry) {
   return (whole(c[Slot::kv_lengths], entry) + page - 1) / page;
 }
 
-Case laid_out_in_cache(const Case& c) {
-  if (!is_in_cache(c)) return c;
+Case laid_out_in_cache(const Case& given) {
+  if (!is_in_cache(given)) return given;
+  // Of lengths that are shorter than those that it goes with an append is what it can be.
+  Case c = given;
+  settle_append(c);
   Case laid_out = c;
   if (c[Slot::page_table].present())
     lay_out_pages(laid_out, c);
-  else
+  else if (c[Slot::cache_index].present())
     lay_out_rows(laid_out, c);
   laid_out.pool = 0;
+  if (c.append > 0) take_new(laid_out, c);
   return laid_out;
+}
+
+Tensor after_the_call(const Case& laid_out, Slot slot) {
+  Tensor after = laid_out[slot];
+  if (laid_out[new_of(slot)].present())
+    for_each_new(laid_out, slot, [&](const Block& token, const Block& place) {
+      copy_block(laid_out[new_of(slot)], token, after, place);
+    });
+  return after;
+}
+
+std::string words_of_append(std::string_view name, const Shape& shape, std::int64_t element, bool is_new) {
+  const auto at = shape.index_of(element);
+  const std::string place = fmt::format("{}[{}, {}, {}, {}]", name, at[0], at[1], at[2], at[3]);
+  return is_new
+             ? fmt::format("left {} other than {}_new has it; a call writes the new keys into the cache, bit for bit",
+                           place, name)
+             : fmt::format("wrote to {}; of k and v a call writes the slots of the new keys alone", place);
+}
+
+std::int64_t most_append(const Problem& c) {
+  const Tensor& lengths = c[Slot::kv_lengths];
+  if (c.operation != Operation::attention || !lengths.present() || c[Slot::q_starts].present()) return 0;
+  std::int64_t fewest = lengths.elements() == 0 ? 0 : keys_of(c);
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    const Tensor& pad = c[Slot::left_pad];
+    fewest = std::min(fewest, whole(lengths, b) - (pad.present() ? whole(pad, b) : 0));
+  }
+  return std::max<std::int64_t>(fewest, 0);
+}
+
+void settle_append(Problem& c) {
+  c.append = std::min(c.append, most_append(c));
 }
 
 Case read_from_cache(Case laid_out) {
@@ -316,6 +492,7 @@ Case read_from_cache(Case laid_out) {
     refuse("page_table_v is present without page_table; it is that of v alone");
   if (laid_out[Slot::page_table].present() && laid_out[Slot::cache_index].present())
     refuse("cache_index is present beside page_table; pages are named by the table alone");
+  put_new(laid_out);
   if (laid_out[Slot::page_table].present())
     read_pages(laid_out);
   else if (laid_out[Slot::cache_index].present())
@@ -351,6 +528,7 @@ Case in_pages(const Case& c, std::int64_t page_size, std::int64_t unused, std::u
     paged[slot] = std::move(table);
   }
   paged.pool = pages;
+  paged.append = c.append;
   clear_unneeded(paged);
   return paged;
 }
@@ -363,6 +541,7 @@ Case in_cache_rows(const Case& c, std::int64_t unused, std::uint64_t seed) {
   for (std::int64_t b = 0; b < batch; ++b) index.set(b, static_cast<double>(order[static_cast<std::size_t>(b)]));
   indexed[Slot::cache_index] = std::move(index);
   indexed.pool = batch + unused;
+  indexed.append = c.append;
   return indexed;
 }
 

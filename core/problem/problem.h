@@ -58,15 +58,17 @@ enum class Slot {
   left_pad,
   page_table,
   page_table_v,
-  cache_index
+  cache_index,
+  k_new,
+  v_new
 };
-inline constexpr int slot_count = 22, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 24, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
-      "q",        "k",         "v",        "mask",       "w_q",          "w_k",        "w_v",       "b_q",
-      "b_k",      "b_v",       "w_o",      "b_o",        "bias_k",       "bias_v",     "q_lengths", "kv_lengths",
-      "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v", "cache_index"};
+      "q",        "k",         "v",        "mask",       "w_q",          "w_k",         "w_v",       "b_q",
+      "b_k",      "b_v",       "w_o",      "b_o",        "bias_k",       "bias_v",      "q_lengths", "kv_lengths",
+      "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v", "cache_index", "k_new",     "v_new"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
@@ -75,7 +77,8 @@ struct Words<Slot> {
 /// left_pad [batch] how many of these keys are padding all the same; of a packed one entry 0 is all there is, and
 /// sequence s has the tokens from q_starts[s] to before q_starts[s + 1], its keys so by kv_starts. Rows and keys of no
 /// sequence are padding (sequences.h). page_table [batch, columns] and cache_index [batch] say where k and v lie in a
-/// cache, and change nothing of what they are (kv_cache.h).
+/// cache, and change nothing of what they are (kv_cache.h). k_new and v_new are there where a kernel is called alone: a
+/// problem has its new keys among the others, and says how many there are.
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;
@@ -90,6 +93,9 @@ struct Problem {
   Causal alignment = Causal::none;
   /// Of a cache (kv_cache.h): so many pages there are in memory, or rows of a cache; 0: as many as are named.
   std::int64_t pool = 0;
+  /// So many of each entry's keys, the last ones, come with the call, which writes them into the cache; 0: all are
+  /// there.
+  std::int64_t append = 0;
 
   [[nodiscard]] const Tensor& operator[](Slot slot) const { return tensors[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] Tensor& operator[](Slot slot) { return tensors[static_cast<std::size_t>(slot)]; }

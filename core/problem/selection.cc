@@ -118,6 +118,7 @@ class ByAxis {
         return starts_;
       case Axis::columns:
         return columns_;
+      case Axis::appended:
       case Axis::d_o:
         break;
     }
@@ -220,10 +221,12 @@ Case select(const Case& c, const Selection& s) {
     if (counts(field.content)) count_again(result[field.slot], indices[field.counted]);
   }
   result.pool = c.pool;
+  result.append = c.append;
   const Tensor& table = result[Slot::page_table];
   if (table.present() && (table.elements() == 0 || keys_of(result) != page_size_of(c) * table.shape()[1]))
     drop_variant(result, paged_variant.name);
   settle_rows(result);
+  settle_append(result);
   return result;
 }
 

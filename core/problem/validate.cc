@@ -241,6 +241,8 @@ void validate_packed(const Problem& c) {
 /// A page table goes with whole pages, lengths and no other cache; what it names where keys stand is a page.
 void validate_cache(const Problem& c) {
   const Tensor &table = c[Slot::page_table], &own = c[Slot::page_table_v], &index = c[Slot::cache_index];
+  for (const Slot slot : {Slot::k_new, Slot::v_new})
+    if (c[slot].present()) refuse("{} is present; a problem has its new keys among the others", name_of(slot));
   if (own.present() && !table.present()) refuse("page_table_v is present without page_table; it is that of v alone");
   if (table.present() && index.present())
     refuse("cache_index is present beside page_table; pages are named by the table alone");
@@ -260,6 +262,17 @@ void validate_cache(const Problem& c) {
     if (index[b] < 0 || !taken.insert(index[b]).second)
       refuse("cache_index holds {} at [{}]; rows count from 0, and two entries of a batch have none together", index[b],
              b);
+}
+
+/// After the lengths.
+void validate_append(const Problem& c) {
+  if (c.append == 0) return;
+  if (c.append < 0 || c.operation != Operation::attention || !c[Slot::kv_lengths].present() ||
+      c[Slot::q_starts].present())
+    refuse("append is {}; attention with kv_lengths alone has new keys, from 1 on", c.append);
+  if (const std::int64_t most = most_append(c); c.append > most)
+    refuse("append is {} and the fewest keys of an entry are {}; new keys are among those that kv_lengths counts",
+           c.append, most);
 }
 
 /// After the lengths.
@@ -361,6 +374,7 @@ void validate(const Case& c) {
   validate_alignment(c);
   validate_elements(c);
   validate_left_pad(c);
+  validate_append(c);
   validate_pages(c);
   validate_provenance(c);
 }

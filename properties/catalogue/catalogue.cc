@@ -34,6 +34,7 @@ const std::vector<const Property*>& catalogue() {
                                                    window_properties(),
                                                    sequence_properties(),
                                                    cache_properties(),
+                                                   append_properties(),
                                                    paged_properties(),
                                                    weights_properties(),
                                                    self_properties(),

@@ -183,6 +183,22 @@ std::string misses_cache_rows(const Case& c) {
   return c[Slot::cache_index].present() ? "" : "has no index of a cache's rows; the theorem is about one";
 }
 
+std::string misses_new_keys(const Case& c) {
+  return c.append > 0 ? "" : "appends no keys; the theorem is about a call that does";
+}
+
+/// Of tokens that a call appends some go to one page and some to the next.
+std::string misses_crossed_page(const Case& c) {
+  if (!c[Slot::page_table].present()) return misses_pages(c);
+  if (c.append == 0) return misses_new_keys(c);
+  const std::int64_t page = page_size_of(c);
+  for (std::int64_t b = 0; b < batch_of(c); ++b) {
+    const auto length = static_cast<std::int64_t>(c[Slot::kv_lengths][b]);
+    if ((length - c.append) / page != (length - 1) / page) return {};
+  }
+  return "appends to one page of each entry; the theorem is about a call that appends to two";
+}
+
 std::string misses_left_pad(const Case& c) {
   if (c[Slot::left_pad].present() &&
       std::ranges::any_of(sequences_of(c), [](const Sequence& s) { return s.first_key > 0; }))
@@ -459,6 +475,9 @@ constexpr Hypothesis pages{"pages", "keys and values in pages", misses_pages};
 constexpr Hypothesis page_tail{"page-tail", "a page with a slot that no key is in", misses_page_tail};
 constexpr Hypothesis table_tail{"table-tail", "a table with an entry that nobody reads", misses_table_tail};
 constexpr Hypothesis cache_rows{"cache-rows", "rows of a cache that an index names", misses_cache_rows};
+constexpr Hypothesis new_keys{"new-keys", "keys that the call appends", misses_new_keys};
+constexpr Hypothesis crossed_page{"crossed-page", "keys that the call appends to two pages of an entry",
+                                  misses_crossed_page};
 constexpr Hypothesis left_pad{"left-pad", "padding before a sequence's keys", misses_left_pad};
 constexpr Hypothesis key_lengths{"key-lengths", "lengths of keys", misses_key_lengths};
 constexpr Hypothesis bottom_right_form{"bottom-right-form", "the bottom-right causal form", misses_bottom_right_form};
@@ -542,6 +561,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &causal_form,
                                      &causal_mask,
                                      &constant_values,
+                                     &crossed_page,
                                      &equal_keys,
                                      &equal_lengths,
                                      &equal_widths,
@@ -566,6 +586,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &mask,
                                      &moving_mask,
                                      &moving_positions,
+                                     &new_keys,
                                      &no_bias_kv,
                                      &no_biases,
                                      &no_causal_form,

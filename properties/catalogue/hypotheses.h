@@ -109,6 +109,8 @@ extern const Hypothesis pages;                  ///< keys and values in pages
 extern const Hypothesis page_tail;              ///< a page with a slot that no key is in
 extern const Hypothesis table_tail;             ///< a table with an entry that nobody reads
 extern const Hypothesis cache_rows;             ///< rows of a cache that an index names
+extern const Hypothesis new_keys;               ///< keys that the call appends
+extern const Hypothesis crossed_page;           ///< keys that the call appends to two pages of an entry
 extern const Hypothesis left_pad;               ///< padding before a sequence's keys
 extern const Hypothesis key_lengths;            ///< lengths of keys
 extern const Hypothesis bottom_right_form;      ///< the causal form that counts from the last key

@@ -91,6 +91,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> window_properties();
 [[nodiscard]] std::span<const Property> sequence_properties();
 [[nodiscard]] std::span<const Property> cache_properties();
+[[nodiscard]] std::span<const Property> append_properties();
 [[nodiscard]] std::span<const Property> paged_properties();
 [[nodiscard]] std::span<const Property> multihead_oracle_properties();
 [[nodiscard]] std::span<const Property> multihead_weight_properties();

@@ -10,7 +10,7 @@ std::int64_t number(const attest_tensor& t, std::int64_t at) {
 }
 
 /// The table as the slip understands it, within the pool.
-PageOf pages_of(const attest_problem& p, Slip slip) {
+std::function<std::int64_t(std::int64_t, std::int64_t, bool)> pages_of(const attest_problem& p, Slip slip) {
   if ((p.variants & ATTEST_PAGED) == 0) return {};
   return [&p, slip](std::int64_t entry, std::int64_t column, bool values) {
     const auto is = [&](Slip mistake) { return slip == mistake; };
@@ -24,6 +24,23 @@ PageOf pages_of(const attest_problem& p, Slip slip) {
   };
 }
 
+/// Where the slip writes the new keys, within an entry's room.
+std::function<std::int64_t(std::int64_t, std::int64_t, bool)> written_as(const attest_problem& p, Slip slip) {
+  if ((p.variants & ATTEST_APPEND) == 0) return {};
+  return [&p, slip](std::int64_t entry, std::int64_t token, bool values) {
+    const auto is = [&](Slip mistake) { return slip == mistake; };
+    const bool paged = (p.variants & ATTEST_PAGED) != 0;
+    const std::int64_t page = p.k.shape[2], room = paged ? p.page_table.shape[1] * page : page,
+                       length = number(p.kv_lengths, entry), next = length + token;
+    if (is("appended-behind-the-first-length")) return std::min(number(p.kv_lengths, 0) + token, room - 1);
+    if (is("appended-over-the-last-key") && length > 0) return next - 1;
+    if (is("appended-within-a-page") && paged) return length / page * page + next % page;
+    if (is("new-values-not-written") && values) return std::int64_t{-1};
+    if (is("first-new-key-alone") && token > 0) return std::int64_t{-1};
+    return next;
+  };
+}
+
 /// The problem with other rows of the cache, where the slip has them.
 attest_problem with_rows(attest_problem p, Slip slip) {
   if ((p.variants & ATTEST_CACHE_INDEX) == 0 || slip != Slip("cache-index-ignored")) return p;
@@ -34,12 +51,16 @@ attest_problem with_rows(attest_problem p, Slip slip) {
 
 }  // namespace
 
-PlantedCache::PlantedCache(const attest_problem& p, Slip slip) : gathered_(with_rows(p, slip), pages_of(p, slip)) {
-  if ((p.variants & ATTEST_PAGED) == 0 || slip != Slip("partial-page-lost")) return;
+PlantedCache::PlantedCache(const attest_problem& p, Slip slip)
+    : gathered_(with_rows(p, slip), {.page_of = pages_of(p, slip), .written_as = written_as(p, slip)}) {
+  const bool partial_page_lost = (p.variants & ATTEST_PAGED) != 0 && slip == Slip("partial-page-lost"),
+             new_keys_unseen = (p.variants & ATTEST_APPEND) != 0 && slip == Slip("new-keys-unseen");
+  if (!partial_page_lost && !new_keys_unseen) return;
   const std::int64_t page = p.k.shape[2];
   for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
-    const std::int64_t length = number(p.kv_lengths, b), pad = p.left_pad.data != nullptr ? number(p.left_pad, b) : 0;
-    const std::int64_t kept = length > page ? length / page * page : length;
+    const attest_tensor& from = new_keys_unseen ? p.kv_lengths : gathered_.problem.kv_lengths;
+    const std::int64_t length = number(from, b), pad = p.left_pad.data != nullptr ? number(p.left_pad, b) : 0;
+    const std::int64_t kept = partial_page_lost && length > page ? length / page * page : length;
     lengths_.push_back(static_cast<std::int32_t>(std::max(kept, pad)));
   }
   attest_tensor& lengths = gathered_.problem.kv_lengths;

@@ -140,7 +140,9 @@ Case in_sequence_form(Case c, const Manifest& m) {
   bool pack = !offers_lengths || argument(c, "packed", 2) == 1;
   const Property* const property = drawn_for(c);
   // What is packed is in no cache.
-  const bool cached = is_in_cache(c) || requires_it(m, Feature::paged) || requires_it(m, Feature::cache_index);
+  const bool cached =
+      is_in_cache(c) || std::ranges::any_of(std::array{Feature::paged, Feature::append, Feature::cache_index},
+                                            [&](Feature feature) { return requires_it(m, feature); });
   const auto speaks_of = [](std::string_view names) { return names.find(packed_variant.name) != names.npos; };
   const bool spoken_of =
       property == nullptr || property->under == "any" || speaks_of(property->under) || speaks_of(property->variant);
@@ -161,13 +163,16 @@ Case in_offered_pages(const Case& c, const VariantTerms& terms) {
   const std::int64_t size = sizes[static_cast<std::size_t>(argument(c, "page-size", std::ssize(sizes)))];
   Case paged = in_pages(outside_of_caches(c), size, argument(c, "unused-pages", 4), seed_argument(c, "page-table"),
                         terms.two_tables && argument(c, "tables", 4) == 0);
+  paged.append = c.append;
   restate_sequences(paged);
   return paged;
 }
 
 }  // namespace
 
-Case in_cache_form(Case c, const Manifest& m) {
+namespace {
+
+Case in_pages_or_rows(Case c, const Manifest& m) {
   if (c.operation != Operation::attention || has_variant(c, packed_variant.name)) return c;
   const auto pages = m.variants.find(paged_variant.name);
   const bool has_pages = pages != m.variants.end(), has_rows = m.variants.contains(cache_index_variant.name);
@@ -185,7 +190,7 @@ Case in_cache_form(Case c, const Manifest& m) {
     if (!pages->second.two_tables) c[Slot::page_table_v] = Tensor();
     return fits ? c : in_offered_pages(c, pages->second);
   }
-  if (is_in_cache(c)) return c;
+  if (c[Slot::cache_index].present()) return c;
   // Of what has lengths of keys one in three lies in pages, and one in three in rows that an index names.
   const std::int64_t turn = any && c[Slot::kv_lengths].present() ? argument(c, "cache", 3) : 2;
   const bool in_any_pages = of_pages || turn == 0 || (any && requires_it(m, Feature::paged));
@@ -194,6 +199,40 @@ Case in_cache_form(Case c, const Manifest& m) {
   Case indexed = in_cache_rows(c, argument(c, "unused-rows", 3), seed_argument(c, "cache-index"));
   restate_sequences(indexed);
   return taken(std::move(indexed));
+}
+
+/// Of what has lengths of keys one in three brings some with the call: as many as there are queries, one, all that the
+/// shortest entry has, or any number.
+Case with_new_keys(Case c, const Manifest& m) {
+  settle_append(c);
+  const auto terms = m.variants.find(append_variant.name);
+  if (terms == m.variants.end()) {
+    drop_variant(c, append_variant.name);
+    return c;
+  }
+  const std::int64_t most = std::min(most_append(c), terms->second.max_tokens.value_or(keys_of(c)));
+  if (c.append > 0 || most <= 0) {
+    c.append = std::min(c.append, std::max<std::int64_t>(most, 0));
+    return c;
+  }
+  const Property* const property = drawn_for(c);
+  const bool any = property != nullptr && property->under == "any",
+             must = (any && requires_it(m, Feature::append)) ||
+                    (property != nullptr && property->variant == append_variant.name);
+  if (!must && !(any && argument(c, "append", 3) == 0)) return c;
+  const std::array wanted{queries_of(c), std::int64_t{1}, most, 1 + argument(c, "tokens", most)};
+  Case appending = c;
+  appending.append = std::clamp<std::int64_t>(wanted[static_cast<std::size_t>(argument(c, "new-keys", 4))], 1, most);
+  restate_sequences(appending);
+  const bool worse = why_unsupported(m, c).empty() && !why_unsupported(m, appending).empty();
+  return worse ? c : appending;
+}
+
+}  // namespace
+
+Case in_cache_form(Case c, const Manifest& m) {
+  if (c.operation != Operation::attention) return c;
+  return with_new_keys(in_pages_or_rows(std::move(c), m), m);
 }
 
 namespace {
@@ -257,6 +296,7 @@ void restate_kinds(Case& c, std::string_view variant) {
 void leave_out(Case& c, std::string_view variant) {
   drop_variant(c, variant);
   if (!c[Slot::kv_lengths].present()) drop_variant(c, paged_variant.name);
+  settle_append(c);
   restate_kinds(c, variant);
 }
 
@@ -279,6 +319,7 @@ void fit_variants(Case& c, const Manifest& m) {
       if (!terms.queries) c[Slot::q_lengths] = Tensor();
       if (!terms.keys) c[Slot::kv_lengths] = Tensor();
       if (!c[Slot::kv_lengths].present()) drop_variant(c, paged_variant.name);
+      settle_append(c);
       if (c.provenance.kinds) restate_kinds(c, variant.name);
     }
     if (variant != window_variant) continue;

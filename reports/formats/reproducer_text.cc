@@ -190,6 +190,11 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
     lines.push_back(
         fmt::format("cache_index: the kernel had k and v in rows {} of a cache; here they are those of the batch",
                     fmt::join(c[Slot::cache_index].to_doubles(), ", ")));
+  if (c.append > 0)
+    lines.push_back(
+        fmt::format("append: of each batch entry's keys the kernel got the last {} as k_new and v_new, to write into k "
+                    "and v; here they stand there",
+                    c.append));
   if (has_variant(c, packed_variant.name))
     lines.emplace_back(
         "packed: sequence s has the tokens from start[s] to before start[s + 1], and its own positions, M and N");

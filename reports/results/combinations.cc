@@ -77,9 +77,11 @@ bool offers_placing(const Manifest& m, const Combination& one) {
 
 constexpr std::array masks{Masking::none, Masking::boolean, Masking::additive};
 
-/// The variants of a problem that has as few as it can beside this one: pages go with lengths.
+/// The variants of a problem that has as few as it can beside this one: pages and new keys go with lengths.
 std::string alone(std::string_view variant) {
-  return variant == paged_variant.name ? fmt::format("{}+{}", lengths_variant.name, variant) : std::string(variant);
+  return variant == paged_variant.name || variant == append_variant.name
+             ? fmt::format("{}+{}", lengths_variant.name, variant)
+             : std::string(variant);
 }
 
 /// Visits every combination of one variant.

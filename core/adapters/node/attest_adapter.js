@@ -23,6 +23,8 @@
 //     leftPad                              of "left_pad": {}: a tensor [batch], 'i32'; so many first keys are padding
 //     pageTable, pageTableV                of "paged": {}: tensors [batch, columns], 'i32'; k and v are pages then
 //     cacheIndex                           of "cache_index": {}: a tensor [batch], 'i32'; the row of k and v of each entry
+//     kNew, vNew                           of "append": {}: tensors [batch, kv_heads, L, dk|dv]; the function writes them
+//                                          into k.data and v.data behind the kvLengths keys that these hold
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -66,7 +68,8 @@ const KEYS = {
 const VARIANTS = {
   window: ['window_left', 'window_right', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
   packed: ['q_starts', 'kv_starts'], left_pad: ['left_pad'],
-  paged: ['page_table', 'page_table_v'], cache_index: ['cache_index'],
+  paged: ['page_table', 'page_table_v'], append: ['k_new', 'v_new'],
+  cache_index: ['cache_index'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };
@@ -221,6 +224,9 @@ async function answer(functions, manifest, { metadata, tensors }) {
   const shape = outputShape(op, given);
   const entries = [output('out', given.outDtype.toUpperCase(), shape, out)];
   if (given.wantLse && lse !== undefined) entries.push(output('lse', 'F64', shape.slice(0, 3), lse));
+  if (tensors.k_new) {
+    for (const name of ['k', 'v']) entries.push([name, tensors[name].dtype.toUpperCase(), tensors[name].shape, tensors[name].data]);
+  }
   return reply(null, entries);
 }
 

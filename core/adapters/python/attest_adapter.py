@@ -34,6 +34,9 @@ leave alignment out where the manifest lists one alone: "variants": {"window": {
                      that of v, None: the same
     cache_index      None, or [batch], int32: entry b reads row cache_index[b] of k and v, which have more rows than
                      the batch
+    k_new, v_new     None, or [batch, kv_heads, L, dk|dv]: the function writes them into k and v behind the kv_lengths keys
+                     that these hold, and its rows see them: positions and N are those of kv_lengths + L. Where k and v
+                     cannot be written to, it returns (out, lse, k, v)
 A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache,
 likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
@@ -99,6 +102,7 @@ _VARIANTS = {
     "packed": {"q_starts": None, "kv_starts": None},
     "left_pad": {"left_pad": None},
     "paged": {"page_table": None, "page_table_v": None},
+    "append": {"k_new": None, "v_new": None},
     "cache_index": {"cache_index": None},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
@@ -450,6 +454,8 @@ def _completed(manifest, attention, multihead):
         served.update({name: {} for name in ("left_pad", "cache_index") if name in known})
         if "page_table" in known and lengths["keys"]:
             served["paged"] = {"two_tables": "page_table_v" in known}
+        if {"k_new", "v_new"} <= known and lengths["keys"]:
+            served["append"] = {}
         if served:
             manifest.setdefault("variants", served)
     return manifest
@@ -523,11 +529,11 @@ class Server:
         _refuse_unknown(metadata, header, self.listed)
         read = self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
-        memories = {}
-        if "strides" in metadata:
-            for name, place in json.loads(metadata["strides"]).items():
-                if place["elements"] > 0:
-                    tensors[name], memories[name] = self.framework.laid_out(tensors[name], **place)
+        caches = ("k", "v") if "k_new" in tensors else ()
+        memories, places = {}, json.loads(metadata.get("strides", "{}"))
+        for name, place in places.items():
+            if place["elements"] > 0:
+                tensors[name], memories[name] = self.framework.laid_out(tensors[name], **place)
         names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
         if op == "attention":
             head_dim = header["q"]["shape"][-1]
@@ -537,14 +543,18 @@ class Server:
         named = self.by_name(op, metadata, tensors, head_dim, additive)
         result = function(*[tensors[name] for name in names], **named)
         for name, memory in memories.items():
+            if name in caches:  # whose elements are the function's to write, and not what lies between them
+                memory = (memory[0], self.framework.laid_out(tensors[name], **places[name])[1][0])
             if not self.framework.unchanged(memory):
                 raise RuntimeError(f"the function wrote to its input {name}, or between the elements of it")
-        out, lse = result if isinstance(result, tuple) else (result, None)
+        out, lse, *written = result if isinstance(result, tuple) else (result, None)
         if out is None:
             raise TypeError("the function returned None; it must return out")
         outputs = [("out", self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"]), out)]
         if lse is not None and metadata.get("want") == "lse":
             outputs.append(("lse", "F64", lse))
+        for name, value in zip(caches, written or [tensors[name] for name in caches]):
+            outputs.append((name, header[name]["dtype"], value))
         return self.reply([(name, dtype, self.framework.checked(value, dtype)) for name, dtype, value in outputs])
 
     def reply(self, outputs):

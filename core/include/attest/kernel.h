@@ -28,6 +28,7 @@ enum { /* attest_problem.variants */
        ATTEST_LENGTHS = 32,
        ATTEST_PACKED = 64,
        ATTEST_PAGED = 128,
+       ATTEST_APPEND = 256,
        ATTEST_CACHE_INDEX = 512,
        ATTEST_LEFT_PAD = 1024
 };
@@ -68,6 +69,10 @@ typedef struct attest_problem {
   attest_tensor page_table_v; /* PAGED: that of v, where it is another one; absent: page_table */
   attest_tensor cache_index;  /* CACHE_INDEX: ATTEST_I32 [batch], distinct: k and v have any number of rows in the place of batch, of
                                  which entry b reads row cache_index[b] */
+  attest_tensor k_new, v_new; /* APPEND: [batch, kv_heads, L, dk], [batch, kv_heads, L, dv], in the formats of k and v: an entry's
+                                 next L keys. kv_lengths is there and counts those that k and v hold; the call writes the new ones
+                                 behind them, bit for bit, into k and v, which are else read-only, and its rows see them: positions
+                                 and N are those of kv_lengths + L */
 } attest_problem;
 
 typedef struct attest_result {

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/kernel/kernel_under_test.h"
 #include "core/test/cases.h"
@@ -191,6 +192,54 @@ TEST(FunctionKernel, AWriteToAnInputIsAFailureAndLeavesTheCaseAlone) {
       });
   expect_ending(kernel->run(c), CallStatus::failed, "wrote to its input k; inputs are read-only");
   EXPECT_EQ(c.k()[3], 0.0);
+}
+
+/// Two entries that hold 2 and 0 keys, and get one each.
+Case appending_case() {
+  Case c = small_case(DType::f32);
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+    const Shape& one = c[slot].shape();
+    c[slot] = Tensor(DType::f32, {2, one[1], one[2], one[3]});
+    for (std::int64_t e = 0; e < c[slot].elements(); ++e) c[slot].set(e, static_cast<double>(e));
+  }
+  c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{3, 1});
+  c.append = 1;
+  return c;
+}
+
+/// Writes the new key of entry b into slot slots[b] of both heads; `values` too, or k alone.
+AttentionFunction writes_to(std::array<std::int64_t, 2> slots, bool values) {
+  return [=](const attest_problem& p, attest_result& r, std::string&) {
+    fill(r.out, 1.0);
+    const auto copy = [&](const attest_tensor& from, const attest_tensor& to) {
+      for (std::int64_t b = 0; b < 2; ++b)
+        for (std::int64_t h = 0; h < 2; ++h)
+          std::memcpy(static_cast<float*>(to.data) + b * to.stride[0] + h * to.stride[1] +
+                          slots[static_cast<std::size_t>(b)] * to.stride[2],
+                      static_cast<const float*>(from.data) + b * from.stride[0] + h * from.stride[1],
+                      static_cast<std::size_t>(to.shape[3]) * sizeof(float));
+    };
+    copy(p.k_new, p.k);
+    if (values) copy(p.v_new, p.v);
+    return ATTEST_OK;
+  };
+}
+
+TEST(FunctionKernel, HoldsACacheAgainstWhatAnAppendLeaves) {
+  const auto ending = [](std::array<std::int64_t, 2> slots, bool values) {
+    return function_kernel("test:it", manifest_for(DType::f32), writes_to(slots, values))->run(appending_case());
+  };
+  EXPECT_EQ(ending({2, 0}, true).status, CallStatus::ok) << ending({2, 0}, true).message;
+  expect_ending(ending({2, 0}, false), CallStatus::failed,
+                "left v[0, 0, 2, 0] other than v_new has it; a call writes the new keys into the cache, bit for bit");
+  expect_ending(ending({2, 1}, true), CallStatus::failed,
+                "left k[1, 0, 0, 0] other than k_new has it; a call writes the new keys into the cache, bit for bit");
+  expect_ending(ending({1, 0}, true), CallStatus::failed,
+                "wrote to k[0, 0, 1, 0]; of k and v a call writes the slots of the new keys alone");
+  // Behind other strides as well.
+  Case strided = appending_case();
+  strided.provenance.strides = "k=token-major v=every-other";
+  EXPECT_EQ(function_kernel("test:it", manifest_for(DType::f32), write_all)->run(strided).status, CallStatus::failed);
 }
 
 TEST(FunctionKernel, MapsStatusesAndExceptions) {

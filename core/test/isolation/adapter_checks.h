@@ -14,6 +14,14 @@
 
 namespace attest::testing_process {
 
+/// Two entries of 3 and 2 keys, of which the last comes with the call.
+inline Case appending_case() {
+  Case c = attention_case(DType::f32, {2, 3, 3, 4, 5, 5});
+  c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{3, 2});
+  c.append = 1;
+  return c;
+}
+
 inline bool succeeds(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }

@@ -41,6 +41,21 @@ const functions = {
   },
 };
 
+// Writes the new key of each entry into the cache, and answers q.
+const appends = (into) => ({ q, k, v, kvLengths, kNew, vNew }) => {
+  if (kNew === undefined) return q.data;
+  const [batch, heads, L] = kNew.shape;
+  for (let b = 0; b < batch; ++b) {
+    for (let h = 0; h < heads; ++h) {
+      for (let t = 0; t < L; ++t) {
+        k.row(b, h, kvLengths.data[b] + t + into).set(kNew.row(b, h, t));
+        v.row(b, h, kvLengths.data[b] + t).set(vNew.row(b, h, t));
+      }
+    }
+  }
+  return q.data;
+};
+
 const mode = process.argv[2];
 const everything = ['f64', 'f32', 'f16', 'bf16', 'f8_e4m3', 'f8_e5m2'];
 if (mode === 'multihead') {
@@ -49,6 +64,8 @@ if (mode === 'multihead') {
   });
 } else if (mode === 'absent') {
   refuse('there is nothing here to serve');
+} else if (mode.startsWith('appends')) {
+  serve(appends(mode === 'appends-early' ? -1 : 0), { dtypes: ['f32'], variants: { lengths: {}, append: {} } });
 } else if (mode === 'strides') {
   serve(functions.echo, { strides: true });
 } else if (mode === 'shared-memory') {

@@ -103,7 +103,32 @@ def about_strides(q, k, v, scale=1.0):
     return out
 
 
-if mode in ("strides-numpy", "strides-torch"):
+def appends(q, k, v, kv_lengths=None, k_new=None, v_new=None):
+    """Writes new keys into the cache, as `mode` has it, and attends to them."""
+    if mode == "appends-copied" and k_new is not None:
+        k, v = (t.copy() if isinstance(t, numpy.ndarray) else t.clone() for t in (k, v))
+    xp = numpy if isinstance(q, numpy.ndarray) else __import__("torch")
+    out = xp.zeros(tuple(q.shape[:3]) + tuple(v.shape[3:]), dtype=q.dtype)
+    for b in range(q.shape[0]):
+        length = k.shape[2] if kv_lengths is None else int(kv_lengths[b])
+        keys, values = k[b : b + 1, :, :length], v[b : b + 1, :, :length]
+        if k_new is not None:
+            end = length + k_new.shape[2]
+            if mode != "appends-nothing":
+                k[b, :, length:end], v[b, :, length:end] = k_new[b], v_new[b]
+            if mode == "appends-elsewhere":
+                k[b, :, length - 1] = k_new[b, :, 0]
+            keys = xp.concatenate([keys, k_new[b : b + 1]], 2)
+            values = xp.concatenate([values, v_new[b : b + 1]], 2)
+        attend = softmax_product if xp is numpy else torch_attention
+        out[b : b + 1] = attend(q[b : b + 1], keys, values, None, 1 / q.shape[-1] ** 0.5)
+    return (out, None, k, v) if mode == "appends-copied" and k_new is not None else out
+
+
+if mode.startswith("appends"):
+    torch = mode == "appends-torch"
+    attest_adapter.serve(appends, {"dtypes": ["f32"]} if torch else None, framework="torch" if torch else "numpy")
+elif mode in ("strides-numpy", "strides-torch"):
     attest_adapter.serve(about_strides, {"dtypes": ["f32"], "strides": True}, framework=mode[len("strides-") :])
 elif mode == "multihead":
     attest_adapter.serve(multihead=multihead_sum)

@@ -85,6 +85,25 @@ TEST_F(Adapter, MindsTheConventionOfAdditiveMasksOnly) {
   EXPECT_EQ(kernel->run(c).status, CallStatus::unsupported);
 }
 
+TEST_F(Adapter, WritesNewKeysIntoTheCache) {
+  const Case c = appending_case();
+  Case there = c;
+  there.append = 0;
+  for (const std::string mode : {"appends", "appends-copied", "appends-torch"}) {
+    if (mode == "appends-torch" && !imports("torch")) continue;
+    const auto kernel = adapted(mode);
+    EXPECT_TRUE(kernel->manifest().variants.contains("append")) << mode;
+    const Reply reply = kernel->run(c);
+    ASSERT_EQ(reply.status, CallStatus::ok) << mode << ": " << reply.message;
+    EXPECT_EQ(reply.out, kernel->run(there).out) << mode;
+  }
+  expect_ending(adapted("appends-nothing")->run(c), CallStatus::failed,
+                "left k[0, 0, 2, 0] other than k_new has it; a call writes the new keys into the cache, bit for bit");
+  expect_ending(adapted("appends-elsewhere")->run(c), CallStatus::failed,
+                "wrote to k[0, 0, 1, 0]; of k and v a call writes the slots of the new keys alone");
+  EXPECT_EQ(adapted("plain")->run(c).status, CallStatus::unsupported);
+}
+
 TEST_F(Adapter, PassesFailuresOnAndGoesOn) {
   const Case c = attention_case(DType::f32, {});
   const auto reply_of = [&](const std::string& mode) {

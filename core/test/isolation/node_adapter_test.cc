@@ -49,6 +49,15 @@ TEST_F(NodeAdapter, FillsTheManifestIn) {
   EXPECT_EQ(adapted("prints")->manifest().name, "prints");
 }
 
+TEST_F(NodeAdapter, WritesNewKeysIntoTheCache) {
+  const Case c = appending_case();
+  const Reply reply = adapted("appends")->run(c);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(reply.out, c.q());
+  expect_ending(adapted("appends-early")->run(c), CallStatus::failed,
+                "wrote to k[0, 0, 1, 0]; of k and v a call writes the slots of the new keys alone");
+}
+
 TEST_F(NodeAdapter, CarriesEveryBit) {
   const auto kernel = adapted("echo");
   ASSERT_EQ(kernel->manifest().dtypes.size(), 6U);

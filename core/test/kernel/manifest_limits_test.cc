@@ -110,11 +110,14 @@ TEST(ManifestLimits, RefuseWhatContradictsItself) {
       {R"("variants": {"window": {"requires": ["mask"], "excludes": ["mask"]}})",
        "\"variants\".\"window\".\"excludes\" is [\"mask\"]; \"requires\" lists \"mask\""},
       {R"("variants": {"paged": {}})",
-       "\"variants\" is {\"paged\":{}}; \"paged\" goes with \"lengths\" of keys, which say how many of the pages' keys "
+       "\"variants\" is {\"paged\":{}}; \"paged\" goes with \"lengths\" of keys, which say how many of a cache's keys "
        "there are"},
       {R"("variants": {"lengths": {"keys": false}, "paged": {}})",
        "\"variants\" is {\"lengths\":{\"keys\":false},\"paged\":{}}; \"paged\" goes with \"lengths\" of keys, which say "
-       "how many of the pages' keys there are"},
+       "how many of a cache's keys there are"},
+      {R"("variants": {"append": {}})",
+       "\"variants\" is {\"append\":{}}; \"append\" goes with \"lengths\" of keys, which say how many of a cache's keys "
+       "there are"},
       {R"("variants": {"lengths": {}, "paged": {"table_tail": "none"}})",
        "\"variants\".\"paged\".\"table_tail\" is \"none\"; that word is unknown; known: \"valid\", \"any\""},
       {R"("requires": ["window"])", "\"requires\" is [\"window\"]; no other key of the manifest offers \"window\""},

@@ -138,6 +138,119 @@ TEST(KvCache, LaysEntriesInTheRowsThatTheIndexNames) {
   EXPECT_EQ(outside_of_caches(c), numbered(4));
 }
 
+/// Two entries of 5 and 3 keys in a cache of 6 slots, of which the last two come with the call.
+Case appending() {
+  Case c = numbered(6);
+  c[Slot::kv_lengths] = whole({2}, {5, 3});
+  c.append = 2;
+  return c;
+}
+
+TEST(KvCache, HasNewKeysApart) {
+  const Case c = appending(), laid_out = laid_out_in_cache(c);
+  EXPECT_EQ(laid_out.append, 0);
+  EXPECT_EQ(laid_out[Slot::kv_lengths], whole({2}, {3, 1}));
+  EXPECT_EQ(laid_out[Slot::k_new].shape(), Shape({2, 2, 2, 2}));
+  EXPECT_EQ(laid_out[Slot::v_new].shape(), Shape({2, 2, 2, 3}));
+  EXPECT_EQ(laid_out[Slot::v_new].at(1, 1, 1, 2), c.v().at(1, 1, 2, 2));
+  EXPECT_NE(laid_out.k().at(0, 1, 4, 1), c.k().at(0, 1, 4, 1)) << "nothing stands there yet";
+  EXPECT_EQ(laid_out.k().at(0, 1, 5, 1), c.k().at(0, 1, 5, 1)) << "behind the length";
+  EXPECT_EQ(laid_out.k().at(1, 0, 0, 0), c.k().at(1, 0, 0, 0));
+  EXPECT_EQ(after_the_call(laid_out, Slot::k), c.k());
+  EXPECT_EQ(after_the_call(laid_out, Slot::v), c.v());
+  EXPECT_EQ(laid_out.problem().variants, static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_APPEND));
+  EXPECT_EQ(read_from_cache(laid_out), c);
+}
+
+TEST(KvCache, IsWrittenByOwnKernelsWhereverItLies) {
+  Case paged = in_pages(appending(), 2, 2, 3), own = in_pages(appending(), 2, 2, 3, /*own_values=*/true),
+       rows = in_cache_rows(appending(), 2, 4);
+  for (const Case& c : {appending(), paged, own, rows}) {
+    ASSERT_EQ(c.append, 2);
+    EXPECT_EQ(refusal([&] { validate(c); }), "");
+    const Case laid_out = laid_out_in_cache(c);
+    const Tensor k = after_the_call(laid_out, Slot::k), v = after_the_call(laid_out, Slot::v);
+    EXPECT_NE(laid_out.k(), k);
+    const GatheredKeys gathered(laid_out.problem());
+    EXPECT_EQ(laid_out.k(), k);
+    EXPECT_EQ(laid_out.v(), v);
+    EXPECT_EQ(gather(gathered.problem.k), c.k());
+    EXPECT_EQ(gather(gathered.problem.v), c.v());
+    EXPECT_EQ(gather(gathered.problem.kv_lengths), c[Slot::kv_lengths]);
+    EXPECT_EQ(gathered.problem.variants, static_cast<std::uint32_t>(ATTEST_LENGTHS));
+    EXPECT_EQ(decode_case(encode_case(c), "it"), c);
+  }
+}
+
+TEST(KvCache, WritesNoPageThatIsNamedTwice) {
+  Case c = in_pages(appending(), 2, 2, 3);
+  // Pages of entry 0: keys 0 and 1, 2 and 3, 4 and nobody's; of these the second and the third are written.
+  for (const Slot slot : {Slot::k, Slot::v})
+    for (std::int64_t h = 0; h < 2; ++h)
+      for (std::int64_t j = 0; j < 2; ++j)
+        for (std::int64_t e = 0; e < c[slot].shape()[3]; ++e)
+          c[slot].set(c[slot].shape().flat(1, h, j, e), c[slot].at(0, h, j, e));
+  c[Slot::page_table].set(3, c[Slot::page_table][0]);
+  const Case laid_out = laid_out_in_cache(c);
+  EXPECT_NE(laid_out[Slot::page_table][3], laid_out[Slot::page_table][0]) << "entry 1 writes to its first page";
+  c.append = 1;
+  const Case shared = laid_out_in_cache(c);
+  EXPECT_EQ(shared[Slot::page_table][3], shared[Slot::page_table][0]) << "and then to its second";
+}
+
+TEST(KvCache, HasNoMoreNewKeysThanAnEntryHas) {
+  Case c = appending();
+  EXPECT_EQ(most_append(c), 3);
+  c[Slot::left_pad] = whole({2}, {0, 2});
+  EXPECT_EQ(most_append(c), 1);
+  EXPECT_EQ(refusal([&] { validate(c); }),
+            "append is 2 and the fewest keys of an entry are 1; new keys are among those that kv_lengths counts");
+  settle_append(c);
+  EXPECT_EQ(c.append, 1);
+  EXPECT_EQ(refusal([&] { validate(c); }), "");
+  drop_variant(c, "lengths");
+  settle_append(c);
+  EXPECT_EQ(c.append, 0);
+  EXPECT_EQ(outside_of_caches(appending()).append, 0);
+}
+
+TEST(KvCache, RefusesNewKeysThatGoNowhere) {
+  const Case laid_out = laid_out_in_cache(appending());
+  const auto says = [](Case with) { return refusal([&] { static_cast<void>(read_from_cache(std::move(with))); }); };
+  Case none = laid_out;
+  none[Slot::v_new] = Tensor();
+  EXPECT_EQ(says(none), "v_new is missing; k_new and v_new come together");
+  Case full = laid_out;
+  full[Slot::kv_lengths].set(0, 5);
+  EXPECT_EQ(says(full), "kv_lengths holds 5 at [0] and k_new has 2 tokens; there is room for 6 keys");
+  full[Slot::kv_lengths].set(0, -1);
+  EXPECT_EQ(says(full), "kv_lengths holds -1 at [0] and k_new has 2 tokens; there is room for 6 keys");
+  Case nothing = laid_out;
+  nothing[Slot::k_new] = Tensor(DType::f32, {2, 2, 0, 2}), nothing[Slot::v_new] = Tensor(DType::f32, {2, 2, 0, 3});
+  EXPECT_EQ(says(nothing), "k_new has 0 tokens and v_new 0; both have as many as each other, at least 1");
+  Case unknown = laid_out;
+  unknown[Slot::kv_lengths] = Tensor();
+  EXPECT_EQ(says(unknown), "k_new is present without kv_lengths, which say behind how many keys they are written");
+  Case other = laid_out;
+  other[Slot::k_new] = Tensor(DType::f64, {2, 2, 2, 2});
+  EXPECT_EQ(says(other), "k_new is f64 and k f32; what is appended is as what is there");
+  other[Slot::k_new] = Tensor(DType::f32, {2, 1, 2, 2});
+  EXPECT_EQ(says(other), "k_new has shape [2, 1, 2, 2]; it must be [batch, kv_heads, L, dk] = [2, 2, L, 2]");
+  const Case paged = laid_out_in_cache(in_pages(appending(), 2, 2, 3));
+  Case far = paged;
+  far[Slot::page_table].set(1, 99);
+  EXPECT_EQ(says(far), "a token of k_new goes to page 99; k has 7");
+  Case twice = paged;
+  twice[Slot::page_table].set(3, paged[Slot::page_table][1]);
+  EXPECT_NE(says(twice).find("what a call writes is one entry's"), std::string::npos) << says(twice);
+  Case read = paged;
+  read[Slot::page_table].set(0, paged[Slot::page_table][1]);
+  EXPECT_NE(says(read).find("is named twice, and a call writes into it"), std::string::npos) << says(read);
+  Case present = appending();
+  present[Slot::k_new] = laid_out[Slot::k_new];
+  EXPECT_EQ(refusal([&] { validate(present); }), "k_new is present; a problem has its new keys among the others");
+}
+
 TEST(KvCache, TravelsInTheFormOfTheContract) {
   for (const Case& c : {in_pages_of_two(), in_cache_rows(numbered(4), 3, 9), in_pages(numbered(6), 3, 0, 1, true)})
     EXPECT_EQ(decode_case(encode_case(c), "it"), c);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -71,15 +72,40 @@ void misread_pages(MisreadMemory& memory) {
           [&](std::int64_t length) { return static_cast<double>(length > page ? length / page * page : length); });
 }
 
+/// As if new keys had not come, or not to where they belong.
+std::vector<MisreadSequences> misread_append(const Case& c) {
+  const auto shorter = [&](std::int64_t keys) {
+    Case other = outside_of_caches(c);
+    other[Slot::kv_lengths] =
+        mapped(c[Slot::kv_lengths], [&](std::int64_t, double length) { return length - static_cast<double>(keys); });
+    return other;
+  };
+  Case stale = laid_out_in_cache(c);
+  stale[Slot::kv_lengths] = c[Slot::kv_lengths];
+  stale[Slot::k_new] = stale[Slot::v_new] = Tensor();
+  std::vector<MisreadSequences> found;
+  found.push_back({"the keys that the call appends were not there", shorter(c.append)});
+  if (c.append > 1) found.push_back({"the last of the keys that the call appends were not there", shorter(1)});
+  found.push_back({"what was in their slots before were the keys that the call appends",
+                   outside_of_caches(read_from_cache(std::move(stale)))});
+  return found;
+}
+
 }  // namespace
 
 std::vector<MisreadSequences> misread_cache(const Case& c) {
   if (c.operation != Operation::attention || !is_in_cache(c)) return {};
-  MisreadMemory memory(c);
+  Case all_there = c;
+  drop_variant(all_there, append_variant.name);
+  std::vector<MisreadSequences> found;
+  if (c.append > 0) found = misread_append(c);
+  if (!is_in_cache(all_there)) return found;
+  MisreadMemory memory(all_there);
   if (c[Slot::page_table].present()) misread_pages(memory);
   memory.add_names("rows of the cache were those of the batch", Slot::cache_index,
                    [](std::int64_t at, double) { return static_cast<double>(at); });
-  return memory.take();
+  std::ranges::move(memory.take(), std::back_inserter(found));
+  return found;
 }
 
 }  // namespace attest

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view as_meant = "as they are meant";
 
 /// Whose lengths a problem has, padding on the left, or a cache; none: it is packed.
-enum class Lengths { none, of_queries, of_keys, left_pad, paged, cache_index };
+enum class Lengths { none, of_queries, of_keys, left_pad, paged, cache_index, append };
 
 class SequenceProber {
  public:
@@ -77,6 +77,10 @@ class SequenceProber {
       c[queries ? Slot::q_lengths : Slot::kv_lengths] = std::move(all);
     }
     if (lengths == Lengths::paged) c = paged(c);
+    if (lengths == Lengths::append) {
+      const auto most_new = probe_.manifest().variants.find(append_variant.name)->second.max_tokens;
+      c.append = std::min({most_append(c), std::int64_t{2}, most_new.value_or(2)});
+    }
     if (lengths == Lengths::cache_index) {
       c[Slot::kv_lengths] = Tensor();
       c = in_cache_rows(c, 2, static_cast<std::uint64_t>(round_));
@@ -99,6 +103,7 @@ class SequenceProber {
                                   : lengths == Lengths::left_pad    ? "padding on the left"
                                   : lengths == Lengths::paged       ? "keys and values in pages"
                                   : lengths == Lengths::cache_index ? "rows of a cache"
+                                  : lengths == Lengths::append      ? "keys that a call appends"
                                   : lengths == Lengths::of_queries  ? "lengths of queries"
                                                                     : "lengths of keys";
     return causal == Causal::none ? std::string(what) : fmt::format("{}, causal {}", what, name_of(causal));
@@ -175,6 +180,7 @@ void ask_sequences(ProbeQuestions& probe) {
   prober.ask_variant(left_pad_variant, Lengths::left_pad);
   prober.ask_variant(packed_variant, Lengths::none);
   prober.ask_variant(paged_variant, Lengths::paged);
+  prober.ask_variant(append_variant, Lengths::append);
   prober.ask_variant(cache_index_variant, Lengths::cache_index);
 }
 

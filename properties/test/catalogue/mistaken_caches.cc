@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/problem/kv_cache.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "properties/arrangement/arrange.h"
@@ -85,10 +86,49 @@ struct Kept {
   }
 };
 
+/// The keys one after another, but what stood in the slots of new ones that are not `written`.
+Case as_written(const Case& c, const std::function<bool(std::int64_t b, std::int64_t t)>& written) {
+  Case laid_out = laid_out_in_cache(c);
+  laid_out[Slot::kv_lengths] = c[Slot::kv_lengths];
+  laid_out[Slot::k_new] = laid_out[Slot::v_new] = Tensor();
+  const Case stale = read_from_cache(std::move(laid_out));
+  Case other = outside_of_caches(c);
+  for (const Slot slot : {Slot::k, Slot::v})
+    other[slot] = mapped(c[slot], [&](std::int64_t e, double old) {
+      const auto [b, h, j, column] = c[slot].shape().index_of(e);
+      const std::int64_t t = j - static_cast<std::int64_t>(c[Slot::kv_lengths][b]) + c.append;
+      return t >= 0 && t < c.append && !written(b, t) ? stale[slot][e] : old;
+    });
+  return other;
+}
+
+/// Another question in the place of the one asked, where that brings new keys.
+Spoilt::Fault append_asked(std::function<Case(const Case&)> change) {
+  return [change = std::move(change)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+    return kernel.run(c.append > 0 ? change(c) : c, output, want_lse);
+  };
+}
+
 }  // namespace
 
 std::vector<WrongKernel> mistaken_caches() {
   return {
+      {"does not see the keys that a call appends", append_asked([](const Case& c) {
+         Case before = outside_of_caches(c);
+         for (std::int64_t b = 0; b < batch_of(c); ++b)
+           before[Slot::kv_lengths].set(b, c[Slot::kv_lengths][b] - static_cast<double>(c.append));
+         return before;
+       })},
+      {"sees what stood in the slots of new keys",
+       append_asked([](const Case& c) { return as_written(c, [](std::int64_t, std::int64_t) { return false; }); })},
+      {"appends to one page alone", append_asked([](const Case& c) {
+         if (!c[Slot::page_table].present()) return c;
+         return as_written(c, [&](std::int64_t b, std::int64_t t) {
+           const std::int64_t page = page_size_of(c),
+                              first = static_cast<std::int64_t>(c[Slot::kv_lengths][b]) - c.append;
+           return first / page == (first + t) / page;
+         });
+       })},
       {"lets a chunk see its whole length", cache_asked([](Case& c) {
          if (is_of_last_tokens(c) && queries_of(c) > 1) c.causal = Causal::none, settle_alignment(c);
        })},

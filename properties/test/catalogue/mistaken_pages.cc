@@ -26,10 +26,11 @@ bool has_rows(const Case& c) {
   return c[Slot::cache_index].present();
 }
 
-/// What memory holds, read by other tables or lengths.
+/// What memory holds, read by other tables or lengths; new keys are there.
 Spoilt::Fault memory_read(std::function<void(Case& laid_out)> change) {
   return [change = std::move(change)](Kernel& kernel, Case c, DType output, bool want_lse) {
-    if (!is_in_cache(c)) return kernel.run(c, output, want_lse);
+    if (!has_pages(c) && !has_rows(c)) return kernel.run(c, output, want_lse);
+    drop_variant(c, append_variant.name);
     Case laid_out = laid_out_in_cache(c);
     change(laid_out);
     return kernel.run(outside_of_caches(read_from_cache(std::move(laid_out))), output, want_lse);
@@ -47,7 +48,7 @@ void rename(Case& c, Slot slot, const std::function<double(std::int64_t at, doub
 Spoilt::Fault memory_added(std::function<double(const Case& laid_out, const Case& c)> added) {
   return [added = std::move(added)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
     Reply reply = kernel.run(c, output, want_lse);
-    if (!is_in_cache(c) || reply.status != CallStatus::ok) return reply;
+    if ((!has_pages(c) && !has_rows(c)) || reply.status != CallStatus::ok) return reply;
     const double more = added(laid_out_in_cache(c), c);
     reply.out = mapped(reply.out, [&](std::int64_t e, double old) {
       const std::int64_t row = e / c.v().shape()[3];

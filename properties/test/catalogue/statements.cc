@@ -167,6 +167,7 @@ std::string difference(const Case& drawn, const Case& call) {
   add(drawn.alignment != call.alignment, call.alignment == Causal::none ? "-alignment" : "alignment");
   add(drawn.heads != call.heads, "heads");
   add(drawn.pool != call.pool, "pool");
+  add(drawn.append != call.append, call.append == 0 ? "-append" : "append");
   add(drawn.provenance.unused != call.provenance.unused, "unused:" + call.provenance.unused.value_or("as-drawn"));
   add(drawn.provenance.strides.has_value() != call.provenance.strides.has_value(), "strides");
   return text.empty() ? "as-drawn" : text;

@@ -142,7 +142,7 @@ TEST(ProbeSequences, TellsASequenceWithoutAKeyThatIsNotAsStated) {
 TEST(ProbeSequences, AsksNothingOfAKernelThatListsNone) {
   bool sent = false;
   Tampered kernel = asked_otherwise([&](Case& c) { sent = sent || has_sequences(c); });
-  for (const char* const variant : {"lengths", "packed", "left_pad", "paged", "cache_index"})
+  for (const char* const variant : {"lengths", "packed", "left_pad", "paged", "append", "cache_index"})
     kernel.manifest().variants.erase(variant);
   const Probed probed = asked(kernel);
   EXPECT_THAT(answer_to(probed, "lengths of sequences").found, Says("not asked"));

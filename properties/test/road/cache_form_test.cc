@@ -65,6 +65,27 @@ TEST(CacheForm, IsThatOfEveryCaseWhereTheManifestRequiresIt) {
   EXPECT_LT(rows.unfit, 30);
 }
 
+TEST(CacheForm, BringsNewKeysWhereTheManifestListsThem) {
+  Manifest manifest = registered("builtin:flash")->manifest();
+  const auto with_new_keys = [&](std::string_view property, std::int64_t most) {
+    std::int64_t count = 0;
+    for (std::int64_t k = 0; k < 300; ++k) {
+      const Case c = project(generate(property_named(property), DType::f32, 1, k), manifest);
+      EXPECT_EQ(why_unsupported(manifest, c), "") << k;
+      EXPECT_LE(c.append, most) << k;
+      EXPECT_NO_THROW(validate(c)) << k;
+      count += c.append > 0;
+    }
+    return count;
+  };
+  EXPECT_GT(with_new_keys("attention.oracle", 1 << 20), 3);
+  EXPECT_EQ(with_new_keys("cache.append", 1 << 20), 300);
+  manifest.variants.at("append").max_tokens = 1;
+  EXPECT_GT(with_new_keys("attention.oracle", 1), 3);
+  manifest.variants.erase("append");
+  EXPECT_EQ(with_new_keys("attention.oracle", 0), 0);
+}
+
 TEST(CacheForm, IsNotThatOfLawsThatDoNotSpeakOfIt) {
   const Manifest manifest = registered("builtin:flash")->manifest();
   for (const std::string_view property :

@@ -146,7 +146,7 @@ TEST(AnswerProgram, OfAKernelThatIsWrongHasTheToleranceOfItsRightAnswers) {
   if (under_address_sanitizer) GTEST_SKIP() << "the run of a whole catalogue";
   const fake::Folder folder;
   const ShellResult result =
-      shell(folder, "$attest check --kernel fault:interleaved-groups --dtype f32 --cases 300 --out run 2>/dev/null");
+      shell(folder, "$attest check --kernel fault:interleaved-groups --dtype f32 --cases 600 --out run 2>/dev/null");
   EXPECT_LE(lines_of(result.output).size(), 25U) << result.output;
   EXPECT_THAT(joined(result.output), HasSubstr(", by its right answers (misses "));
 }

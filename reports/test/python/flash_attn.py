@@ -34,3 +34,29 @@ def flash_attn_varlen_func(
         keys = slice(cu_seqlens_k[index], cu_seqlens_k[index + 1])
         out[rows] = flash_attn_func(q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal, window_size)[0]
     return out
+
+
+def flash_attn_with_kvcache(
+    q, k_cache, v_cache, k=None, v=None, rotary_cos=None, rotary_sin=None, cache_seqlens=None, cache_batch_idx=None,
+    cache_leftpad=None, block_table=None, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0,
+    rotary_interleaved=True, alibi_slopes=None, num_splits=0, return_softmax_lse=False,
+):  # fmt: skip
+    assert (k is None) == (v is None) and (k is None or cache_seqlens is not None)
+    out = torch.empty_like(q)
+    for b in range(q.shape[0]):
+        if block_table is not None:  # views of the pages, one behind the other
+            slots = [(page, slot) for page in block_table[b].tolist() for slot in range(k_cache.shape[1])]
+        else:
+            row = b if cache_batch_idx is None else int(cache_batch_idx[b])
+            slots = [(row, slot) for slot in range(k_cache.shape[1])]
+        length = len(slots) if cache_seqlens is None else int(cache_seqlens[b])
+        for t in range(0 if k is None else k.shape[1]):
+            k_cache[slots[length]], v_cache[slots[length]] = k[b, t], v[b, t]
+            length += 1
+        first = 0 if cache_leftpad is None else int(cache_leftpad[b])
+        if first == length:
+            out[b] = 0
+            continue
+        keys, values = (torch.stack([cache[at] for at in slots[first:length]])[None] for cache in (k_cache, v_cache))
+        out[b] = flash_attn_func(q[b : b + 1], keys, values, 0.0, softmax_scale, causal, window_size)[0]
+    return out

@@ -191,6 +191,44 @@ def test_keys_in_pages_are_the_keys_one_after_another():
         attest.exact(q, *pools, page_table=table)
 
 
+def test_the_cache_of_flash_attention_is_known_and_written(monkeypatch):
+    pytest.importorskip("torch")
+    import flash_attn
+
+    what = {"dtypes": "bf16", "properties": "attention.oracle,cache.append,cache.write,cache.index", "no_large": True,
+            "cases": 40}  # fmt: skip
+    assert attest.check(flash_attn.flash_attn_with_kvcache, **what).verdict == "held"
+
+    # The answer is right, and the cache lacks what came.
+    real = flash_attn.flash_attn_with_kvcache
+
+    def flash_attn_with_kvcache(q, k_cache, v_cache, **given):
+        return real(q, k_cache.clone(), v_cache.clone(), **given)
+
+    monkeypatch.setattr(flash_attn, "flash_attn_with_kvcache", flash_attn_with_kvcache)
+    with pytest.raises(AssertionError, match="a call writes the new keys into the cache, bit for bit"):
+        attest.check(flash_attn_with_kvcache, **what)
+
+
+def test_new_keys_are_those_behind_the_lengths():
+    q, k, v = problem(batch=2, keys=5)
+    before = numpy.asarray([3, 2])
+    cache = [array.copy() for array in (k, v)]
+    new = [numpy.stack([array[b, :, n : n + 2] for b, n in enumerate(before)]) for array in (k, v)]
+    for array in cache:
+        for b, n in enumerate(before):
+            array[b, :, n:] = numpy.nan
+    exact = attest.exact(q, *cache, kv_lengths=before, k_new=new[0], v_new=new[1])
+    plain = attest.exact(q, k, v, kv_lengths=before + 2)
+    assert numpy.array_equal(exact.lower, plain.lower) and numpy.array_equal(exact.upper, plain.upper)
+    out = attention(q, k, v, own(before + 2, 5)[:, None, None])
+    assert attest.allclose(out, q, *cache, kv_lengths=before, k_new=new[0], v_new=new[1])
+    with pytest.raises(attest.AttestError, match="k_new is present without kv_lengths"):
+        attest.exact(q, *cache, k_new=new[0], v_new=new[1])
+    with pytest.raises(attest.AttestError, match=r"kv_lengths holds 4 at \[0\] and k_new has 2 tokens"):
+        attest.exact(q, *cache, kv_lengths=[4, 2], k_new=new[0], v_new=new[1])
+
+
 def test_entries_lie_in_the_rows_that_the_index_names_behind_their_padding():
     q, k, v = problem(batch=2, keys=5)
     rows = [3, 1]

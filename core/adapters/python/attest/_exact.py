@@ -144,6 +144,8 @@ def exact(
     page_table=None,
     page_table_v=None,
     cache_index=None,
+    k_new=None,
+    v_new=None,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -175,6 +177,8 @@ def exact(
                entry b stands in slot j % page size of page page_table[b, j // page size]; kv_lengths says how many keys there
                are. page_table_v: that of v (default: the same)
     cache_index  [batch], whole numbers: the row of k and v, which may have more of them than the batch, that entry b reads
+    k_new, v_new  in k's and v's layout, L tokens of each entry that a call appends behind the kv_lengths keys that k and v
+               hold; positions and N are those of kv_lengths + L. Their formats are those of k and v
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -186,7 +190,8 @@ def exact(
     verdict of attest.
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
-                      q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index)  # fmt: skip
+                      q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
+                      k_new, v_new)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -260,6 +265,8 @@ def allclose(
     page_table=None,
     page_table_v=None,
     cache_index=None,
+    k_new=None,
+    v_new=None,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -276,7 +283,8 @@ def allclose(
     error-bounds.md.
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
-                      q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index)  # fmt: skip
+                      q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
+                      k_new, v_new)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

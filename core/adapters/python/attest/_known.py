@@ -42,6 +42,22 @@ _FLASH_MANIFEST = {
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "max_head_dim": 256, "min_queries": 1, "min_keys": 1},
 }
 
+
+
+def _on_a_cache(function):
+    """flash_attn_with_kvcache: k and v are the cache, in place, and what a call appends are its k and v."""
+
+    def attention(q, k, v, scale=1.0, causal="none", window_left=-1, window_right=-1, kv_lengths=None, left_pad=None,
+                  page_table=None, cache_index=None, k_new=None, v_new=None):  # fmt: skip
+        q, k, v, k_new, v_new = (None if t is None else t.transpose(1, 2) for t in (q, k, v, k_new, v_new))
+        out = function(q, k, v, k=k_new, v=v_new, cache_seqlens=kv_lengths, cache_batch_idx=cache_index,
+                       cache_leftpad=left_pad, block_table=page_table, softmax_scale=scale, causal=causal != "none",
+                       window_size=(window_left, window_right))  # fmt: skip
+        return out.transpose(1, 2)
+
+    return attention
+
+
 _TABLE = (
     Known(
         "torch.nn.functional",
@@ -84,6 +100,20 @@ _TABLE = (
         "thd",
         _called(Call("torch", "thd", scale="softmax_scale", causal="causal", window=FLASH)),
         {**_FLASH_MANIFEST, "variants": {**_FLASH_MANIFEST["variants"], "packed": {}}},
+        gpu=True,
+        window=FLASH,
+    ),
+    Known(
+        "flash_attn",
+        "flash_attn_with_kvcache",
+        "torch",
+        "bshd",
+        _on_a_cache,
+        # csrc/flash_attn/flash_api.cpp, mha_fwd_kvcache: pages of 256 keys and their multiples, neither padding nor an
+        # index beside them; a call appends no more than it has room for.
+        {**_FLASH_MANIFEST,
+         "variants": {**_FLASH_MANIFEST["variants"], "lengths": {"queries": False}, "append": {}, "cache_index": {},
+                      "left_pad": {"requires": ["lengths"], "excludes": ["paged"]}, "paged": {"page_sizes": [256]}}},
         gpu=True,
         window=FLASH,
     ),

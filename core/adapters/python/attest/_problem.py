@@ -43,7 +43,8 @@ def _window(left, right, alignment, causal):
 
 
 _SEQUENCES = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
-              "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",)}  # fmt: skip
+              "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",),
+              "append": ("k_new", "v_new")}  # fmt: skip
 
 
 class Problem:
@@ -51,7 +52,8 @@ class Problem:
 
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
-                 kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None):  # fmt: skip
+                 kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
+                 v_new=None):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -61,6 +63,9 @@ class Problem:
                     f"{name} has the shape {list(array.shape)} and q {list(self.tensors['q'][1].shape)}; all of q, k and v "
                     "have 4 axes, or 3 (no batch), or 2 (no heads)"
                 )
+        for name, array in (("k_new", k_new), ("v_new", v_new)):
+            if array is not None:
+                self.tensors[name] = on_host(array, name)
         self.tensors = {name: self._heads_first(tensor) for name, tensor in self.tensors.items()}
         if mask is not None:
             self.tensors["mask"] = on_host(mask, "mask")
