@@ -36,13 +36,22 @@ std::int64_t whole(const Tensor& tensor, std::int64_t at) {
 
 /// What stands in element e of slots that no key is in: ordinary numbers that give another answer where somebody reads
 /// them.
+constexpr std::int64_t unused_count = 7;  ///< after so many they come again
 double unused_number(std::int64_t e, const Provenance::Word& unused) {
-  constexpr std::array sizes{3.5, -2.75, 1.25, -6.0, 0.5, 4.5, -1.5};
+  constexpr std::array<double, unused_count> sizes{3.5, -2.75, 1.25, -6.0, 0.5, 4.5, -1.5};
   if (unused == "nan") return std::numeric_limits<double>::quiet_NaN();
   return (unused ? -4 : 1) * sizes[static_cast<std::size_t>(e) % sizes.size()];
 }
+/// A pool may have tens of thousands of pages: the first numbers, and then again as many as there are.
 void fill_unused(Tensor& tensor, const Provenance::Word& unused) {
-  for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, unused_number(e, unused));
+  const std::int64_t all = tensor.elements(), first = std::min<std::int64_t>(all, unused_count);
+  for (std::int64_t e = 0; e < first; ++e) tensor.set(e, unused_number(e, unused));
+  std::byte* const data = tensor.bytes().data();
+  const std::size_t size = size_of(tensor.dtype());
+  for (std::int64_t filled = first, more = 0; filled < all; filled += more) {
+    more = std::min(filled, all - filled);
+    std::memcpy(data + static_cast<std::size_t>(filled) * size, data, static_cast<std::size_t>(more) * size);
+  }
 }
 
 /// `count` rows of keys of one head: from row `first` of entry `entry` of a tensor [entries, heads, rows, width].

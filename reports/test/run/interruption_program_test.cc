@@ -83,12 +83,12 @@ TEST(InterruptionProgram, ResumesAfterAKill) {
   const Folder folder;
   const std::string check =
       "$attest check --kernel builtin:flash --kernel builtin:two-pass --dtype f32 --property attention.oracle --cases "
-      "1500 --quiet ";
+      "3000 --quiet ";
   expect_status(folder, check + "--out whole");
   for (const char* lines : {"3", "20", "60"}) {
     shell(folder, "rm -rf killed; " + check +
                       "--out killed & pid=$!; until [ $(wc -l < killed/run.jsonl 2>/dev/null || echo 0) -gt " + lines +
-                      " ]; do sleep 0.01; done; kill -9 $pid; wait $pid");
+                      " ] || ! kill -0 $pid; do sleep 0.01; done; kill -9 $pid; wait $pid");
     EXPECT_NO_THROW((void)read_journal(folder / "killed"));
     expect_status(folder, check + "--out killed --resume");
     expect_status(folder, "$attest merge whole -o w; $attest merge killed -o k; cmp w k");
