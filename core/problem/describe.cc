@@ -46,6 +46,7 @@ std::string describe(const Case& c, std::int64_t most) {
     else
       text += fmt::format("{}", c.*field.member);
   });
+  if (c.append > 0) text += fmt::format(", append {}", c.append);
   if (const Layouts layouts = layouts_of(c); layouts != Layouts())
     text += fmt::format(", strides {}", to_string(layouts));
   text += '\n';

@@ -27,6 +27,9 @@ TEST(Describe, PrintsASmallCaseWhole) {
   EXPECT_TRUE(describe(c).starts_with(
       "attention: scale 0.5, causal none, mask_convention post-scale, strides k=padded-rows\n"));
   EXPECT_NE(describe(c, 3).find("k f32 [1, 1, 2, 2]: 4 numbers\n"), std::string::npos);
+  c.provenance.strides.reset();
+  c.append = 2;
+  EXPECT_TRUE(describe(c).starts_with("attention: scale 0.5, causal none, mask_convention post-scale, append 2\n"));
 }
 
 }  // namespace
