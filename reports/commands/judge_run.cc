@@ -182,18 +182,43 @@ Road counting(Road road, JudgedShare& share, TimedCalls* timed) {
 /// Cases of each property that are asked at the end of the time for which a kernel is watched.
 constexpr std::int64_t cases_after_a_silence = 32;
 
-/// Nothing where that time is over already. The plan has more cases then, and its first thread asks the same processes.
-Ending ask_after_a_silence(Plan& plan, const Road& road, const RunFolder& folder, JournalWriter& writer,
-                           Progress& progress, std::chrono::steady_clock::time_point until) {
+/// How often all cells are asked once more because the definition said nothing of a case of one.
+constexpr int rounds_of_cells = 3;
+
+/// What a judgement asks, at first and again: a plan that grows.
+struct Inquiry {
+  Plan& plan;
+  const Road& road;
+  const RunFolder& folder;
+  JournalWriter& writer;
+  Progress& progress;
+
+  /// `more` cases of each property; the plan's first thread asks the same processes.
+  Ending ask(std::int64_t more) const {
+    writer.sync();
+    plan.cases += more;
+    Engine engine(plan, road, folder, writer, read_journal(folder.path()), progress);
+    return engine.run();
+  }
+};
+
+/// A case that was drawn for a cell may be one of which the definition says nothing, and a right kernel would be
+/// undecided by the luck of a seed. What a kernel refuses, a second case would not mend.
+Ending ask_cells_again(const Inquiry& inquiry, const Contract& contract, const JudgedShare& share) {
+  Ending ending = Ending::complete;
+  for (int round = 0; round < rounds_of_cells && ending == Ending::complete && share.lacks_an_answer(); ++round)
+    ending = inquiry.ask(most_cells_of_a_dtype(contract));
+  return ending;
+}
+
+/// Nothing where that time is over already.
+Ending ask_after_a_silence(const Inquiry& inquiry, std::chrono::steady_clock::time_point until) {
   if (std::chrono::steady_clock::now() >= until) return Ending::complete;
   while (std::chrono::steady_clock::now() < until) {
     if (interrupt_requested()) return Ending::interrupted;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  writer.sync();
-  plan.cases += cases_after_a_silence;
-  Engine engine(plan, road, folder, writer, read_journal(folder.path()), progress);
-  return engine.run();
+  return inquiry.ask(cases_after_a_silence);
 }
 
 }  // namespace
@@ -234,8 +259,11 @@ Judged judge_run(const JudgeRequest& request, const std::shared_ptr<const Contra
   Engine engine(plan, road, folder, writer, {}, progress);
   progress.plan(engine.cases_planned(), {});
   Ending ending = engine.run();
-  if (request.captured.empty() && ending == Ending::complete)
-    ending = ask_after_a_silence(plan, road, folder, writer, progress, start + contract->watch);
+  if (request.captured.empty()) {
+    const Inquiry inquiry{plan, road, folder, writer, progress};
+    if (ending == Ending::complete) ending = ask_cells_again(inquiry, *contract, share);
+    if (ending == Ending::complete) ending = ask_after_a_silence(inquiry, start + contract->watch);
+  }
   progress.finish();
   for (const KernelRecord& record : changed_meanwhile(asking.open.records, "")) writer.append(record);
   const Journal journal = finish_journal(plan, road, folder, writer, ending, /*compared=*/false, start);

@@ -88,6 +88,13 @@ Case repeated(Case c, Repeat how, std::uint64_t seed) {
   return c;
 }
 
+std::int64_t most_cells_of_a_dtype(const Contract& contract) {
+  std::int64_t most = 0;
+  for (const DType dtype : contract.law.dtypes)
+    most = std::max<std::int64_t>(most, std::ranges::count(contract.cells, dtype, &ContractCell::dtype));
+  return most;
+}
+
 JudgedCases::JudgedCases(const Contract& contract, std::uint64_t seed)
     : contract_(contract),
       seed_(seed),
@@ -95,6 +102,7 @@ JudgedCases::JudgedCases(const Contract& contract, std::uint64_t seed)
   for (std::size_t i = 0; i < contract.cells.size(); ++i) {
     const DType dtype = contract.cells[i].dtype;
     std::map<std::int64_t, std::size_t>& taken = cells_[dtype];
+    cells_of_[dtype].push_back(i);
     const auto of_dtype = std::ranges::count(contract.cells, dtype, &ContractCell::dtype);
     Stream stream(case_seed(seed, "judge.cells", dtype, static_cast<std::int64_t>(i)));
     // A case may be one of which the definition says nothing: twice, where at least half of the places stay free.
@@ -106,29 +114,32 @@ JudgedCases::JudgedCases(const Contract& contract, std::uint64_t seed)
   }
 }
 
+std::optional<std::size_t> JudgedCases::cell_at(const Property& property, DType dtype, std::int64_t k) const {
+  const auto of_dtype = cells_of_.find(dtype);
+  if (property.name != definition || of_dtype == cells_of_.end()) return std::nullopt;
+  const std::vector<std::size_t>& all = of_dtype->second;
+  if (k >= contract_.cases) return all[static_cast<std::size_t>(k - contract_.cases) % all.size()];
+  const std::map<std::int64_t, std::size_t>& secret = cells_.at(dtype);
+  const auto place = secret.find(k);
+  return place == secret.end() ? std::nullopt : std::optional(place->second);
+}
+
 Case JudgedCases::first(const Property& property, DType dtype, std::int64_t k) const {
-  if (property.name == definition) {
-    const auto of_dtype = cells_.find(dtype);
-    const auto place = of_dtype == cells_.end() ? decltype(of_dtype->second.end()){} : of_dtype->second.find(k);
-    if (of_dtype != cells_.end() && place != of_dtype->second.end()) {
-      const ContractCell& cell = contract_.cells[place->second];
-      Case c = case_of(contract_.law, contract_.shapes[cell.shape], dtype, cell.form,
-                       case_seed(seed_, "judge.cell", dtype, k));
-      c.provenance.seed = std::to_string(seed_);
-      c.provenance.k = std::to_string(k);
-      return c;
-    }
-  }
-  return generate(property, dtype, seed_, k, shapes_);
+  const std::optional<std::size_t> at = cell_at(property, dtype, k);
+  if (!at) return generate(property, dtype, seed_, k, shapes_);
+  const ContractCell& cell = contract_.cells[*at];
+  Case c =
+      case_of(contract_.law, contract_.shapes[cell.shape], dtype, cell.form, case_seed(seed_, "judge.cell", dtype, k));
+  c.provenance.seed = std::to_string(seed_);
+  c.provenance.k = std::to_string(k);
+  return c;
 }
 
 Case JudgedCases::operator()(const Property& property, DType dtype, std::int64_t k) const {
   Case c = first(property, dtype, k);
   if (!property.name.ends_with(".oracle") || k == 0) return c;
   Stream stream(case_seed(seed_, "judge.repeats", dtype, k));
-  const auto of_dtype = cells_.find(dtype);
-  const bool is_cell = property.name == definition && of_dtype != cells_.end() && of_dtype->second.contains(k);
-  if (is_cell || !stream.one_in(period_of_repeats)) return c;
+  if (cell_at(property, dtype, k) || !stream.one_in(period_of_repeats)) return c;
   const std::int64_t back = stream.one_in(2) ? 1 : stream.between(1, std::min(k, most_back));
   Case before = first(property, dtype, k - back);
   if (elements_of(before) > most_elements_repeated) return c;

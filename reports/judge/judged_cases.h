@@ -2,8 +2,11 @@
 // seed knows, and calls that came before once more: the same numbers at other addresses, and others at the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "properties/catalogue/property.h"
 #include "properties/generators/production.h"
@@ -25,7 +28,11 @@ enum class Repeat : std::uint8_t {
 };
 [[nodiscard]] Case repeated(Case c, Repeat how, std::uint64_t seed);
 
-/// Cases by property, dtype and k, all of them following from the seed.
+/// Of the dtype that has most.
+[[nodiscard]] std::int64_t most_cells_of_a_dtype(const Contract& contract);
+
+/// Cases by property, dtype and k, all of them following from the seed. Of the definition's own property the cells
+/// stand at secret places below the contract's number of cases, and beyond it one after the other, again and again.
 class JudgedCases {
  public:
   /// `contract` must outlive it.
@@ -36,13 +43,15 @@ class JudgedCases {
   static constexpr std::int64_t period_of_repeats = 4, most_back = 64;
 
  private:
+  [[nodiscard]] std::optional<std::size_t> cell_at(const Property& property, DType dtype, std::int64_t k) const;
   /// Nothing is asked once more here.
   [[nodiscard]] Case first(const Property& property, DType dtype, std::int64_t k) const;
 
   const Contract& contract_;
   std::uint64_t seed_;
   Shapes shapes_;
-  std::map<DType, std::map<std::int64_t, std::size_t>> cells_;  ///< of the definition's own property: k to cell
+  std::map<DType, std::map<std::int64_t, std::size_t>> cells_;  ///< at secret places: k to cell
+  std::map<DType, std::vector<std::size_t>> cells_of_;          ///< all of a dtype
 };
 
 }  // namespace attest

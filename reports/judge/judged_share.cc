@@ -44,11 +44,21 @@ void JudgedShare::add(const Case& c, const Verdict& verdict) {
     const std::lock_guard lock(mutex_);
     if (skipped_.cases++ == 0) skipped_.first = verdict.reason;
   }
-  if (!is_answer(verdict)) return;
+  const bool answered = is_answer(verdict);
+  if (!answered && verdict.outcome != Outcome::excused) return;
   const std::optional<ContractCell> cell = cell_of(contract_.shapes, c);
   if (!cell) return;
   const std::lock_guard lock(mutex_);
-  ++judged_[*cell];
+  if (answered)
+    ++judged_[*cell];
+  else
+    excused_.insert(*cell);
+}
+
+bool JudgedShare::lacks_an_answer() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+      contract_.cells, [&](const ContractCell& cell) { return excused_.contains(cell) && !judged_.contains(cell); });
 }
 
 JudgedShare::Skipped JudgedShare::skipped() const {

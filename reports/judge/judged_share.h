@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class JudgedShare {
   [[nodiscard]] double share() const;
   [[nodiscard]] bool is_enough() const { return share() >= contract_.share; }
   [[nodiscard]] bool is_judged(const ContractCell& cell) const;
+  /// A cell is not judged although a case of it was asked, of which the definition says nothing: another would mend
+  /// that.
+  [[nodiscard]] bool lacks_an_answer() const;
   /// Cases that were skipped, and why the first of them was.
   struct Skipped {
     std::int64_t cases = 0;
@@ -36,6 +40,7 @@ class JudgedShare {
   const Contract& contract_;
   mutable std::mutex mutex_;
   std::map<ContractCell, std::int64_t> judged_;  ///< answers
+  std::set<ContractCell> excused_;
   Skipped skipped_;
 };
 

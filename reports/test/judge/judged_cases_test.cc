@@ -35,6 +35,25 @@ TEST(JudgedCases, HoldACaseOfEveryCell) {
   for (const ContractCell& cell : contract.cells) EXPECT_TRUE(drawn.contains(cell)) << text_of(cell.form);
 }
 
+TEST(JudgedCases, AskEveryCellOnceMoreBeyondTheContractsNumber) {
+  const Contract contract = contract_of(true);
+  const JudgedCases cases(contract, 99);
+  const std::int64_t most = most_cells_of_a_dtype(contract);
+  EXPECT_EQ(most, std::ranges::count(contract.cells, DType::bf16, &ContractCell::dtype));
+  for (const DType dtype : contract.law.dtypes) {
+    for (const std::int64_t round : {0, 1}) {
+      std::set<ContractCell> drawn;
+      for (std::int64_t k = 0; k < most; ++k)
+        if (const auto cell = cell_of(contract.shapes, cases(oracle(), dtype, contract.cases + round * most + k)))
+          drawn.insert(*cell);
+      EXPECT_EQ(std::ssize(drawn), std::ranges::count(contract.cells, dtype, &ContractCell::dtype));
+    }
+    // Of other numbers than before.
+    EXPECT_FALSE(static_cast<const Problem&>(cases(oracle(), dtype, contract.cases)) ==
+                 static_cast<const Problem&>(cases(oracle(), dtype, contract.cases + most)));
+  }
+}
+
 TEST(JudgedCases, AreOthersForAnotherSeedAndTheSameForTheSame) {
   const Contract contract = contract_of(true);
   const JudgedCases one(contract, 1), again(contract, 1), other(contract, 2);

@@ -63,14 +63,22 @@ TEST(JudgedShare, CountsAnswersAndNoRefusals) {
   share.add(one({}), {.outcome = Outcome::inconclusive});
   share.add(one({}), {.outcome = Outcome::violated, .violation = Violation::timed_out});
   EXPECT_EQ(share.judged_cells(), 0);
+  EXPECT_TRUE(share.lacks_an_answer());
   share.add(one({}), {.outcome = Outcome::held});  // of a law that compares outputs with each other
   EXPECT_EQ(share.judged_cells(), 0);
   share.add(one({}), {.outcome = Outcome::held, .reach = Reach()});
   share.add(one({}), {.outcome = Outcome::held, .reach = Reach()});
   EXPECT_EQ(share.judged_cells(), 1);
+  EXPECT_FALSE(share.lacks_an_answer());
   EXPECT_EQ(share.cells(), std::ssize(law->cells));
   EXPECT_FALSE(share.is_enough());
+  // What was refused, a second case would not mend.
+  share.add(one({.causal = Causal::top_left}), {.outcome = Outcome::violated, .violation = Violation::failed});
+  EXPECT_FALSE(share.lacks_an_answer());
+  share.add(one({.causal = Causal::top_left}), {.outcome = Outcome::excused});
+  EXPECT_TRUE(share.lacks_an_answer());
   share.add(one({.causal = Causal::top_left}), {.outcome = Outcome::violated, .violation = Violation::bound});
+  EXPECT_FALSE(share.lacks_an_answer());
   EXPECT_EQ(share.judged_cells(), 2);
   EXPECT_THAT(share_text(*law, share), Says(fmt::format("judged 2 of {}", share.cells()), "1,1,1,2,2,2"));
 }
