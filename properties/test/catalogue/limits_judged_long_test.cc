@@ -83,9 +83,12 @@ TEST(Judged, EveryTheoremWithinTheLimitsOfAGpusKernel) {
   for (const LimitedClass& of : classes()) {
     Tampered kernel(std::move(open_kernels("builtin:two-pass", {}).front()), [](Case&) {});
     of.limit(kernel.manifest());
+    kernel.manifest().variants.clear();
     int drawn = 0, reached = 0, rows = 0;
     for (const Property* const property : catalogue()) {
-      if (property->operation != Operation::attention || property->needs.find("core") != std::string_view::npos)
+      // Kernels of whole tiles alone have no variant: their laws need lengths of all sizes.
+      if (property->operation != Operation::attention || property->needs.find("core") != std::string_view::npos ||
+          !property->variant.empty())
         continue;
       int judged = 0;
       std::map<std::string, int> why;
