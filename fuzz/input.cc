@@ -1,6 +1,7 @@
 #include "fuzz/input.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -316,6 +317,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
   });
   r.lengths = read_kind<LengthKind>(reader);
   r.left_pad = reader.byte() % 2 != 0;
+  r.sinks = reader.byte() % 2 != 0;
   make_valid(input);
   return input;
 }
@@ -364,16 +366,17 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     writer.number(bits->size(), 2);
     for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
   }
-  const bool has_lengths = r.lengths != LengthKind::none || r.left_pad;
-  bool neutral = !has_lengths;
+  // Those of variants that are tensors, up to the last that says something.
+  const std::array kinds{static_cast<unsigned>(r.lengths), r.left_pad ? 1U : 0U, r.sinks ? 1U : 0U};
+  const auto last = std::find_if(kinds.rbegin(), kinds.rend(), [](unsigned kind) { return kind != 0; });
+  bool neutral = last == kinds.rend();
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, const double& value) {
     neutral = neutral && value == static_cast<double>(field.neutral);
   });
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, double& value) {
     if (!neutral) writer.number(std::bit_cast<std::uint64_t>(value) ^ neutral_bits(field), 8);
   });
-  if (has_lengths) writer.number(static_cast<unsigned>(r.lengths), 1);
-  if (r.left_pad) writer.number(1, 1);
+  std::for_each(kinds.begin(), last.base(), [&](unsigned kind) { writer.number(kind, 1); });
   return std::move(writer.bytes);
 }
 

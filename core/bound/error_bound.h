@@ -32,6 +32,7 @@ struct ProfileInputs {
   DType mask = DType::f32;  ///< the mask's own dtype (matters with mask_format)
   /// Those of k and v, where they have others than q (with flushes_inputs).
   std::optional<DType> k{}, v{};
+  std::optional<DType> sink{};  ///< that of the sinks, where there are some
 };
 
 /// The symbols of error-bounds.md, "Profile parameters". Roundoffs are relative, lam_* absolute (underflow), H_*
@@ -46,6 +47,7 @@ struct Profile {
   DType prescaled_format = DType::f32;  ///< what q*tau is kept in
   double u_raw = 0, lam_raw = 0;        ///< q.k stored (u_x)
   double th_scale = 0, lam_scale = 0;   ///< thS: roundings of the scaled product, stored form included
+  double u_sink = 0;                    ///< roundings relative to |sink|
   double th_bias = 0, lam_bias = 0;     ///< thB: roundings after the bias, stored form included
   double u_bc = 0, lam_bc = 0;          ///< roundings relative to |b_j| (C5)
   bool bias_in_sum = false;

@@ -63,6 +63,18 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
           std::max(pre.on_b, post.on_b),       std::max(pre.on_k1, post.on_k1), std::max(pre.constant, post.constant)};
 }
 
+/// The largest score of a key, where a row has a sink; -inf: it sees none.
+double largest_of_keys(const RowKeys& row) {
+  double most = -infinity;
+  for (std::int64_t j = 0; j + 1 < row.n; ++j) most = std::max(most, row.s[j]);
+  return most;
+}
+
+/// 1.9: a_sink.
+double sink_error(const Profile& p, const RowKeys& row) {
+  return p.u_sink * std::fabs(row.s[row.n - 1]) + p.lam_scale;
+}
+
 bool representable(DType dtype, double value) {
   return round_to(dtype, value) == value;
 }
@@ -167,6 +179,7 @@ void find_score_errors(KeyPass& x, const double* centre) {
   if (row.exact_dots && (p.th_tau == 0 || scale_first) && !p.base2)
     for (std::int64_t j = 0; j < n; ++j)
       if ((p.th_tau == 0 || row.size[j] == 0) && exact_score(p, row, j)) a[j] = 0;
+  if (row.has_sink) a[n - 1] = sink_error(p, row);
   if (row.input_error) {
     const double per_t = of_score.on_t + of_score.on_s;
     for (std::int64_t j = 0; j < n; ++j) {
@@ -297,7 +310,9 @@ void find_weight_gains(const KeyPass& x, KeyTerms& out) {
   // residual that c_m counts with a merge (C7) enters the merge alone, where exp(-huge) = 0 whatever it is. Where all
   // keys share one maximum, it is that of a key that stays.
   const Arithmetic& declared = p.declared;
-  const bool one_maximum = !declared.split_merge && (declared.block == 0 || declared.block >= p.of.keys);
+  // A sink may be taken in when all keys are summed.
+  const bool one_maximum =
+      !x.row.has_sink && !declared.split_merge && (declared.block == 0 || declared.block >= p.of.keys);
   const double folded_once = p.c_m > 0 && !one_maximum ? p.u_e * (1 + x.c.thE) : 0.0;
   // Where the maximum may have been taken before the scores were stored (C19), the largest weight is not 1 but as far
   // from it as a stored score from the score: Inf over Inf, or 0 over 0.
@@ -432,6 +447,18 @@ bool sizes_stay_in_range(const KeyPass& x) {
 
 namespace {
 
+/// D1 and D7 of a sink: it does not overflow on its way, but to -inf, and neither does its weight beside the keys'.
+bool sink_stays_in_range(const KeyPass& x) {
+  const RowKeys& row = x.row;
+  if (!row.has_sink) return true;
+  const Profile& p = x.p;
+  const double sink = row.s[row.n - 1], most = largest_of_keys(row);
+  if (sink > 0 && !(base_factor(p) * sink * (1 + 4 * p.u_sink) <= p.H_s)) return false;
+  if (p.declared.sink_in_max || most == -infinity) return true;
+  const double a = x.keys.a[row.n - 1];
+  return sink - most + 2 * x.most.a + a + std::log(2.0) <= std::log(std::min(p.H_s, p.H_a));
+}
+
 /// D1 and D1a: no score overflows on its way, but those of keys that vanish with all that is wrong with them.
 bool scores_stay_in_range(const KeyPass& x) {
   const Profile& p = x.p;
@@ -496,8 +523,8 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   find_denominator(x, sums.denominators, out);
   if (row.want_lse) out.lse_allowed = lse_bound(x, out, log_sum_error(x, w));
   // Domain of definition (section 2 with C8-C11).
-  out.in_domain =
-      x.most.finite && scores_stay_in_range(x) && weights_stay_in_range(x, out) && scale_stays_in_range(x, q);
+  out.in_domain = x.most.finite && scores_stay_in_range(x) && sink_stays_in_range(x) && weights_stay_in_range(x, out) &&
+                  scale_stays_in_range(x, q);
   return out;
 }
 

@@ -87,6 +87,18 @@ void set_bias(const Declared& d, Profile& p) {
   p.lam_bc += underflow_of(d.score, d.flushes, a.flushes_inputs) * (a.flushes_inputs ? 2 : 1);
 }
 
+/// The score of a sink (1.9): conversion, multiplication by log2(e), and what is written to memory beside the others'
+/// scores. It is one more term of the sums over keys, and one more maximum that what is summed is rescaled to.
+void set_sink(const Declared& d, Profile& p) {
+  if (!d.inputs.sink) return;
+  if (format_of(*d.inputs.sink).unit < d.u) p.u_sink = d.u;
+  // By itself; or, where the exponents have a factor folded in, divided by the scale first.
+  if (d.a.base2) p.u_sink = join(p.u_sink, pw(d.u, d.a.folded_exp2 ? 4 : 2));
+  if (d.a.stored_biased) p.u_sink = join(p.u_sink, std::max(format_of(*d.a.stored_biased).unit, d.u));
+  p.extra += 1;
+  if (d.a.block > 0) p.rescalings += 1;
+}
+
 /// Constants: tau converted or computed as 1/sqrt(dk), then multiplied by log2(e); a scale that is itself the rounded
 /// 1/sqrt(dk) differs from the kernel's own by 2^-52. A power of two is exact wherever it is not folded.
 void set_constants(const Declared& d, Profile& p) {
@@ -195,6 +207,7 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   set_exponentials(d, p);
   set_sums(d, p);
   set_ends(d, p);
+  set_sink(d, p);
   return p;
 }
 

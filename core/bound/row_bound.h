@@ -8,7 +8,7 @@
 
 namespace attest::detail {
 
-/// The visible keys of one row, compacted, as doubles. Arrays of n entries, padded; tau is the profile's.
+/// The visible keys of one row and its sink, compacted, as doubles. Arrays of n entries, padded; tau is the profile's.
 struct RowKeys {
   std::int64_t n = 0;
   const std::int64_t* index = nullptr;  ///< row of V of each key; nullptr: 0, 1, 2, …
@@ -25,6 +25,7 @@ struct RowKeys {
   double unit = 0;                      ///< unit roundoff of the evaluation; 0: scores are exact to a double
   double lse = 0;                       ///< exact log-sum-exp
   bool want_lse = false;
+  bool has_sink = false;    ///< the last one is no key but the sink: s is its score, and t, size and its value are 0
   bool exact_dots = false;  ///< exactness rule: every q.k is exact in the accumulator, in any order
 };
 

@@ -10,7 +10,8 @@
 
 namespace attest {
 
-/// Which of N keys each of M rows may attend, and what is added to their scores. The parts act together; the default
+/// Which of N keys each of M rows may attend, what is added to their scores, and what beside them has a share of the
+/// row's weights. The parts act together; the default
 /// hides nothing and adds nothing. A hidden key contributes exactly nothing: neither its score nor its value is looked
 /// at.
 template <Scalar T>
@@ -22,6 +23,8 @@ struct Mask {
   /// The last so many keys are outside every part of the mask, and N above is without them: never hidden, nothing added
   /// (add_bias_kv).
   Index appended_keys = 0;
+  /// The score of what is no key: e^sink joins the sum of every row's weights, with a value of 0; absent: none.
+  std::optional<T> sink;
 };
 
 template <Scalar T>

@@ -83,6 +83,9 @@ struct Arithmetic {
   /// Smallest key block: a term passes at most ceil(N/block) rescalings by exp(m_old - m_new), two more with
   /// split_merge. 1: online per key. 0: weights are formed from the row's final maximum and never rescaled.
   std::int64_t block = 16;
+  /// The reference point of the exponents is no less than a row's sink; false: that of the keys alone, and e^(sink -
+  /// it) may overflow. Stated with the variant (manifest key "variants"."sink"."in_max").
+  bool sink_in_max = true;
   bool bias_in_sum = true;  ///< the bias may be the initial value of the accumulator of q.k
   /// Of the normalisation (c_div): 1 a division, 2 a reciprocal times, 3 an approximate one
   std::int64_t division_roundings = 3;

@@ -109,6 +109,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::paged:
     case Feature::append:
     case Feature::cache_index:
+    case Feature::sink:
       return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;

@@ -23,12 +23,21 @@ bool Manifest::claims_to(Claim claim) const {
 std::map<std::string, VariantTerms, std::less<>> every_variant() {
   std::map<std::string, VariantTerms, std::less<>> all;
   for (const Variant& variant : {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant,
-                                 append_variant, cache_index_variant})
+                                 append_variant, cache_index_variant, sink_variant})
     all[std::string(variant.name)].padding =
         variant == lengths_variant || variant == packed_variant ? Padding::zero : Padding::undeclared;
   VariantTerms& pages = all[std::string(paged_variant.name)];
   pages.any_table_tail = pages.two_tables = true;
+  all[std::string(sink_variant.name)].dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64};
   return all;
+}
+
+void state_reference_of_sinks(Manifest& manifest, bool in_max) {
+  for (Arithmetics* const all : {&manifest.arithmetic, &manifest.promises}) {
+    for (auto& [dtype, usual] : all->usual) usual.sink_in_max = in_max;
+    for (auto& [dtype, paths] : all->paths)
+      for (ArithmeticPath& path : paths) path.arithmetic.sink_in_max = in_max;
+  }
 }
 
 Padding Manifest::padding_of(const Problem& problem) const {

@@ -45,15 +45,16 @@ enum class Feature {
   paged,
   append,
   cache_index,
+  sink,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 19> names{
+  static constexpr std::array<std::string_view, 20> names{
       "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
       "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
       "bias-kv",      "window",        "lengths",         "packed",     "left_pad",
-      "paged",        "append",        "cache_index",     "lse"};
+      "paged",        "append",        "cache_index",     "sink",       "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 
@@ -87,6 +88,9 @@ struct VariantTerms {
   bool any_table_tail = false;  ///< of pages: entries of a table that nobody is to read may be no page at all
   bool two_tables = false;      ///< of pages: v may have a table of its own
   std::optional<std::int64_t> max_tokens{};  ///< of an append: to an entry
+  std::vector<DType> dtypes{DType::f32};     ///< of sinks: what they may be in
+  bool in_max = true;                        ///< the reference point of a row's exponents is no less than its sink
+  bool lse_has_sink = true;                  ///< "lse": "with" | "without"
   std::vector<Feature> required{};           ///< a problem of the variant has all of them
   std::vector<Feature> excluded{};           ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
@@ -95,6 +99,10 @@ struct VariantTerms {
 /// Of Attest's own kernels, which have every variant of the contract: as much of each as there can be, and padding is
 /// 0.
 [[nodiscard]] std::map<std::string, VariantTerms, std::less<>> every_variant();
+
+struct Manifest;
+/// Every arithmetic of the manifest is one of kernels that take sinks so: VariantTerms::in_max.
+void state_reference_of_sinks(Manifest& manifest, bool in_max);
 
 /// Formats of k and v beside one of q.
 struct KvDtypes {

@@ -43,7 +43,7 @@ constexpr WholeNumbers roundings{1, 64};
 
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
     model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"},
-    table_tails{"valid", "any"};
+    table_tails{"valid", "any"}, lse_of_sinks{"with", "without"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -659,6 +659,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::paged:
     case Feature::append:
     case Feature::cache_index:
+    case Feature::sink:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
@@ -714,6 +715,12 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io.word("table_tail", table_tails, terms.any_table_tail);
     io.if_stated(terms.two_tables, "two_tables", terms.two_tables);
   }
+  if (name == sink_variant.name) {
+    io("dtypes", terms.dtypes);
+    io.require(!terms.dtypes.empty(), "dtypes", "it must list at least one");
+    io.if_stated(!terms.in_max, "in_max", terms.in_max);
+    io.word("lse", lse_of_sinks, terms.lse_has_sink, /*second=*/false);
+  }
   if (name == append_variant.name)
     io.if_stated(terms.max_tokens.has_value(), "max_tokens", terms.max_tokens, largest_limits);
   io.if_stated(!terms.required.empty(), "requires", terms.required);
@@ -746,6 +753,7 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
     const JsonObject inner(*found, all.path(name), keys_told_by([&](auto& io) { tell_variant(io, name, terms); }));
     Reader io(inner);
     tell_variant(io, name, terms);
+    if (name == sink_variant.name) state_reference_of_sinks(m, terms.in_max);
     for (const Feature feature : terms.required) {
       if (!offers(m, feature))
         inner.refuse("requires", fmt::format("no other key of the manifest offers \"{}\"", name_of(feature)));

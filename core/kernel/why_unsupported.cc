@@ -211,6 +211,9 @@ std::string why_variants(const Manifest& m, const Case& c) {
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     if (variant == paged_variant)
       if (std::string reason = why_pages(terms, c); !reason.empty()) return reason;
+    if (variant == sink_variant && !has(terms.dtypes, c[Slot::sink].dtype()))
+      return fmt::format("has sinks in {}; the manifest's variants.sink.dtypes are {}", name_of(c[Slot::sink].dtype()),
+                         listed(terms.dtypes));
     if (variant == append_variant && terms.max_tokens && c.append > *terms.max_tokens)
       return fmt::format("appends {} tokens; the manifest's variants.append.max_tokens is {}", c.append,
                          *terms.max_tokens);

@@ -121,10 +121,27 @@ MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, const Sig
   return MaskStack<T>::four_d(std::move(pages), t.shape[0], t.shape[1]);
 }
 
-/// Of attest_problem or attest_multihead_problem.
-template <class T, class Packed>
-MaskStack<T> masks_of(const Packed& p) {
+template <class T>
+MaskStack<T> masks_of(const attest_multihead_problem& p) {
   return masks_of<T>(p.mask, p.mask_convention, positions_of(p));
+}
+/// The masks with the sink of each head.
+template <class T>
+MaskStack<T> with_sinks(const MaskStack<T>& masks, const attest_problem& p) {
+  if ((p.variants & ATTEST_SINK) == 0) return masks;
+  const Index batch = p.q.shape[0], heads = p.q.shape[1];
+  std::vector<Mask<T>> pages;
+  for (Index b = 0; b < batch; ++b) {
+    for (Index h = 0; h < heads; ++h) {
+      pages.push_back(masks(b, h));
+      pages.back().sink = load<T>(p.sink, h * p.sink.stride[0]);
+    }
+  }
+  return MaskStack<T>::four_d(std::move(pages), batch, heads);
+}
+template <class T>
+MaskStack<T> masks_of(const attest_problem& p) {
+  return with_sinks(masks_of<T>(p.mask, p.mask_convention, positions_of(p)), p);
 }
 
 /// Rows and keys of one of the sequences of a problem (kernel-interface.md, section 1), in its tensors.
@@ -200,7 +217,8 @@ std::vector<AttentionResult<T>> results_of(const attest_problem& p, Part part) {
   }
   part.first_key = 0, part.keys = 1;
   const Mask<T> nothing = boolean_mask<T>(BoolMatrix::Constant(part.queries, part.keys, false));
-  return results_of_entries<T>(alone(p, part), MaskStack<T>::two_d(nothing));
+  const attest_problem one = alone(p, part);
+  return results_of_entries<T>(one, with_sinks(MaskStack<T>::two_d(nothing), one));
 }
 
 /// The definition on T, a result per batch entry and head. Rows of no sequence are 0, and so is their lse.

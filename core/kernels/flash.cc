@@ -16,8 +16,8 @@ void flash(const Row<Format>& row) {
   constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
   Real* const s = row.scratch;
 
-  Real maximum = minus_infinity;
-  Real sum = 0;
+  Real maximum = row.sink;
+  Real sum = row.sink > minus_infinity ? 1 : 0;
   std::fill_n(row.out, row.value_dim, Real{0});
   for (std::int64_t begin = 0; begin < row.keys; begin += block) {
     const std::int64_t end = std::min(begin + block, row.keys);

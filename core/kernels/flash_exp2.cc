@@ -60,8 +60,22 @@ void flash_exp2(const Row<Format>& row) {
       for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] += rounded * row.value(j)[c];
     }
   }
+  Real reference = folds_scale ? maximum * row.scale : maximum;
+
+  // the sink, whose own score no scale has been folded out of
+  if (row.sink > minus_infinity) {
+    const Real sink = row.sink * log2e, shift = maximum * c2;
+    if (sink > shift) {
+      const Real rescale = std::exp2(shift - sink);
+      sum = sum * rescale + 1;
+      for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] *= rescale;
+      reference = row.sink;
+    } else {
+      sum += std::exp2(sink - shift);
+    }
+  }
   for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] /= sum;
-  *row.lse = (folds_scale ? maximum * row.scale : maximum) + std::log(sum);
+  *row.lse = reference + std::log(sum);
 }
 
 Arithmetic arithmetic(DType dtype) {

@@ -13,8 +13,8 @@ void online(const Row<Format>& row) {
   using Real = typename Format::Real;
   constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
 
-  Real maximum = minus_infinity;
-  Real sum = 0;
+  Real maximum = row.sink;
+  Real sum = row.sink > minus_infinity ? 1 : 0;
   std::fill_n(row.out, row.value_dim, Real{0});
   for (std::int64_t j = 0; j < row.keys; ++j) {
     if (!row.visible[j]) continue;

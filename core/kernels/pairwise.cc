@@ -1,7 +1,6 @@
 // Two passes with every sum over the keys taken pairwise: a term passes log2(n) roundings instead of n.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "core/kernels/builtin.h"
@@ -26,7 +25,7 @@ void pairwise(const Row<Format>& row) {
   // ones change nothing wherever they are.
   thread_local std::vector<std::int64_t> seen;
   seen.clear();
-  Real maximum = -std::numeric_limits<Real>::infinity();
+  Real maximum = row.sink;
   for (std::int64_t j = 0; j < row.keys; ++j) {
     if (!row.visible[j]) continue;
     const auto n = static_cast<std::int64_t>(seen.size());
@@ -38,7 +37,7 @@ void pairwise(const Row<Format>& row) {
 
   // pass 2: weights, their sum, and their product with V
   for (std::int64_t a = 0; a < n; ++a) w[a] = std::exp(w[a] - maximum);
-  const Real sum = pairwise_sum<Real>(0, n, [&](std::int64_t a) { return w[a]; });
+  const Real sum = pairwise_sum<Real>(0, n, [&](std::int64_t a) { return w[a]; }) + std::exp(row.sink - maximum);
   for (std::int64_t c = 0; c < row.value_dim; ++c) {
     const auto term = [&](std::int64_t a) { return w[a] * row.value(seen[static_cast<std::size_t>(a)])[c]; };
     row.out[c] = pairwise_sum<Real>(0, n, term) / sum;

@@ -118,6 +118,7 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
   const GatheredKeys gathered(given);
   const attest_problem& p = gathered.problem;
   using Real = typename Format::Real;
+  constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
   thread_local Workspace<Real> w;
   const std::int64_t heads_per_kv = p.q.shape[1] / p.k.shape[1];
   const std::int64_t keys = p.k.shape[2];
@@ -133,6 +134,10 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
         load_head(p.k, b, h / heads_per_kv, w.k);
         load_head(p.v, b, h / heads_per_kv, w.v);
       }
+      const Real sink =
+          (p.variants & ATTEST_SINK) == 0
+              ? minus_infinity
+              : static_cast<Real>(load_element(p.sink.data, static_cast<DType>(p.sink.dtype), h * p.sink.stride[0]));
       find_ranges(p, b, w.ranges);
       std::int64_t next = 0;
       const auto pad_up_to = [&](std::int64_t row) {
@@ -143,15 +148,19 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
         pad_up_to(range.first_query);
         for (std::int64_t i = 0; i < range.queries; ++i, ++next) {
           Real lse = 0;
-          if (load_mask(p, b, h, range, i, w)) {
+          const bool sees = load_mask(p, b, h, range, i, w);
+          if (sees) {
             kernel({range.keys, head_dim, value_dim, w.q.data() + next * head_dim,
                     w.k.data() + range.first_key * head_dim, w.v.data() + range.first_key * value_dim, w.visible.data(),
-                    has_bias ? w.bias.data() : nullptr, static_cast<Real>(p.scale),
+                    has_bias ? w.bias.data() : nullptr, sink, static_cast<Real>(p.scale),
                     p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(), w.out.data(), &lse});
+          } else if (sink != minus_infinity) {
+            std::fill(w.out.begin(), w.out.end(), Real{0});
+            lse = sink;
           } else {
             const Real nan = std::numeric_limits<Real>::quiet_NaN();
             std::fill(w.out.begin(), w.out.end(), no_key == NoKey::nan ? nan : Real{0});
-            lse = no_key == NoKey::nan ? nan : -std::numeric_limits<Real>::infinity();
+            lse = no_key == NoKey::nan ? nan : minus_infinity;
           }
           store_row(result, b, h, next, w.out, lse);
         }

@@ -10,7 +10,7 @@
 namespace attest {
 
 /// One query row of one head, its tensors row-major in the format's Real (exact), and where its answer goes.
-/// At least one key is visible: fully masked rows never reach a kernel.
+/// At least one key is visible: rows that see none never reach a kernel.
 template <class Format>
 struct Row {
   using Real = typename Format::Real;
@@ -23,6 +23,7 @@ struct Row {
   const Real* v;                ///< [N, dv]
   const std::uint8_t* visible;  ///< [N]: 0 hides a key by mask or causal form; nothing of it may be used
   const Real* bias;             ///< [N]: the additive mask; nullptr: none
+  Real sink;                    ///< a score without a key, which shares the weights; -inf: none
   Real scale;                   ///< rounded to Real
   bool pre_scale;               ///< scale*(q.k + b) instead of scale*q.k + b
   Real* scratch;                ///< [N], for scores or weights

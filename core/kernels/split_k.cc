@@ -55,8 +55,9 @@ void split_k(const Row<Format>& row) {
   }
 
   // pass 2: the mean of the parts, weighted by exp(lse); a part that sees nothing has weight exp(-inf) = 0
-  const Real maximum = *std::max_element(lse, lse + splits);
-  Real sum = 0;
+  // and the sink is one without values
+  const Real maximum = std::max(row.sink, *std::max_element(lse, lse + splits));
+  Real sum = std::exp(row.sink - maximum);
   std::fill_n(row.out, row.value_dim, Real{0});
   for (std::int64_t p = 0; p < splits; ++p) {
     const Real weight = std::exp(lse[p] - maximum);

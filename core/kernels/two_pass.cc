@@ -1,7 +1,6 @@
 // Two passes: the weights as the definition has them, normalised, then their product with the values.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/kernels/builtin.h"
 
@@ -14,7 +13,7 @@ void two_pass(const Row<Format>& row) {
   Real* const w = row.scratch;
 
   // pass 1: scores and their maximum
-  Real maximum = -std::numeric_limits<Real>::infinity();
+  Real maximum = row.sink;
   for (std::int64_t j = 0; j < row.keys; ++j) {
     if (!row.visible[j]) continue;
     w[j] = row.score(j);
@@ -22,7 +21,7 @@ void two_pass(const Row<Format>& row) {
   }
 
   // pass 2: weights, normalised and rounded to the format of the inputs, and their product with V
-  Real sum = 0;
+  Real sum = std::exp(row.sink - maximum);
   for (std::int64_t j = 0; j < row.keys; ++j) {
     if (!row.visible[j]) continue;
     w[j] = std::exp(w[j] - maximum);

@@ -78,7 +78,9 @@ AttentionBounds attention_bounds(const Problem& c, const Arithmetic& arithmetic,
     const bool known = row.excuse == Excuse::none;
     row.lse = known ? oracle.lse() : excuse == Excuse::fully_masked ? -infinity : std::nan("");
     row.lse_certificate = known ? oracle.lse_certificate() : infinity;
-    row.lse_allowed = known ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
+    // What may lose the row loses its log-sum-exp.
+    const bool kept = known && (dv == 0 || oracle.element(0).finite_required);
+    row.lse_allowed = kept ? oracle.terms().lse_allowed * (1 + oracle.doubt()) : infinity;
     row.most_E = known ? oracle.terms().most_E : infinity;
     bounds.rows.push_back(row);
     for (std::int64_t k = 0; k < dv; ++k) {

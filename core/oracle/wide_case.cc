@@ -28,11 +28,13 @@ void WideCase::evaluate(long bits, const Visit& visit) {
   evaluate_multihead(bits, visit);
 }
 
-WideMatrix WideCase::rows_of(const Tensor& a, std::int64_t page) const {
+WideMatrix WideCase::rows_of(const Tensor& a, std::int64_t page, std::int64_t zeros) const {
   const Shape& shape = a.shape();
-  WideMatrix m(shape[shape.rank() - 2], shape[shape.rank() - 1]);
+  const std::int64_t rows = shape[shape.rank() - 2];
+  WideMatrix m(rows + zeros, shape[shape.rank() - 1]);
   for (std::int64_t i = 0; i < m.rows; ++i)
-    for (std::int64_t c = 0; c < m.columns; ++c) m.set(i, c, a[(page * m.rows + i) * m.columns + c], units_);
+    for (std::int64_t c = 0; c < m.columns; ++c)
+      m.set(i, c, i < rows ? a[(page * rows + i) * m.columns + c] : 0.0, units_);
   return m;
 }
 
@@ -46,7 +48,9 @@ void WideCase::see(WideProblem& p, std::int64_t b, std::int64_t h, std::int64_t 
     p.visible.push_back(j);
     if (adds) p.bias.push_back(bias_of(c_, b, h, i, j));
   }
-  if (!appended) return;
+  const Tensor& sinks = c_[Slot::sink];
+  p.sink = sinks.present() ? sinks[h] : -infinity;
+  if (!appended && p.sink == -infinity) return;
   p.visible.push_back(N);
   if (adds) p.bias.push_back(0);
 }
@@ -54,9 +58,10 @@ void WideCase::see(WideProblem& p, std::int64_t b, std::int64_t h, std::int64_t 
 void WideCase::evaluate_attention(long bits, const Visit& visit) {
   const std::int64_t heads = c_.q().shape()[1], kv_heads = c_.k().shape()[1], M = c_.q().shape()[2];
   WideProblem p{.dk = c_.q().shape()[3], .dv = c_.v().shape()[3], .scale = c_.scale, .convention = c_.mask_convention};
+  const std::int64_t sinks = c_[Slot::sink].present() ? 1 : 0;
   for (std::int64_t page = 0; page < c_.q().shape()[0] * heads; ++page) {
     const std::int64_t b = page / heads, h = page % heads, from = b * kv_heads + h / (heads / kv_heads);
-    const WideMatrix q = rows_of(c_.q(), page), k = rows_of(c_.k(), from), v = rows_of(c_.v(), from);
+    const WideMatrix q = rows_of(c_.q(), page), k = rows_of(c_.k(), from, sinks), v = rows_of(c_.v(), from, sinks);
     p.q = &q, p.k = &k, p.v = &v;
     for (std::int64_t i = 0; i < M; ++i) {
       see(p, b, h, i, /*appended=*/false);

@@ -30,7 +30,7 @@ class WideCase {
   void evaluate_attention(long bits, const Visit& visit);
   void evaluate_multihead(long bits, const Visit& visit);
   /// Rows of the last two axes of a tensor, as they are.
-  [[nodiscard]] WideMatrix rows_of(const Tensor& a, std::int64_t page) const;
+  [[nodiscard]] WideMatrix rows_of(const Tensor& a, std::int64_t page, std::int64_t zeros = 0) const;
   /// Entry `page` of x times w, with the bias, and `extra` below it where there is one.
   [[nodiscard]] WideMatrix projected(const Tensor& x, std::int64_t page, const Tensor& w, const Tensor& bias,
                                      const Tensor& extra, long bits) const;

@@ -62,6 +62,7 @@ enum class Content : std::uint8_t {
   input,   ///< finite, unless the provenance of a case says "non_finite": "yes"
   mask,    ///< of any dtype; finite or -inf, bool 0 or 1
   weight,  ///< finite
+  logit,   ///< of a floating dtype of its own; finite or -inf
   length,  ///< i32: how many of an axis there are, from 0 to all
   start,   ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
   place    ///< i32: where something lies in a cache, from 0; where nothing is read, anything
@@ -88,7 +89,8 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     left_pad_variant{"left_pad", ATTEST_LEFT_PAD, "padding before a sequence's keys", true},
     paged_variant{"paged", ATTEST_PAGED, "pages of a cache", false, true},
     append_variant{"append", ATTEST_APPEND, "keys that a call appends to a cache", false, true},
-    cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true};
+    cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true},
+    sink_variant{"sink", ATTEST_SINK, "sinks"};
 
 struct TensorField {
   Slot slot;
@@ -132,7 +134,7 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
   using P = attest_problem;
   using H = attest_multihead_problem;
   constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start,
-                    place = Content::place;
+                    place = Content::place, logit = Content::logit;
   // The first two axes may be 1, the form of both operations.
   constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
   return std::array<TensorField, slot_count>{{
@@ -160,6 +162,7 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
       {Slot::cache_index, place, optional({batch}), {}, &P::cache_index, nullptr, cache_index_variant},
       {Slot::k_new, input, optional({batch, kv_heads, appended, dk}), {}, &P::k_new, nullptr, append_variant},
       {Slot::v_new, input, optional({batch, kv_heads, appended, dv}), {}, &P::v_new, nullptr, append_variant},
+      {Slot::sink, logit, optional({heads}), {}, &P::sink, nullptr, sink_variant},
   }};
 }();
 

@@ -60,15 +60,17 @@ enum class Slot {
   page_table_v,
   cache_index,
   k_new,
-  v_new
+  v_new,
+  sink
 };
-inline constexpr int slot_count = 24, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 25, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
-      "q",        "k",         "v",        "mask",       "w_q",          "w_k",         "w_v",       "b_q",
-      "b_k",      "b_v",       "w_o",      "b_o",        "bias_k",       "bias_v",      "q_lengths", "kv_lengths",
-      "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v", "cache_index", "k_new",     "v_new"};
+      "q",           "k",          "v",        "mask",      "w_q",      "w_k",        "w_v",
+      "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",     "bias_v",
+      "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v",
+      "cache_index", "k_new",      "v_new",    "sink"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
@@ -78,7 +80,8 @@ struct Words<Slot> {
 /// sequence s has the tokens from q_starts[s] to before q_starts[s + 1], its keys so by kv_starts. Rows and keys of no
 /// sequence are padding (sequences.h). page_table [batch, columns] and cache_index [batch] say where k and v lie in a
 /// cache, and change nothing of what they are (kv_cache.h). k_new and v_new are there where a kernel is called alone: a
-/// problem has its new keys among the others, and says how many there are.
+/// problem has its new keys among the others, and says how many there are. sink [heads] is a score without a key, for
+/// each head: e^sink joins the sum of the weights of each of its rows, as a key's of value 0 would.
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;

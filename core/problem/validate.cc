@@ -314,6 +314,15 @@ void validate_mask(const Tensor& mask) {
   }
 }
 
+void validate_logit(const TensorField& field, const Tensor& t) {
+  if (!is_floating(t.dtype())) refuse("{} is {}; it must be of a floating dtype", field.name(), name_of(t.dtype()));
+  for (std::int64_t i = first_non_finite(t, 0); i >= 0; i = first_non_finite(t, i + 1)) {
+    if (t[i] == -std::numeric_limits<double>::infinity()) continue;
+    refuse("{} holds {} at {}; it is finite, or -inf where there is none", field.name(), t[i],
+           index_text(i, t.shape()));
+  }
+}
+
 /// dtypes, and NaN or Inf among the elements.
 void validate_elements(const Case& c) {
   if (!is_floating(c.dtype())) refuse("q is {}; it must be of a floating dtype", name_of(c.dtype()));
@@ -327,6 +336,10 @@ void validate_elements(const Case& c) {
       continue;
     }
     if (field.content == Content::place) continue;
+    if (field.content == Content::logit) {
+      validate_logit(field, t);
+      continue;
+    }
     if (counts(field.content)) {
       validate_counts(t, field, extents[static_cast<std::size_t>(field.counted)]);
       continue;

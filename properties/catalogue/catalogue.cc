@@ -32,6 +32,7 @@ const std::vector<const Property*>& catalogue() {
                                                    masked_law_properties(),
                                                    causal_properties(),
                                                    window_properties(),
+                                                   sink_properties(),
                                                    sequence_properties(),
                                                    cache_properties(),
                                                    append_properties(),

@@ -92,6 +92,16 @@ std::string misses_no_window(const Case& c) {
   return has_window(c) ? "has a window; the theorem is about attention with and without one of its own" : "";
 }
 
+std::string misses_sink(const Case& c) {
+  return has_variant(c, sink_variant.name) ? "" : "has no sink; the theorem is about one";
+}
+
+std::string misses_added_after_scale(const Case& c) {
+  const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
+  if (!additive || c.mask_convention == MaskConvention::post_scale) return {};
+  return "has a pre-scale mask; the theorem is about what is added to a score";
+}
+
 std::string misses_window_and_more(const Case& c) {
   if (!has_window(c)) return misses_window(c);
   if (c.mask().present() || c.causal != Causal::none) return {};
@@ -285,7 +295,7 @@ std::string misses_two_batch_entries(const Case& c) {
 }
 
 std::string misses_two_heads(const Case& c) {
-  return c.heads >= 2 ? "" : "has 1 head; the theorem needs at least 2";
+  return heads_of(c) >= 2 ? "" : "has 1 head; the theorem needs at least 2";
 }
 
 std::string misses_shared_key_heads(const Case& c) {
@@ -452,6 +462,8 @@ constexpr Hypothesis causal_mask{"causal-mask", "nothing after the diagonal is v
 constexpr Hypothesis causal_form{"causal-form", "a causal form", misses_causal_form};
 constexpr Hypothesis window{"window", "a window", misses_window};
 constexpr Hypothesis no_window{"no-window", "no window", misses_no_window};
+constexpr Hypothesis sink{"sink", "a sink", misses_sink};
+constexpr Hypothesis added_after_scale{"added-after-scale", "no pre-scale mask", misses_added_after_scale};
 constexpr Hypothesis window_and_more{"window-and-more", "a window beside a mask or a causal form",
                                      misses_window_and_more};
 constexpr Hypothesis keys_before_windows{"keys-before-windows", "bottom-right, a key before every row's window",
@@ -549,6 +561,7 @@ constexpr Hypothesis moving_positions{"moving-positions", "positions are permute
 namespace {
 constexpr const Hypothesis* all[] = {&a_query,
                                      &a_query_and_a_key,
+                                     &added_after_scale,
                                      &additive_mask,
                                      &another_row,
                                      &at_most_64_columns,
@@ -615,6 +628,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &self_attention,
                                      &sequences,
                                      &shared_key_heads,
+                                     &sink,
                                      &small_whole_numbers,
                                      &table_tail,
                                      &top_left_or_square,

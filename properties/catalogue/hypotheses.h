@@ -99,6 +99,9 @@ extern const Hypothesis row_outside_the_keys;  ///< a row whose window holds no 
 extern const Hypothesis row_behind_a_block;    ///< a row that sees no key below 16, and one from there on
 extern const Hypothesis window_of_one_key;     ///< each row sees its own key: both ends 0 (or causal), M = N, no mask
 extern const Hypothesis no_window;             ///< no window
+// Sinks.
+extern const Hypothesis sink;               ///< a sink
+extern const Hypothesis added_after_scale;  ///< no additive mask that is scaled with the products
 // Sequences.
 extern const Hypothesis sequences;              ///< lengths, or packed sequences
 extern const Hypothesis packed;                 ///< packed sequences

@@ -14,6 +14,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/sequences.h"
+#include "core/problem/sight.h"
 
 namespace attest {
 namespace {
@@ -238,7 +239,7 @@ std::string spoken(std::string_view word) {
   });
   const std::vector<Variant> all = variants();
   const auto variant = std::ranges::find(all, group, &Variant::name);
-  if (of_window || (variant != all.end() && (variant->is_about_sequences || variant->is_about_memory))) return {};
+  if (of_window || variant != all.end()) return {};
   return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
 }
 
@@ -254,6 +255,20 @@ std::vector<std::string> traits_of_window(const Case& c) {
   if (c.window_left == 0 || c.window_right == 0) words.emplace_back("a window with an end of 0 keys");
   const Extents e = extents_of(c);
   if (e.queries != e.keys) words.push_back(fmt::format("a window aligned {} and M != N", name_of(c.alignment)));
+  return words;
+}
+
+std::vector<std::string> traits_of_sinks(const Case& c) {
+  const Tensor& sinks = c[Slot::sink];
+  if (!sinks.present()) return {"no sink"};
+  std::vector<std::string> words{"a sink", c.mask().present() ? "a sink beside a mask" : "a sink and no mask",
+                                 queries_of(c) == 1 ? "a sink and one query" : "a sink and more than one query"};
+  bool none = false, positive = false;
+  for (const double sink : sinks.to_doubles()) none = none || std::isinf(sink), positive = positive || sink > 0;
+  if (none) words.emplace_back("a sink of -inf");
+  if (positive) words.emplace_back("a sink above 0");
+  if (heads_of(c) > 1) words.emplace_back("a sink and more than one head");
+  if (heads_of(c) != c.k().shape()[1]) words.emplace_back("a sink and grouped heads");
   return words;
 }
 
@@ -305,6 +320,8 @@ Traits traits_of(const Case& c) {
     if (traits.extents.queries != traits.extents.keys) add("a causal form and M != N");
   }
   for (std::string& words : traits_of_window(c)) add(std::move(words));
+  if (c.operation == Operation::attention)
+    for (std::string& words : traits_of_sinks(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_sequences(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");

@@ -21,6 +21,7 @@
 #include "properties/diagnosis/misread_numbers.h"
 #include "properties/diagnosis/row_misreadings.h"
 #include "properties/diagnosis/variants/sequence_misreadings.h"
+#include "properties/diagnosis/variants/sink_misreadings.h"
 #include "properties/diagnosis/variants/window_misreadings.h"
 
 namespace attest {
@@ -294,6 +295,7 @@ class Misreadings {
 
   void variants() {
     for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
+    for (MisreadSinks& reading : misread_sinks(c_)) add(std::move(reading.words), std::move(reading.problem));
   }
 
   void heads() {
@@ -731,11 +733,11 @@ std::vector<std::string> misreadings_of(Kernel& kernel, std::span<const Case> ca
   const auto of_one_sequence = [](const Case& c) { return Misreadings(c).take(); };
   std::deque<Case> kept;
   const std::vector<Wrong> parts = taken_apart(wrong, kernel.manifest(), kept);
-  std::vector<std::string> words = misread_problem(parts, kernel.manifest(), of_one_sequence);
-  // What is wrong of sequences alone.
-  if (words.empty() &&
-      std::ranges::all_of(wrong, [](const Wrong& one) { return has_sequences(*one.value) || is_in_cache(*one.value); }))
+  std::vector<std::string> words;
+  // What is wrong of sequences alone is said of them: of one that is taken apart, its last key is the last of all.
+  if (std::ranges::all_of(wrong, [](const Wrong& one) { return has_sequences(*one.value) || is_in_cache(*one.value); }))
     words = misread_problem(wrong, kernel.manifest(), readings_of_sequences);
+  if (words.empty()) words = misread_problem(parts, kernel.manifest(), of_one_sequence);
   if (words.empty()) words = misread_rows(parts, kernel.manifest());
   if (!words.empty()) return words;
   const auto not_finite = std::ranges::find_if(wrong, [](const Wrong& one) {

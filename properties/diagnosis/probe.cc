@@ -22,6 +22,7 @@
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
 #include "properties/diagnosis/variants/probe_sequences.h"
+#include "properties/diagnosis/variants/probe_sinks.h"
 #include "properties/diagnosis/variants/probe_windows.h"
 #include "properties/language/answer.h"
 #include "properties/road/redeclared_kernel.h"
@@ -52,6 +53,7 @@ class Prober : public ProbeQuestions {
     ask_empty_row();
     ask_windows(*this);
     ask_sequences(*this);
+    ask_sinks(*this);
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();

@@ -107,14 +107,16 @@ Verdict query_key_exchange(Kernel& kernel, const Case& c) {
   return agree({left, right}, scales_exactly(left) ? match : Match::bound, /*about_bits=*/same);
 }
 
-/// Largest difference between two scores of a row that a kernel may form, over all rows; against 0 too where it takes
-/// no maximum.
+/// Largest difference between two scores of a row that a kernel may form, the sink beside them, over all rows; against
+/// 0 too where it takes no maximum.
 double spread_of_scores(const Profile& p, const Case& c) {
   double spread = 0;
   for (std::int64_t b = 0; b < batch_of(c); ++b) {
     for (std::int64_t h = 0; h < heads_of(c); ++h) {
       for (std::int64_t i = 0; i < queries_of(c); ++i) {
         double low = infinity, high = -infinity;
+        const Tensor& sinks = c[Slot::sink];
+        if (sinks.present() && std::isfinite(sinks[h])) low = high = sinks[h];
         for (std::int64_t j = 0; j < keys_of(c); ++j) {
           if (hidden(c, b, h, i, j)) continue;
           const Score score = score_of(c, b, h, i, j);
@@ -236,7 +238,7 @@ const Property family[] = {
      .floating_point =
          "bound; bitwise for c = ±2^k if deterministic, barring under/overflow (compare values: +0 equals "
          "−0)",
-     .under = "window lengths packed left_pad",
+     .under = "window lengths packed left_pad sink",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = value_scaling},
 };

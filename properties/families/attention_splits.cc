@@ -9,6 +9,7 @@
 
 #include "core/kernel/formal.h"
 #include "core/kernel/limits.h"
+#include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -17,6 +18,7 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/split_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
@@ -124,6 +126,8 @@ Verdict formally_merged(const Result& whole, const std::vector<Block>& blocks, c
                 })});
 }
 
+}  // namespace
+
 // +: attention over concatenated key blocks is the merge of the blocks' attentions, weighted by e^lse; an empty block
 // has lse = -inf and changes nothing.
 Verdict split_merge(Kernel& kernel, const Case& c) {
@@ -134,9 +138,16 @@ Verdict split_merge(Kernel& kernel, const Case& c) {
   const Result whole = run(kernel, c);
   std::vector<Block> blocks;
   std::vector<Numbers> outs;
-  for (const Indices& keys : key_blocks(c, least)) {
+  const std::vector<Indices> parts = key_blocks(c, least);
+  const std::int64_t filled = std::ranges::count_if(parts, [](const Indices& keys) { return !keys.empty(); });
+  std::int64_t holder = argument(c, "holder", std::max<std::int64_t>(filled, 1));  // of the sink
+  for (const Indices& keys : parts) {
     Block block;
-    if (!keys.empty()) block.out = run_with_lse(kernel, with_keys(c, keys));
+    if (!keys.empty()) {
+      Case part = with_keys(c, keys);
+      if (holder-- != 0) drop_variant(part, sink_variant.name);
+      block.out = run_with_lse(kernel, std::move(part));
+    }
     outs.push_back(block.out ? Numbers(*block.out) : Numbers());
     blocks.push_back(std::move(block));
   }
@@ -160,8 +171,16 @@ Verdict split_merge(Kernel& kernel, const Case& c) {
   return agree({Numbers(whole.at(shape, judged)), Numbers(shape, values).loosened(errors)});
 }
 
-/// In a proof: e^lse_i is the sum of e^s_ij over the visible keys. Each term is positive and at most the largest, which
-/// is what the two bounds say.
+namespace {
+
+/// The sink of a head; -inf: none.
+double sink_of(const Case& c, std::int64_t h) {
+  const Tensor& sinks = c[Slot::sink];
+  return sinks.present() ? sinks[h] : -infinity;
+}
+
+/// In a proof: e^lse_i is the sum of e^s_ij over the visible keys, and of e^sink. Each term is positive and at most the
+/// largest, which is what the two bounds say.
 Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
   const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
   using Traits = ScalarTraits<Expression>;
@@ -180,6 +199,10 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
       const Expression term = Traits::exp(score(product, bias, scale, c.mask_convention));
       sum = sum ? *sum + term : term;
     }
+    if (const double sink = sink_of(c, h); sink != -infinity) {
+      const Expression term = Traits::exp(inputs.at(sink));
+      sum = sum ? *sum + term : term;
+    }
     if (!sum) continue;
     const Expression found = Traits::exp(out.run().formal_lse()[row]);
     if (!inputs.identical(found, *sum))
@@ -191,7 +214,8 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
   return {};
 }
 
-// +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, the scores in double with their own error.
+// +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, and a sink as one of them, the scores in double with
+// their own error.
 Verdict lse_range(Kernel& kernel, const Case& c) {
   if (in_a_proof()) return formally_in_lse_range(kernel, c);
   if (std::string why = why_no_lse(kernel.manifest(), c); !why.empty())
@@ -208,8 +232,9 @@ Verdict lse_range(Kernel& kernel, const Case& c) {
       why = bound.excuse == Excuse::none ? Excuse::infinite : bound.excuse;
       continue;
     }
-    double most = -infinity, error = 0;
-    std::int64_t visible = 0;
+    const double sink = sink_of(c, row / M % heads);
+    double most = sink, error = 0;
+    std::int64_t visible = sink == -infinity ? 0 : 1;
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c, row / M / heads, row / M % heads, row % M, j)) continue;
       const Score score = score_of(c, row / M / heads, row / M % heads, row % M, j);
@@ -244,7 +269,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad",
+     .under = "window lengths packed left_pad sink",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };

@@ -186,6 +186,9 @@ Verdict convex_hull(Kernel& kernel, const Case& c) {
   std::vector<double> low(static_cast<std::size_t>(o.elements()), infinity), high(low.size(), -infinity);
   for (std::int64_t e = 0; e < o.elements(); ++e) {
     const auto [b, h, i, k] = o.index_of(e);
+    // A sink is a key of value 0.
+    if (c[Slot::sink].present() && c[Slot::sink][h] != -infinity)
+      low[static_cast<std::size_t>(e)] = high[static_cast<std::size_t>(e)] = 0;
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c, b, h, i, j)) continue;
       const double x = c.v().at(b, kv_head_of(c, h), j, k);
@@ -335,7 +338,7 @@ const Property family[] = {
      .source = "003 (weights nonnegative, sum 1)",
      .needs = "attention",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad",
+     .under = "window lengths packed left_pad sink",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = convex_hull},
 };

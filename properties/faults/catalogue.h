@@ -15,6 +15,7 @@ namespace attest {
 /// Of kernels of rows and of kernels of tiles.
 [[nodiscard]] std::vector<PlantedFault> faults_of_windows();
 [[nodiscard]] std::vector<PlantedFault> faults_of_sequences();
+[[nodiscard]] std::vector<PlantedFault> faults_of_sinks();
 
 /// The same, all of that kind.
 [[nodiscard]] inline std::vector<PlantedFault> of_kind(FaultKind kind, std::vector<PlantedFault> faults) {

@@ -21,12 +21,14 @@ enum class FaultKind {
   numbers,          ///< what a row computes
   windows,          ///< which keys a window leaves to a row
   sequences,        ///< which rows and keys are of one sequence
+  sinks,            ///< what a sink takes of a row's weights
   second_key_tile,  ///< more keys than a tile takes
   partial_tile,     ///< a last tile that is not full, behind a full one
   causal_tiles,     ///< a causal form over more than one tile
   mask_tiles,       ///< a mask over more than one tile
   window_tiles,     ///< a window over more than one tile
   sequence_tiles,   ///< sequences of more than one tile
+  sink_tiles,       ///< a sink beside more than one tile
   head_dim,         ///< a head or value dimension above 64
   heads,            ///< more than 8 heads, or three to a group
   batch,            ///< more than four batch entries, or several and more than one tile
@@ -36,10 +38,10 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 16> names{
-      "masks",        "numbers",    "windows",      "sequences",      "second key tile", "partial tile",
-      "causal tiles", "mask tiles", "window tiles", "sequence tiles", "head dim",        "heads",
-      "batch",        "long rows",  "index",        "split"};
+  static constexpr std::array<std::string_view, 18> names{
+      "masks",        "numbers",      "windows",    "sequences",    "sinks",          "second key tile",
+      "partial tile", "causal tiles", "mask tiles", "window tiles", "sequence tiles", "sink tiles",
+      "head dim",     "heads",        "batch",      "long rows",    "index",          "split"};
 };
 
 /// A correct kernel with one mistake.

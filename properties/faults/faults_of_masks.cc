@@ -269,7 +269,7 @@ std::vector<PlantedFault> faults_of_masks() {
        .make = {.folded_exp2 = true},
        .lse = false,
        .unseen = "softmax does not change when a constant is added to all scores of a row, so no output does; only a "
-                 "log-sum-exp would tell, which this kernel does not offer"}};
+                 "log-sum-exp or a sink would tell, and this kernel offers neither"}};
 }
 
 }  // namespace attest

@@ -11,8 +11,8 @@ namespace attest {
 
 class PlantedCache {
  public:
-  /// Gathers as the slip understands the tables. The problem outlives it.
-  PlantedCache(const attest_problem& p, Slip slip);
+  /// Gathers as the slip understands the tables; `tile`: keys that the kernel takes at a time. The problem outlives it.
+  PlantedCache(const attest_problem& p, Slip slip, std::int64_t tile);
   [[nodiscard]] const attest_problem& problem() const { return gathered_.problem; }
 
  private:

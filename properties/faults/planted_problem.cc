@@ -10,6 +10,7 @@
 #include "properties/faults/planted_cache.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_sequences.h"
+#include "properties/faults/planted_sink.h"
 #include "properties/faults/planted_tiles.h"
 #include "properties/faults/planted_window.h"
 
@@ -184,6 +185,10 @@ class PlantedProblem {
       Real lse = 0;
       if (load_mask(b, h, i)) {
         answer_row(b, h, i, lse);
+      } else if (const double sink = sink_of(p_, slip_, h); sink != -infinity) {
+        const bool divides = is("sink-of-an-empty-row-nan");
+        std::ranges::fill(w_.out, divides ? std::numeric_limits<Real>::quiet_NaN() : Real{0});
+        lse = static_cast<Real>(sink);
       } else {
         answer_without_keys();
         spoilt = true;
@@ -212,6 +217,7 @@ class PlantedProblem {
             w_.v.data(),
             w_.visible.data(),
             has_bias ? w_.bias.data() : nullptr,
+            static_cast<Real>(sink_of(p_, slip_, h)),
             static_cast<Real>(scale()),
             p_.mask_convention == ATTEST_MASK_PRE_SCALE,
             w_.x.data(),
@@ -331,7 +337,7 @@ class PlantedProblem {
 
 int run_planted(const Make& make, Slip slip, const attest_problem& given, attest_result& result, std::int64_t call,
                 std::string& message) {
-  const PlantedCache cache(given, slip);
+  const PlantedCache cache(given, slip, std::max<std::int64_t>(make.block, 1));
   const attest_problem& problem = cache.problem();
   const auto dtype = static_cast<DType>(problem.q.dtype);
   if (has_sequences(problem)) {

@@ -13,8 +13,9 @@ namespace {
 /// What a part of the keys comes to.
 template <class Real>
 struct Part {
-  Real reference;  ///< subtracted from its scores, in the units of x; -inf: it sees nothing
-  Real sum;        ///< of its weights
+  Real reference;        ///< subtracted from its scores, in the units of x; -inf: it sees nothing
+  Real sum;              ///< of its weights
+  bool is_sink = false;  ///< the reference is the sink, from which nothing is folded out
 };
 
 /// The computation of one row: scores, then a part of the keys after the other, then their merge.
@@ -32,9 +33,11 @@ class Attend {
     for (std::int64_t j = 0; j < row_.keys; ++j) row_.x[j] = score_or_sentinel(j);
     const std::int64_t splits = split_count();
     if (splits == 1) {
-      const Part<Real> whole = attend_to(0, row_.keys, row_.out);
+      Part<Real> whole = attend_to(0, row_.keys, row_.out, sinks_at_first());
+      if (sinks() && !sinks_at_first()) add_sink(row_.out, whole);
       normalise(row_.out, whole.sum);
       *row_.lse = lse_of(whole);
+      if (sinks()) spoil_by_sink();
     } else {
       merge(splits);
     }
@@ -121,7 +124,8 @@ class Attend {
 
   [[nodiscard]] Real lse_of(const Part<Real>& part) const {
     if (part.reference == -infinity) return -infinity;
-    return (is("lse-without-maximum") ? Real{0} : natural(part.reference)) + std::log(part.sum);
+    const Real reference = part.is_sink ? part.reference : natural(part.reference);
+    return (is("lse-without-maximum") ? Real{0} : reference) + std::log(part.sum);
   }
 
   void normalise(Real* out, Real sum) const {
@@ -151,9 +155,47 @@ class Attend {
     return row_.v + (exchanged ? j ^ 16 : j) * row_.value_dim;
   }
 
-  /// Attention over keys [begin, end), not normalised.
-  Part<Real> attend_to(std::int64_t begin, std::int64_t end, Real* out) {
+  [[nodiscard]] bool sinks() const { return row_.sink != -infinity; }
+  /// Whether the sum begins with the sink, as it must where weights are divided by it at once.
+  [[nodiscard]] bool sinks_at_first() const {
+    return sinks() && !make_.folded_exp2 && !is("sink-beside-the-maximum") && !is("sink-clamped-above-the-keys");
+  }
+
+  /// The sink in the sum of what the keys came to.
+  void add_sink(Real* out, Part<Real>& part) const {
+    if (is("sink-beside-the-maximum")) {
+      part.sum += std::exp(row_.sink - part.reference);
+      return;
+    }
+    // The right factor is 1/(1 + e^-(lse - sink)); it is held between that of 20 below and that of as much.
+    if (is("sink-clamped-above-the-keys")) {
+      const Real above = std::clamp(natural(part.reference) + std::log(part.sum) - row_.sink, Real{-20}, Real{0});
+      part.sum *= 1 + std::exp(-above);
+      return;
+    }
+    const Real sink = row_.sink * std::numbers::log2e_v<Real>, shift = part.reference * c2_;
+    if (sink > shift) {
+      const Real rescale = std::exp2(shift - sink);
+      part.sum = part.sum * rescale + 1;
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) out[c] *= rescale;
+      part.reference = row_.sink, part.is_sink = true;
+    } else {
+      part.sum += std::exp2(sink - shift);
+    }
+  }
+
+  /// What goes wrong with a sink after the sums.
+  void spoil_by_sink() const {
+    const Real share = std::exp(row_.sink - *row_.lse);
+    if (is("sink-not-in-lse")) *row_.lse += std::log1p(-share);
+    if (is("sink-with-the-first-value"))
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] += share * row_.v[c];
+  }
+
+  /// Attention over keys [begin, end), not normalised; `sinks`: the sum has the sink, too.
+  Part<Real> attend_to(std::int64_t begin, std::int64_t end, Real* out, bool sinks) {
     Part<Real> part{-infinity, 0};
+    if (sinks) part = {row_.sink, 1};
     std::fill_n(out, row_.value_dim, Real{0});
     const std::int64_t length = make_.block > 0 ? make_.block : std::max<std::int64_t>(end - begin, 1);
     const std::int64_t blocks = (end - begin + length - 1) / length;
@@ -238,14 +280,18 @@ class Attend {
     lse.assign(static_cast<std::size_t>(splits), -infinity);
     for (std::int64_t p = 0; p < splits; ++p) {
       const std::int64_t begin = std::min(p * length, row_.keys);
-      const Part<Real> part = attend_to(begin, std::min(begin + length, row_.keys), part_of(p));
+      const Part<Real> part =
+          attend_to(begin, std::min(begin + length, row_.keys), part_of(p), sinks() && is("sink-in-every-part"));
       Real& own = lse[static_cast<std::size_t>(p)];
       own = is("merge-ignores-sums") ? natural(part.reference) : lse_of(part);
       if (is("merge-takes-base-two")) own *= std::numbers::log2e_v<Real>;
       if (own != -infinity) normalise(part_of(p), part.sum);
     }
-    const Real maximum = *std::ranges::max_element(lse);
-    Real sum = 0;
+    // The sink is one more part, without values.
+    const bool in_parts = is("sink-in-every-part");
+    const Real sink = in_parts ? -infinity : row_.sink;
+    const Real maximum = std::max(*std::ranges::max_element(lse), sink);
+    Real sum = std::exp(sink - maximum);
     std::fill_n(row_.out, row_.value_dim, Real{0});
     for (std::int64_t p = 0; p < splits; ++p) {
       const Real own = lse[static_cast<std::size_t>(p)];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "properties/faults/planted_sink.h"
 #include "properties/faults/planted_tiles.h"
 
 namespace attest {
@@ -14,9 +15,13 @@ constexpr std::int64_t chunk = 64;
 
 /// Attention over those of the tiles [begin, end) of keys that the window does not leave out, not normalised.
 void PlantedTiles::attend(const QueryTile& queries, std::int64_t begin, std::int64_t end, State& state) {
-  state.reference.assign(static_cast<std::size_t>(rows_), -infinity);
-  state.largest.assign(static_cast<std::size_t>(rows_), -infinity);
-  state.sum.assign(static_cast<std::size_t>(rows_), 0);
+  // The sink is in the first part, which its sum begins with.
+  const bool whole = !is("sink-in-whole-query-tiles") || queries.rows == rows_;
+  const bool sinks = whole && (begin == 0 || is("sink-in-every-part-of-tiles"));
+  sink_ = sinks ? static_cast<float>(sink_of(p_, slip_, queries.h)) : -infinity;
+  state.reference.assign(static_cast<std::size_t>(rows_), sink_);
+  state.largest.assign(static_cast<std::size_t>(rows_), sink_);
+  state.sum.assign(static_cast<std::size_t>(rows_), sink_ == -infinity ? 0.0F : 1.0F);
   state.out.assign(static_cast<std::size_t>(rows_ * value_dim_), 0);
   skipped_ = 0;
   begin = std::min(std::max(begin, first_key_tile(queries)), end);
@@ -141,7 +146,9 @@ void PlantedTiles::weigh_row(const QueryTile& queries, const KeyTile& tile, std:
     weights[j] = make_.narrow_weights ? narrow(weight) : weight;
     if (!half || j < columns_ / 2) sum += weight;
   }
-  state.sum[row] += sum;
+  if (is("sink-in-every-tile") && tile.index > 0) sum += std::exp(sink_ - now);
+  const bool first = tile.index == tile.begin && is("first-tile-overwrites-the-sink");
+  state.sum[row] = first ? sum : state.sum[row] + sum;
 }
 
 void PlantedTiles::add_values(const QueryTile& queries, const KeyTile& tile, State& state) {

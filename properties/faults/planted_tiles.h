@@ -104,6 +104,7 @@ class PlantedTiles {
   std::int64_t rows_;                    ///< of a tile of queries
   std::int64_t columns_;                 ///< keys of a tile
   std::int64_t parts_ = 1;               ///< of the tile of queries that is computed
+  float sink_ = -infinity;               ///< of the part that is summed
   std::int64_t skipped_ = 0;             ///< tiles of keys that all its rows' masks hide, so far
   std::array<float, 8> lane_factors_{};  ///< by which rows r with r mod 16 < 8 were rescaled last, by r mod 8
   inline static thread_local Memory m_;

@@ -35,6 +35,8 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = lse;
+  // A sink tells what the log-sum-exp does: that a whole row's weights are off by a factor before they are divided.
+  if (!lse) manifest.variants.erase(std::string(sink_variant.name));
   return manifest;
 }
 
@@ -61,6 +63,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
     std::ranges::move(faults_of_windows(), std::back_inserter(joined));
     std::ranges::move(faults_of_sequences(), std::back_inserter(joined));
+    std::ranges::move(faults_of_sinks(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

@@ -169,6 +169,7 @@ Case decode(Recipe recipe) {
   // After the fills: a case whose kernel does not have its variant is the one that it would be without it.
   set_later_arguments(c, recipe.arguments);
   fill_sequences(recipe, c);
+  fill_sinks(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
     make_repeatable(recipe, c);
@@ -180,7 +181,7 @@ Case decode(Recipe recipe) {
     if (!field.is_original() && !field.is_detail && c.*field.member != field.neutral)
       add_kind(c, std::string(field.name) + ":", "given");
   });
-  restate_sequences(c);
+  restate_variants(c);
   return c;
 }
 

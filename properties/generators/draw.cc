@@ -152,6 +152,10 @@ DrawnAttention& DrawnAttention::windowed() {
   give_variant(recipe_.arguments, window_variant.name, axis_extents(recipe_), stream);
   return *this;
 }
+DrawnAttention& DrawnAttention::with_sinks() {
+  recipe_.sinks = true;
+  return *this;
+}
 DrawnAttention& DrawnAttention::of_sequences() {
   Recipe& r = recipe_;
   Stream stream(r.seed ^ 0x6c656e67U);

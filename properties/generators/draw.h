@@ -30,6 +30,8 @@ class DrawnAttention {
   DrawnAttention& with_later_arguments();
   /// A window, its ends around and within the lengths that the case has by now.
   DrawnAttention& windowed();
+  /// A sink for each head.
+  DrawnAttention& with_sinks();
   /// Sequences of lengths of their own, three times in four at least two of them.
   DrawnAttention& of_sequences();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four

@@ -5,6 +5,14 @@
 #include "properties/generators/recipe.h"
 
 namespace attest {
+namespace {
+
+bool is_of_tensors(const Variant& variant) {
+  return std::ranges::any_of(tensor_fields, [&](const TensorField& field) { return field.variant == variant; });
+}
+
+}  // namespace
+
 std::string_view shape_name(std::int64_t queries, std::int64_t keys, std::int64_t dk, std::int64_t dv) {
   if (queries == 0 || keys == 0) return "empty";
   const std::int64_t longest = std::max(queries, keys);
@@ -32,7 +40,7 @@ std::vector<std::string> all_kinds(Operation operation) {
   });
   if (operation == Operation::attention)
     for (const Variant& variant : variants())
-      if (variant.is_about_sequences || variant.is_about_memory) words.push_back(std::string(variant.name) + ":given");
+      if (is_of_tensors(variant)) words.push_back(std::string(variant.name) + ":given");
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
   const auto add_layouts = [&](std::string_view tensor) {
     for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i)
@@ -61,10 +69,10 @@ void drop_kinds(Case& c, std::string_view group) {
   kinds = std::move(kept);
 }
 
-void restate_sequences(Case& c) {
+void restate_variants(Case& c) {
   if (!c.provenance.kinds) return;
   for (const Variant& variant : variants()) {
-    if (!variant.is_about_sequences && !variant.is_about_memory) continue;
+    if (!is_of_tensors(variant)) continue;
     const std::string group = std::string(variant.name) + ":";
     drop_kinds(c, group);
     if (has_variant(c, variant.name)) add_kind(c, group, "given");

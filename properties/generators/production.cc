@@ -46,6 +46,7 @@ struct WindowedModel {
   std::string_view name;
   std::int32_t group, dk;  ///< heads to a key-value head
   std::int32_t window;     ///< "sliding_window" of the configuration that is published with its weights
+  bool sinks = false;      ///< each head has a learned one
 };
 
 /// Laid over shapes that are there without them: a kernel that lists no windows is sent these as it ever was.
@@ -58,7 +59,7 @@ constexpr WindowedModel windowed_models[] = {
     {"Gemma 3 1B (Gemma Team 2025; google/gemma-3-1b-pt)", 4, 256, 512},
     {"Gemma 3 4B and 12B (google/gemma-3-4b-pt)", 2, 256, 1024},
     {"Gemma 3 27B (google/gemma-3-27b-pt)", 2, 128, 1024},
-    {"GPT-OSS 20B and 120B (OpenAI 2025; openai/gpt-oss-20b)", 8, 64, 128}};
+    {"GPT-OSS 20B and 120B (OpenAI 2025; openai/gpt-oss-20b)", 8, 64, 128, true}};
 
 /// Multiplications of the problem, in double, as whole numbers would overflow.
 double products_of(const Recipe& r) {
@@ -322,6 +323,7 @@ bool give_model_window(Recipe& r, Stream& stream) {
   if (from.empty()) return false;
   const WindowedModel& model = *from[static_cast<std::size_t>(stream.below(std::ssize(from)))];
   argument_in(r.arguments, &Problem::window_left) = model.window - 1;
+  r.sinks = r.sinks || model.sinks;
   // All of them look back alone, from the last of the keys that there are.
   if (r.causal != Causal::none) return true;
   argument_in(r.arguments, &Problem::window_right) = 0;

@@ -155,8 +155,8 @@ void add_kind(Case& c, std::string_view group, std::string_view name);
 /// Removes the words of a group from a case's "kinds": for what was drawn and then arranged to be something else.
 void drop_kinds(Case& c, std::string_view group);
 
-/// Of the words of a case that has any those about its sequences, and where they lie, say again what it has.
-void restate_sequences(Case& c);
+/// Of the words of a case that has any those about variants that are tensors say again what it has.
+void restate_variants(Case& c);
 
 /// Sets one element of q, k or v after the fill: index modulo the number of elements, value rounded, made finite.
 struct Override {
@@ -185,6 +185,7 @@ struct Recipe {
   ArgumentValues arguments = neutral_arguments();
   LengthKind lengths = LengthKind::none;  ///< of an attention case's sequences, drawn from the seed
   bool left_pad = false;                  ///< and keys of theirs before the first one, so many as the seed says
+  bool sinks = false;                     ///< a score without a key for each head, drawn from the seed
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
   /// has something to repeat; a mask is spread out over the heads.
   Layouts layouts{};

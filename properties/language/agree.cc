@@ -269,6 +269,7 @@ Verdict agree_in_lse(Sides sides, Match match) {
       const RowBound &a = left.row_bound(row), &b = right.row_bound(row);
       if (a.excuse != Excuse::none || b.excuse != Excuse::none) continue;
       allowed = a.lse_allowed + b.lse_allowed;
+      if (!(allowed < infinity)) continue;  // there is no bound, and so no number that is asked for
     }
     // The difference itself rounds by a relative 2^-53.
     if (std::fabs(x - y) * (1 - 0x1p-52) <= allowed) continue;

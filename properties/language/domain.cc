@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/language/answer.h"
 
@@ -47,6 +48,7 @@ Verdict agree_in_lse_in_domain(Sides sides, Match match) {
     const RowBound &a = left.row_bound(row), &b = right.row_bound(other);
     if (x == y || a.excuse != Excuse::none || b.excuse != Excuse::none) continue;
     const double allowed = match == Match::bound ? a.lse_allowed + b.lse_allowed : 0;
+    if (!(allowed < infinity)) continue;
     // The difference itself rounds by a relative 2^-53.
     if (std::fabs(x - y) * (1 - 0x1p-52) <= allowed) continue;
     return violated(Violation::lse, fmt::format("lse {} is {:.17g} on one side and {:.17g} on the other; {:.6g} is "

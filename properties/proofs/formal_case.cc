@@ -11,6 +11,7 @@
 #include "core/kernel/formal.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/road/fit_form.h"
 
 namespace attest {
@@ -93,6 +94,15 @@ void make_generic(Case& c, GenericNumbers& numbers, GenericInputs& inputs) {
       mask.set(e, numbers.next());
       inputs.declare(mask[e], element_name(Slot::mask, mask.shape(), e));
     }
+  }
+  if (Tensor& sinks = c[Slot::sink]; sinks.present()) {
+    // In a format that holds generic numbers.
+    sinks = mapped(Tensor(DType::f64, sinks.shape()), [&, old = sinks](std::int64_t h, double) {
+      if (std::isinf(old[h])) return old[h];
+      const double sink = numbers.next();
+      inputs.declare(sink, element_name(Slot::sink, old.shape(), h));
+      return sink;
+    });
   }
   c.scale = numbers.next();
   inputs.declare(c.scale, "scale", /*positive=*/true);

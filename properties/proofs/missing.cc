@@ -44,6 +44,13 @@ Case masked_somehow(const Case& met, std::uint64_t n) {
   return c;
 }
 
+Case with_a_pre_scale_mask(const Case& met, std::uint64_t n) {
+  Case c = met;
+  c[Slot::mask] = drawn_mask(c, n, /*boolean=*/false);
+  c.mask_convention = MaskConvention::pre_scale;
+  return c;
+}
+
 Case without_causal_form(const Case& met, std::uint64_t) {
   Case c = met;
   c.causal = Causal::none;
@@ -135,6 +142,7 @@ struct Row {
 constexpr Row edits[] = {
     {&hypotheses::unmasked, masked_somehow},
     {&hypotheses::no_causal_form, with_causal_form},
+    {&hypotheses::added_after_scale, with_a_pre_scale_mask},
     {&hypotheses::causal_mask, [](const Case& c, std::uint64_t) { return without_mask(c); }},
     {&hypotheses::causal_form, without_causal_form},
     {&hypotheses::plain_top_left, without_causal_form},

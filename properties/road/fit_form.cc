@@ -150,7 +150,7 @@ Case in_sequence_form(Case c, const Manifest& m) {
   if (!pack) return c;
   const std::int64_t slack = argument(c, "slack", 3);
   Case one = packed(c, slack == 1 ? 1 : 0, slack == 2 ? 3 : slack);
-  restate_sequences(one);
+  restate_variants(one);
   return one;
 }
 
@@ -164,7 +164,7 @@ Case in_offered_pages(const Case& c, const VariantTerms& terms) {
   Case paged = in_pages(outside_of_caches(c), size, argument(c, "unused-pages", 4), seed_argument(c, "page-table"),
                         terms.two_tables && argument(c, "tables", 4) == 0);
   paged.append = c.append;
-  restate_sequences(paged);
+  restate_variants(paged);
   return paged;
 }
 
@@ -197,7 +197,7 @@ Case in_pages_or_rows(Case c, const Manifest& m) {
   if (has_pages && in_any_pages) return taken(in_offered_pages(c, pages->second));
   if (!has_rows || !(turn == 1 || (any && requires_it(m, Feature::cache_index)))) return c;
   Case indexed = in_cache_rows(c, argument(c, "unused-rows", 3), seed_argument(c, "cache-index"));
-  restate_sequences(indexed);
+  restate_variants(indexed);
   return taken(std::move(indexed));
 }
 
@@ -223,7 +223,7 @@ Case with_new_keys(Case c, const Manifest& m) {
   const std::array wanted{queries_of(c), std::int64_t{1}, most, 1 + argument(c, "tokens", most)};
   Case appending = c;
   appending.append = std::clamp<std::int64_t>(wanted[static_cast<std::size_t>(argument(c, "new-keys", 4))], 1, most);
-  restate_sequences(appending);
+  restate_variants(appending);
   const bool worse = why_unsupported(m, c).empty() && !why_unsupported(m, appending).empty();
   return worse ? c : appending;
 }
@@ -282,7 +282,7 @@ namespace {
 
 /// The words of what was drawn say which arguments of the variant the case has now.
 void restate_kinds(Case& c, std::string_view variant) {
-  restate_sequences(c);
+  restate_variants(c);
   for_each_scalar(c.operation, [&](const auto& field) {
     if (field.variant.name != variant || field.is_detail) return;
     const std::string group = std::string(field.name) + ":";
@@ -322,6 +322,8 @@ void fit_variants(Case& c, const Manifest& m) {
       settle_append(c);
       if (c.provenance.kinds) restate_kinds(c, variant.name);
     }
+    if (variant == sink_variant && std::ranges::count(terms.dtypes, c[Slot::sink].dtype()) == 0)
+      c[Slot::sink] = rounded(c[Slot::sink], terms.dtypes.front());
     if (variant != window_variant) continue;
     // An end that may not be is exchanged for the one that may.
     if (!terms.left && c.window_left >= 0) c.window_right = std::max(c.window_right, std::exchange(c.window_left, -1));

@@ -1,6 +1,11 @@
+#include <string>
+#include <string_view>
+
+#include "core/problem/fields.h"
 #include "core/support/fnv1a.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
+#include "properties/road/fit_form.h"
 
 namespace attest {
 namespace {
@@ -27,6 +32,16 @@ class Hash {
   std::uint64_t state_ = fnv1a_start;
 };
 
+/// Without the variants with which the law does not hold: each draw has any of them.
+void leave_out_others(const Property& property, Case& c) {
+  if (property.under == "any") return;
+  const auto names = [](std::string_view words, std::string_view name) {
+    return (" " + std::string(words) + " ").find(" " + std::string(name) + " ") != std::string::npos;
+  };
+  for (const Variant& variant : variants_of(c))
+    if (!names(property.under, variant.name) && !names(property.variant, variant.name)) leave_out(c, variant.name);
+}
+
 }  // namespace
 
 std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType dtype, std::int64_t k) {
@@ -41,6 +56,7 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view property, DType
 Case generate(const Property& property, DType dtype, std::uint64_t run_seed, std::int64_t k, const Shapes& shapes) {
   Draw draw(dtype, case_seed(run_seed, property.name, dtype, k), k, shapes);
   Case c = property.given(draw);
+  leave_out_others(property, c);
   c.provenance.property = property.name;
   c.provenance.dtype = name_of(dtype);
   c.provenance.seed = std::to_string(run_seed);

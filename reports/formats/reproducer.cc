@@ -42,7 +42,9 @@ std::string_view unknown_argument(const Case& c) {
     if (!field.is_original() && c.*field.member != field.neutral && name.empty()) name = field.name;
   });
   for (const TensorField& field : tensor_fields)
-    if (!field.is_original() && !counts(field.content) && c[field.slot].present() && name.empty()) name = field.name();
+    if (!field.is_original() && !counts(field.content) && field.slot != Slot::sink && c[field.slot].present() &&
+        name.empty())
+      name = field.name();
   return name;
 }
 

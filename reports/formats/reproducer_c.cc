@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask};
+constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink};
 
 /// The type of an element in memory: C has none of 16 and 8 bits, so that those are their bit patterns.
 std::string_view c_type(DType dtype) {
@@ -157,6 +157,15 @@ std::string reference(const Problem& c) {
   const bool before = c.mask_convention == MaskConvention::pre_scale;
   const std::string added = adds ? " + " + read(c.mask().dtype(), entry) : "";
   const std::string score = adds && before ? fmt::format("scale * (s{})", added) : fmt::format("scale * s{}", added);
+  const Tensor& sinks = c[Slot::sink];
+  const std::string sink = read(sinks.present() ? sinks.dtype() : DType::f32, "sink[h]");
+  const std::string with_sink =
+      sinks.present() ? fmt::format(
+                            "    const long double without_value = {};\n"
+                            "    if (pass == 0 && without_value > top) top = without_value;\n"
+                            "    if (pass == 1 && without_value > -INFINITY) total += expl(without_value - top);\n",
+                            sink)
+                      : "";
   return fmt::format(
       "// out[b][h][i][d] by its definition.\n"
       "static long double exact(int b, int h, int i, int d) {{\n"
@@ -171,9 +180,9 @@ std::string reference(const Problem& c) {
       "      const long double w = pass == 0 ? 0 : expl(s - top);\n"
       "      total += w;\n"
       "      if (pass == 1) sum += w * {};\n"
-      "    }}\n  }}\n  return sum / total;\n}}\n\n",
+      "    }}\n{}  }}\n  return sum / total;\n}}\n\n",
       hiding, read(c.dtype(), "q[q_row + c]"), read(c.k().dtype(), "k[(kv_head * N + j) * dk + c]"), score,
-      read(c.v().dtype(), "v[(kv_head * N + j) * dv + d]"));
+      read(c.v().dtype(), "v[(kv_head * N + j) * dv + d]"), with_sink);
 }
 
 std::string wrong_elements(const Reproducer& r) {
@@ -197,7 +206,7 @@ std::string judgement(const Reproducer& r, bool fills) {
       "int main(void) {{\n"
       "  static {} out[B * H * M * dv];\n"
       "{}"
-      "  const int called = kernel(q, k, v, {}out);\n"
+      "  const int called = kernel(q, k, v, {}{}out);\n"
       "  int failed = 0;\n"
       "  for (int n = 0; n < {}; ++n) {{\n"
       "    const int b = wrong[n].b, h = wrong[n].h, i = wrong[n].i, d = wrong[n].d;\n"
@@ -211,7 +220,8 @@ std::string judgement(const Reproducer& r, bool fills) {
       "    printf(\"out[%d, %d, %d, %d]: %s %.17Lg, right %.17Lg (Attest: %.17g), allowed +- %.3g: %s\\n\", b, h, i, d,\n"
       "           called ? \"found\" : \"attest saw\", found, right, proved, allowed, off ? \"WRONG\" : \"right\");\n"
       "  }}\n  return failed;\n}}\n",
-      c_type(r.output), fills ? "  fill_in();\n" : "", r.problem.mask().present() ? "mask, " : "", r.wrong.size(),
+      c_type(r.output), fills ? "  fill_in();\n" : "", r.problem.mask().present() ? "mask, " : "",
+      r.problem[Slot::sink].present() ? "sink, " : "", r.wrong.size(),
       read(r.output, "out[((b * H + h) * M + i) * dv + d]"));
 }
 

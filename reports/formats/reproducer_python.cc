@@ -184,7 +184,10 @@ std::string stub(const Reproducer& r) {
       "    \"\"\"Put your call here: return out as a flat list, row-major [B, H, M, dv]. q, k, v{} are such lists, too,\n"
       "    numpy.array(q, dtype=...).reshape(B, H, M, dk) and the like. None: what Attest saw is judged.\"\"\"\n"
       "    return None\n",
-      masked ? " and mask" : "");
+      masked && r.problem[Slot::sink].present() ? ", mask and sink"
+      : masked                                  ? " and mask"
+      : r.problem[Slot::sink].present()         ? " and sink"
+                                                : "");
 }
 
 /// The lines that hide a key from a row; empty: a row sees all keys.
@@ -216,12 +219,15 @@ std::string reference(const Problem& c) {
       "        k_row = (kv_head * N + j) * dk\n"
       "        qk = sum(Fraction(q[q_row + c]) * Fraction(k[k_row + c]) for c in range(dk))\n"
       "        scores[j] = {}\n"
+      "{}"
       "    top, weights = max(scores.values()), {{}}\n"
       "    for j, score in scores.items():\n"
       "        x = score - top\n"
       "        weights[j] = (Decimal(x.numerator) / Decimal(x.denominator)).exp()\n"
-      "    return sum(w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items()) / sum(weights.values())\n",
-      hiding(c), score);
+      "    return sum(w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items(){}) / sum(weights.values())\n",
+      hiding(c), score,
+      c[Slot::sink].present() ? "    if sink[h] > -inf:\n        scores[N] = Fraction(sink[h])\n" : "",
+      c[Slot::sink].present() ? " if j < N" : "");
 }
 
 std::string wrong_elements(const Reproducer& r) {
@@ -276,11 +282,11 @@ std::string python_script(const Reproducer& r) {
   text += fmt::format("B, H, KV, M, N, dk, dv = {}, {}, {}, {}, {}, {}, {}\nscale = {}\n", e.B, e.H, e.KV, e.M, e.N,
                       e.dk, e.dv, python_number(c.scale));
   text += "# Every number is exact in its format. Row-major ";
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask})
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink})
     if (c[slot].present())
       text += fmt::format("{}{} {}", slot == Slot::q ? "" : ", ", name_of(slot), axes_in_script(c, slot));
   text += ".\n";
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask})
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink})
     if (c[slot].present()) text += python_tensor(c, slot);
   for (const WholeNumbersOfScript& list : sequences_in_script(c))
     text += fmt::format("{} = [{}]\n", list.name, fmt::join(list.numbers, ", "));

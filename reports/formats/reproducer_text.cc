@@ -114,6 +114,7 @@ std::string axes_in_script(const Problem& c, Slot slot) {
   if (slot == Slot::q) return "[B, H, M, dk]";
   if (slot == Slot::k) return "[B, KV, N, dk]";
   if (slot == Slot::v) return "[B, KV, N, dv]";
+  if (slot == Slot::sink) return "[H]";
   const Shape& mask = c.mask().shape();
   return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
 }
@@ -175,6 +176,8 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 last ? "j - (i + N - M)" : "j - i",
                                 c.window_right >= 0 ? fmt::format(" <= {}", c.window_right) : ""));
   }
+  if (c[Slot::sink].present())
+    lines.emplace_back("sink: e^sink of the head joins the sum of each row's weights, and no value goes with it");
   if (c.mask().present() && !adds) lines.emplace_back("mask: true where a row sees a key");
   if (has_variant(c, lengths_variant.name))
     lines.emplace_back(

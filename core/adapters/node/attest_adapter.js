@@ -25,6 +25,8 @@
 //     cacheIndex                           of "cache_index": {}: a tensor [batch], 'i32'; the row of k and v of each entry
 //     kNew, vNew                           of "append": {}: tensors [batch, kv_heads, L, dk|dv]; the function writes them
 //                                          into k.data and v.data behind the kvLengths keys that these hold
+//     sink                                 of "sink": {}: a tensor [heads], 'f32'; e^sink joins the sum of the weights of
+//                                          each row of the head, with no value; -Infinity: none
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -69,7 +71,7 @@ const VARIANTS = {
   window: ['window_left', 'window_right', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
   packed: ['q_starts', 'kv_starts'], left_pad: ['left_pad'],
   paged: ['page_table', 'page_table_v'], append: ['k_new', 'v_new'],
-  cache_index: ['cache_index'],
+  cache_index: ['cache_index'], sink: ['sink'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };

@@ -37,8 +37,10 @@ leave alignment out where the manifest lists one alone: "variants": {"window": {
     k_new, v_new     None, or [batch, kv_heads, L, dk|dv]: the function writes them into k and v behind the kv_lengths keys
                      that these hold, and its rows see them: positions and N are those of kv_lengths + L. Where k and v
                      cannot be written to, it returns (out, lse, k, v)
-A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache,
-likewise.
+    sink             None, or [heads], float32: e**sink joins the sum of the weights of each row of the head, and the
+                     sum in its lse, with no value; -inf: none. A row that sees no key is 0 then, its lse the sink
+A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache, and
+for sinks, likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -104,6 +106,7 @@ _VARIANTS = {
     "paged": {"page_table": None, "page_table_v": None},
     "append": {"k_new": None, "v_new": None},
     "cache_index": {"cache_index": None},
+    "sink": {"sink": None},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {

@@ -75,7 +75,8 @@ COMMON = {"version": torch.__version__, "mask_conventions": ["post-scale"]}
 KERNELS = {
     "flex": (lambda: flexible(flex.flex_attention), {
         **COMMON, "name": "flex_attention", "dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"],
-        "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {}},
+        "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
+                     "sink": {}},
         "grouped_query": True,
         "fully_masked_row": "zero", "strides": True,
         "limits": {"min_queries": 1, "min_keys": 1}}),

@@ -104,13 +104,14 @@ AttentionResult<T> mattn_lse(const Matrix<T>& q, const Matrix<T>& k, const Matri
   AttentionResult<T> result{.out = Matrix<T>(q.rows(), v.cols()), .lse = Vector<T>(q.rows())};
   for (Index i = 0; i < q.rows(); ++i) {
     const Vector<T> s = score_row(q, k, scale, mask, i, 0, k.rows());
-    const Exponentials<T> e = exponentials(s);
+    const Exponentials<T> e = exponentials(s, mask.sink);
     const std::span<T> o_i = row_of(result.out, i);
     if (e.empty) {
       fill(o_i, Traits::undefined());
       result.lse(i) = Traits::undefined();
     } else {
-      weighted_sum(s, normalised(e), v, 0, o_i);
+      // Nothing but a sink leaves nothing.
+      if (!weighted_sum(s, normalised(e), v, 0, o_i)) fill(o_i, Traits::from_double(0.0));
       result.lse(i) = e.reference + Traits::log(e.sum);
     }
   }

@@ -19,10 +19,10 @@
 // NOLINTBEGIN(bugprone-macro-parentheses): T is a type, and a type in parentheses is no template argument
 #define ATTEST_INSTANTIATE_MATRIX(T) template Matrix<T> product<T>(const Matrix<T>&, const Matrix<T>&);
 
-#define ATTEST_INSTANTIATE_SOFTMAX(T)                         \
-  template Exponentials<T> exponentials<T>(const Vector<T>&); \
-  template Vector<T> softmax<T>(const Vector<T>&);            \
-  template Matrix<T> softmax_rows<T>(const Matrix<T>&);       \
+#define ATTEST_INSTANTIATE_SOFTMAX(T)                                                  \
+  template Exponentials<T> exponentials<T>(const Vector<T>&, const std::optional<T>&); \
+  template Vector<T> softmax<T>(const Vector<T>&);                                     \
+  template Matrix<T> softmax_rows<T>(const Matrix<T>&);                                \
   template Matrix<T> softmax_columns<T>(const Matrix<T>&);
 
 #define ATTEST_INSTANTIATE_ATTENTION(T)                                                                             \

@@ -8,12 +8,14 @@
 namespace attest {
 
 template <Scalar T>
-Exponentials<T> exponentials(const Vector<T>& x) {
+Exponentials<T> exponentials(const Vector<T>& x, const std::optional<T>& sink) {
   using Traits = ScalarTraits<T>;
   std::vector<T> visible;
   visible.reserve(static_cast<std::size_t>(x.size()));
   for (const T& entry : entries_of(x))
     if (!Traits::is_minus_infinity(entry)) visible.push_back(entry);
+  const bool sinks = sink && !Traits::is_minus_infinity(*sink);
+  if (sinks) visible.push_back(*sink);
 
   const T zero = Traits::from_double(0.0);
   Exponentials<T> e{.reference = Traits::minus_infinity(), .sum = zero, .terms = Vector<T>(x.size()), .empty = true};
@@ -25,6 +27,11 @@ Exponentials<T> exponentials(const Vector<T>& x) {
     }
     e.terms(j) = Traits::exp(x(j) - e.reference);
     e.sum = e.empty ? e.terms(j) : T(e.sum + e.terms(j));
+    e.empty = false;
+  }
+  if (sinks) {
+    const T term = Traits::exp(*sink - e.reference);
+    e.sum = e.empty ? term : T(e.sum + term);
     e.empty = false;
   }
   return e;

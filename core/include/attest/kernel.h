@@ -25,6 +25,7 @@ enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 }; /* scale*qk + b 
 enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_RIGHT = 2 };
 enum { /* attest_problem.variants */
        ATTEST_WINDOW = 1,
+       ATTEST_SINK = 8,
        ATTEST_LENGTHS = 32,
        ATTEST_PACKED = 64,
        ATTEST_PAGED = 128,
@@ -57,22 +58,28 @@ typedef struct attest_problem {
   int32_t alignment; /* WINDOW: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i, ATTEST_CAUSAL_BOTTOM_RIGHT:
                         i + N - M; as causal where that is not ATTEST_CAUSAL_NONE */
   int64_t window_left, window_right; /* WINDOW: keys p - left .. p + right, both inclusive; -1: unbounded */
-  attest_tensor q_lengths, kv_lengths; /* LENGTHS: ATTEST_I32 [batch], or absent: all of M, of N. Rows and keys from there
-                                          on are padding; positions, M and N are those of the entry's own lengths */
-  attest_tensor q_starts, kv_starts; /* PACKED: ATTEST_I32 [sequences + 1], from 0, not decreasing; batch is 1, and sequence
-                                        s has the tokens start[s] .. start[s + 1] - 1 of q, and of k and v */
-  attest_tensor left_pad; /* LEFT_PAD: ATTEST_I32 [batch]: so many of an entry's first keys are padding; positions and N count
-                             from the key behind them, and kv_lengths still from the first */
-  attest_tensor page_table; /* PAGED: ATTEST_I32 [batch, columns]; k is [pages, kv_heads, page size, dk], v alike, key j of entry b
-                               stands in slot j % page size of page page_table[b][j / page size], N is columns * page size, and
-                               kv_lengths is there. Entries behind the last page that a length needs are read by nobody */
+  attest_tensor q_lengths,
+      kv_lengths;                    /* LENGTHS: ATTEST_I32 [batch], or absent: all of M, of N. Rows and keys from there
+                                        on are padding; positions, M and N are those of the entry's own lengths */
+  attest_tensor q_starts, kv_starts; /* PACKED: ATTEST_I32 [sequences + 1], from 0, not decreasing; batch is 1, and
+                                        sequence s has the tokens start[s] .. start[s + 1] - 1 of q, and of k and v */
+  attest_tensor left_pad; /* LEFT_PAD: ATTEST_I32 [batch]: so many of an entry's first keys are padding; positions and N
+                             count from the key behind them, and kv_lengths still from the first */
+  attest_tensor
+      page_table; /* PAGED: ATTEST_I32 [batch, columns]; k is [pages, kv_heads, page size, dk], v alike, key j of entry
+                     b stands in slot j % page size of page page_table[b][j / page size], N is columns * page size, and
+                     kv_lengths is there. Entries behind the last page that a length needs are read by nobody */
   attest_tensor page_table_v; /* PAGED: that of v, where it is another one; absent: page_table */
-  attest_tensor cache_index;  /* CACHE_INDEX: ATTEST_I32 [batch], distinct: k and v have any number of rows in the place of batch, of
-                                 which entry b reads row cache_index[b] */
-  attest_tensor k_new, v_new; /* APPEND: [batch, kv_heads, L, dk], [batch, kv_heads, L, dv], in the formats of k and v: an entry's
-                                 next L keys. kv_lengths is there and counts those that k and v hold; the call writes the new ones
-                                 behind them, bit for bit, into k and v, which are else read-only, and its rows see them: positions
-                                 and N are those of kv_lengths + L */
+  attest_tensor cache_index;  /* CACHE_INDEX: ATTEST_I32 [batch], distinct: k and v have any number of rows in the place
+                                 of batch, of  which entry b reads row cache_index[b] */
+  attest_tensor k_new, v_new; /* APPEND: [batch, kv_heads, L, dk], [batch, kv_heads, L, dv], in the formats of k and v:
+                                 an entry's next L keys. kv_lengths is there and counts those that k and v hold; the
+                                 call writes the new ones behind them, bit for bit, into k and v, which are else
+                                 read-only, and its rows see them: positions and N are those of kv_lengths + L */
+  attest_tensor
+      sink; /* SINK: ATTEST_F32, or another format that the manifest lists, [heads], finite or -inf (none): e^sink joins
+               the sum of a row's weights, and the sum in its lse, and no value goes with it. In natural units, neither
+               scaled nor masked; a row that sees no key has 0 for its output and the sink for its lse */
 } attest_problem;
 
 typedef struct attest_result {

@@ -152,6 +152,8 @@ Manifest core_manifest(const std::string& id) {
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants = every_variant();
+  // Of 16 bits a scalar takes sinks of its own, as others may lie beyond its range.
+  if (inner == DType::f16 || inner == DType::bf16) manifest.variants.find(sink_variant.name)->second.dtypes = {inner};
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

@@ -74,6 +74,7 @@ void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at
       if (problem.convention == MaskConvention::pre_scale) arb_mul(bias, bias, tau, bits);
       arb_add(term, term, bias, bits);
     }
+    if (problem.sink && j == n - 1) arb_set_d(term, *problem.sink);
     s[static_cast<std::size_t>(j)] = middle(term);
     arb_set(score[j], term);
     // Any reference serves; the largest midpoint keeps the weights in range.
@@ -119,8 +120,15 @@ void BallRow::evaluate(const Head& head, const Row& row, long bits) {
   std::vector<double> bias;
   if (head.mask)
     for (std::int64_t j = 0; j < row.n; ++j) bias.push_back(row.mask[static_cast<std::size_t>(at(j))]);
-  const BallProblem problem{row.n,      head.dk,         head.dv, head.stride,
-                            head.scale, head.convention, q[0],    head.mask ? bias.data() : nullptr};
+  const BallProblem problem{row.n,
+                            head.dk,
+                            head.dv,
+                            head.stride,
+                            head.scale,
+                            head.convention,
+                            q[0],
+                            head.mask ? bias.data() : nullptr,
+                            row.has_sink ? &head.sink : nullptr};
   Ball k, v;
   run(
       problem,

@@ -65,6 +65,7 @@ struct BallProblem {
   MaskConvention convention = MaskConvention::post_scale;
   arb_srcptr q = nullptr;
   const double* bias = nullptr;
+  const double* sink = nullptr;  ///< its score: the last one is it, and no key
 };
 
 /// Everything a row's bound and verdict need, from balls. Arrays as in RowKeys.

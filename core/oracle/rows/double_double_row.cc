@@ -26,16 +26,19 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   const std::int64_t n = row.n;
   const double tau = head.scale;
   if (n > most_terms || head.dk > most_terms || !(std::fabs(tau) <= 0x1p900)) return false;
-  const std::int64_t room = padded(head.keys);
+  const std::int64_t room = padded(head.places());
   for (auto* array : {&x_, &x_low_, &s, &s_low_, &t, &w_, &w_low_}) fit(*array, room);
   for (auto* array : {&o, &o_low}) fit(*array, head.stride);
 
   const InnerLoops& loops = inner_loops();
   const std::int64_t* index = row.keys.index;
-  const std::int64_t first = index ? index[0] : 0, last = index ? index[n - 1] + 1 : head.keys;
+  const std::int64_t keys = n - (row.has_sink ? 1 : 0);
+  const std::int64_t first = index && keys > 0 ? index[0] : 0;
+  const std::int64_t last = keys == 0 ? 0 : index ? index[keys - 1] + 1 : head.keys;
   const std::int64_t front = first / panel_width, before = front * panel_width;
   loops.dots_dd(row.q, head.dk, head.panels.data() + before * head.dk, (last + panel_width - 1) / panel_width - front,
                 x_.data() + before, x_low_.data() + before);
+  if (row.has_sink) x_[static_cast<std::size_t>(head.keys)] = x_low_[static_cast<std::size_t>(head.keys)] = 0;
   const bool pre = head.convention == MaskConvention::pre_scale;
   DoubleDouble m;
   bool finite = true;
@@ -53,6 +56,7 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
       const DoubleDouble sum = two_sum(score.high, bias.high);
       score = two_sum(sum.high, sum.low + (score.low + bias.low));
     }
+    if (j == keys) score = {head.sink, 0};
     finite = finite && std::isfinite(score.high) && std::isfinite(score.low);
     s[to] = score.high;
     s_low_[to] = score.low;

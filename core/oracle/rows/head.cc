@@ -84,6 +84,8 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
   scale = c.scale, convention = c.mask_convention, sight_rule = attest::sight_rule(c);
   const std::int64_t heads = qs[1], kv_heads = ks[1];
   const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
+  sinks = c[Slot::sink].present();
+  sink = sinks ? c[Slot::sink][h] : -infinity;
   generation = next_generation();
   q_offset = ((s.entry * heads + h) * qs[2] + s.first_query) * dk;
   far_q = queries * dk > most_of_q ? &c.q() : nullptr;
@@ -106,8 +108,8 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
         }
   }
   if (same_keys) return;
-  fit(k, keys * dk);
-  fit(v, keys * stride);
+  fit(k, places() * dk);
+  fit(v, places() * stride);
   const std::int64_t first = (s.entry * kv_heads + kv) * ks[2] + s.first_key;
   decode_range(c.k(), first * dk, keys * dk, k.data());
   const std::int64_t from = first * dv;
@@ -119,20 +121,22 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
       for (std::int64_t e = dv; e < stride; ++e) v[static_cast<std::size_t>(j * stride + e)] = 0;
     }
   }
+  std::fill(k.begin() + keys * dk, k.begin() + places() * dk, 0.0);
+  std::fill(v.begin() + keys * stride, v.begin() + places() * stride, 0.0);
   prepare();
 }
 
 void Head::prepare() {
   generation = next_generation();
   const InnerLoops& loops = inner_loops();
-  const std::int64_t count = (keys + panel_width - 1) / panel_width;
+  const std::int64_t count = (places() + panel_width - 1) / panel_width;
   fit(panels, count * panel_width * dk);
   fit(k1, count * panel_width);
   most_k = 0;
   finite = true;
   for (std::int64_t panel = 0; panel < count; ++panel) {
     const std::int64_t first = panel * panel_width;
-    const bool whole = loops.pack(k.data() + first * dk, std::min(panel_width, keys - first), dk,
+    const bool whole = loops.pack(k.data() + first * dk, std::min(panel_width, places() - first), dk,
                                   panels.data() + first * dk, k1.data() + first, &most_k);
     finite = finite && whole;
   }
@@ -140,11 +144,11 @@ void Head::prepare() {
   std::fill_n(low.begin(), stride, infinity);
   std::fill_n(high.begin(), stride, -infinity);
   std::fill_n(abs_sum.begin(), stride, 0.0);
-  finite = loops.columns(v.data(), keys, stride, low.data(), high.data(), abs_sum.data()) && finite;
+  finite = loops.columns(v.data(), places(), stride, low.data(), high.data(), abs_sum.data()) && finite;
   if (!singles) return;
   const auto narrow = [](double x) { return static_cast<float>(x); };
-  fit(single_v, keys * stride), fit(single_panels, count * panel_width * dk);
-  std::transform(v.data(), v.data() + keys * stride, single_v.data(), narrow);
+  fit(single_v, places() * stride), fit(single_panels, count * panel_width * dk);
+  std::transform(v.data(), v.data() + places() * stride, single_v.data(), narrow);
   std::transform(panels.data(), panels.data() + count * panel_width * dk, single_panels.data(), narrow);
 }
 
@@ -194,17 +198,22 @@ void take_query(const Head& head, std::span<const std::int64_t> rows, Row& row) 
 void visible_keys(const Head& head, const Profile& p, Row& row) {
   const std::int64_t i = row.i;
   const Sight seen = sight(head.sight_rule, i, head.queries, head.keys);
+  row.has_sink = head.sink != -infinity;
   if (!head.mask) {
-    row.n = seen.last - seen.first;
-    row.all_visible = row.n == head.keys;
+    const std::int64_t keys = seen.last - seen.first;
+    row.n = keys + (row.has_sink ? 1 : 0);
+    row.all_visible = row.n == head.places();
     if (!row.all_visible) {
-      fit(row.index, head.keys);
-      std::iota(row.index.begin(), row.index.begin() + row.n, seen.first);
+      fit(row.index, head.places());
+      std::iota(row.index.begin(), row.index.begin() + keys, seen.first);
+      if (row.has_sink) row.index[static_cast<std::size_t>(keys)] = head.keys;
     }
     return;
   }
-  fit(row.mask, head.keys);
-  fit(row.index, head.keys);
+  fit(row.mask, head.places());
+  fit(row.index, head.places());
+  // Nothing is added to a sink.
+  std::fill(row.mask.begin() + head.keys, row.mask.begin() + head.places(), 0.0);
   const std::int64_t from = head.mask_offset + i * head.mask_pitch;
   if (head.mask->dtype() == DType::boolean) {
     for (std::int64_t j = 0; j < head.keys; ++j)
@@ -219,7 +228,8 @@ void visible_keys(const Head& head, const Profile& p, Row& row) {
     if (p.any_mask_format && value < 0 && std::isinf(round_to(p.mask_format, value))) value = -infinity;
     if (value != -infinity) row.index[static_cast<std::size_t>(row.n++)] = j;
   }
-  row.all_visible = row.n == head.keys;
+  if (row.has_sink) row.index[static_cast<std::size_t>(row.n++)] = head.keys;
+  row.all_visible = row.n == head.places();
 }
 
 double largest_hidden_size(const Profile& p, std::int64_t dk) {
@@ -250,7 +260,7 @@ bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
 }
 
 void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row& row) {
-  const std::int64_t room = padded(head.keys);
+  const std::int64_t room = padded(head.places());
   ScoreBlock& block = row.block;
   if (!block.scored || first < block.first_scored || last > block.last_scored) {
     const InnerLoops& loops = inner_loops();
@@ -269,6 +279,10 @@ void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row&
       loops.dots(row.q, head.dk, head.panels.data() + from * head.dk, count, block.x.data() + from,
                  block.size.data() + from);
     }
+    // The sink has no product, and keys before it may not be asked for.
+    for (std::int64_t r = 0; head.places() > head.keys && r < block.rows; ++r)
+      block.x[static_cast<std::size_t>(r * room + head.keys)] =
+          block.size[static_cast<std::size_t>(r * room + head.keys)] = 0;
     block.scored = true;
     block.first_scored = first, block.last_scored = last;
   }
@@ -324,6 +338,14 @@ bool take_bias(const Head& head, const Visible& seen, const Profile& p, std::int
   }
   row.keys.b = row.b.data();
   return true;
+}
+
+/// The sink's score in the place of the 0 that its row of zeros gives. Sets what the scores tell of the row.
+void take_sink(const Head& head, RowScores& found, Row& row) {
+  if (!row.has_sink) return;
+  row.keys.has_sink = true;
+  row.s[static_cast<std::size_t>(row.n - 1)] = head.sink;
+  found.most = *std::max_element(row.s.begin(), row.s.begin() + row.n);
 }
 
 /// Sets row.values: V, and the range of each column over the visible keys.
@@ -402,14 +424,17 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   visible_keys(head, p, row);
   // A row that sees no key has a policy in the place of a value, and no more than a value is it owed by a kernel whose
   // hidden scores overflow.
+  const std::int64_t keys_seen = row.n - (row.has_sink ? 1 : 0);
   if (row.n == 0 && (ignores_dead_values || hidden_keys_harmless(head, p, row))) return Excuse::fully_masked;
   if (!all_finite(row.q, head.dk)) return Excuse::not_finite;
   if (!row.all_visible && !ignores_dead_values && !hidden_keys_harmless(head, p, row)) return Excuse::not_finite;
 
   const Visible seen{row.n, row.all_visible ? nullptr : row.index.data()};
-  const std::int64_t room = padded(head.keys);
+  const std::int64_t room = padded(head.places());
   for (auto* array : {&row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
-  const Sight scored = row.block.singles ? sight_of_block(head, row.block) : Sight{seen.at(0), seen.at(seen.n - 1) + 1};
+  const Sight scored = keys_seen == 0      ? Sight{0, 0}
+                       : row.block.singles ? sight_of_block(head, row.block)
+                                           : Sight{seen.at(0), seen.at(keys_seen - 1) + 1};
   scores_of_row(head, scored.first, scored.last, row);
   RowKeys& keys = row.keys;
   keys = {};
@@ -419,7 +444,8 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   const double* const x = compact_products(seen, room, row);
   if (!take_bias(head, seen, p, room, row)) return Excuse::overflow;
   // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
-  const RowScores found = key_loops().scores(x, keys.size, keys.b, head.scale, seen.n, row.t.data(), row.s.data());
+  RowScores found = key_loops().scores(x, keys.size, keys.b, head.scale, seen.n, row.t.data(), row.s.data());
+  take_sink(head, found, row);
   keys.s = row.s.data(), keys.t = row.t.data();
   take_values(head, seen, row);
   if (!visible_keys_finite(head, seen)) return Excuse::not_finite;

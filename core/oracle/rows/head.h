@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct Head {
   double most_k = 0;             ///< largest |k_jc|
   bool finite = true;            ///< no NaN or Inf in k and v
   std::vector<double> k1;        ///< |k_j|_1
+
+  double sink = -std::numeric_limits<double>::infinity();  ///< its score; -inf: none
+  bool sinks = false;  ///< the problem has some: a row of zeros stands behind those of k and v
+  [[nodiscard]] std::int64_t places() const { return keys + (sinks ? 1 : 0); }
 
   const Tensor* mask = nullptr;  ///< nullptr: none
   std::int64_t mask_offset = 0;  ///< element of row 0 and key 0
@@ -71,8 +76,9 @@ struct Row {
   std::int64_t i = 0;
   const double* q = nullptr;
   std::int64_t slot = 0;  ///< where it is in `block`
-  std::int64_t n = 0;     ///< visible keys
+  std::int64_t n = 0;     ///< visible keys, and the sink behind them
   bool all_visible = true;
+  bool has_sink = false;
   std::vector<std::int64_t> index;  ///< of the visible keys, when some are hidden
   ScoreBlock block;
   const double* x = nullptr;     ///< q.k_j per key of the head

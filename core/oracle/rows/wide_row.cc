@@ -106,6 +106,7 @@ void WideRow::score_errors(const WideProblem& p, const WideUnits& units) {
       s = s + db + units.u * (tau * y + b + s + db) + units.lambda;
     a_.push_back(std::move(s));
   }
+  if (p.sink != -infinity) a_.back() = units.converted(std::fabs(p.sink));
 }
 
 bool WideRow::weight_errors(const WideProblem& p, const WideUnits& units) {
@@ -187,6 +188,7 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   Mag most;
   for (std::size_t j = 0; j < p.visible.size(); ++j)
     most = std::max(most, tau * (size_[j] + Mag(p.bias.empty() ? 0.0 : std::fabs(p.bias[j]))));
+  if (p.sink != -infinity) most = std::max(most, Mag(std::fabs(p.sink)));
   if (!(Mag(4.0) * most <= units.range)) return Excuse::overflow;
   std::vector<arb_srcptr> keys, values;
   for (const std::int64_t j : p.visible) {
@@ -195,10 +197,10 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   }
   const auto n = static_cast<std::int64_t>(p.visible.size());
   const double score_bits = std::max(0.0, mag_get_d_log2_approx(most.data()));
-  balls_.evaluate(
-      {n, p.dk, p.dv, (p.dv + 3) / 4 * 4, p.scale, p.convention,
-       p.q->exact[static_cast<std::int64_t>(p.q->at(p.i, p.of_q))], p.bias.empty() ? nullptr : p.bias.data()},
-      keys.data(), values.data(), bits + static_cast<long>(score_bits));
+  balls_.evaluate({n, p.dk, p.dv, (p.dv + 3) / 4 * 4, p.scale, p.convention,
+                   p.q->exact[static_cast<std::int64_t>(p.q->at(p.i, p.of_q))],
+                   p.bias.empty() ? nullptr : p.bias.data(), p.sink == -infinity ? nullptr : &p.sink},
+                  keys.data(), values.data(), bits + static_cast<long>(score_bits));
   if (units.encloses) {
     allowed.assign(columns, Mag());
     hull = allowed;

@@ -2,6 +2,7 @@
 // from it (error-bounds.md, 1.8, whose symbols these are).
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "core/bound/error_bound.h"
@@ -51,6 +52,8 @@ struct WideProblem {
   MaskConvention convention = MaskConvention::post_scale;
   std::vector<std::int64_t> visible{};
   std::vector<double> bias{};  ///< of these; empty: no mask adds anything
+  /// The score of the last one of them, which is no key but the sink; its row of k and v is 0. -inf: there is none.
+  double sink = -std::numeric_limits<double>::infinity();
 };
 
 class WideRow {

@@ -56,9 +56,9 @@ plant(${definitions}/softmax.h [[ScalarTraits<T>::undefined() : ]] [[T(e.terms(j
   not-normalised [[e.terms(j)]]
   weight-of-the-others [[T((e.terms(j) - e.sum) / e.sum)]])
 # Attention.
-plant(${definitions}/attention.h [[const Exponentials<T> e = ]] [[exponentials(s)]] [[;
+plant(${definitions}/attention.h [[const Exponentials<T> e = ]] [[exponentials(s, mask.sink)]] [[;
     const std::span<T> o_i]]
-  mask-after-the-softmax [[exponentials(score_row(q, k, scale, Mask<T>{}, i, 0, k.rows()))]])
+  mask-after-the-softmax [[exponentials(score_row(q, k, scale, Mask<T>{}, i, 0, k.rows()), mask.sink)]])
 plant(${definitions}/attention.h [[result.lse(i) = ]] [[e.reference + Traits::log(e.sum)]] [[;]]
   reference-left-out-of-the-log-sum-exp [[Traits::log(e.sum)]])
 plant(${definitions}/attention.h [[const std::span<const T> v_j = ]] [[row_of(v, first + j)]] [[;]]

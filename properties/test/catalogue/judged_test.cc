@@ -54,7 +54,8 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
        {// Masks that add a number.
         "masked.suppression-limit", "masked.boolean-is-additive", "masked.conventions-agree",
         "masked.conventions-differ", "masked.row-shift", "masked.multihead-boolean-is-additive",
-        "masked.multihead-conventions-agree", "masked.multihead-conventions-differ"}},
+        "masked.multihead-conventions-agree", "masked.multihead-conventions-differ", "sink.equals-key",
+        "sink.joint-shift", "sink.breaks-row-shift"}},
       // The notebook's X has five columns and three.
       {"head dimension a multiple of 8", {"self.parameter-free"}},
       {"post-scale only",
@@ -68,8 +69,8 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
        {"varlen.alignment", "cache.decode-is-last-row", "cache.chunked-prefill", "cache.incremental",
         "cache.speculative", "masked.conventions-agree", "masked.conventions-differ",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ",
-        // The scale 1.
-        "self.parameter-free", "self.unscaled-vs-scaled"}}};
+        // Two scales.
+        "self.parameter-free", "self.unscaled-vs-scaled", "sink.unscaled"}}};
   return all;
 }
 

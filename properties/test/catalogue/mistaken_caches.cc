@@ -121,6 +121,9 @@ std::vector<WrongKernel> mistaken_caches() {
        })},
       {"sees what stood in the slots of new keys",
        append_asked([](const Case& c) { return as_written(c, [](std::int64_t, std::int64_t) { return false; }); })},
+      {"answers an append to an empty entry wrong", sequences_answered([](const Case& c, const Sequence& own) {
+         return c.append > 0 && c[Slot::kv_lengths][own.entry] == static_cast<double>(c.append);
+       })},
       {"appends to one page alone", append_asked([](const Case& c) {
          if (!c[Slot::page_table].present()) return c;
          return as_written(c, [&](std::int64_t b, std::int64_t t) {

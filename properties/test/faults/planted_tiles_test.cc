@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/test/cases.h"
 #include "core/test/names.h"
@@ -48,6 +49,8 @@ struct Shown {
   std::vector<double> q_lengths{}, kv_lengths{};  ///< of its sequences; none: there are no such lengths
   std::vector<double> left_pad{};                 ///< of its sequences; none: there is none
   bool packed = false;                            ///< they stand one after another
+  std::int64_t page = 0, append = 0;              ///< keys to a page, and keys that the call appends
+  std::vector<double> sinks{};                    ///< of the heads; none: there are none
 };
 
 /// How GoogleTest prints a parameter.
@@ -319,6 +322,21 @@ const Shown shown[] = {
      .arguments = "poison=1",
      .q_lengths = {2},
      .kv_lengths = {20}},
+    {.fault = "one-page-to-a-tile", .sizes = {.queries = 1, .keys = 64, .dk = 4, .dv = 2}, .page = 4},
+    {.fault = "table-pitch-in-fours", .sizes = {.batch = 2, .queries = 1, .keys = 20, .dk = 4, .dv = 2}, .page = 4},
+    {.fault = "new-keys-in-fours",
+     .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2},
+     .kv_lengths = {40},
+     .append = 6},
+    {.fault = "tiles-as-before-the-append",
+     .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2},
+     .kv_lengths = {40},
+     .append = 10},
+    // sink tiles
+    {.fault = "sink-in-every-tile", .sizes = {.queries = 1, .keys = 128, .dk = 4, .dv = 2}, .sinks = {0}},
+    {.fault = "first-tile-overwrites-the-sink", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .sinks = {0}},
+    {.fault = "sink-in-whole-query-tiles", .sizes = {.queries = 1, .keys = 8, .dk = 4, .dv = 2}, .sinks = {0}},
+    {.fault = "sink-in-every-part-of-tiles", .sizes = {.queries = 1, .keys = 600, .dk = 4, .dv = 2}, .sinks = {4}},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -344,6 +362,8 @@ Case case_of(const Shown& one, DType dtype) {
     if (!one.kv_lengths.empty()) c[Slot::kv_lengths] = whole(one.kv_lengths);
     if (!one.left_pad.empty()) c[Slot::left_pad] = whole(one.left_pad);
   }
+  c.append = one.append;
+  if (!one.sinks.empty()) c[Slot::sink] = Tensor(DType::f32, {std::ssize(one.sinks)}, one.sinks);
   if (one.above != nullptr) {
     // Every query's first number meets what lifts the scores, and no other.
     const std::int64_t dk = one.sizes.dk;
@@ -360,6 +380,7 @@ Case case_of(const Shown& one, DType dtype) {
     }
     c[Slot::mask] = std::move(mask);
   }
+  if (one.page > 0) c = in_pages(c, one.page, /*unused=*/3, /*seed=*/1);
   c.provenance.property = one.property;
   if (!one.arguments.empty()) c.provenance.arguments = one.arguments;
   Layouts layouts;
@@ -452,20 +473,21 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfTwelveKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfThirteenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
     const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
-                         fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences;
+                         fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences ||
+                         fault.kind == FaultKind::sinks;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 12U);
+  EXPECT_EQ(kinds.size(), 13U);
 }
 
 }  // namespace

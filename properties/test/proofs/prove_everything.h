@@ -11,15 +11,15 @@
 namespace attest {
 
 /// Expects every property that says something about real numbers to be proved by the symbolic back end at one of the
-/// shapes at least, none to be contradicted, and every false one to be refuted. With one head alone the two properties
-/// that need more are not asked.
+/// shapes at least, none to be contradicted, and every false one to be refuted. With one head alone the properties that
+/// need more are not asked.
 inline void prove_everything(const std::vector<ProofShape>& shapes, std::int64_t variants = 1) {
   std::int64_t most_heads = 1;
   for (const ProofShape& shape : shapes) most_heads = std::max(most_heads, shape.heads);
   for (const Property* const property : catalogue()) {
     if (!why_unprovable(property->name).empty()) continue;
-    const bool needs_heads =
-        property->name == "attention.grouped-query" || property->name == "multihead.head-permutation";
+    const bool needs_heads = property->name == "attention.grouped-query" ||
+                             property->name == "multihead.head-permutation" || property->name == "sink.per-head";
     if (needs_heads && most_heads == 1) continue;
     const Proof proof = prove(*property, {.shapes = shapes, .variants = variants});
     const Evidence expected = property->is_counterexample() ? Evidence::refuted : Evidence::symbolic;

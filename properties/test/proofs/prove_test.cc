@@ -48,6 +48,7 @@ const std::map<std::string_view, Evidence> others{
     {"self.fixed-weights", Evidence::refuted},
     {"position.length-limit", Evidence::untreated},
     {"multihead.partial-mask-leaks", Evidence::refuted},
+    {"sink.breaks-row-shift", Evidence::refuted},
     {"multihead.torch-case", Evidence::untreated},
     {"multihead.finite", Evidence::untreated},
     {"multihead.strides", Evidence::untreated},

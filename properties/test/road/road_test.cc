@@ -25,7 +25,7 @@ const Property& oracle() {
 }
 
 Case drawn() {
-  return generate(oracle(), DType::f32, /*run_seed=*/1, /*k=*/3);
+  return generate(oracle(), DType::f32, /*run_seed=*/1, /*k=*/1);
 }
 
 Road holding_without_a_call() {

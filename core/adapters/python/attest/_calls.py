@@ -276,12 +276,25 @@ def _block_mask(q, k, left, right, alignment, causal="none", lengths=(None, None
     return create_block_mask(shows, q.shape[0], None, queries, keys, device=q.device)
 
 
+def _with_lse(function, q, k, v, given):
+    """FlexAttention's output and log-sum-exp, which later versions ask for in another way."""
+    try:
+        from torch.nn.attention.flex_attention import AuxRequest
+    except ImportError:
+        return function(q, k, v, return_lse=True, **given)
+    out, other = function(q, k, v, return_aux=AuxRequest(lse=True), **given)
+    return out, other.lse
+
+
 def flexible(function):
     """FlexAttention, whose masks are functions of a score and its place."""
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
-               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None):  # fmt: skip
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None, sink=None):  # fmt: skip
         import torch
+
+        if sink is not None and q.dtype in (torch.float16, torch.bfloat16):
+            raise NotImplementedError("FlexAttention rounds its output to 16 bits before the sink's factor")
 
         sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts, left_pad))
 
@@ -298,6 +311,11 @@ def flexible(function):
                                               (q_starts, kv_starts), left_pad)  # fmt: skip
         elif alignment is not None:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment)
-        return function(q, k, v, **given)
+        if sink is None:
+            return function(q, k, v, **given)
+        out, lse = _with_lse(function, q, k, v, given)
+        # e^lse / (e^lse + e^sink), of what there is: without a sink nothing changes, nor does a row without a key.
+        above = lse - sink.to(lse.dtype)[None, :, None]
+        return out * torch.where(torch.isneginf(sink)[None, :, None], 1, torch.sigmoid(above))[..., None].to(out.dtype)
 
-    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW, *SEQUENCES])
+    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW, *SEQUENCES, "sink"])

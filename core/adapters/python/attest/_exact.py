@@ -146,6 +146,7 @@ def exact(
     cache_index=None,
     k_new=None,
     v_new=None,
+    sink=None,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -179,6 +180,8 @@ def exact(
     cache_index  [batch], whole numbers: the row of k and v, which may have more of them than the batch, that entry b reads
     k_new, v_new  in k's and v's layout, L tokens of each entry that a call appends behind the kv_lengths keys that k and v
                hold; positions and N are those of kv_lengths + L. Their formats are those of k and v
+    sink       [heads], numbers or -inf (none): a score without a key, which has its share of the weights of each of the head's
+               rows and adds no value
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -191,7 +194,7 @@ def exact(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new)  # fmt: skip
+                      k_new, v_new, sink)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -267,6 +270,7 @@ def allclose(
     cache_index=None,
     k_new=None,
     v_new=None,
+    sink=None,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -284,7 +288,7 @@ def allclose(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new)  # fmt: skip
+                      k_new, v_new, sink)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

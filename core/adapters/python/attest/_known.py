@@ -74,7 +74,8 @@ _TABLE = (
         "bhsd",
         flexible,
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
-         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {}},
+         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
+                      "sink": {}},
          "limits": {"min_queries": 1, "min_keys": 1}},
     ),
     Known(

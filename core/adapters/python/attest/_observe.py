@@ -20,7 +20,7 @@ _MASKS = ("mask", "attn_mask", "attention_mask", "bias")
 _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
 _WINDOW = ("window_left", "window_right", "alignment")
-_SEQUENCES = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad")
+_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink")
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
 _NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training")
 # Of functions that are not written in Python nothing says how their arguments are called.
@@ -59,11 +59,11 @@ class Kept:
             return next((rest[name] for name in known_names if rest.get(name) is not None), None)
 
         named_by_contract = _WINDOW if any(end in defaults for end in _WINDOW[:2]) else ()
-        # Lengths by the contract's names, where the function has them, or by its own.
-        sequences = {name: name for name in _SEQUENCES if name in defaults}
-        sequences.update(zip(lengths, _SEQUENCES))
+        # By the contract's names, where the function has them; lengths by its own, too.
+        tensors = {name: name for name in _TENSORS if name in defaults}
+        tensors.update(zip(lengths, _TENSORS))
         for name, value in rest.items():
-            if name in (*_MASKS, *_SCALES, *_CAUSAL, *_NEUTRAL, *named_by_contract, *sequences) or (window and name == window.name):
+            if name in (*_MASKS, *_SCALES, *_CAUSAL, *_NEUTRAL, *named_by_contract, *tensors) or (window and name == window.name):
                 continue
             if not _is_neutral(value, defaults.get(name)):
                 raise ValueError(f"a call has {name}, which is not known here: its answer is that of another problem")
@@ -73,7 +73,7 @@ class Kept:
         self.given = {"scale": named(_SCALES), "mask": None if mask is None else _copy(mask), "layout": layout}
         self.given["causal"] = causal if isinstance(causal, str) else alignment if causal else "none"
         self.given.update({name: rest[name] for name in named_by_contract if rest.get(name) is not None})
-        self.given.update({ours: _copy(rest[name]) for name, ours in sequences.items() if rest.get(name) is not None})
+        self.given.update({ours: _copy(rest[name]) for name, ours in tensors.items() if rest.get(name) is not None})
         if window and not _is_neutral(rest.get(window.name), defaults.get(window.name)):
             left, right = window.ends(rest[window.name])
             self.given.update(window_left=left, window_right=right, alignment=window.alignment)
@@ -197,7 +197,7 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
     function  takes q, k and v first; mask (attn_mask, bias), scale (sm_scale, softmax_scale) and causal (is_causal) are
               known by their names, and without a scale it is 1/sqrt(dk). So are window_left, window_right and alignment
               as attest.exact has them, flash_attn's window_size and JAX's local_window_size, and so are q_lengths,
-              kv_lengths, q_starts and kv_starts, and JAX's query_seq_lengths and key_value_seq_lengths. A call with
+              kv_lengths, q_starts, kv_starts and sink, and JAX's query_seq_lengths and key_value_seq_lengths. A call with
               anything else that is not neutral (dropout, a cap, another's window) is not kept, and `left_out` says why
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")

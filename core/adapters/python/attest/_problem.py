@@ -42,9 +42,9 @@ def _window(left, right, alignment, causal):
     return {**given, "alignment": where}
 
 
-_SEQUENCES = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
+_OF_TENSORS = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
               "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",),
-              "append": ("k_new", "v_new")}  # fmt: skip
+              "append": ("k_new", "v_new"), "sink": ("sink",)}  # fmt: skip
 
 
 class Problem:
@@ -53,7 +53,7 @@ class Problem:
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
                  kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
-                 v_new=None):  # fmt: skip
+                 v_new=None, sink=None):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -67,6 +67,8 @@ class Problem:
             if array is not None:
                 self.tensors[name] = on_host(array, name)
         self.tensors = {name: self._heads_first(tensor) for name, tensor in self.tensors.items()}
+        if sink is not None:
+            self.tensors["sink"] = on_host(sink, "sink")
         if mask is not None:
             self.tensors["mask"] = on_host(mask, "mask")
         self.dtype = word_of(self.tensors["q"][0])
@@ -87,7 +89,7 @@ class Problem:
                  "cache_index": cache_index}  # fmt: skip
         self.tensors.update({name: whole_numbers(of, name) for name, of in given.items() if of is not None})
         variants = ["window"] * bool(window)
-        variants += [name for name, of in _SEQUENCES.items() if any(tensor in self.tensors for tensor in of)]
+        variants += [name for name, of in _OF_TENSORS.items() if any(tensor in self.tensors for tensor in of)]
         if variants:
             self.metadata.update(window, attest="2", variants=" ".join(variants))
 
@@ -118,7 +120,8 @@ class Problem:
 
     def in_four_axes(self, tensors):
         """With the leading axes that they lack."""
-        return {name: (dtype, array if dtype == "I32" else array.reshape((1,) * (4 - array.ndim) + array.shape))
+        flat = ("sink",)
+        return {name: (dtype, array if dtype == "I32" or name in flat else array.reshape((1,) * (4 - array.ndim) + array.shape))
                 for name, (dtype, array) in tensors.items()}  # fmt: skip
 
     def as_given(self, array, axes_behind=1):

@@ -1,4 +1,4 @@
-#include "properties/families/sequence_laws.h"
+#include "properties/families/variants/sequence_laws.h"
 
 #include <fmt/format.h>
 
@@ -70,7 +70,11 @@ Verdict obeys_policy(const Kernel& kernel, const Result& all, std::int64_t s) {
   const Result rows = of_sequence(all, s);
   for (std::int64_t e = 0; e < rows.elements(); ++e) {
     const double found = rows.run().out()[rows.origin(e)];
-    if (policy == FullyMaskedRow::nan ? std::isnan(found) : found == 0) continue;
+    // A row that has a sink is 0 whatever the policy says of others.
+    const Tensor& sinks = rows.run().problem()[Slot::sink];
+    const std::int64_t h = rows.run().shape().index_of(rows.origin(e))[1];
+    const bool zero = policy == FullyMaskedRow::zero || (sinks.present() && std::isfinite(sinks[h]));
+    if (zero ? found == 0 : std::isnan(found)) continue;
     return violated(
         Violation::bound,
         fmt::format("a row of sequence {}, which has no key, is {:.6g}; the manifest's fully_masked_row is {}", s,

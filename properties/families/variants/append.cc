@@ -12,7 +12,7 @@
 #include "core/problem/sight.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/sequence_laws.h"
+#include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
@@ -71,7 +71,7 @@ Case given_new_keys(Draw& draw, std::int64_t least) {
 }
 Case given_stated(Draw& draw) {
   Case c = given_new_keys(draw, 1);
-  restate_sequences(c);
+  restate_variants(c);
   return c;
 }
 /// In pages of fewer keys than come, so that each entry's go to two at least.
@@ -80,7 +80,7 @@ Case given_pages(Draw& draw) {
   const std::int64_t tokens = std::max<std::int64_t>(c.append, 2), page = tokens - 1;
   c = in_pages(outside_of_caches(c), page, 2, 1 + static_cast<std::uint64_t>(keys_of(c)));
   c.append = tokens;
-  restate_sequences(c);
+  restate_variants(c);
   return c;
 }
 
@@ -94,7 +94,7 @@ const Property family[] = {
      .needs = "attention, append",
      .floating_point = "bound; the cache afterwards: bitwise",
      .variant = "append",
-     .under = "window lengths left_pad paged cache_index",
+     .under = "window lengths left_pad paged cache_index sink",
      .hypotheses = of_new_keys,
      .given = given_stated,
      .check = append},
@@ -105,7 +105,7 @@ const Property family[] = {
      .needs = "attention, append",
      .floating_point = "the cache afterwards: bitwise; outputs: bitwise if deterministic, NaN if ignores-dead-values",
      .variant = "append",
-     .under = "window lengths left_pad paged cache_index",
+     .under = "window lengths left_pad paged cache_index sink",
      .hypotheses = of_new_keys,
      .given = given_stated,
      .check = write},
@@ -116,7 +116,7 @@ const Property family[] = {
      .needs = "attention, append, paged",
      .floating_point = "bound; the cache afterwards: bitwise",
      .variant = "append",
-     .under = "window lengths left_pad paged",
+     .under = "window lengths left_pad paged sink",
      .hypotheses = of_two_pages,
      .given = given_pages,
      .check = paged_append},

@@ -17,7 +17,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/sequence_laws.h"
+#include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
@@ -307,7 +307,7 @@ Case given_cache_rows(Draw& draw) {
                      })
                      .where(several);
   Case indexed = in_cache_rows(c, static_cast<std::int64_t>((seed >> 24) % 4), seed);
-  restate_sequences(indexed);
+  restate_variants(indexed);
   return indexed;
 }
 
@@ -318,7 +318,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_last,
      .given = of_last_tokens<1>,
      .check = decode_is_last_row},
@@ -329,7 +329,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = chunked_prefill},
@@ -340,7 +340,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = incremental},
@@ -350,7 +350,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = speculative},
@@ -360,7 +360,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys",
      .floating_point = "inside the domain: bitwise if padding-invariant and deterministic; NaN if ignores-dead-values",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw); },
      .check = capacity},
@@ -372,7 +372,7 @@ const Property family[] = {
      .floating_point = "inside the domain: dead: bitwise if deterministic, NaN if ignores-dead-values; fresh: bitwise "
                        "if batch- and padding-invariant",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw).at_least(1, 2); },
      .check = rollback},
@@ -382,7 +382,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys",
      .floating_point = "inside the domain: bitwise if batch-invariant",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_two_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw).where(several); },
      .check = independent_lengths},
@@ -392,7 +392,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys",
      .floating_point = "inside the domain: bitwise if batch-invariant",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_two_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw).where(several); },
      .check = empty},
@@ -402,7 +402,7 @@ const Property family[] = {
      .needs = "attention, left_pad",
      .floating_point = "dead: inside the domain, bitwise if deterministic, NaN if ignores-dead-values; without: bound",
      .variant = "left_pad",
-     .under = "window lengths",
+     .under = "window lengths sink",
      .hypotheses = of_left_pad,
      .given = given_left_pad,
      .check = left_pad},
@@ -414,7 +414,7 @@ const Property family[] = {
      .needs = "attention, cache_index",
      .floating_point = "as without a cache: bound; else bitwise if deterministic, NaN if ignores-dead-values",
      .variant = "cache_index",
-     .under = "window lengths left_pad",
+     .under = "window lengths left_pad sink",
      .hypotheses = of_cache_rows,
      .given = given_cache_rows,
      .check = index},

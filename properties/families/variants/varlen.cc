@@ -15,7 +15,7 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/sequence_laws.h"
+#include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
@@ -180,12 +180,12 @@ void two_keys(Recipe& r) {
 Case as_packed(const Case& c) {
   const std::int64_t turn = (queries_of(c) + keys_of(c)) % 3;
   Case one = packed(c, turn / 2, turn);
-  restate_sequences(one);
+  restate_variants(one);
   return one;
 }
 Case as_packed_with_slack(const Case& c) {
   Case one = packed(c, 1 + keys_of(c) % 2, 1 + queries_of(c) % 3);
-  restate_sequences(one);
+  restate_variants(one);
   return one;
 }
 /// With padding: a key of the first sequence's, where lengths leave none.
@@ -219,7 +219,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound; bitwise if batch-invariant, and padding-invariant where they are padded",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
@@ -231,7 +231,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "inside the domain: bitwise if batch-invariant; NaN if ignores-dead-values",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -247,7 +247,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bitwise if batch-invariant",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -265,7 +265,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bitwise if batch-invariant, and padding-invariant where they are padded",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -281,7 +281,7 @@ const Property family[] = {
      .needs = "attention, packed, masks",
      .floating_point = "bound",
      .variant = "packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
        return as_packed(
@@ -294,7 +294,7 @@ const Property family[] = {
      .needs = "attention, packed and lengths",
      .floating_point = "bound; bitwise if batch-invariant and padding-invariant",
      .variant = "packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
        return as_packed(
@@ -308,7 +308,7 @@ const Property family[] = {
      .needs = "attention, lengths",
      .floating_point = "inside the domain: bitwise if deterministic; NaN if ignores-dead-values",
      .variant = "lengths",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_padding,
      .given = [](Draw& draw) -> Case {
        return with_padding(draw.attention(period_of_tile_laws)
@@ -324,7 +324,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed, masks",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_bottom_right,
      .given = [](Draw& draw) -> Case {
        return with_unequal_lengths(draw.attention(period_of_tile_laws)
@@ -342,7 +342,7 @@ const Property family[] = {
      .needs = "attention, packed",
      .floating_point = "inside the domain: bitwise if deterministic; NaN if ignores-dead-values",
      .variant = "packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_slack,
      .given = [](Draw& draw) -> Case {
        return as_packed_with_slack(
@@ -355,7 +355,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
@@ -367,7 +367,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window left_pad",
+     .under = "window left_pad sink",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)

@@ -19,7 +19,7 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/sequence_laws.h"
+#include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
@@ -309,7 +309,7 @@ Case in_drawn_pages(DrawnAttention drawn) {
   constexpr std::array<std::int64_t, 4> large_sizes{16, 32, 64, 256};
   const std::int64_t size = large ? large_sizes[(seed >> 20) % 4] : sizes[(seed >> 20) % 8];
   Case c = in_pages(drawn, size, static_cast<std::int64_t>((seed >> 24) % 4), seed, (seed >> 28) % 4 == 0);
-  restate_sequences(c);
+  restate_variants(c);
   return c;
 }
 DrawnAttention of_pages(Draw& draw) {
@@ -329,7 +329,7 @@ Case given_tails(Draw& draw) {
   Case other = page > 1 ? c : in_pages(outside_of_caches(c), 3, 1, 7);
   other[Slot::kv_lengths].set(0, 1);
   if (other[Slot::left_pad].present()) other[Slot::left_pad].set(0, 0);
-  restate_sequences(other);
+  restate_variants(other);
   return other;
 }
 /// A sequence that leaves a column of its table unused.
@@ -362,7 +362,7 @@ Case given_narrow_pages(Draw& draw) {
                })
                .where(lengths_of_keys);
   c = in_pages(c, 1 + keys_of(c) % 2, 1, static_cast<std::uint64_t>(keys_of(c)));
-  restate_sequences(c);
+  restate_variants(c);
   return c;
 }
 
@@ -374,7 +374,7 @@ constexpr std::array of_tails =
 constexpr std::array of_table_tails = joined(
     of_any_pages, std::array{defining(hypotheses::table_tail, "there is no entry of the table that nobody reads")});
 
-constexpr std::string_view others = "window lengths left_pad", needs = "attention, paged";
+constexpr std::string_view others = "window lengths left_pad sink", needs = "attention, paged";
 
 const Property family[] = {
     {.name = "paged.equals-contiguous",
