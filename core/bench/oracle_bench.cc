@@ -14,6 +14,7 @@
 #include "core/bench/reference_passes.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/kv_cache.h"
 
 namespace attest {
 namespace {
@@ -96,16 +97,36 @@ Measured& measure_pairs(benchmark::State& state, const std::string& name, const 
 struct Judged {
   std::string name;
   DType dtype;
-  bool declared;
+  bool declared = true;
+  void (*change)(Case& c) = nullptr;  ///< what gives it a variant that hides no key, so that the plain pass is the same
 };
-const Judged judged[] = {{"verdict f32", DType::f32, true},
-                         {"verdict f16", DType::f16, true},
-                         {"verdict bf16", DType::bf16, true},
-                         {"verdict f64", DType::f64, true},
-                         {"verdict f32, nothing declared", DType::f32, false}};
+
+void give_sink(Case& c) {
+  c[Slot::sink] = Tensor(DType::f32, {1}, std::vector<double>{1.0});
+}
+void give_window(Case& c) {
+  c.window_left = c.k().shape()[2] - 1, c.alignment = Causal::bottom_right;
+}
+void give_lengths(Case& c) {
+  c[Slot::kv_lengths] = Tensor(DType::i32, {1}, std::vector<double>{static_cast<double>(c.k().shape()[2])});
+}
+void give_pages(Case& c) {
+  c = in_pages(c, /*page_size=*/16, /*unused=*/3, /*seed=*/1);
+}
+
+const Judged judged[] = {{.name = "verdict f32", .dtype = DType::f32},
+                         {.name = "verdict f16", .dtype = DType::f16},
+                         {.name = "verdict bf16", .dtype = DType::bf16},
+                         {.name = "verdict f64", .dtype = DType::f64},
+                         {.name = "verdict f32, nothing declared", .dtype = DType::f32, .declared = false},
+                         {.name = "verdict f32, a sink", .dtype = DType::f32, .change = give_sink},
+                         {.name = "verdict f32, a window", .dtype = DType::f32, .change = give_window},
+                         {.name = "verdict f32, lengths", .dtype = DType::f32, .change = give_lengths},
+                         {.name = "verdict f32, pages", .dtype = DType::f32, .change = give_pages}};
 
 void verdict(benchmark::State& state, const Judged& subject) {
-  const Case c = gaussian_case(subject.dtype, state.range(0));
+  Case c = gaussian_case(subject.dtype, state.range(0));
+  if (subject.change != nullptr) subject.change(c);
   const std::vector<std::unique_ptr<Kernel>> kernels = open_kernels("builtin:flash", {});
   const Tensor out = kernels.front()->run(c).out;
   const Arithmetic arithmetic = subject.declared ? kernels.front()->manifest().arithmetic.usual_for(subject.dtype)
