@@ -180,7 +180,7 @@ Case in_pages_or_rows(Case c, const Manifest& m) {
   const bool any = property != nullptr && property->under == "any";
   const bool of_pages = property != nullptr && property->variant == paged_variant.name;
   // What the kernel takes beside a cache is its manifest's to say.
-  const auto taken = [&](Case formed) {
+  const auto taken = [&](const Case& formed) {
     const bool worse = why_unsupported(m, c).empty() && !why_unsupported(m, formed).empty();
     return worse ? c : formed;
   };

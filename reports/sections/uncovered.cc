@@ -80,8 +80,8 @@ std::set<std::string> left_out(const Summary& summary) {
 
 /// The arguments that cases may have.
 std::vector<std::string_view> argument_names() {
-  std::vector<std::string_view> names;
-  for (const TensorField& field : tensor_fields) names.push_back(field.name());
+  std::vector<std::string_view> names(std::size(tensor_fields));
+  std::ranges::transform(tensor_fields, names.begin(), &TensorField::name);
   std::apply([&](const auto&... field) { (names.push_back(field.name), ...); }, scalar_fields);
   return names;
 }
@@ -93,10 +93,11 @@ std::vector<std::string_view> no_run_covers(std::span<const std::string_view> ar
   constexpr std::pair<std::string_view, std::string_view> all[] = {
       {"the backward pass", "gradient"}, {"dropout", "dropout"}, {"softcap", "softcap"}};
   std::vector<std::string_view> missing;
-  for (const auto& [what, part] : all)
-    if (std::ranges::none_of(arguments,
-                             [&](std::string_view name) { return name.find(part) != std::string_view::npos; }))
+  for (const auto& [what, part] : all) {
+    const std::string_view of = part;
+    if (std::ranges::none_of(arguments, [of](std::string_view name) { return name.find(of) != name.npos; }))
       missing.push_back(what);
+  }
   return missing;
 }
 

@@ -79,7 +79,7 @@ Verdict equals_key(Kernel& kernel, const Case& c) {
     const double rounded = round_to(format, sink);
     return in_a_proof() || std::isfinite(rounded) ? rounded : sink > 0 ? format_of(format).largest : -infinity;
   });
-  const Tensor old = masked.mask();
+  const Tensor& old = masked.mask();
   Tensor mask(format, {batch, heads, M, N + 1});
   std::int64_t e = 0;
   for (std::int64_t b = 0; b < batch; ++b)
