@@ -198,7 +198,7 @@ Case in_pages_or_rows(Case c, const Manifest& m) {
   if (!has_rows || !(turn == 1 || (any && requires_it(m, Feature::cache_index)))) return c;
   Case indexed = in_cache_rows(c, argument(c, "unused-rows", 3), seed_argument(c, "cache-index"));
   restate_variants(indexed);
-  return taken(std::move(indexed));
+  return taken(indexed);
 }
 
 /// Of what has lengths of keys one in three brings some with the call: as many as there are queries, one, all that the
