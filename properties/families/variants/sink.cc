@@ -126,10 +126,11 @@ Verdict minus_infinity(Kernel& kernel, const Case& c) {
 struct Lse {
   double value = 0, error = 0;
   bool known = true;
+  bool empty = false;  ///< the row has neither a key nor a sink: its policy says what it is
 };
 Lse lse_of(const Result& result, std::int64_t row) {
   const RowBound& bound = result.run().row_bound(row);
-  if (bound.excuse == Excuse::fully_masked) return {-infinity, 0};
+  if (bound.excuse == Excuse::fully_masked) return {.value = -infinity, .empty = true};
   if (bound.excuse != Excuse::none || !(bound.lse_allowed < infinity)) return {.known = false};
   if (!result.run().lse().present()) return {bound.lse, bound.lse_certificate};
   return {result.run().lse()[row], bound.lse_allowed};
@@ -263,7 +264,7 @@ Verdict large(Kernel& kernel, const Case& c) {
   for (std::int64_t row = 0; out.run().lse().present() && row < out.run().lse().elements(); ++row) {
     const Lse found = lse_of(out, row);
     const double sink = (*above)[Slot::sink][head_of_row(c, row)];
-    if (!found.known || found.value == -infinity) continue;
+    if (!found.known) continue;
     // lse' - sink = ln(1 + e^(lse - sink)) is from 0 to 2^-28.
     if (found.value >= sink - found.error && found.value <= sink + 0x1p-28 + found.error) continue;
     return violated(Violation::lse, fmt::format("lse {} is {:.9g} with a sink of {:.9g}, {} above every score", row,
@@ -294,11 +295,11 @@ Verdict rows_sum(Kernel& kernel, const Case& c) {
   for (std::int64_t e = 0; e < found.elements(); ++e) {
     const Lse all = lse_of(out, e / dv);
     const double sink = c[Slot::sink][head_of_row(c, e / dv)];
-    if (!all.known || all.value == -infinity) continue;
+    if (!all.known || all.empty) continue;
     // No share is larger than 1, whatever the log-sum-exp.
-    const double share = std::exp(std::min(sink - all.value, 0.0));
-    const double most = std::exp(std::min(sink - all.value + all.error, 0.0)),
-                 least = std::exp(std::min(sink - all.value - all.error, 0.0));
+    const double above = sink == -infinity ? -infinity : sink - all.value;
+    const double share = std::exp(std::min(above, 0.0));
+    const double most = std::exp(std::min(above + all.error, 0.0)), least = std::exp(std::min(above - all.error, 0.0));
     judged.push_back(e);
     expected.push_back(1 - share);
     errors.push_back(std::max(most - share, share - least) + 0x1p-49);
@@ -404,7 +405,7 @@ Verdict joint_shift(Kernel& kernel, const Case& c) {
   Verdict verdict = agree({left, right}, Match::bound);
   for (std::int64_t row = 0; left.run().lse().present() && row < left.run().lse().elements(); ++row) {
     const Lse one = lse_of(left, row), other = lse_of(right, row);
-    if (!one.known || !other.known || other.value == -infinity) continue;
+    if (!one.known || !other.known || other.empty) continue;
     if (std::fabs(one.value - other.value - t) <= one.error + other.error + 0x1p-49 * (1 + std::fabs(other.value)))
       continue;
     return violated(Violation::lse, fmt::format("lse {} is {:.9g}, and {:.9g} with {} less added to every score", row,
