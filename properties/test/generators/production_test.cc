@@ -175,6 +175,8 @@ TEST(Production, HasTheWindowsOfModels) {
     EXPECT_LT(left + 1, r.keys) << "hides something of the last row";
     seen.insert(left);
     EXPECT_EQ(argument_in(r.arguments, &Problem::window_right), r.causal == Causal::none ? 0 : -1);
+    // The one model with a window so short has sinks, and no other.
+    EXPECT_EQ(r.sinks, left == 127) << left;
     // That of Phi-3, whose heads these are.
     if (r.heads / r.kv_heads == 1 && r.dk == 96 && r.keys > 2047) {
       EXPECT_EQ(left, 2046);
