@@ -17,6 +17,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
@@ -25,10 +26,6 @@
 
 namespace attest {
 namespace {
-
-Verdict excused(std::string reason) {
-  return {.outcome = Outcome::excused, .reason = std::move(reason)};
-}
 
 /// Behind what is padding on the left, so many keys.
 Case with_length(Case c, std::int64_t s, std::int64_t keys) {

@@ -19,6 +19,7 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
@@ -26,13 +27,6 @@
 
 namespace attest {
 namespace {
-
-Verdict skipped(std::string reason) {
-  return {.outcome = Outcome::skipped, .reason = std::move(reason)};
-}
-Verdict excused(std::string reason) {
-  return {.outcome = Outcome::excused, .reason = std::move(reason)};
-}
 
 const VariantTerms& terms_of(const Kernel& kernel) {
   return kernel.manifest().variants.find(paged_variant.name)->second;

@@ -23,6 +23,7 @@
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/split_laws.h"
+#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
@@ -33,19 +34,6 @@
 
 namespace attest {
 namespace {
-
-Verdict skipped(std::string reason) {
-  return {.outcome = Outcome::skipped, .reason = std::move(reason)};
-}
-Verdict excused(std::string reason) {
-  return {.outcome = Outcome::excused, .reason = std::move(reason)};
-}
-
-/// The case, where the kernel takes it: an arrangement may ask for what its manifest rules out.
-Case within_reach(const Kernel& kernel, Case c) {
-  if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) throw NoAnswer{skipped(std::move(why))};
-  return c;
-}
 
 Case without_sinks(Case c) {
   drop_variant(c, sink_variant.name);

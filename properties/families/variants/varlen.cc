@@ -15,6 +15,7 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
@@ -23,10 +24,6 @@
 
 namespace attest {
 namespace {
-
-Verdict skipped(std::string reason) {
-  return {.outcome = Outcome::skipped, .reason = std::move(reason)};
-}
 
 // Each sequence is as if it were alone.
 Verdict equals_separate(Kernel& kernel, const Case& c) {

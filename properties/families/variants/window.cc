@@ -21,6 +21,7 @@
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/row_policy.h"
+#include "properties/families/variants/not_judged.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
@@ -33,13 +34,6 @@ namespace {
 
 const VariantTerms& terms_of(const Kernel& kernel) {
   return kernel.manifest().variants.at(std::string(window_variant.name));
-}
-
-/// The case, where the kernel takes it: an arrangement may ask for what its manifest rules out.
-Case within_reach(const Kernel& kernel, Case c) {
-  if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty())
-    throw NoAnswer{{.outcome = Outcome::skipped, .reason = std::move(why)}};
-  return c;
 }
 
 Case with_window(Case c, std::int64_t left, std::int64_t right, Causal alignment) {
