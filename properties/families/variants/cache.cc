@@ -216,10 +216,11 @@ Case without_left_pad(const Case& c) {
 // Slots before a sequence's first key: the same without them, and whatever they hold.
 Verdict left_pad(Kernel& kernel, const Case& c) {
   const Result padded = run_with_lse(kernel, c);
-  const Verdict dead = same_sequences(c, run_with_lse(kernel, with_poison(kernel, c, Whose::nobody, 0)), padded,
-                                      match_of_dead_values(kernel));
+  Verdict dead = same_sequences(c, run_with_lse(kernel, with_poison(kernel, c, Whose::nobody, 0)), padded,
+                                match_of_dead_values(kernel));
   if (!kernel.manifest().variants.contains(lengths_variant.name)) return dead;
-  return worse_of({dead, same_sequences(c, run_with_lse(kernel, without_left_pad(c)), padded, Match::bound)});
+  return worse_of(
+      {std::move(dead), same_sequences(c, run_with_lse(kernel, without_left_pad(c)), padded, Match::bound)});
 }
 
 // Entry b reads the row of the cache that its index names, and no other.
@@ -252,8 +253,9 @@ void last_tokens(Recipe& r) {
 Case filled(Case c) {
   for (std::int64_t s = 0; s < sequence_count(c); ++s) {
     const Sequence own = sequence_of(c, s);
-    if (own.keys < own.queries && own.queries <= 2 * own.keys)
-      c = with_length(std::move(c), s, std::min(own.queries, keys_of(c) - own.first_key));
+    if (own.keys >= own.queries || own.queries > 2 * own.keys) continue;
+    const std::int64_t length = std::min(own.queries, keys_of(c) - own.first_key);
+    c = with_length(std::move(c), s, length);
   }
   return c;
 }

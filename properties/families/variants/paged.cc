@@ -317,7 +317,7 @@ Case given_pages_of_several(Draw& draw) {
 }
 /// The last page of a sequence has a slot too many.
 Case given_tails(Draw& draw) {
-  const Case c = in_drawn_pages(of_pages(draw).at_least(1, 2));
+  Case c = in_drawn_pages(of_pages(draw).at_least(1, 2));
   const std::int64_t page = page_size_of(c), length = static_cast<std::int64_t>(c[Slot::kv_lengths][0]);
   if (page > 1 && length > 0 && length % page != 0) return c;
   Case other = page > 1 ? c : in_pages(outside_of_caches(c), 3, 1, 7);
