@@ -104,6 +104,9 @@ struct Judged {
 void give_sink(Case& c) {
   c[Slot::sink] = Tensor(DType::f32, {1}, std::vector<double>{1.0});
 }
+void give_softcap(Case& c) {
+  c.softcap = 50;
+}
 void give_window(Case& c) {
   c.window_left = c.k().shape()[2] - 1, c.alignment = Causal::bottom_right;
 }
@@ -120,6 +123,7 @@ const Judged judged[] = {{.name = "verdict f32", .dtype = DType::f32},
                          {.name = "verdict f64", .dtype = DType::f64},
                          {.name = "verdict f32, nothing declared", .dtype = DType::f32, .declared = false},
                          {.name = "verdict f32, a sink", .dtype = DType::f32, .change = give_sink},
+                         {.name = "verdict f32, a softcap", .dtype = DType::f32, .change = give_softcap},
                          {.name = "verdict f32, a window", .dtype = DType::f32, .change = give_window},
                          {.name = "verdict f32, lengths", .dtype = DType::f32, .change = give_lengths},
                          {.name = "verdict f32, pages", .dtype = DType::f32, .change = give_pages}};

@@ -33,6 +33,7 @@ struct ProfileInputs {
   /// Those of k and v, where they have others than q (with flushes_inputs).
   std::optional<DType> k{}, v{};
   std::optional<DType> sink{};  ///< that of the sinks, where there are some
+  double softcap = 0;           ///< C; 0: none
 };
 
 /// The symbols of error-bounds.md, "Profile parameters". Roundoffs are relative, lam_* absolute (underflow), H_*
@@ -48,8 +49,11 @@ struct Profile {
   double u_raw = 0, lam_raw = 0;        ///< q.k stored (u_x)
   double th_scale = 0, lam_scale = 0;   ///< thS: roundings of the scaled product, stored form included
   double u_sink = 0;                    ///< roundings relative to |sink|
-  double th_bias = 0, lam_bias = 0;     ///< thB: roundings after the bias, stored form included
-  double u_bc = 0, lam_bc = 0;          ///< roundings relative to |b_j| (C5)
+  double th_of_scale = 0;               ///< error of the scale as a constant; th_tau, where there is no cap
+  // Of a cap: the argument z = t/C, its tanh, and C times that; th_tau below is then the error of C (1.10).
+  double th_argument = 0, eps_tanh = 0, abs_tanh = 0, th_cap = 0, lam_cap = 0;
+  double th_bias = 0, lam_bias = 0;  ///< thB: roundings after the bias, stored form included
+  double u_bc = 0, lam_bc = 0;       ///< roundings relative to |b_j| (C5)
   bool bias_in_sum = false;
   double th_tau = 0, th_l2e = 0;  ///< errors of the constants
   double u_e = 0, c_e = 0;        ///< roundings of the exponent

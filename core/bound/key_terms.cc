@@ -35,8 +35,15 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
     constant += p.lam_raw * wide;
   }
   // The product by a power of two is exact when no constant is folded into it; what is stored of it is not.
-  const double th_scale = row.exact_dots && p.th_tau == 0 ? p.th_scale - p.u_score * (1 - 0x1p-20) : p.th_scale;
+  const double th_scale = row.exact_dots && p.th_of_scale == 0 ? p.th_scale - p.u_score * (1 - 0x1p-20) : p.th_scale;
   const double thS = std::max(0.0, th_scale);
+  if (p.of.softcap > 0) {
+    // Of the scaled product alone: what becomes of it is known once the cap is.
+    return {.on_size = (1 + thS) * on_size,
+            .on_t = (1 + thS) * on_t + thS,
+            .on_k1 = (1 + thS) * on_k1,
+            .constant = (1 + thS) * constant + p.lam_scale};
+  }
   const double tt = 1 + p.th_tau;
 
   ScoreError post;
@@ -68,6 +75,19 @@ double largest_of_keys(const RowKeys& row) {
   double most = -infinity;
   for (std::int64_t j = 0; j + 1 < row.n; ++j) most = std::max(most, row.s[j]);
   return most;
+}
+
+/// 1.10: a of every key, which is the error of its scaled product, becomes that of its score.
+void cap_errors(KeyPass& x) {
+  const Profile& p = x.p;
+  CapConstants c;
+  c.cap = p.of.softcap;
+  c.argument = p.th_argument, c.lam_z = p.lam_cap;
+  c.relative = p.eps_tanh, c.absolute = p.abs_tanh;
+  c.th_cap = p.th_cap, c.th_tau = p.th_tau, c.th_bias = p.th_bias;
+  c.on_b = (1 + p.th_bias) * p.u_bc;
+  c.constant = (1 + p.th_bias) * (p.lam_cap + p.lam_bc) + p.lam_bias;
+  key_loops().cap_errors(x.keys, x.n, c, x.kap);
 }
 
 /// 1.9: a_sink.
@@ -148,7 +168,9 @@ KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
   for (auto* array : {&w.a, &w.tm, &w.E, &w.ph, &w.pp, &w.caps, &w.big_ph, &w.big_pp, &w.small_ph, &w.small_pp})
     fit(*array, n + 16);
   for (auto* array : {&w.big_index, &w.small_index, &w.big_key, &w.small_key}) fit(*array, n + 16);
-  const double* const g = p.of.convention == MaskConvention::pre_scale ? row.s : row.t;
+  if (p.of.softcap > 0) fit(w.kap, n + 16);
+  kap = w.kap.data();
+  const double* const g = row.capped ? row.capped : p.of.convention == MaskConvention::pre_scale ? row.s : row.t;
   keys = {row.s,           row.t,      row.size,    g,          row.la,      row.alpha,  row.b,
           row.input_error, w.a.data(), w.tm.data(), w.E.data(), w.ph.data(), w.pp.data()};
   c.tau = std::fabs(p.of.scale);
@@ -176,7 +198,8 @@ void find_score_errors(KeyPass& x, const double* centre) {
     for (std::int64_t j = 0; j < n; ++j) a[j] += of_score.on_k1 * row.k1[j];
   // A product of 0 stays 0 whatever the scale was rounded to.
   const bool scale_first = p.of.convention == MaskConvention::post_scale || !row.b;
-  if (row.exact_dots && (p.th_tau == 0 || scale_first) && !p.base2)
+  if (p.of.softcap > 0) cap_errors(x);
+  if (row.exact_dots && p.of.softcap == 0 && (p.th_tau == 0 || scale_first) && !p.base2)
     for (std::int64_t j = 0; j < n; ++j)
       if ((p.th_tau == 0 || row.size[j] == 0) && exact_score(p, row, j)) a[j] = 0;
   if (row.has_sink) a[n - 1] = sink_error(p, row);
@@ -207,8 +230,12 @@ void set_exponent_constants(KeyPass& x) {
   c.thE = thE, c.residual = p.c_m * p.u_e * (1 + thE), c.lse_on_Q = lse_on_Q, c.lse_on_D = lse_on_D;
   c.rest = eps + lse_constant;
   c.dead = p.least_score < 0x1p-200 ? -1490 : -745, c.u_a = p.u_a;
-  c.unit_here = row.unit * (static_cast<double>(p.of.dk) + 4) * (1 + 0x1p-20);
-  c.unit = row.unit, c.exp_here = 16 * row.unit;
+  // A capped product is no further off than the product itself, but for its own operations and, where it is one of
+  // pairs of doubles, what its exponential errs by. That is said of every evaluation, so that certificates are as their
+  // units.
+  const bool capped = p.of.softcap > 0;
+  c.unit_here = row.unit * (static_cast<double>(p.of.dk) + (capped ? 12 : 4)) * (1 + 0x1p-20);
+  c.unit = row.unit, c.exp_here = 16 * row.unit * (1 + p.of.softcap);
 }
 
 namespace {
@@ -433,13 +460,18 @@ double base_factor(const Profile& p) {
 double most_on_the_way(const KeyPass& x, double size, double bias) {
   const Profile& p = x.p;
   const double tau = x.c.tau;
-  const double kap = std::max({1.0, tau, p.base2 ? tau * log2_e : 0.0});
+  const double kap = most_factor(p);
   const double inflate = (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
   const bool pre = p.of.convention == MaskConvention::pre_scale;
-  return inflate * (kap * size + (pre ? kap / tau : base_factor(p)) * bias);
+  return inflate * (kap * size + base_factor(p) * p.of.softcap + (pre ? kap / tau : base_factor(p)) * bias);
 }
 
 }  // namespace
+
+double most_factor(const Profile& p) {
+  const double tau = std::fabs(p.of.scale);
+  return std::max({1.0, tau, p.base2 ? tau * log2_e : 0.0, p.of.softcap > 0 ? tau / p.of.softcap : 0.0});
+}
 
 bool sizes_stay_in_range(const KeyPass& x) {
   return most_on_the_way(x, x.range.size, x.range.bias) <= x.p.H_s;
@@ -464,8 +496,7 @@ bool scores_stay_in_range(const KeyPass& x) {
   const Profile& p = x.p;
   const RowKeys& row = x.row;
   if (sizes_stay_in_range(x)) return true;
-  const double tau = x.c.tau;
-  const double kap = std::max({1.0, tau, p.base2 ? tau * log2_e : 0.0});
+  const double kap = most_factor(p);
   const auto sinks = [&](std::int64_t j) {
     return row.b && row.b[j] < 0 && kap * row.size[j] <= p.H_s / 4 &&
            x.keys.la[j] + x.keys.E[j] < std::log(p.lam_e) - 1;
@@ -491,15 +522,28 @@ bool weights_stay_in_range(const KeyPass& x, const KeyTerms& terms) {
          (!inverted || x.range.top + std::log(x.count) <= -std::log(p.least_weight));
 }
 
+namespace {
+
+/// D1c: a cap, its reciprocal and the scale over it are normal numbers.
+bool cap_stays_in_range(const Profile& p) {
+  const double least = format_of(p.score_format).min_normal, most = format_of(p.score_format).largest;
+  const double cap = p.of.softcap, divided = std::fabs(p.of.scale) / cap;
+  return cap >= least && base_factor(p) * cap * (1 + 8 * p.u_score) <= most && 1 / cap >= least && 1 / cap <= most &&
+         divided >= p.least_scale && divided <= most;
+}
+
+}  // namespace
+
 bool scale_stays_in_range(const KeyPass& x, const double* q) {
   const Profile& p = x.p;
   const double tau = x.c.tau;
   const double tau_folded = p.base2 ? tau * log2_e : tau;
   if (!(tau >= p.least_scale && std::max(tau, tau_folded) <= format_of(p.score_format).largest)) return false;
+  if (p.of.softcap > 0 && !cap_stays_in_range(p)) return false;
   if (!p.prescaled) return true;
   double most_q = 0;
   for (std::int64_t i = 0; i < p.of.dk; ++i) most_q = std::max(most_q, std::fabs(q[i]));
-  return most_q * std::max({1.0, tau, tau_folded}) * (1 + 2 * p.u_qpre) <= p.H_q;
+  return most_q * most_factor(p) * (1 + 2 * p.u_qpre) <= p.H_q;
 }
 
 KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundScratch& w) {

@@ -29,7 +29,7 @@ struct Declared {
 void set_products(const Declared& d, Profile& p) {
   p.u_s = d.truncates ? 2 * d.u : d.u;
   p.lam_s = underflow_of(d.score, d.flushes, d.truncates);
-  p.bias_in_sum = d.inputs.bias && d.a.bias_in_sum;
+  p.bias_in_sum = d.inputs.bias && d.a.bias_in_sum && d.inputs.softcap == 0;
   p.n_s = d.inputs.dk + (p.bias_in_sum ? 1 : 0);
   p.score_precision = d.score.precision;
   p.score_least_bit = d.flushes ? d.score.min_normal : d.score.min_subnormal;
@@ -43,28 +43,30 @@ void set_products(const Declared& d, Profile& p) {
   }
 }
 
-/// The scaled product and the bias after it, and what is written to memory on the way: only a coarser or narrower
-/// format loses anything.
+/// What is written to memory in a format on the way to a score: only a coarser or narrower one loses anything.
+void store(const Declared& d, const std::optional<DType>& stored, Profile& p, double& unit, double& lam) {
+  unit = lam = 0;
+  if (!stored) return;
+  const Format& format = format_of(*stored);
+  p.stored = true;
+  p.stored_formats.push_back(*stored);
+  p.H_s = std::min(p.H_s, format.largest);
+  if (format.unit > d.u) unit = format.unit;
+  if (format.min_subnormal > d.score.min_subnormal || format.unit > d.u) lam = underflow_of(format, d.flushes, false);
+  p.u_range = std::max(p.u_range, unit);
+}
+
+/// The scaled product and the bias after it.
 void set_scores(const Declared& d, Profile& p) {
   p.H_s = d.score.largest;
   p.u_range = p.u_s;
-  const auto store = [&](const std::optional<DType>& stored, double& unit, double& lam) {
-    unit = lam = 0;
-    if (!stored) return;
-    const Format& format = format_of(*stored);
-    p.stored = true;
-    p.stored_formats.push_back(*stored);
-    p.H_s = std::min(p.H_s, format.largest);
-    if (format.unit > d.u) unit = format.unit;
-    if (format.min_subnormal > d.score.min_subnormal || format.unit > d.u) lam = underflow_of(format, d.flushes, false);
-    p.u_range = std::max(p.u_range, unit);
-  };
   double u_scaled = 0, u_biased = 0;
-  store(d.a.stored_raw, p.u_raw, p.lam_raw);
-  store(d.a.stored_scaled, u_scaled, p.lam_scale);
-  store(d.a.stored_biased, u_biased, p.lam_bias);
+  store(d, d.a.stored_raw, p, p.u_raw, p.lam_raw);
+  store(d, d.a.stored_scaled, p, u_scaled, p.lam_scale);
+  store(d, d.a.stored_biased, p, u_biased, p.lam_bias);
   p.lam_scale += 2 * underflow_of(d.score, d.flushes, false);
-  p.th_scale = join(pw(d.u, d.a.base2 ? 2 : 1), u_scaled);
+  // Where there is a cap log2(e) comes after it.
+  p.th_scale = join(pw(d.u, d.a.base2 && d.inputs.softcap == 0 ? 2 : 1), u_scaled);
   p.th_bias = join(join(d.inputs.bias ? d.u : 0.0, u_biased), d.a.base2 ? d.u : 0.0);
 }
 
@@ -117,6 +119,29 @@ void set_constants(const Declared& d, Profile& p) {
     error = join(error, kept.unit);
     p.least_scale = std::max(p.least_scale, kept.min_normal);
   }
+  p.th_of_scale = p.th_tau;
+}
+
+/// The cap (1.10): z = t/C by a division or a product with 1/C, or with scale/C in the place of the scale, its tanh,
+/// and C times that. The scale's error is then that of an argument of tanh, not common to all keys; C's is.
+void set_cap(const Declared& d, Profile& p) {
+  const double cap = d.inputs.softcap;
+  if (cap == 0) return;
+  const double of_cap = round_to(d.a.score_sums, cap) == cap ? 0.0 : d.u;
+  double u_stored = 0, lam_stored = 0;
+  store(d, d.a.stored_capped, p, u_stored, lam_stored);
+  p.th_argument = join(join(join(pw(d.u, 2), of_cap), p.th_of_scale), u_stored);
+  const TanhError& stated = d.a.tanh;
+  const bool unstated = stated.measure == TanhMeasure::unstated;
+  const double relative = unstated                                  ? 4 * d.u
+                          : stated.measure == TanhMeasure::ulp      ? 2 * stated.value * d.u
+                          : stated.measure == TanhMeasure::relative ? stated.value
+                                                                    : 0.0;
+  p.lam_cap = underflow_of(d.score, d.flushes, false) * 2 + lam_stored;
+  p.eps_tanh = join(relative, u_stored);
+  p.abs_tanh = (unstated ? 4 * d.u : stated.measure == TanhMeasure::absolute ? stated.value : 0.0) + p.lam_cap;
+  p.th_cap = join(pw(d.u, d.a.base2 ? 2 : 1), u_stored);
+  p.th_tau = d.a.base2 ? pw(d.u, 3) : of_cap;
 }
 
 /// The exponent, its reference point, exp, and the factors by which partial results are rescaled and merged.
@@ -204,6 +229,7 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   set_scores(d, p);
   set_bias(d, p);
   set_constants(d, p);  // after the products: it may widen u_qpre
+  set_cap(d, p);        // after the constants: it has others
   set_exponentials(d, p);
   set_sums(d, p);
   set_ends(d, p);

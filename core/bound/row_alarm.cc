@@ -146,7 +146,8 @@ void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q,
     // Below 2^-960 a share of ph may underflow, and a value of f64 make it large again.
     if (w.ph[i] > 0x1p-960 && proved > 0 && !keys_[i].equal_dot) {
       // ph is the weight times e^E - 1, of which q.k's share at first order is the part that averages out.
-      const double reach = reach_of(p, row, j), per_error = w.ph[i] / std::expm1(w.E[i]);
+      const double reach = reach_of(p, row, j);
+      const double per_error = (row.capped ? w.kap[i] : 1.0) * w.ph[i] / std::expm1(w.E[i]);
       const double* const k = keys + (row.index ? row.index[j] : j) * p.of.dk;
       const double least = swallowed * p.u_s * reach, most = p.u_s * reach;
       const double leaning = leaning_products(scaled_q_.data(), k, p.of.dk, least, most);

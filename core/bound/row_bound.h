@@ -14,6 +14,7 @@ struct RowKeys {
   const std::int64_t* index = nullptr;  ///< row of V of each key; nullptr: 0, 1, 2, …
   const double* s = nullptr;            ///< exact score, rounded
   const double* t = nullptr;            ///< tau * x
+  const double* capped = nullptr;       ///< what the cap makes of it; nullptr: none
   const double* size = nullptr;         ///< X_j = sum_c |q_c k_jc|, in units of x
   const double* b = nullptr;            ///< bias in units of the score (pre-scale: tau*b); nullptr: none
   const double* k1 = nullptr;           ///< |k_j|_1; needed where needs_key_sums(profile)
@@ -28,6 +29,9 @@ struct RowKeys {
   bool has_sink = false;    ///< the last one is no key but the sink: s is its score, and t, size and its value are 0
   bool exact_dots = false;  ///< exactness rule: every q.k is exact in the accumulator, in any order
 };
+
+/// The most that a product of q and k is multiplied by, in some order of what becomes of it.
+[[nodiscard]] double most_factor(const Profile& p);
 
 [[nodiscard]] inline bool needs_key_sums(const Profile& p) {
   return p.lam_q > 0 || p.lam_in > 0;
@@ -79,6 +83,7 @@ struct Denominator {
 /// Reusable memory of one thread.
 struct BoundScratch {
   std::vector<double> a, tm, E, ph, pp, caps;
+  std::vector<double> kap;    ///< where products are capped: the most that tanh grows by
   std::vector<double> lse_E;  ///< errors of the exponents where nothing is centred: for the log-sum-exp
   std::vector<double> big_ph, big_pp, small_ph, small_pp;
   std::vector<std::int64_t> big_index, small_index, big_key, small_key;

@@ -10,10 +10,9 @@
 
 namespace attest {
 
-/// Which of N keys each of M rows may attend, what is added to their scores, and what beside them has a share of the
-/// row's weights. The parts act together; the default
-/// hides nothing and adds nothing. A hidden key contributes exactly nothing: neither its score nor its value is looked
-/// at.
+/// Which of N keys each of M rows may attend, what becomes of their scaled products, and what beside them has a share
+/// of the row's weights. The parts act together; the default hides nothing and adds nothing. A hidden key contributes
+/// exactly nothing: neither its score nor its value is looked at.
 template <Scalar T>
 struct Mask {
   std::optional<Matrix<T>> additive;                       ///< B of MAttn_B (000), M x N; -inf hides
@@ -25,6 +24,8 @@ struct Mask {
   Index appended_keys = 0;
   /// The score of what is no key: e^sink joins the sum of every row's weights, with a value of 0; absent: none.
   std::optional<T> sink;
+  /// c: a scaled product t is c tanh(t/c) before anything is added to it, and what is added is post-scale; absent: t.
+  std::optional<T> softcap;
 };
 
 template <Scalar T>

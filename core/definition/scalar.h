@@ -25,6 +25,9 @@ namespace attest {
 ///   asked of the scalar because not every scalar is ordered: overlapping intervals cannot be compared, and in a proof
 ///   it is an indeterminate.
 ///
+/// It may say more:
+/// - `tanh(x)`: where 1 - 2/(e^(2x) + 1) will not do, which overflows before it is 1 and cancels near 0.
+///
 /// One with a row in core/scalars/every_scalar.h, which makes it a kernel, says more:
 /// - `summary`: what `attest list` says of the kernel.
 /// - `dtype`: the number format that T is. Without it T is wider than double, in inputs and outputs of f64 and f32, and
@@ -56,6 +59,18 @@ concept Scalar = requires(const T& a, const T& b, std::span<const T> row) {
   { ScalarTraits<T>::reference_point(row) } -> std::same_as<T>;
 };
 
+/// tanh of a scalar.
+template <Scalar T>
+[[nodiscard]] T tanh_of(const T& x) {
+  using Traits = ScalarTraits<T>;
+  if constexpr (requires { Traits::tanh(x); }) {
+    return Traits::tanh(x);
+  } else {
+    const T one = Traits::from_double(1.0), two = Traits::from_double(2.0);
+    return one - two / (Traits::exp(two * x) + one);
+  }
+}
+
 /// The largest of a non-empty row of an ordered scalar. A NaN anywhere gives NaN outputs whatever is returned here.
 template <class T>
 [[nodiscard]] T largest_of(std::span<const T> row) {
@@ -65,7 +80,8 @@ template <class T>
   return largest;
 }
 
-/// float and double: the C library's exp and log (glibc: below 1 ulp).
+/// float and double: the C library's exp and log (glibc: below 1 ulp), and tanh (glibc: below 2.5 ulp, Zimmermann and
+/// others 2024, "Accuracy of Mathematical Functions").
 template <class T>
 struct HardwareTraits {
   [[nodiscard]] static T from_double(double value) { return static_cast<T>(value); }
@@ -76,6 +92,7 @@ struct HardwareTraits {
   [[nodiscard]] static T undefined() { return std::numeric_limits<T>::quiet_NaN(); }
   [[nodiscard]] static T exp(T x) { return std::exp(x); }
   [[nodiscard]] static T log(T x) { return std::log(x); }
+  [[nodiscard]] static T tanh(T x) { return std::tanh(x); }
   [[nodiscard]] static T reference_point(std::span<const T> row) { return largest_of(row); }
 };
 

@@ -29,6 +29,20 @@ struct Words<MaxPolicy> {
   static constexpr std::array<std::string_view, 3> names{"running", "lazy", "none"};
 };
 
+/// What an error of tanh is measured in: ulp of its result in the score format, that result, or 1. Not stated, it is 4u
+/// of the result and 4u of 1, as of one that is made of exponentials.
+enum class TanhMeasure { ulp, relative, absolute, unstated };
+template <>
+struct Words<TanhMeasure> {
+  static constexpr std::array<std::string_view, 3> names{"ulp", "relative", "absolute"};
+};
+/// How far tanh may be off, of any argument.
+struct TanhError {
+  TanhMeasure measure = TanhMeasure::unstated;
+  double value = 0;  ///< > 0, where one is stated
+  [[nodiscard]] bool operator==(const TanhError&) const = default;
+};
+
 /// A sum over keys in blocks: each block is summed in any way of at most `depth` additions of a term, then the blocks
 /// are merged one after another, or in a balanced tree.
 struct BlockedSums {
@@ -54,7 +68,9 @@ struct Arithmetic {
   bool weights_in_denominator = false;  ///< the rounded weights are summed too (p_in_denom)
   std::optional<DType> stored_raw;      ///< q.k written to memory in this format
   std::optional<DType> stored_scaled;   ///< scale*q.k written to memory
-  std::optional<DType> stored_biased;   ///< the score after mask and scale written to memory ("scores")
+  std::optional<DType>
+      stored_capped;  ///< of a cap c: scale*q.k/c, its tanh, and c times that written to memory, or some
+  std::optional<DType> stored_biased;  ///< the score after mask and scale written to memory ("scores")
   /// q*scale is rounded to this format before the product, and the scale itself may be; absent: q is not scaled first.
   std::optional<DType> prescaled_q;
   std::optional<DType> mask_format;  ///< the mask is converted to this format first; what overflows counts as -inf
@@ -63,6 +79,7 @@ struct Arithmetic {
   /// Error of exp in ulp of the score format (glibc: 1), also where its result is subnormal, and 0 below that. 0: not
   /// stated; relative error 4u on normal results, and below the smallest normal anything up to it (flushed or clamped).
   double exp_ulp = 0.0;
+  TanhError tanh;  ///< of capped scores (glibc: 2.5 ulp)
   MaxPolicy max = MaxPolicy::running;
   double lazy_nats = 0.0;  ///< threshold of max == lazy, >= 0
   /// Scores may be multiplied by log2(e) (folded into the scale or not, the bias on its own) and exponentiated by exp2:

@@ -110,6 +110,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::append:
     case Feature::cache_index:
     case Feature::sink:
+    case Feature::softcap:
       return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;

@@ -23,7 +23,7 @@ bool Manifest::claims_to(Claim claim) const {
 std::map<std::string, VariantTerms, std::less<>> every_variant() {
   std::map<std::string, VariantTerms, std::less<>> all;
   for (const Variant& variant : {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant,
-                                 append_variant, cache_index_variant, sink_variant})
+                                 append_variant, cache_index_variant, sink_variant, softcap_variant})
     all[std::string(variant.name)].padding =
         variant == lengths_variant || variant == packed_variant ? Padding::zero : Padding::undeclared;
   VariantTerms& pages = all[std::string(paged_variant.name)];

@@ -46,15 +46,17 @@ enum class Feature {
   append,
   cache_index,
   sink,
+  softcap,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 20> names{
+  static constexpr std::array<std::string_view, 21> names{
       "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
       "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
       "bias-kv",      "window",        "lengths",         "packed",     "left_pad",
-      "paged",        "append",        "cache_index",     "sink",       "lse"};
+      "paged",        "append",        "cache_index",     "sink",       "softcap",
+      "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 

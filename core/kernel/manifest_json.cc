@@ -248,11 +248,29 @@ void read_depth(const JsonObject& object, std::string_view key, Arithmetic& a) {
   }
 }
 
+ordered_json tanh_json(const Arithmetic& a) {
+  if (a.tanh.measure == TanhMeasure::unstated) return nullptr;
+  return {{std::string(name_of(a.tanh.measure)), a.tanh.value}};
+}
+
+/// One number by its measure; tanh is no larger than 1, and a bound of that allows anything.
+void read_tanh(const JsonObject& object, std::string_view key, Arithmetic& a) {
+  const json& found = *object.find(key);
+  const JsonObject inner(found, object.path(key), Words<TanhMeasure>::names);
+  if (found.size() != 1)
+    object.refuse(key, R"(it states one error, as {"ulp": 2.5}, {"relative": 5e-4} or {"absolute": 1e-6})");
+  a.tanh.measure = *named<TanhMeasure>(found.begin().key());
+  const bool ulp = a.tanh.measure == TanhMeasure::ulp;
+  inner.read_positive(found.begin().key(), ulp ? 0.5 / format_of(a.score_sums).unit : 1.0,
+                      "where tanh is wrong by as much as it is", a.tanh.value);
+}
+
 void tell_arithmetic(auto& io, auto& a) {
   io("score_sums", a.score_sums);
   io.object("stored", [&](auto& stored) {
     stored("raw", a.stored_raw);
     stored("scaled", a.stored_scaled);
+    stored.if_stated(a.stored_capped.has_value(), "capped", a.stored_capped);
     stored("biased", a.stored_biased);
   });
   io.by("scores", a, [](const auto&) { return nullptr; }, read_scores);
@@ -268,6 +286,7 @@ void tell_arithmetic(auto& io, auto& a) {
               fmt::format("where exp in {} is wrong by as much as it is", name_of(a.score_sums)));
   io.positive(a.max == MaxPolicy::lazy, "lazy_nats", a.lazy_nats, std::log(format_of(a.score_sums).largest),
               fmt::format("whose exp is the largest number of {}", name_of(a.score_sums)));
+  io.by("tanh", a, tanh_json, read_tanh);
   const bool lags = a.max == MaxPolicy::lazy;
   io.require(!lags || a.lazy_nats > 0, "max", "a lazy maximum states by how much it may lag, as \"lazy_nats\": 8");
   io.require(lags || !io.states("lazy_nats"), "lazy_nats", "only \"max\": \"lazy\" has it");
@@ -517,6 +536,20 @@ void refuse_rounded_inputs(const JsonObject& object, const Manifest& m) {
   }
 }
 
+/// What is said of a cap of scores goes with one.
+void refuse_caps_unsaid(const JsonObject& object, const Manifest& m) {
+  if (m.variants.contains(softcap_variant.name)) return;
+  const auto refuse_in = [&](std::string_view key, const Arithmetic& a) {
+    if (a.tanh.measure != TanhMeasure::unstated || a.stored_capped)
+      object.refuse(key, "it states \"tanh\" or \"stored\".\"capped\", and \"variants\" lists no \"softcap\"");
+  };
+  for (const auto& [key, all] : {std::pair("arithmetic", &m.arithmetic), std::pair("promises", &m.promises)}) {
+    for (const auto& [q, usual] : all->usual) refuse_in(key, usual);
+    for (const auto& [q, paths] : all->paths)
+      for (const ArithmeticPath& path : paths) refuse_in(key, path.arithmetic);
+  }
+}
+
 void tell_widths(auto& io, auto& m) {
   io("head_dim_multiple", m.head_dim_multiple, multiples);
   io.if_stated(m.max_head_dim.has_value(), "max_head_dim", m.max_head_dim, largest_limits);
@@ -660,6 +693,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::append:
     case Feature::cache_index:
     case Feature::sink:
+    case Feature::softcap:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
@@ -828,6 +862,7 @@ Manifest read_manifest(std::string_view text) {
   std::erase(m.causal, Causal::none);
   for (const DType dtype : m.dtypes) m.arithmetic.usual.try_emplace(dtype, universal_arithmetic(dtype, dtype));
   refuse_rounded_inputs(object, m);
+  refuse_caps_unsaid(object, m);
   return m;
 }
 

@@ -100,11 +100,19 @@ std::optional<Vector<T>> vector_of(const attest_tensor& t) {
   return rule;
 }
 
-template <class T>
-MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, const SightRule& positions) {
+/// What all masks of a problem have, attest_problem or attest_multihead_problem.
+template <class T, class Packed>
+Mask<T> common_mask(const Packed& p) {
   Mask<T> common;
-  common.positions = positions;
-  common.convention = static_cast<MaskConvention>(convention);
+  common.positions = positions_of(p);
+  common.convention = static_cast<MaskConvention>(p.mask_convention);
+  if constexpr (std::same_as<Packed, attest_problem>)
+    if ((p.variants & ATTEST_SOFTCAP) != 0) common.softcap = input<T>(p.softcap);
+  return common;
+}
+
+template <class T>
+MaskStack<T> masks_of(const attest_tensor& t, const Mask<T>& common) {
   if (t.data == nullptr) return MaskStack<T>::two_d(common);
   std::vector<Mask<T>> pages;
   for (std::int64_t b = 0; b < t.shape[0]; ++b) {
@@ -123,7 +131,7 @@ MaskStack<T> masks_of(const attest_tensor& t, std::int32_t convention, const Sig
 
 template <class T>
 MaskStack<T> masks_of(const attest_multihead_problem& p) {
-  return masks_of<T>(p.mask, p.mask_convention, positions_of(p));
+  return masks_of<T>(p.mask, common_mask<T>(p));
 }
 /// The masks with the sink of each head.
 template <class T>
@@ -141,7 +149,7 @@ MaskStack<T> with_sinks(const MaskStack<T>& masks, const attest_problem& p) {
 }
 template <class T>
 MaskStack<T> masks_of(const attest_problem& p) {
-  return with_sinks(masks_of<T>(p.mask, p.mask_convention, positions_of(p)), p);
+  return with_sinks(masks_of<T>(p.mask, common_mask<T>(p)), p);
 }
 
 /// Rows and keys of one of the sequences of a problem (kernel-interface.md, section 1), in its tensors.

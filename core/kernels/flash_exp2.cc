@@ -18,10 +18,14 @@ void flash_exp2(const Row<Format>& row) {
   constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
   Real* const x = row.scratch;
 
-  // An additive mask after the scale leaves only log2(e) to fold; otherwise the scale goes along.
-  const bool folds_scale = row.bias == nullptr || row.pre_scale;
+  // An additive mask after the scale leaves only log2(e) to fold; otherwise the factor of x goes along: the scale, or
+  // the cap, as x is then the tanh of what the scale has gone into.
+  const bool capped = row.softcap > 0;
+  const bool folds = row.bias == nullptr || row.pre_scale;
   const Real log2e = std::numbers::log2e_v<Real>;
-  const Real c2 = folds_scale ? row.scale * log2e : log2e;
+  const Real factor = capped ? row.softcap : row.scale;
+  const Real c2 = folds ? factor * log2e : log2e;
+  const Real to_tanh = capped ? row.scale / row.softcap : Real{1};
 
   Real maximum = minus_infinity;  // of x, the scores without the factor that is folded
   Real sum = 0;
@@ -34,8 +38,10 @@ void flash_exp2(const Row<Format>& row) {
     for (std::int64_t j = begin; j < end; ++j) {
       x[j] = minus_infinity;
       if (!row.visible[j]) continue;
-      if (!folds_scale) {
+      if (!folds) {
         x[j] = row.score(j);
+      } else if (capped) {
+        x[j] = std::tanh(row.product(j) * to_tanh);
       } else {
         x[j] = row.bias == nullptr ? row.product(j) : row.product(j) + row.bias[j];
       }
@@ -60,9 +66,9 @@ void flash_exp2(const Row<Format>& row) {
       for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] += rounded * row.value(j)[c];
     }
   }
-  Real reference = folds_scale ? maximum * row.scale : maximum;
+  Real reference = folds ? maximum * factor : maximum;
 
-  // the sink, whose own score no scale has been folded out of
+  // the sink, whose own score no factor has been folded out of
   if (row.sink > minus_infinity) {
     const Real sink = row.sink * log2e, shift = maximum * c2;
     if (sink > shift) {

@@ -122,6 +122,7 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
   thread_local Workspace<Real> w;
   const std::int64_t heads_per_kv = p.q.shape[1] / p.k.shape[1];
   const std::int64_t keys = p.k.shape[2];
+  const Real softcap = (p.variants & ATTEST_SOFTCAP) == 0 ? Real{0} : static_cast<Real>(p.softcap);
   const std::int64_t head_dim = p.q.shape[3];
   const std::int64_t value_dim = p.v.shape[3];
   const bool has_bias = p.mask.data != nullptr && p.mask.dtype != ATTEST_BOOL;
@@ -152,7 +153,7 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
           if (sees) {
             kernel({range.keys, head_dim, value_dim, w.q.data() + next * head_dim,
                     w.k.data() + range.first_key * head_dim, w.v.data() + range.first_key * value_dim, w.visible.data(),
-                    has_bias ? w.bias.data() : nullptr, sink, static_cast<Real>(p.scale),
+                    has_bias ? w.bias.data() : nullptr, sink, softcap, static_cast<Real>(p.scale),
                     p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(), w.out.data(), &lse});
           } else if (sink != minus_infinity) {
             std::fill(w.out.begin(), w.out.end(), Real{0});

@@ -24,6 +24,7 @@ struct Row {
   const std::uint8_t* visible;  ///< [N]: 0 hides a key by mask or causal form; nothing of it may be used
   const Real* bias;             ///< [N]: the additive mask; nullptr: none
   Real sink;                    ///< a score without a key, which shares the weights; -inf: none
+  Real softcap;                 ///< c: scaled products t are c tanh(t/c); 0: t
   Real scale;                   ///< rounded to Real
   bool pre_scale;               ///< scale*(q.k + b) instead of scale*q.k + b
   Real* scratch;                ///< [N], for scores or weights
@@ -39,6 +40,10 @@ struct Row {
   }
   /// The score of key j by the mask convention.
   [[nodiscard]] Real score(std::int64_t j) const {
+    if (softcap > 0) {
+      const Real t = softcap * std::tanh(scale * product(j) / softcap);
+      return bias == nullptr ? t : t + bias[j];
+    }
     if (bias == nullptr) return scale * product(j);
     return pre_scale ? scale * (product(j) + bias[j]) : scale * product(j) + bias[j];
   }

@@ -57,7 +57,11 @@ void WideCase::see(WideProblem& p, std::int64_t b, std::int64_t h, std::int64_t 
 
 void WideCase::evaluate_attention(long bits, const Visit& visit) {
   const std::int64_t heads = c_.q().shape()[1], kv_heads = c_.k().shape()[1], M = c_.q().shape()[2];
-  WideProblem p{.dk = c_.q().shape()[3], .dv = c_.v().shape()[3], .scale = c_.scale, .convention = c_.mask_convention};
+  WideProblem p{.dk = c_.q().shape()[3],
+                .dv = c_.v().shape()[3],
+                .scale = c_.scale,
+                .convention = c_.mask_convention,
+                .softcap = c_.softcap};
   const std::int64_t sinks = c_[Slot::sink].present() ? 1 : 0;
   for (std::int64_t page = 0; page < c_.q().shape()[0] * heads; ++page) {
     const std::int64_t b = page / heads, h = page % heads, from = b * kv_heads + h / (heads / kv_heads);

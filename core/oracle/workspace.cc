@@ -9,16 +9,16 @@ Workspace& workspace() {
 }
 
 Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithmetic) {
-  return profile_of(arithmetic,
-                    {.keys = head.keys,
-                     .dk = head.dk,
-                     .scale = head.scale,
-                     .bias = head.bias,
-                     .convention = head.convention,
-                     .mask = c.mask().present() ? c.mask().dtype() : c.dtype(),
-                     .k = c.k().dtype(),
-                     .v = c.v().dtype(),
-                     .sink = c[Slot::sink].present() ? std::optional(c[Slot::sink].dtype()) : std::nullopt});
+  return profile_of(arithmetic, {.keys = head.keys,
+                                 .dk = head.dk,
+                                 .scale = head.scale,
+                                 .bias = head.bias,
+                                 .convention = head.convention,
+                                 .mask = c.mask().present() ? c.mask().dtype() : c.dtype(),
+                                 .k = c.k().dtype(),
+                                 .v = c.v().dtype(),
+                                 .sink = c[Slot::sink].present() ? std::optional(c[Slot::sink].dtype()) : std::nullopt,
+                                 .softcap = c.softcap});
 }
 
 }  // namespace attest::detail

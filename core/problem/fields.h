@@ -90,7 +90,7 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     paged_variant{"paged", ATTEST_PAGED, "pages of a cache", false, true},
     append_variant{"append", ATTEST_APPEND, "keys that a call appends to a cache", false, true},
     cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true},
-    sink_variant{"sink", ATTEST_SINK, "sinks"};
+    sink_variant{"sink", ATTEST_SINK, "sinks"}, softcap_variant{"softcap", ATTEST_SOFTCAP, "capped scores"};
 
 struct TensorField {
   Slot slot;
@@ -172,7 +172,7 @@ enum class Operations : std::uint8_t { attention, multihead, both };
 /// From `least` to `most`; words have none.
 template <class Value>
 struct Range {
-  Value least, most;
+  Value least{}, most{};
 };
 template <class Value>
   requires std::is_enum_v<Value>
@@ -204,6 +204,8 @@ struct ScalarField {
   /// The axes near whose lengths a number is worth drawing.
   std::array<Axis, 2> near{};
   int near_count = 0;
+  /// Where a number is worth drawing, of a wide range; as its range, where they are empty.
+  Range<Value> usual{};
 
   [[nodiscard]] constexpr bool is_original() const { return variant.name.empty(); }
 
@@ -263,6 +265,14 @@ inline constexpr std::tuple scalar_fields{
                         .in_attention = &attest_problem::alignment,
                         .variant = window_variant,
                         .is_detail = true},
+    ScalarField<double>{.name = "softcap",
+                        .of = Operations::attention,
+                        .member = &Problem::softcap,
+                        .neutral = 0.0,
+                        .in_attention = &attest_problem::softcap,
+                        .range = {0x1p-1074, 0x1.fffffffffffffp1023},
+                        .variant = softcap_variant,
+                        .usual = {0.25, 256}},
 };
 inline constexpr std::size_t scalar_count = std::tuple_size_v<decltype(scalar_fields)>;
 

@@ -94,6 +94,8 @@ struct Problem {
   /// What the position of row i is, where a window asks: i, or i + N - M. As causal, where that is not none; none
   /// without a window.
   Causal alignment = Causal::none;
+  /// c: a scaled product t is c tanh(t/c) before a mask is added to it; 0: t itself.
+  double softcap = 0;
   /// Of a cache (kv_cache.h): so many pages there are in memory, or rows of a cache; 0: as many as are named.
   std::int64_t pool = 0;
   /// So many of each entry's keys, the last ones, come with the call, which writes them into the cache; 0: all are

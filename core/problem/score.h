@@ -1,5 +1,7 @@
-// The score of a query and a key, from their product: scale and mask in the order that the convention says.
+// The score of a query and a key, from their product: scale, cap and mask in the order that the convention says.
 #pragma once
+
+#include <cmath>
 
 #include "core/problem/problem.h"
 
@@ -15,6 +17,17 @@ template <class T>
 template <class T>
 [[nodiscard]] constexpr T mask_term(const T& added, const T& scale, MaskConvention convention) {
   return convention == MaskConvention::pre_scale ? scale * added : added;
+}
+
+/// What a scaled product is before a mask is added to it: softcap tanh(t/softcap), or t where there is no cap (0).
+[[nodiscard]] inline double capped(double t, double softcap) {
+  return softcap == 0 ? t : softcap * std::tanh(t / softcap);
+}
+
+/// The score in a problem with a cap: what goes with one is added after the scale.
+[[nodiscard]] inline double score_in(const Problem& c, double qk, double added) {
+  if (c.softcap == 0) return score(qk, added, c.scale, c.mask_convention);
+  return capped(c.scale * qk, c.softcap) + added;
 }
 
 }  // namespace attest

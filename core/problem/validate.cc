@@ -193,6 +193,13 @@ void validate_alignment(const Problem& c) {
            name_of(c.causal));
 }
 
+void validate_softcap(const Problem& c) {
+  const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
+  if (c.softcap == 0 || !additive || c.mask_convention == MaskConvention::post_scale) return;
+  refuse("softcap is {} beside a pre-scale mask; a cap is of the scaled product alone, and masks are added after it",
+         c.softcap);
+}
+
 void validate_size(const Problem& c) {
   const Shape& q = c.q().shape();
   const std::int64_t heads = c.operation == Operation::attention ? q[1] : c.heads;
@@ -385,6 +392,7 @@ void validate(const Case& c) {
   validate_scale(c);
   validate_arguments(c);
   validate_alignment(c);
+  validate_softcap(c);
   validate_elements(c);
   validate_left_pad(c);
   validate_append(c);

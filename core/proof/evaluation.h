@@ -83,7 +83,8 @@ void for_each_part(const ExpressionScope& graph, std::span<const std::uint32_t> 
       continue;
     }
     open.push_back({node.left, false});
-    if (node.step != Step::exponential && node.step != Step::logarithm) open.push_back({node.right, false});
+    const bool one = node.step == Step::exponential || node.step == Step::logarithm || node.step == Step::tangent;
+    if (!one) open.push_back({node.right, false});
   }
 }
 
@@ -99,7 +100,9 @@ template <class Known>
         seen.put(node, 0);
         const Step step = graph[node].step;
         needs.inputs += step == Step::input, needs.references += step == Step::reference;
-        needs.exponentials += step == Step::exponential, needs.logarithms += step == Step::logarithm;
+        // A tangent is made of an exponential.
+        needs.exponentials += step == Step::exponential || step == Step::tangent;
+        needs.logarithms += step == Step::logarithm;
       });
   return needs;
 }
@@ -149,6 +152,8 @@ class Evaluation {
         return Traits::exp(part(node.left));
       case Step::logarithm:
         return Traits::log(part(node.left));
+      case Step::tangent:
+        return tanh_of<Number>(part(node.left));
       case Step::reference: {
         std::vector<Number> row;
         for (std::uint32_t at = node.left; graph_[at].step == Step::list; at = graph_[at].left)

@@ -123,6 +123,12 @@ Expression ScalarTraits<Expression>::log(const Expression& x) {
   return {ProofKind::number, ExpressionScope::current().made(Step::logarithm, false, x.node())};
 }
 
+Expression ScalarTraits<Expression>::tanh(const Expression& x) {
+  ExpressionScope& scope = ExpressionScope::current();
+  const std::uint32_t node = x.node();
+  return {ProofKind::number, scope.made(Step::tangent, scope[node].positive, node)};
+}
+
 Expression ScalarTraits<Expression>::reference_point(std::span<const Expression> row) {
   ExpressionScope& scope = ExpressionScope::current();
   std::uint32_t list = 0;

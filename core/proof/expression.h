@@ -29,6 +29,7 @@ enum class Step : std::uint8_t {
   quotient,
   exponential,  ///< of left
   logarithm,    ///< of left
+  tangent,      ///< the hyperbolic one, of left
   reference,    ///< the reference point of the row that left lists; the same row has the same one
   list          ///< left: the list before, itself for the first; right: what is added
 };
@@ -115,6 +116,7 @@ struct ScalarTraits<Expression> {
   [[nodiscard]] static Expression undefined() { return {}; }
   [[nodiscard]] static Expression exp(const Expression& x);  ///< exp(-inf) = 0
   [[nodiscard]] static Expression log(const Expression& x);
+  [[nodiscard]] static Expression tanh(const Expression& x);
   /// A node of the row; what it stands for is the evaluating scalar's choice.
   [[nodiscard]] static Expression reference_point(std::span<const Expression> row);
 };

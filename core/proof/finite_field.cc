@@ -145,15 +145,30 @@ class Field : public std::enable_shared_from_this<Field> {
                 merged(down, {b.token}), a.signs * b.signs);
   }
 
+  /// An odd function of a.
+  [[nodiscard]] ValuePointer tangent(const Value& a) {
+    refuse_opaque(a);
+    if (!a.fingerprint.exists())
+      throw NotRepresentable("in the finite field the argument of tanh must be a fraction of the inputs");
+    count_argument(a, static_cast<double>(tangents_.size()) + 1);
+    const Residues& found = drawn(a);
+    Residues negative(found.size());
+    _nmod_vec_neg(negative.data(), found.data(), as_length(found.size()), q_);
+    if (found == negative) return constant(0);
+    for (const auto& [argument, value] : tangents_) {
+      if (argument == found) return value;
+      if (argument == negative) return sum(constant(0), value, /*subtract=*/true);
+    }
+    tangents_.emplace_back(found, input(a.signs.bits()));
+    return tangents_.back().second;
+  }
+
   [[nodiscard]] ValuePointer exp(const Value& a) {
     const auto constant_denominator = [&](Token t) { return tokens_[t].x == 0 && tokens_[t].z == 0; };
     refuse_opaque(a);
     if (!a.fingerprint.exists() || !std::all_of(a.denominator.begin(), a.denominator.end(), constant_denominator))
       throw NotRepresentable("in the finite field the argument of exp must be a polynomial in the inputs");
-    ++arguments_;
-    log2_heights_ += std::log2(a.numerator.norm);
-    for (const Token t : a.denominator) log2_heights_ += std::log2(tokens_[t].norm);
-    argument_degrees_ += a.numerator.x;
+    count_argument(a, 1);
 
     Residues rest = drawn(a);
     Residues coordinates(generators_.size(), 0);
@@ -222,6 +237,16 @@ class Field : public std::enable_shared_from_this<Field> {
     ulong atom;            ///< modulo p, of order q
   };
 
+  /// Counts an argument of a function towards the error, its degree so many times.
+  void count_argument(const Value& a, double times) {
+    ++arguments_;
+    log2_heights_ += std::log2(a.numerator.norm);
+    argument_degrees_ += times * a.numerator.x;
+    for (const Token t : a.denominator) {
+      log2_heights_ += std::log2(tokens_[t].norm);
+      argument_degrees_ += times * tokens_[t].x;
+    }
+  }
   static void refuse_opaque(const Value& a) {
     if (a.opaque()) throw NotRepresentable("a logarithm has no residue");
   }
@@ -370,7 +395,8 @@ class Field : public std::enable_shared_from_this<Field> {
   std::vector<Bounds> tokens_;
   std::vector<std::pair<int, Token>> powers_of_two_;
   std::vector<Generator> generators_;
-  double exponent_denominator_ = 1;  ///< least common one of the coordinates
+  std::vector<std::pair<Residues, ValuePointer>> tangents_;  ///< by the fingerprints of their arguments
+  double exponent_denominator_ = 1;                          ///< least common one of the coordinates
   std::size_t arguments_ = 0, equalities_ = 0;
   double log2_heights_ = 0, argument_degrees_ = 0;
   double vanishing_ = 0;  ///< the sum of e2
@@ -469,6 +495,11 @@ Residue ScalarTraits<Residue>::exp(const Residue& x) {
   proof::require_defined(x.kind());
   if (x.kind() == ProofKind::minus_infinity) return from_double(0.0);
   return {ProofKind::number, field_of(*x.value_)->exp(*x.value_)};
+}
+Residue ScalarTraits<Residue>::tanh(const Residue& x) {
+  proof::require_defined(x.kind());
+  if (x.kind() == ProofKind::minus_infinity) throw InfinityMisused("tanh(-inf)");
+  return {ProofKind::number, field_of(*x.value_)->tangent(*x.value_)};
 }
 Residue ScalarTraits<Residue>::log(const Residue& x) {
   proof::require_defined(x.kind());

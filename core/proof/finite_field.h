@@ -16,6 +16,11 @@
 // exp(a + b) = exp(a) exp(b) have equal residues always, and residues that differ refute. The reference point of a row
 // is one more input, drawn anew each time it is asked for.
 //
+// Hyperbolic tangents. tanh(z) is one more input for each z that the fingerprints show to be neither 0 nor, up to its
+// sign, one of those before: tanh(-z) = -tanh(z) is all that is assumed. So what is found equal is equal for any odd
+// function; what is equal by more than that, by tanh(2z) = 2 tanh(z)/(1 + tanh(z)^2) say, or beside exponentials of z,
+// would be found different. No score is made of two of them with dependent arguments.
+//
 // The error of "equal". Let a_1 .. a_t be the arguments of exp in the order they come, N_i/D_i with integers D_i (an
 // argument with another denominator is refused), H = prod |N_i| |D_i| with |.| the sum of the absolute coefficients.
 // (1) Some arguments that are independent over Q look dependent, or a coefficient c_k is taken for another small
@@ -26,7 +31,8 @@
 //     integer of at most 2^21 H. An integer n has at most log2(n)/55 prime factors above 2^55, and [2^55, 2^56) has
 //     more than 2^49 primes (Rosser and Schoenfeld 1962, corollary 3), so with t' = min(t, R)
 //       e1 <= 16 (log2 H + t t' (log2 H + 21)) / (55 2^49) + sum deg N_i / 2^55.
-//     It depends on what is computed alone, not on what is drawn.
+//     It depends on what is computed alone, not on what is drawn. The arguments of tangents, which may be fractions,
+//     count among them, each as often as there are others before it that it might be taken for.
 // (2) Otherwise the residues are those of fractions of low degree. With d the least common denominator of the c_k, the
 //     Z_k = Y_k^(1/d) are uniform too and every exponential is a Laurent monomial in them. For unequal N/D and N'/D'
 //     the polynomial P = N D' - N' D is not zero, and neither is it modulo p if |N||D'| + |N'||D| < 2^61 (else the
@@ -127,6 +133,8 @@ struct ScalarTraits<Residue> {
   [[nodiscard]] static Residue undefined() { return {}; }
   /// exp(-inf) = 0. Throws NotRepresentable where the argument holds an exponential or a denominator with an input.
   [[nodiscard]] static Residue exp(const Residue& x);
+  /// Throws NotRepresentable where the argument holds an exponential.
+  [[nodiscard]] static Residue tanh(const Residue& x);
   /// A number without a residue, so that attention can be run while nobody compares its log-sum-exp: sums, products and
   /// quotients with it are such numbers too, exp and identical throw NotRepresentable. Throws NotKnownNonzero unless x
   /// is known to be positive.

@@ -96,6 +96,7 @@ struct ScalarTraits<Sign> {
     proof::require_defined(x.kind());
     return Sign::number(x.kind() == ProofKind::number ? SignSet::positive : SignSet::zero);
   }
+  [[nodiscard]] static Sign tanh(const Sign& x) { return {ProofKind::number, x.signs()}; }
   [[nodiscard]] static Sign log(const Sign& x) {
     if (!x.signs().within(SignSet::positive)) throw NotKnownNonzero("logarithm of a number that may not be positive");
     return Sign::number(SignSet::any);

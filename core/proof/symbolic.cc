@@ -294,7 +294,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   /// The argument without its terms n [log P], n an integer; each of them multiplies `power` by P^n.
   [[nodiscard]] FractionPointer without_logarithms(const FractionPointer& x, FractionPointer& power) {
-    if (!x->denominator.is_constant()) return x;
+    if (!x->denominator.is_constant()) return without_logarithms_beside_fractions(x, power);
     const Integer denominator = x->denominator.coefficient(0);
     Polynomial rest(ring_);
     for (slong at = 0; at < x->numerator.terms(); ++at) {
@@ -313,13 +313,35 @@ class Space : public std::enable_shared_from_this<Space> {
       }
       Integer n;
       fmpz_divexact(n, c, denominator);
-      refuse_large(n);
-      const Polynomial p = today(found->argument)->numerator.power(fmpz_get_ui(absolute(n)));
-      power = fmpz_sgn(n) > 0 ? product(power, fraction(p, Polynomial(ring_, 1)))
-                              : product(power, fraction(Polynomial(ring_, 1), p));
+      raise(power, *found, n);
     }
     rest.sort();
     return fraction(std::move(rest), x->denominator);
+  }
+  /// The same where arguments of exponentials, and so logarithms, are fractions: a term n [log P] is n times the
+  /// denominator times that indeterminate in the numerator.
+  [[nodiscard]] FractionPointer without_logarithms_beside_fractions(const FractionPointer& x, FractionPointer& power) {
+    Polynomial rest = x->numerator;
+    for (const Logarithm& l : logarithms_) {
+      Polynomial factor(ring_);
+      for (slong at = 0; at < rest.terms(); ++at) {
+        std::vector<ulong> exponents = rest.exponents(at);
+        if (exponents[l.variable] == 1) exponents[l.variable] = 0, factor.push(rest.coefficient(at), exponents);
+      }
+      factor.sort();
+      Polynomial n(ring_);
+      if (factor.is_zero() || !Polynomial::divides(n, factor, x->denominator) || !n.is_constant()) continue;
+      rest = rest - factor * generator(l.variable);
+      raise(power, l, n.coefficient(0));
+    }
+    return fraction(std::move(rest), x->denominator);
+  }
+  /// power times P^n, of [log P].
+  void raise(FractionPointer& power, const Logarithm& l, const Integer& n) {
+    refuse_large(n);
+    const Polynomial p = today(l.argument)->numerator.power(fmpz_get_ui(absolute(n)));
+    power = fmpz_sgn(n) > 0 ? product(power, fraction(p, Polynomial(ring_, 1)))
+                            : product(power, fraction(Polynomial(ring_, 1), p));
   }
   static void refuse_large(const Integer& n) {
     if (fmpz_cmpabs(n, Integer(largest_exponent)) > 0)

@@ -16,6 +16,7 @@ namespace attest {
 class Arb;
 [[nodiscard]] Arb exp(const Arb& a);
 [[nodiscard]] Arb log(const Arb& a);
+[[nodiscard]] Arb tanh(const Arb& a);
 
 /// A ball, midpoint and radius. Its kinds: a finite midpoint with any radius, an infinite radius being the whole line
 /// and saying nothing; an infinity; or undefined (a NaN midpoint), which every operation passes on and which comes of
@@ -83,6 +84,12 @@ class Arb {
     l.settle(a.is_undefined(), a.is_exact());
     return l;
   }
+  friend Arb tanh(const Arb& a) {
+    Arb t;
+    arb_tanh(t.x_, a.x_, bits());
+    t.settle(a.is_undefined(), a.is_exact());
+    return t;
+  }
 
   /// Decimal digits that results have on this thread, as PrecisionScope<Arb> sets them.
   [[nodiscard]] static unsigned thread_default_precision() { return digits_; }
@@ -148,6 +155,7 @@ struct ScalarTraits<Arb> {
   [[nodiscard]] static Arb undefined() { return {}; }
   [[nodiscard]] static Arb exp(const Arb& x) { return attest::exp(x); }
   [[nodiscard]] static Arb log(const Arb& x) { return attest::log(x); }
+  [[nodiscard]] static Arb tanh(const Arb& x) { return attest::tanh(x); }
   /// The largest midpoint, as a ball of one point: any real number serves, if it is the same for the whole row.
   [[nodiscard]] static Arb reference_point(std::span<const Arb> row) {
     const Arb* largest = &row[0];

@@ -36,6 +36,7 @@ struct ScalarTraits<Interval> {
   [[nodiscard]] static Interval undefined() { return Interval(std::numeric_limits<double>::quiet_NaN()); }
   [[nodiscard]] static Interval exp(const Interval& x) { return boost::multiprecision::exp(x); }
   [[nodiscard]] static Interval log(const Interval& x) { return boost::multiprecision::log(x); }
+  [[nodiscard]] static Interval tanh(const Interval& x) { return boost::multiprecision::tanh(x); }
   /// The largest midpoint, as an interval of one point: any real number serves, if it is the same for the whole row.
   [[nodiscard]] static Interval reference_point(std::span<const Interval> row) {
     Mpfr largest = middle(row[0]);

@@ -45,6 +45,7 @@ struct ScalarTraits<Mpfr> {
   [[nodiscard]] static Mpfr undefined() { return Mpfr(std::numeric_limits<double>::quiet_NaN()); }
   [[nodiscard]] static Mpfr exp(const Mpfr& x) { return boost::multiprecision::exp(x); }
   [[nodiscard]] static Mpfr log(const Mpfr& x) { return boost::multiprecision::log(x); }
+  [[nodiscard]] static Mpfr tanh(const Mpfr& x) { return boost::multiprecision::tanh(x); }
   [[nodiscard]] static Mpfr reference_point(std::span<const Mpfr> row) { return largest_of(row); }
   [[nodiscard]] static WideInterval enclosure(const Mpfr& x) {
     const Wide exact(x.backend().data());

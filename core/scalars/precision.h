@@ -35,6 +35,8 @@ struct WideRounding {
   long double unit = 0;
   /// exp(x) errs relatively by at most (exp_units + exp_growth |x|) unit.
   double exp_units = 1, exp_growth = 0;
+  /// tanh(x) errs by at most so many units, absolutely.
+  double tanh_units = 1;
   /// A double is a number of the scalar, and so is a power of two times one; else a double becomes one with an error of
   /// one unit at most.
   bool exact_inputs = true;

@@ -46,6 +46,12 @@ double exponential_of(double a) {
   return inputs.stand_for(ScalarTraits<Expression>::exp(inputs.at(a)));
 }
 
+double tangent_of(double a) {
+  if (!in_a_proof()) return std::tanh(a);
+  GenericInputs& inputs = GenericInputs::current();
+  return inputs.stand_for(ScalarTraits<Expression>::tanh(inputs.at(a)));
+}
+
 double logarithm_of(double a) {
   GenericInputs& inputs = GenericInputs::current();
   return inputs.stand_for(ScalarTraits<Expression>::log(inputs.at(a)));

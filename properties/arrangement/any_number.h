@@ -21,5 +21,7 @@ namespace attest {
 [[nodiscard]] double any_positive_number();
 [[nodiscard]] double exponential_of(double a);
 [[nodiscard]] double logarithm_of(double a);
+/// tanh a, rounded; in a proof a double that stands for it.
+[[nodiscard]] double tangent_of(double a);
 
 }  // namespace attest

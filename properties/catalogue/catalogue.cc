@@ -33,6 +33,7 @@ const std::vector<const Property*>& catalogue() {
                                                    causal_properties(),
                                                    window_properties(),
                                                    sink_properties(),
+                                                   softcap_properties(),
                                                    sequence_properties(),
                                                    cache_properties(),
                                                    append_properties(),

@@ -96,6 +96,10 @@ std::string misses_sink(const Case& c) {
   return has_variant(c, sink_variant.name) ? "" : "has no sink; the theorem is about one";
 }
 
+std::string misses_softcap(const Case& c) {
+  return c.softcap > 0 ? "" : "has no softcap; the theorem is about one";
+}
+
 std::string misses_added_after_scale(const Case& c) {
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
   if (!additive || c.mask_convention == MaskConvention::post_scale) return {};
@@ -463,6 +467,7 @@ constexpr Hypothesis causal_form{"causal-form", "a causal form", misses_causal_f
 constexpr Hypothesis window{"window", "a window", misses_window};
 constexpr Hypothesis no_window{"no-window", "no window", misses_no_window};
 constexpr Hypothesis sink{"sink", "a sink", misses_sink};
+constexpr Hypothesis softcap{"softcap", "a softcap", misses_softcap};
 constexpr Hypothesis added_after_scale{"added-after-scale", "no pre-scale mask", misses_added_after_scale};
 constexpr Hypothesis window_and_more{"window-and-more", "a window beside a mask or a causal form",
                                      misses_window_and_more};
@@ -630,6 +635,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &shared_key_heads,
                                      &sink,
                                      &small_whole_numbers,
+                                     &softcap,
                                      &table_tail,
                                      &top_left_or_square,
                                      &torch_case,

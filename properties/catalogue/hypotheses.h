@@ -102,6 +102,8 @@ extern const Hypothesis no_window;             ///< no window
 // Sinks.
 extern const Hypothesis sink;               ///< a sink
 extern const Hypothesis added_after_scale;  ///< no additive mask that is scaled with the products
+// Caps.
+extern const Hypothesis softcap;  ///< a cap of scores
 // Sequences.
 extern const Hypothesis sequences;              ///< lengths, or packed sequences
 extern const Hypothesis packed;                 ///< packed sequences

@@ -272,6 +272,41 @@ std::vector<std::string> traits_of_sinks(const Case& c) {
   return words;
 }
 
+/// The largest |scale q.k| of a visible key, of rows spread over the case, so that it takes no longer than drawing it.
+double largest_product(const Case& c) {
+  constexpr std::int64_t most_multiplications = 1 << 14;
+  const Extents e = extents_of(c);
+  const std::int64_t rows = e.batch * e.heads * e.queries, of_row = std::max<std::int64_t>(e.keys * e.dk, 1);
+  const std::int64_t step = std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, most_multiplications / of_row));
+  double largest = 0;
+  for (std::int64_t row = 0; row < rows; row += step) {
+    const std::int64_t b = row / e.queries / e.heads, h = row / e.queries % e.heads, i = row % e.queries;
+    const std::int64_t first_key = (b * e.kv_heads + kv_head_of(c, h)) * e.keys;
+    for (std::int64_t j = 0; j < e.keys; ++j) {
+      if (hidden(c, b, h, i, j)) continue;
+      double product = 0;
+      for (std::int64_t d = 0; d < e.dk; ++d) product += c.q()[row * e.dk + d] * c.k()[(first_key + j) * e.dk + d];
+      largest = std::max(largest, std::abs(c.scale * product));
+    }
+  }
+  return largest;
+}
+
+std::vector<std::string> traits_of_softcap(const Case& c) {
+  if (c.softcap == 0) return {"no softcap"};
+  std::vector<std::string> words{"a softcap", c.mask().present() ? "a softcap beside a mask" : "a softcap and no mask",
+                                 queries_of(c) == 1 ? "a softcap and one query" : "a softcap and more than one query"};
+  if (c.mask().present() && c.mask().dtype() != DType::boolean) words.emplace_back("a softcap beside an additive mask");
+  if (c.causal != Causal::none) words.emplace_back("a softcap beside a causal form");
+  if (c[Slot::sink].present()) words.emplace_back("a softcap beside a sink");
+  if (c.softcap != std::trunc(c.softcap)) words.emplace_back("a softcap that is no whole number");
+  // tanh(1/8)/(1/8) is 0.995.
+  const double largest = largest_product(c);
+  if (largest > c.softcap / 8) words.emplace_back("a softcap below 8 times the largest product");
+  if (largest > c.softcap) words.emplace_back("a softcap below the largest product");
+  return words;
+}
+
 std::vector<std::string> traits_of_sequences(const Case& c) {
   const bool lengths = has_variant(c, lengths_variant.name), packed = has_variant(c, packed_variant.name);
   if (!has_sequences(c)) return {"batch entries as long as each other"};
@@ -322,6 +357,8 @@ Traits traits_of(const Case& c) {
   for (std::string& words : traits_of_window(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_sinks(c)) add(std::move(words));
+  if (c.operation == Operation::attention)
+    for (std::string& words : traits_of_softcap(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_sequences(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");

@@ -11,7 +11,8 @@
 
 namespace attest {
 
-/// What is looked at of a case: its extents and what it has, not its numbers.
+/// What is looked at of a case: its extents and what it has, not its numbers, but for the size of products beside a
+/// softcap.
 struct Traits {
   Extents extents;
   /// "a mask", "a causal form", "in f16", "scores huge", …: what some cases have and others have not.

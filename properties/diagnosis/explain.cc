@@ -69,8 +69,8 @@ std::vector<Change> rearrangements(const Arithmetic& declared) {
   return changes;
 }
 
-/// One format narrower than it is declared.
-std::vector<Change> narrowings(const Arithmetic& declared) {
+/// One format narrower than it is declared. `capped`: a case has a softcap.
+std::vector<Change> narrowings(const Arithmetic& declared, bool capped) {
   struct Place {
     std::string_view words;
     std::optional<DType> now;  ///< nothing: as wide as what it holds
@@ -91,6 +91,8 @@ std::vector<Change> narrowings(const Arithmetic& declared) {
        Stage::scores},
       {"scores stored in {} after the scale", d.stored_scaled, [](Arithmetic& a, DType f) { a.stored_scaled = f; },
        Stage::scores},
+      {"capped scores stored in {}, or their tanh", d.stored_capped,
+       [](Arithmetic& a, DType f) { a.stored_capped = f; }, Stage::scores},
       {"q.k stored in {}", d.stored_raw, [](Arithmetic& a, DType f) { a.stored_raw = f; }, Stage::scores},
       {"q times scale rounded to {}", d.prescaled_q, [](Arithmetic& a, DType f) { a.prescaled_q = f; }, Stage::scores},
       {"the mask converted to {}", d.mask_format, [](Arithmetic& a, DType f) { a.mask_format = f; }, Stage::scores},
@@ -101,6 +103,7 @@ std::vector<Change> narrowings(const Arithmetic& declared) {
        [](Arithmetic& a, DType f) { a.score_sums = a.accumulate = f; }, std::nullopt}};
   std::vector<Change> changes;
   for (const Place& place : places) {
+    if (place.words.starts_with("capped") && !capped) continue;
     for (const DType format : {DType::f32, DType::f16, DType::bf16}) {
       // Double precision beside 16-bit formats is nobody's kernel.
       if (d.input == DType::f64 && format != DType::f32) continue;
@@ -116,14 +119,15 @@ std::vector<Change> narrowings(const Arithmetic& declared) {
 }
 
 /// Every number that is kept, in one format.
-std::vector<Change> everything_narrower(const Arithmetic& declared) {
+std::vector<Change> everything_narrower(const Arithmetic& declared, bool capped) {
   std::vector<Change> changes;
   for (const DType format : {DType::f32, DType::f16, DType::bf16}) {
     if (declared.input == DType::f64 && format != DType::f32) continue;
-    changes.push_back({fmt::format("every step in {}", name_of(format)), [format](Arithmetic& a) {
+    changes.push_back({fmt::format("every step in {}", name_of(format)), [format, capped](Arithmetic& a) {
                          a.score_sums = a.accumulate = a.weights = format;
                          a.weights_in_denominator = true;
                          a.stored_raw = a.stored_scaled = a.stored_biased = a.prescaled_q = a.mask_format = format;
+                         if (capped) a.stored_capped = format;
                        }});
   }
   return changes;
@@ -138,6 +142,36 @@ std::vector<Change> inaccurate_exps(const Arithmetic& declared) {
     if (ulp <= declared.exp_ulp) continue;
     changes.push_back({fmt::format("an exp that errs by {} ulp of {}", ulp, name_of(declared.score_sums)),
                        [ulp](Arithmetic& a) { a.exp_ulp = ulp; }});
+  }
+  return changes;
+}
+
+/// What tanh may err by relative to its result, or absolutely where only that is stated.
+double allowed_of_tanh(const Arithmetic& a) {
+  const double unit = format_of(a.score_sums).unit;
+  switch (a.tanh.measure) {
+    case TanhMeasure::ulp:
+      return 2 * a.tanh.value * unit;
+    case TanhMeasure::relative:
+    case TanhMeasure::absolute:
+      return a.tanh.value;
+    case TanhMeasure::unstated:
+      break;
+  }
+  return 4 * unit;
+}
+
+/// A tanh of so many bits, the most accurate first.
+std::vector<Change> inaccurate_tanhs(const Arithmetic& declared) {
+  std::vector<Change> changes;
+  // tanh.approx of an NVIDIA GPU may err by 2^-11 of its result, that of bf16 by 2^-8 (PTX ISA, tanh); the former was
+  // seen to err by 2^-16 (Juffa 2021, "Hardware-accelerated tanh() on Turing").
+  for (int bits = 23; bits >= 8; --bits) {
+    const double error = std::ldexp(1.0, -bits);
+    if (error <= allowed_of_tanh(declared)) continue;
+    changes.push_back({fmt::format("a tanh that errs by 2^-{} of its result", bits),
+                       [error](Arithmetic& a) { a.tanh = {TanhMeasure::relative, error}; }, "tanh", false,
+                       Stage::scores});
   }
   return changes;
 }
@@ -166,11 +200,12 @@ double coarser_by(const Arithmetic& declared, const Arithmetic& changed) {
   const auto kept = [&](const Arithmetic& a, std::optional<DType> format) {
     return format ? std::max(unit(*format), unit(a.score_sums)) : unit(a.score_sums);
   };
-  for (const auto place : {&Arithmetic::stored_raw, &Arithmetic::stored_scaled, &Arithmetic::stored_biased,
-                           &Arithmetic::prescaled_q, &Arithmetic::mask_format})
+  for (const auto place : {&Arithmetic::stored_raw, &Arithmetic::stored_scaled, &Arithmetic::stored_capped,
+                           &Arithmetic::stored_biased, &Arithmetic::prescaled_q, &Arithmetic::mask_format})
     most = std::max(most, kept(changed, changed.*place) / kept(declared, declared.*place));
   most = std::max(most, kept(changed, changed.weights) / kept(declared, declared.weights));
   const auto exp_ulp = [](const Arithmetic& a) { return a.exp_ulp > 0 ? a.exp_ulp : unstated_exp; };
+  if (!(changed.tanh == declared.tanh)) most = std::max(most, allowed_of_tanh(changed) / allowed_of_tanh(declared));
   return std::max(most, exp_ulp(changed) / exp_ulp(declared));
 }
 
@@ -300,9 +335,13 @@ std::vector<Change> pairs_of(const std::vector<Change>& changes) {
 std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases) {
   Search search(kernel, cases.front().value.dtype(), cases);
   if (search.pointless()) return {};
-  const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared()));
+  const bool capped = std::ranges::any_of(cases, [](const BeyondBound& one) { return one.value.softcap > 0; });
+  const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared(), capped));
   const std::vector<Change> rearranged = search.unrefuted(rearrangements(search.declared()));
-  for (const std::vector<Change>& changes : {rearranged, narrower}) {
+  // A coarse tanh looks as capped scores of a narrower format do.
+  std::vector<Change> one_coarser = narrower;
+  if (capped) std::ranges::move(inaccurate_tanhs(search.declared()), std::back_inserter(one_coarser));
+  for (const std::vector<Change>& changes : {rearranged, one_coarser}) {
     if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;
   }
   if (std::vector<Explanation> found = search.sufficient(inaccurate_exps(search.declared())); !found.empty()) {
@@ -312,7 +351,7 @@ std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> ca
   if (std::vector<Explanation> found = search.sufficient(pairs_of(narrower)); !found.empty()) return found;
   const Change open = all_of(rearranged);
   for (const std::vector<Change>& changes : {each_with(open, narrower), each_with(open, pairs_of(narrower)),
-                                             each_with(open, everything_narrower(search.declared()))}) {
+                                             each_with(open, everything_narrower(search.declared(), capped))}) {
     if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;
   }
   return {};

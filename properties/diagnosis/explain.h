@@ -24,8 +24,8 @@ struct Explanation {
   std::string words;        ///< "weights rounded to bf16 before they multiply V"
   std::string declaration;  ///< the keys that change, as JSON of "arithmetic": {"weights":"bf16"}
   double utilisation = 0;   ///< worst of the cases that hold then; at most 1
-  double coarser = 1;       ///< the largest factor by which it makes a unit roundoff, or the error of exp, larger
-  bool one_place = false;   ///< one number is kept in one narrower format, and nothing else changes
+  double coarser = 1;  ///< the largest factor by which it makes a unit roundoff, or the error of exp or tanh, larger
+  bool one_place = false;  ///< one number is kept in one narrower format, or tanh errs more, and nothing else changes
   /// Of one_place the stage that this number is of: scores, weights or sums; nothing: of several.
   std::optional<Stage> stage = {};
   std::size_t excused = 0;  ///< cases that have no useful bound then; less than half of all
@@ -36,13 +36,13 @@ struct Explanation {
 
 /// All changes of the least size that do so, the one that leaves the least room first; of formats for one place the
 /// widest that does. Sums of rounded weights are not among them where the kernel, asked (probe_denominator.h), gives
-/// what no such sum can. Sizes: another
-/// order or form of the same operations (base 2, splits, sums in any order, flushed or truncated results), one narrower
-/// format, a less accurate exp (the most accurate that does), two narrower formats, one or two of them and at last
-/// every step in one format with order and form left open altogether. Empty where nothing that a manifest
-/// can declare does: then it is no matter of precision. All cases are of one dtype that the manifest lists, and there
-/// is one at least. Cases that hold when they are run again explain nothing and are passed over. Runs the kernel on
-/// every case up to some hundred times.
+/// what no such sum can. Sizes: another order or form of the same operations (base 2, splits, sums in any order,
+/// flushed or truncated results), one narrower format or, where a case has a softcap, a less accurate tanh (the most
+/// accurate that does), a less accurate exp likewise, two narrower formats, one or two of them and at last every step
+/// in one format with order and form left open altogether. Empty where nothing that a manifest can declare does: then
+/// it is no matter of precision. All cases are of one dtype that the manifest lists, and there is one at least. Cases
+/// that hold when they are run again explain nothing and are passed over. Runs the kernel on every case up to some
+/// hundred times.
 [[nodiscard]] std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases);
 
 }  // namespace attest

@@ -12,6 +12,7 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/score.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -24,6 +25,7 @@ Case with_scores(const Case& shape, double first, double others) {
   Case c = shape;
   c[Slot::mask] = Tensor();
   c.causal = Causal::none;
+  c.softcap = 0;
   c.provenance = {};
   const Extents e = extents_of(c);
   const auto fill = [&](Slot slot, auto&& number) {
@@ -77,9 +79,7 @@ double largest_score(const Case& c, std::int64_t row) {
     if (hidden(c, b, h, i, j)) continue;
     double product = 0;
     for (std::int64_t d = 0; d < e.dk; ++d) product += c.q()[row * e.dk + d] * c.k()[(key_row + j) * e.dk + d];
-    const double bias = bias_of(c, b, h, i, j);
-    const bool pre = c.mask_convention == MaskConvention::pre_scale;
-    largest = std::max(largest, pre ? c.scale * (product + bias) : c.scale * product + bias);
+    largest = std::max(largest, score_in(c, product, bias_of(c, b, h, i, j)));
   }
   return largest;
 }

@@ -22,6 +22,7 @@
 #include "properties/diagnosis/row_misreadings.h"
 #include "properties/diagnosis/variants/sequence_misreadings.h"
 #include "properties/diagnosis/variants/sink_misreadings.h"
+#include "properties/diagnosis/variants/softcap_misreadings.h"
 #include "properties/diagnosis/variants/window_misreadings.h"
 
 namespace attest {
@@ -79,6 +80,13 @@ class Misreadings {
     other.scale = scale;
     add(std::move(words), std::move(other));
   }
+  /// Capped or not, so many times as large.
+  void add_scores(std::string words, double times) {
+    Case other = c_;
+    other.scale *= times, other.softcap *= times;
+    const auto valid = [](double x, double before) { return before == 0 || (x > 0 && x < infinity); };
+    if (valid(other.scale, c_.scale) && valid(other.softcap, c_.softcap)) add(std::move(words), std::move(other));
+  }
   /// The tensor with element e read from where `from` says.
   static Tensor gathered(const Tensor& tensor, const std::function<std::int64_t(std::int64_t e)>& from) {
     Tensor other = tensor;
@@ -94,8 +102,8 @@ class Misreadings {
     add_scale("the scale were 1/sqrt(dv)", inverse_root(e_.dv));
     add_scale("the scale were 1/sqrt(heads·dk)", inverse_root(e_.heads * e_.dk));
     if (only_hides(c_)) {
-      add_scale("powers of 2 stood for powers of e", c_.scale * std::numbers::ln2);
-      add_scale("scores were multiplied by log2(e), and powers of e taken", c_.scale * std::numbers::log2e);
+      add_scores("powers of 2 stood for powers of e", std::numbers::ln2);
+      add_scores("scores were multiplied by log2(e), and powers of e taken", std::numbers::log2e);
     }
   }
   /// Three that differ in what becomes of a mask.
@@ -148,7 +156,9 @@ class Misreadings {
       Case other = c_;
       const bool post = c_.mask_convention == MaskConvention::post_scale;
       other.mask_convention = post ? MaskConvention::pre_scale : MaskConvention::post_scale;
-      add(post ? "the mask were added before the scale" : "the mask were added after the scale", std::move(other));
+      // No problem with a cap has a mask before the scale.
+      if (c_.softcap == 0)
+        add(post ? "the mask were added before the scale" : "the mask were added after the scale", std::move(other));
       add_mask("only -inf in the mask counted",
                mapped(c_.mask(), [](std::int64_t, double old) { return old == -infinity ? old : 0.0; }));
       add_mask("whatever is not 0 in the mask hid a key",
@@ -296,6 +306,7 @@ class Misreadings {
   void variants() {
     for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadSinks& reading : misread_sinks(c_)) add(std::move(reading.words), std::move(reading.problem));
+    for (MisreadSoftcap& reading : misread_softcaps(c_)) add(std::move(reading.words), std::move(reading.problem));
   }
 
   void heads() {

@@ -23,6 +23,7 @@
 #include "properties/diagnosis/probe_sizes.h"
 #include "properties/diagnosis/variants/probe_sequences.h"
 #include "properties/diagnosis/variants/probe_sinks.h"
+#include "properties/diagnosis/variants/probe_softcaps.h"
 #include "properties/diagnosis/variants/probe_windows.h"
 #include "properties/language/answer.h"
 #include "properties/road/redeclared_kernel.h"
@@ -54,6 +55,7 @@ class Prober : public ProbeQuestions {
     ask_windows(*this);
     ask_sequences(*this);
     ask_sinks(*this);
+    ask_softcaps(*this);
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();

@@ -67,6 +67,7 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
   };
   if (c.mask().present()) change("no mask", [](Case& other) { other[Slot::mask] = Tensor(); });
   if (c.causal != Causal::none) change("no causal form", [](Case& other) { other.causal = Causal::none; });
+  if (c.softcap > 0) change("no softcap", [](Case& other) { other.softcap = 0; });
   if (!is_inverse_root(c.scale, e.dk))
     change("the scale 1/sqrt(dk)", [&](Case& other) { other.scale = inverse_root(e.dk); });
   return beside;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/score.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -38,7 +39,8 @@ class Row {
       for (std::int64_t d = 0; d < e_.dk; ++d)
         product += static_cast<long double>(query(d)) * static_cast<long double>(c.k()[(kv_row_ + j) * e_.dk + d]);
       readable_ = readable_ && std::isfinite(static_cast<double>(product));
-      scores_.push_back(static_cast<double>(product * static_cast<long double>(c.scale)) + added_.back());
+      scores_.push_back(capped(static_cast<double>(product * static_cast<long double>(c.scale)), c.softcap) +
+                        added_.back());
     }
     for (std::int64_t at = kv_row_ * e_.dv; at < (kv_row_ + e_.keys) * e_.dv; ++at)
       readable_ = readable_ && std::isfinite(c.v()[at]);
@@ -56,7 +58,7 @@ class Row {
   /// The row as a problem of its own, with what is added to scores, keys times one number, and values times another.
   [[nodiscard]] Case problem(const OfKey& added, const OfKey& key_times = one, const OfKey& value_times = one) const {
     Case row;
-    row.scale = c_.scale;
+    row.scale = c_.scale, row.softcap = c_.softcap;
     row[Slot::q] = Tensor(c_.dtype(), {1, 1, 1, e_.dk});
     for (std::int64_t d = 0; d < e_.dk; ++d) row[Slot::q].set(d, query(d));
     const auto taken = [&](Slot slot, const OfKey& times) {

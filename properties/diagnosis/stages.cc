@@ -40,11 +40,12 @@ Fed fed(Kernel& kernel, const Case& c) {
 /// One row of one head with the keys that it sees.
 struct Row {
   DType dtype = DType::f32;
-  double scale = 1;
+  double scale = 1, softcap = 0;
   MaskConvention convention = MaskConvention::post_scale;
   DType mask = DType::f32;
   std::vector<double> q, k, v, bias;  ///< k and v row-major
-  std::vector<double> scores;         ///< as double computes them
+  std::vector<double> products;       ///< q.k times the scale, as double computes them
+  std::vector<double> scores;         ///< likewise
   std::int64_t keys = 0, dk = 0, dv = 0;
 };
 
@@ -52,7 +53,7 @@ Row row_of(const Case& c, std::int64_t element) {
   const Shape shape = c.out_shape();
   const auto [b, h, i, column] = shape.index_of(element);
   Row out;
-  out.dtype = c.dtype(), out.scale = c.scale, out.convention = c.mask_convention;
+  out.dtype = c.dtype(), out.scale = c.scale, out.softcap = c.softcap, out.convention = c.mask_convention;
   out.dk = c.k().shape()[3], out.dv = c.v().shape()[3];
   if (c.mask().present() && c.mask().dtype() != DType::boolean) out.mask = c.mask().dtype();
   const std::int64_t kv = kv_head_of(c, h), all = c.k().shape()[2];
@@ -67,7 +68,8 @@ Row row_of(const Case& c, std::int64_t element) {
     for (std::int64_t x = 0; x < out.dv; ++x) out.v.push_back(c.v().at(b, kv, j, x));
     const double bias = bias_of(c, b, h, i, j);
     out.bias.push_back(bias);
-    out.scores.push_back(score(product, bias, c.scale, c.mask_convention));
+    out.products.push_back(c.scale * product);
+    out.scores.push_back(score_in(c, product, bias));
     ++out.keys;
   }
   return out;
@@ -87,7 +89,7 @@ Case case_of(DType dtype, const std::vector<double>& q, const std::vector<double
 
 Case alone(const Row& row) {
   Case c = case_of(row.dtype, row.q, row.k, row.v, row.keys, row.scale);
-  c.mask_convention = row.convention;
+  c.mask_convention = row.convention, c.softcap = row.softcap;
   if (std::ranges::any_of(row.bias, [](double b) { return b != 0; }))
     c[Slot::mask] = Tensor(row.mask, {1, 1, 1, row.keys}, row.bias);
   return c;
@@ -130,6 +132,13 @@ Case long_sum(const Row& row, std::int64_t keys) {
 /// Scores, rounded to the dtype, as the only column of k.
 Case exact_scores(DType dtype, const std::vector<double>& scores, const std::vector<double>& v) {
   return case_of(dtype, {1.0}, scores, v, static_cast<std::int64_t>(scores.size()), 1.0);
+}
+
+/// The scaled products, rounded to the dtype, as the only column of k, and the row's cap.
+Case exact_products(const Row& row) {
+  Case c = exact_scores(row.dtype, row.products, row.v);
+  c.softcap = row.softcap;
+  return c;
 }
 
 /// Four rows of two keys whose weights are nearly equal, and values 1 and -1: what is lost of a weight shows, however
@@ -261,11 +270,15 @@ StageFound stage_of(Kernel& kernel, const Case& c) {
   const Fed exact = fed(kernel, exact_scores(row.dtype, row.scores, row.v));
   if (exact.wrong())
     return {Stage::weights, "with exact scores the output is wrong, and sums of weights that are exact come out right"};
-  if (exact.right() && weights.worst <= 0.5)
+  if (exact.right() && weights.worst <= 0.5) {
+    const std::string evidence = fmt::format(
+        "with exact scores in the place of q.k, scale{} and bias the row comes out right, at {:.2g} of its bound for "
+        "{:.2g}",
+        row.softcap > 0 ? ", cap" : "", exact.utilisation, single.utilisation);
+    const bool by_cap = row.softcap > 0 && fed(kernel, exact_products(row)).wrong();
     return {Stage::scores,
-            fmt::format("with exact scores in the place of q.k, scale and bias the row comes out right, at {:.2g} of "
-                        "its bound for {:.2g}",
-                        exact.utilisation, single.utilisation)};
+            evidence + (by_cap ? ", and wrong with exact products and the cap alone: the cap is at fault" : "")};
+  }
   return undetermined("with exact scores the row comes out right, but not by far");
 }
 

@@ -11,7 +11,7 @@
 namespace attest {
 
 struct StageFound {
-  /// scores (q.k, scale, bias), weights (exponentials, their rescaling and rounding), sums (over keys, of weights
+  /// scores (q.k, scale, cap, bias), weights (exponentials, their rescaling and rounding), sums (over keys, of weights
   /// and of weights times values) or output (normalisation and rounding); nothing: not determined.
   std::optional<Stage> stage;
   std::string evidence;  ///< one line: which cases were fed and how they came out, or why nothing is determined
@@ -28,7 +28,8 @@ struct StageFound {
 ///   by one common factor, so that their sum is; or else they themselves are. Then the difference of two that are
 ///   nearly equal, those of the row's own scores; and if they are right and the row's own values still come out wrong
 ///   it is the weights too, for sums of exact ones came out right: they are rounded as the output would be;
-/// - if all are right by far, the scores are left.
+/// - if all are right by far, the scores are left. Of a row with a softcap, exact products and the cap are put to the
+///   kernel then, so that the evidence can say that the cap is at fault.
 /// Every judgement is by the proved bound of the fed case itself. A row that is right when it stands alone is wrong
 /// because of masks, other rows or heads, lengths or memory: nothing is determined then, nor where the manifest rules
 /// out what would have to be fed, nor of the weights of a row that sees more than 2048 keys.

@@ -196,7 +196,10 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
         product = product + inputs.at(c.q().at(b, h, i, d)) * inputs.at(c.k().at(b, kv, j, d));
       const Expression scale = inputs.at(c.scale);
       const Expression bias = inputs.at(bias_of(c, b, h, i, j));
-      const Expression term = Traits::exp(score(product, bias, scale, c.mask_convention));
+      const Expression cap = inputs.at(c.softcap);
+      const Expression s =
+          c.softcap == 0 ? score(product, bias, scale, c.mask_convention) : cap * tanh_of(scale * product / cap) + bias;
+      const Expression term = Traits::exp(s);
       sum = sum ? *sum + term : term;
     }
     if (const double sink = sink_of(c, h); sink != -infinity) {
@@ -269,7 +272,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad sink",
+     .under = "window lengths packed left_pad sink softcap",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };

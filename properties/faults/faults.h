@@ -22,6 +22,7 @@ enum class FaultKind {
   windows,          ///< which keys a window leaves to a row
   sequences,        ///< which rows and keys are of one sequence
   sinks,            ///< what a sink takes of a row's weights
+  softcaps,         ///< what a cap makes of a scaled product
   second_key_tile,  ///< more keys than a tile takes
   partial_tile,     ///< a last tile that is not full, behind a full one
   causal_tiles,     ///< a causal form over more than one tile
@@ -29,6 +30,7 @@ enum class FaultKind {
   window_tiles,     ///< a window over more than one tile
   sequence_tiles,   ///< sequences of more than one tile
   sink_tiles,       ///< a sink beside more than one tile
+  softcap_tiles,    ///< a cap beside a tile of keys that is full
   head_dim,         ///< a head or value dimension above 64
   heads,            ///< more than 8 heads, or three to a group
   batch,            ///< more than four batch entries, or several and more than one tile
@@ -38,9 +40,9 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 18> names{
-      "masks",        "numbers",      "windows",    "sequences",    "sinks",          "second key tile",
-      "partial tile", "causal tiles", "mask tiles", "window tiles", "sequence tiles", "sink tiles",
+  static constexpr std::array<std::string_view, 20> names{
+      "masks",        "numbers",      "windows",    "sequences",    "sinks",          "softcaps",   "second key tile",
+      "partial tile", "causal tiles", "mask tiles", "window tiles", "sequence tiles", "sink tiles", "softcap tiles",
       "head dim",     "heads",        "batch",      "long rows",    "index",          "split"};
 };
 

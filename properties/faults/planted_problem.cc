@@ -5,12 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/problem/score.h"
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
 #include "properties/faults/planted_cache.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_sequences.h"
 #include "properties/faults/planted_sink.h"
+#include "properties/faults/planted_softcap.h"
 #include "properties/faults/planted_tiles.h"
 #include "properties/faults/planted_window.h"
 
@@ -218,6 +220,7 @@ class PlantedProblem {
             w_.visible.data(),
             has_bias ? w_.bias.data() : nullptr,
             static_cast<Real>(sink_of(p_, slip_, h)),
+            static_cast<Real>(softcap_of(p_, slip_)),
             static_cast<Real>(scale()),
             p_.mask_convention == ATTEST_MASK_PRE_SCALE,
             w_.x.data(),
@@ -286,7 +289,7 @@ class PlantedProblem {
     for (std::int64_t c = 0; c < head_dim_; ++c)
       s += double{w_.q[static_cast<std::size_t>(i * head_dim_ + c)]} *
            load_element(p_.k.data, dtype_, offset_in(p_.k, b, kv_head(h) + 1, 0, c));
-    const double weight = std::min(std::exp(s * p_.scale - double{lse}), 0.01);
+    const double weight = std::min(std::exp(capped(s * p_.scale, softcap_of(p_, slip_)) - double{lse}), 0.01);
     for (std::int64_t c = 0; c < value_dim_; ++c) {
       const double next = load_element(p_.v.data, dtype_, offset_in(p_.v, b, kv_head(h) + 1, 0, c));
       out(c) = static_cast<Real>((double{out(c)} + weight * next) / (1 + weight));

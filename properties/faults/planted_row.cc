@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "properties/faults/planted_softcap.h"
+
 namespace attest {
 namespace {
 
@@ -25,9 +27,12 @@ class Attend {
   explicit Attend(const PlantedRow<Real>& row)
       : row_(row),
         make_(row.make),
-        folds_scale_(make_.folded_exp2 && (row.bias == nullptr || row.pre_scale)),
-        // What multiplies x in the exponent of 2.
-        c2_((folds_scale_ ? row.scale : Real{1}) * std::numbers::log2e_v<Real>) {}
+        folds_(make_.folded_exp2 && (row.bias == nullptr || (row.pre_scale && !caps()))),
+        // Under a cap x is the tanh of what the scale has gone into.
+        factor_(!folds_  ? Real{1}
+                : caps() ? row.softcap
+                         : row.scale),
+        c2_(factor_ * std::numbers::log2e_v<Real>) {}
 
   void run() {
     for (std::int64_t j = 0; j < row_.keys; ++j) row_.x[j] = score_or_sentinel(j);
@@ -79,9 +84,11 @@ class Attend {
   /// The score by the mask convention, without the factor that is folded.
   [[nodiscard]] Real score(std::int64_t j) const {
     const Real qk = product(j), bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
-    if (folds_scale_) return qk + bias;
-    if (is("mask-over-scale") && !row_.pre_scale) return row_.scale * (qk + bias * (1 / row_.scale));
+    if (folds_) return caps() ? std::tanh(qk * (row_.scale / row_.softcap)) : qk + bias;
     const bool scaled = make_.prescaled_q || is("undeclared-narrow-q");
+    if (caps())
+      return PlantedCap<Real>{row_.softcap, scaled ? Real{1} : row_.scale, row_.dtype, row_.slip}.score(qk, bias);
+    if (is("mask-over-scale") && !row_.pre_scale) return row_.scale * (qk + bias * (1 / row_.scale));
     const Real s = scaled ? qk : row_.scale * qk;
     if (row_.bias == nullptr) return s;
     if (row_.pre_scale) return scaled ? s + row_.scale * bias : row_.scale * (qk + bias);
@@ -95,6 +102,7 @@ class Attend {
       if (is("hidden-is-lowest-f16") && row_.dtype == DType::f16) return Real{-65504.0F};
       if (is("hidden-adds-minus-1e4")) return score(j) - Real{1e4F};
       if (is("dead-key-plus-infinity")) return score(j) + -infinity;
+      if (is("softcap-after-mask") && caps()) return -row_.softcap;
       return -infinity;
     }
     if (row_.visible[j] == outside_window) return Real{-1e4F};
@@ -120,7 +128,7 @@ class Attend {
     return make_.folded_exp2 ? std::exp2((before - now) * c2_) : std::exp(before - now);
   }
   /// A difference or maximum of x as a score.
-  [[nodiscard]] Real natural(Real x) const { return folds_scale_ ? x * row_.scale : x; }
+  [[nodiscard]] Real natural(Real x) const { return x * factor_; }
 
   [[nodiscard]] Real lse_of(const Part<Real>& part) const {
     if (part.reference == -infinity) return -infinity;
@@ -155,6 +163,7 @@ class Attend {
     return row_.v + (exchanged ? j ^ 16 : j) * row_.value_dim;
   }
 
+  [[nodiscard]] bool caps() const { return row_.softcap > 0; }
   [[nodiscard]] bool sinks() const { return row_.sink != -infinity; }
   /// Whether the sum begins with the sink, as it must where weights are divided by it at once.
   [[nodiscard]] bool sinks_at_first() const {
@@ -322,8 +331,9 @@ class Attend {
 
   const PlantedRow<Real>& row_;
   const Make& make_;
-  bool folds_scale_;
-  Real c2_;
+  bool folds_;   ///< a factor of all scores goes into the exponent of 2, and x has not got it
+  Real factor_;  ///< that one, else 1
+  Real c2_;      ///< what multiplies x in the exponent of 2
 };
 
 }  // namespace

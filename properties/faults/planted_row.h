@@ -31,6 +31,7 @@ struct PlantedRow {
   const std::uint8_t* visible;  ///< [N]: 0, 1 or outside_window
   const Real* bias;             ///< [N]; nullptr: none
   Real sink;                    ///< -inf: none
+  Real softcap;                 ///< 0: none
   Real scale;
   bool pre_scale;
   Real* x;        ///< [N]: scores, of a folding make without the factor that is folded

@@ -3,7 +3,9 @@
 #include <limits>
 #include <numbers>
 
+#include "core/problem/score.h"
 #include "core/value/tensor.h"
+#include "properties/faults/planted_softcap.h"
 
 namespace attest {
 
@@ -19,6 +21,7 @@ double sink_of(const attest_problem& p, Slip slip, std::int64_t h) {
   const double sink = load_element(p.sink.data, static_cast<DType>(p.sink.dtype), head * p.sink.stride[0]);
   if (sink == none) return none;
   if (is("sink-scaled")) return sink * p.scale;
+  if (is("softcap-caps-the-sink")) return capped(sink, softcap_of(p, slip));
   if (is("sink-in-bf16")) return round_to(DType::bf16, sink);
   if (is("sink-exponent-in-base-two")) return sink * std::numbers::ln2;
   return sink;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "properties/faults/planted_sink.h"
+#include "properties/faults/planted_softcap.h"
 #include "properties/faults/planted_tiles.h"
 
 namespace attest {
@@ -52,6 +53,15 @@ float PlantedTiles::scale() const {
   return static_cast<float>(p_.scale);
 }
 
+/// Whether the tile's scores are capped, in a problem with a cap.
+bool PlantedTiles::caps(const QueryTile& queries, const KeyTile& tile) const {
+  if (is("softcap-skips-the-last-tile") && tile.index > 0) return (tile.index + 1) * columns_ <= keys_;
+  if (is("softcap-skips-unmasked-tiles"))
+    return std::any_of(m_.bias.begin(), m_.bias.begin() + queries.rows * columns_,
+                       [](float bias) { return bias != 0; });
+  return !is("softcap-dropped-in-parts") || parts_ == 1;
+}
+
 /// Scores of the tile by the mask convention, chunk by chunk of the head dimension; -inf where the mask hides.
 void PlantedTiles::score(const QueryTile& queries, const KeyTile& tile) {
   std::int64_t dims = head_dim_;
@@ -79,11 +89,29 @@ void PlantedTiles::score(const QueryTile& queries, const KeyTile& tile) {
   const float scaled_by = scale();
   const bool pre_scale = p_.mask_convention == ATTEST_MASK_PRE_SCALE;
   const bool adds_hiding = is("hidden-score-added-behind-first-tile") && tile.index > 0;
+  if (const auto cap = static_cast<float>(softcap_of(p_, slip_)); cap > 0 && caps(queries, tile))
+    return cap_products(queries, tile, cap, adds_hiding);
   for (std::int64_t at = 0; at < queries.rows * columns_; ++at) {
     const float bias = m_.bias[static_cast<std::size_t>(at)];
     float& s = m_.scores[static_cast<std::size_t>(at)];
     s = pre_scale ? scaled_by * (s + bias) : scaled_by * s + bias;
     if (bias == -infinity && !adds_hiding) s = -infinity;
+  }
+}
+
+/// Scores of the tile from its products, as `score` has them, in a problem with a cap.
+void PlantedTiles::cap_products(const QueryTile& queries, const KeyTile& tile, float cap, bool adds_hiding) {
+  const PlantedCap<float> capped{cap, scale(), dtype_, slip_};
+  const bool shows_padding = is("softcap-shows-padded-keys") && tile.index > 0;
+  for (std::int64_t at = 0; at < queries.rows * columns_; ++at) {
+    const float bias = m_.bias[static_cast<std::size_t>(at)];
+    float& s = m_.scores[static_cast<std::size_t>(at)];
+    const bool padding = tile.index * columns_ + at % columns_ >= keys_;
+    if (bias != -infinity || adds_hiding) {
+      s = capped.score(s, bias);
+    } else {
+      s = shows_padding && padding ? -cap : -infinity;
+    }
   }
 }
 

@@ -87,7 +87,9 @@ class PlantedTiles {
   void attend(const QueryTile& queries, std::int64_t begin, std::int64_t end, State& state);
   void add_tile(const QueryTile& queries, const KeyTile& tile, State& state);
   [[nodiscard]] float scale() const;
+  [[nodiscard]] bool caps(const QueryTile& queries, const KeyTile& tile) const;
   void score(const QueryTile& queries, const KeyTile& tile);
+  void cap_products(const QueryTile& queries, const KeyTile& tile, float cap, bool adds_hiding);
   void weigh_row(const QueryTile& queries, const KeyTile& tile, std::int64_t r, State& state);
   [[nodiscard]] bool forgets_rescaling(const KeyTile& tile) const;
   void rescale(const QueryTile& queries, const KeyTile& tile, std::int64_t r, float factor, State& state);

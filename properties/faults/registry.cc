@@ -64,6 +64,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_windows(), std::back_inserter(joined));
     std::ranges::move(faults_of_sequences(), std::back_inserter(joined));
     std::ranges::move(faults_of_sinks(), std::back_inserter(joined));
+    std::ranges::move(faults_of_softcaps(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

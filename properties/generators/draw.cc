@@ -156,6 +156,11 @@ DrawnAttention& DrawnAttention::with_sinks() {
   recipe_.sinks = true;
   return *this;
 }
+DrawnAttention& DrawnAttention::with_softcap() {
+  Stream stream(recipe_.seed ^ 0x636170U);
+  give_variant(recipe_.arguments, softcap_variant.name, axis_extents(recipe_), stream);
+  return *this;
+}
 DrawnAttention& DrawnAttention::of_sequences() {
   Recipe& r = recipe_;
   Stream stream(r.seed ^ 0x6c656e67U);

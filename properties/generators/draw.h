@@ -32,6 +32,8 @@ class DrawnAttention {
   DrawnAttention& windowed();
   /// A sink for each head.
   DrawnAttention& with_sinks();
+  /// A cap of scores.
+  DrawnAttention& with_softcap();
   /// Sequences of lengths of their own, three times in four at least two of them.
   DrawnAttention& of_sequences();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four

@@ -31,8 +31,14 @@ double any_value(const ScalarField<Value>& field, const AxisExtents& extents, St
       const double reach = stream.one_in(16) ? most - least : std::min(most - least, 8.0);
       return least + std::floor(stream.unit() * (reach + 1));
     } else {
-      const double low = std::log2(std::max(least, 0x1p-100)), high = std::log2(most);
-      return std::clamp(std::exp2(std::floor(stream.uniform(low, high))) * (1 + stream.unit()), least, most);
+      // A quarter of them beyond what is usual; half are whole multiples of a power of two near them.
+      const bool any = !(field.usual.most > 0) || stream.one_in(16);
+      const double reach = any && field.usual.most > 0 ? 0x1p20 : 1;
+      const double first = field.usual.most > 0 ? field.usual.least / reach : std::max(least, 0x1p-100);
+      const double last = field.usual.most > 0 ? field.usual.most * reach : most;
+      const double octave = std::exp2(std::floor(stream.uniform(std::log2(first), std::log2(last))));
+      const double part = stream.one_in(2) ? std::floor(8 * stream.unit()) / 8 : stream.unit();
+      return std::clamp(octave * (1 + part), least, most);
     }
   }
 }
@@ -96,6 +102,8 @@ void set_later_arguments(Problem& c, const ArgumentValues& values) {
   });
   set_arguments(c, all);
   settle_alignment(c);
+  // What is added to a capped product is added after the scale.
+  if (c.softcap > 0) c.mask_convention = MaskConvention::post_scale;
 }
 
 }  // namespace attest

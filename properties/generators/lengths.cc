@@ -126,7 +126,7 @@ void drop_variant(Recipe& r, const Variant& variant) {
 void change_variant(Recipe& r, Stream& stream) {
   if (r.operation != Operation::attention) return;
   // What is packed is made of what has lengths.
-  constexpr Variant drawn[] = {window_variant, lengths_variant, left_pad_variant, sink_variant};
+  constexpr Variant drawn[] = {window_variant, lengths_variant, left_pad_variant, sink_variant, softcap_variant};
   const auto change = [&](const Variant& variant) {
     has_variant(r, variant) && !stream.one_in(2) ? drop_variant(r, variant) : give_variant(r, variant, stream);
   };

@@ -47,6 +47,7 @@ struct WindowedModel {
   std::int32_t group, dk;  ///< heads to a key-value head
   std::int32_t window;     ///< "sliding_window" of the configuration that is published with its weights
   bool sinks = false;      ///< each head has a learned one
+  double softcap = 0;      ///< "attn_logit_softcapping"
 };
 
 /// Laid over shapes that are there without them: a kernel that lists no windows is sent these as it ever was.
@@ -55,7 +56,8 @@ constexpr WindowedModel windowed_models[] = {
     {"Phi-3 mini (Abdin et al. 2024; microsoft/Phi-3-mini-4k-instruct)", 1, 96, 2047},
     {"StarCoder2 3B and 15B (Lozhkov et al. 2024; bigcode/starcoder2-3b)", 12, 128, 4096},
     {"StarCoder2 7B (bigcode/starcoder2-7b)", 9, 128, 4096},
-    {"Gemma 2 9B (Gemma Team 2024; google/gemma-2-9b)", 2, 256, 4096},
+    {"Gemma 2 2B and 9B (Gemma Team 2024; google/gemma-2-9b)", 2, 256, 4096, false, 50},
+    {"Gemma 2 27B (google/gemma-2-27b)", 2, 128, 4096, false, 50},
     {"Gemma 3 1B (Gemma Team 2025; google/gemma-3-1b-pt)", 4, 256, 512},
     {"Gemma 3 4B and 12B (google/gemma-3-4b-pt)", 2, 256, 1024},
     {"Gemma 3 27B (google/gemma-3-27b-pt)", 2, 128, 1024},
@@ -324,6 +326,7 @@ bool give_model_window(Recipe& r, Stream& stream) {
   const WindowedModel& model = *from[static_cast<std::size_t>(stream.below(std::ssize(from)))];
   argument_in(r.arguments, &Problem::window_left) = model.window - 1;
   r.sinks = r.sinks || model.sinks;
+  if (model.softcap > 0) argument_in(r.arguments, &Problem::softcap) = model.softcap;
   // All of them look back alone, from the last of the keys that there are.
   if (r.causal != Causal::none) return true;
   argument_in(r.arguments, &Problem::window_right) = 0;

@@ -57,22 +57,44 @@ WeightBlocks read_weights(Kernel& kernel, const Case& c) {
   return weights;
 }
 
-Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-  const std::int64_t dk = c.q().shape()[3], kv = kv_head_of(c, h);
-  double dot = 0, size = 0;
-  for (std::int64_t e = 0; e < dk; ++e) {
+namespace {
+
+/// q_i.k_j in double, and the sum of the sizes of its terms.
+struct Product {
+  double value = 0, size = 0;
+};
+Product product_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const std::int64_t kv = kv_head_of(c, h);
+  Product sum;
+  for (std::int64_t e = 0; e < c.q().shape()[3]; ++e) {
     const double product = c.q().at(b, h, i, e) * c.k().at(b, kv, j, e);
-    dot += product;
-    size += std::fabs(product);
+    sum.value += product;
+    sum.size += std::fabs(product);
   }
+  return sum;
+}
+
+/// Every term passes at most dk + 3 roundings (Higham 2002, 3.1), and `more`; twice that covers the sum of sizes, and
+/// underflow.
+double error_of(const Case& c, double size, int more) {
+  const auto dk = static_cast<double>(c.q().shape()[3]);
+  return 2 * (dk + 3 + more) * 0x1p-53 * size + dk * 0x1p-1070 * (1 + c.scale);
+}
+
+}  // namespace
+
+Score scaled_product(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const Product product = product_of(c, b, h, i, j);
+  const double size = c.scale * product.size;
+  return {.value = c.scale * product.value, .error = error_of(c, size, 0), .size = size};
+}
+
+Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const Product product = product_of(c, b, h, i, j);
   const double bias = bias_of(c, b, h, i, j);
-  Score found;
-  found.value = score(dot, bias, c.scale, c.mask_convention);
-  found.size = score(size, std::fabs(bias), c.scale, c.mask_convention);
-  // Every term passes at most dk + 3 roundings (Higham 2002, 3.1); twice that covers the sum of sizes, and underflow.
-  found.error =
-      2 * static_cast<double>(dk + 3) * 0x1p-53 * found.size + static_cast<double>(dk) * 0x1p-1070 * (1 + c.scale);
-  return found;
+  const double size = score(product.size, std::fabs(bias), c.scale, c.mask_convention);
+  // A cap, whose slope is at most 1, has less than 10 roundings.
+  return {.value = score_in(c, product.value, bias), .error = error_of(c, size, c.softcap > 0 ? 10 : 0), .size = size};
 }
 
 }  // namespace attest

@@ -106,6 +106,9 @@ void make_generic(Case& c, GenericNumbers& numbers, GenericInputs& inputs) {
   }
   c.scale = numbers.next();
   inputs.declare(c.scale, "scale", /*positive=*/true);
+  if (c.softcap == 0) return;
+  c.softcap = numbers.next();
+  inputs.declare(c.softcap, "softcap", /*positive=*/true);
 }
 
 }  // namespace

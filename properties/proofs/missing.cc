@@ -64,9 +64,10 @@ Case bottom_right_with_more_keys(const Case& c, std::uint64_t) {
 }
 
 Case with_a_finite_entry(const Case& met, std::uint64_t n) {
-  Case c = met;
+  Case c = with_additive_mask(met);
   Tensor& mask = c[Slot::mask];
-  mask.set(Stream(n).below(mask.elements()), 2);
+  // At times more than twice any cap.
+  mask.set(Stream(n).below(mask.elements()), std::ldexp(2.0, static_cast<int>(n % 10)));
   return c;
 }
 

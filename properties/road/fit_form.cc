@@ -342,6 +342,8 @@ void fit_rest(Case& c, const Manifest& m) {
   const std::int64_t dk = extents_of(c).dk;
   if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
+  if (additive && std::ranges::count(m.mask_conventions, MaskConvention::post_scale) == 0)
+    leave_out(c, softcap_variant.name);
   if (additive && !m.mask_conventions.empty() && std::ranges::count(m.mask_conventions, c.mask_convention) == 0)
     c.mask_convention = m.mask_conventions.front();
   if (!c.provenance.strides || (m.strides && m.zero_strides && m.far_strides)) return;

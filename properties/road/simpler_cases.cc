@@ -18,10 +18,10 @@
 namespace attest {
 namespace {
 
-/// What may be neutral on its own: no extent, and no number, which is tried after all else.
+/// What may be neutral on its own: no extent, and no number that every problem has, which is tried after all else.
 template <class Value>
 bool is_form(const ScalarField<Value>& field) {
-  return !field.is_extent && !field.is_detail && !std::is_floating_point_v<Value>;
+  return !field.is_extent && !field.is_detail && !(field.is_original() && std::is_floating_point_v<Value>);
 }
 
 /// value = to, where it was not.
@@ -199,6 +199,19 @@ void add_axis_steps(const Case& c, const AxisGroup& axis, std::vector<Step>& ste
 }
 
 void add_number_steps(const Case& c, std::vector<Step>& steps) {
+  for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
+    if constexpr (std::is_floating_point_v<Value>) {
+      if (field.is_original() || c.*field.member == field.neutral) return;
+      for (const Simplification to : simplifications) {
+        if (to == Simplification::zero) continue;
+        steps.emplace_back([member = field.member, range = field.range, to](Case& changed) {
+          const double value = simpler(changed.*member, to);
+          return complexity(DType::f64, value) < complexity(DType::f64, changed.*member) && value >= range.least &&
+                 value <= range.most && set(changed.*member, value);
+        });
+      }
+    }
+  });
   for (int index = 0; index < slot_count; ++index) {
     const auto slot = static_cast<Slot>(index);
     if (!c[slot].present()) continue;

@@ -21,6 +21,8 @@ int significant_bits(double value) {
   return bits;
 }
 
+}  // namespace
+
 double simpler(double value, Simplification to) {
   switch (to) {
     case Simplification::zero:
@@ -38,8 +40,6 @@ double simpler(double value, Simplification to) {
   }
   return value;
 }
-
-}  // namespace
 
 double complexity(DType dtype, double value) {
   if (dtype == DType::boolean) return value != 0.0 ? 0.0 : 1.0;

@@ -17,6 +17,9 @@ inline constexpr std::array simplifications{Simplification::zero,      Simplific
 /// "may attend" (true, 0) is simplest. Infinities count as much as a plain number.
 [[nodiscard]] double complexity(DType dtype, double value);
 
+/// The number itself, simplified so.
+[[nodiscard]] double simpler(double value, Simplification to);
+
 /// Replaces one element; false, and nothing changed, where the result would not be simpler. Booleans become true by
 /// `zero`; -inf becomes 0. Lengths and starts stay as they are: they are simplified with what they count.
 bool simplify_one(Tensor& tensor, std::int64_t element, Simplification to);

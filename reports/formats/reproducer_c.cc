@@ -156,7 +156,9 @@ std::string reference(const Problem& c) {
   if (adds) hiding += fmt::format("      if ({} == -INFINITY) continue;\n", read(c.mask().dtype(), entry));
   const bool before = c.mask_convention == MaskConvention::pre_scale;
   const std::string added = adds ? " + " + read(c.mask().dtype(), entry) : "";
-  const std::string score = adds && before ? fmt::format("scale * (s{})", added) : fmt::format("scale * s{}", added);
+  const std::string score = c.softcap > 0    ? fmt::format("softcap * tanhl(scale * s / softcap){}", added)
+                            : adds && before ? fmt::format("scale * (s{})", added)
+                                             : fmt::format("scale * s{}", added);
   const Tensor& sinks = c[Slot::sink];
   const std::string sink = read(sinks.present() ? sinks.dtype() : DType::f32, "sink[h]");
   const std::string with_sink =
@@ -240,6 +242,8 @@ std::string c_script(const Reproducer& r) {
   text += fmt::format("enum {{ B = {}, H = {}, KV = {}, M = {}, N = {}, dk = {}, dv = {} }};\n", e.B, e.H, e.KV, e.M,
                       e.N, e.dk, e.dv);
   text += fmt::format("static const long double scale = {};  // {}\n", c_number(c.scale), c.scale);
+  if (c.softcap > 0)
+    text += fmt::format("static const long double softcap = {};  // {}\n", c_number(c.softcap), c.softcap);
   text += "// Every number is exact in its format; 16 and 8 bits are bit patterns. Row-major ";
   std::string fill;
   std::string tensors;

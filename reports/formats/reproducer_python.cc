@@ -203,15 +203,29 @@ std::string hiding(const Problem& c) {
   return text;
 }
 
+/// What a scaled product becomes, with the same 60 digits. 1 - e^(-2x) keeps 40 of them where it is taken; below that
+/// the next term of the series, x^5, is beyond 80.
+std::string_view cap(const Problem& c) {
+  if (c.softcap == 0) return "";
+  return "def capped(t):\n"
+         "    \"\"\"softcap * tanh(t / softcap), to 40 digits.\"\"\"\n"
+         "    x = abs(t) / Fraction(softcap)\n"
+         "    x = Decimal(x.numerator) / Decimal(x.denominator)\n"
+         "    e = (-2 * x).exp()\n"
+         "    tanh = (1 - e) / (1 + e) if x > Decimal(\"1e-20\") else x - x**3 / 3\n"
+         "    return (-1 if t < 0 else 1) * Fraction(softcap) * Fraction(tanh)\n\n\n";
+}
+
 std::string reference(const Problem& c) {
   const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
   const std::string added = adds ? fmt::format(" + Fraction(mask[{}])", mask_index(c)) : "";
-  const std::string score = c.mask_convention == MaskConvention::pre_scale && adds
+  const std::string score = c.softcap > 0 ? fmt::format("capped(Fraction(scale) * qk){}", added)
+                            : c.mask_convention == MaskConvention::pre_scale && adds
                                 ? fmt::format("Fraction(scale) * (qk{})", added)
                                 : fmt::format("Fraction(scale) * qk{}", added);
   return fmt::format(
       "def exact(b, h, i, d):\n"
-      "    \"\"\"out[b, h, i, d] by its definition: scores as fractions, the rest in 60 digits.\"\"\"\n"
+      "    \"\"\"out[b, h, i, d] by its definition: {} as fractions, the rest in 60 digits.\"\"\"\n"
       "    getcontext().prec = 60\n"
       "    q_row, kv_head, scores = ((b * H + h) * M + i) * dk, b * KV + h // (H // KV), {{}}\n"
       "    for j in range(N):\n"
@@ -225,7 +239,7 @@ std::string reference(const Problem& c) {
       "        x = score - top\n"
       "        weights[j] = (Decimal(x.numerator) / Decimal(x.denominator)).exp()\n"
       "    return sum(w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items(){}) / sum(weights.values())\n",
-      hiding(c), score,
+      c.softcap > 0 ? "products" : "scores", hiding(c), score,
       c[Slot::sink].present() ? "    if sink[h] > -inf:\n        scores[N] = Fraction(sink[h])\n" : "",
       c[Slot::sink].present() ? " if j < N" : "");
 }
@@ -281,6 +295,7 @@ std::string python_script(const Reproducer& r) {
       bits ? "import struct\n" : "");
   text += fmt::format("B, H, KV, M, N, dk, dv = {}, {}, {}, {}, {}, {}, {}\nscale = {}\n", e.B, e.H, e.KV, e.M, e.N,
                       e.dk, e.dv, python_number(c.scale));
+  if (c.softcap > 0) text += fmt::format("softcap = {}\n", python_number(c.softcap));
   text += "# Every number is exact in its format. Row-major ";
   for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink})
     if (c[slot].present())
@@ -293,7 +308,7 @@ std::string python_script(const Reproducer& r) {
   text += wrong_elements(r) + "\n\n";
   const std::optional<TorchCall> torch = torch_call_of(r);
   text += (torch ? torch_kernel(c, *torch) : stub(r)) + "\n\n";
-  return text + reference(c) + "\n\n" + std::string(judgement);
+  return text + std::string(cap(c)) + reference(c) + "\n\n" + std::string(judgement);
 }
 
 }  // namespace attest

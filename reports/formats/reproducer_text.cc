@@ -159,10 +159,12 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
   const ScriptExtents e = script_extents(c);
   const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
   std::vector<std::string> lines;
+  const std::string product = c.softcap > 0 ? "softcap * tanh(scale * q k^T / softcap)" : "scale * q k^T";
   lines.push_back(fmt::format("out = softmax({}) v, {}",
-                              !adds                                            ? "scale * q k^T"
-                              : c.mask_convention == MaskConvention::pre_scale ? "scale * (q k^T + mask)"
-                                                                               : "scale * q k^T + mask",
+                              !adds ? product
+                              : c.softcap == 0 && c.mask_convention == MaskConvention::pre_scale
+                                  ? "scale * (q k^T + mask)"
+                                  : product + " + mask",
                               formats_of(r)));
   if (e.H != e.KV)
     lines.push_back(fmt::format("grouped heads: head h reads the keys and values of head h / {}", e.H / e.KV));
@@ -176,6 +178,9 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 last ? "j - (i + N - M)" : "j - i",
                                 c.window_right >= 0 ? fmt::format(" <= {}", c.window_right) : ""));
   }
+  if (c.softcap > 0)
+    lines.push_back(fmt::format("softcap {}: a scaled product t is softcap * tanh(t / softcap) before {}", c.softcap,
+                                adds ? "the mask is added" : "the softmax"));
   if (c[Slot::sink].present())
     lines.emplace_back("sink: e^sink of the head joins the sum of each row's weights, and no value goes with it");
   if (c.mask().present() && !adds) lines.emplace_back("mask: true where a row sees a key");

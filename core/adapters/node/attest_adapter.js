@@ -27,6 +27,8 @@
 //                                          into k.data and v.data behind the kvLengths keys that these hold
 //     sink                                 of "sink": {}: a tensor [heads], 'f32'; e^sink joins the sum of the weights of
 //                                          each row of the head, with no value; -Infinity: none
+//     softcap                              of "softcap": {}: a number c > 0; scale*qk becomes c*tanh(scale*qk/c) before the
+//                                          mask is added to it
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -71,7 +73,7 @@ const VARIANTS = {
   window: ['window_left', 'window_right', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
   packed: ['q_starts', 'kv_starts'], left_pad: ['left_pad'],
   paged: ['page_table', 'page_table_v'], append: ['k_new', 'v_new'],
-  cache_index: ['cache_index'], sink: ['sink'],
+  cache_index: ['cache_index'], sink: ['sink'], softcap: ['softcap'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };

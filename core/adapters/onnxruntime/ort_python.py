@@ -82,20 +82,35 @@ def with_lengths(arrays, causal, kv_lengths):
     return [*arrays, None, None, kv_lengths.astype(numpy.int64)]
 
 
-def attention_23(q, k, v, mask=None, scale=1.0, causal="none"):
-    return run("Attention", [q, k, v, mask], 4, version=23, scale=scale, is_causal=int(causal == "top-left"))
+# The attribute is f32, and rounded to f16 beside inputs of that.
+CAPS = {"float32": (2.0**-64, 2.0**64), "float16": (2.0**-14, 65504.0)}
 
 
-def attention_24(q, k, v, mask=None, scale=1.0, causal="none", kv_lengths=None):
-    arrays = with_lengths([q, k, v, mask], causal, kv_lengths)
-    return run("Attention", arrays, 4, version=24, scale=scale, is_causal=int(causal != "none"))
+def capped(softcap, dtype):
+    """The attribute for a cap, which is taken of the scaled product, before the mask; none where there is no cap."""
+    if not softcap:
+        return {}
+    least, most = CAPS[dtype]
+    require(least <= softcap <= most, f"takes softcaps from {least:g} to {most:g} in {dtype}")
+    return {"softcap": softcap}
 
 
-def windowed_attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
+def attention_23(q, k, v, mask=None, scale=1.0, causal="none", softcap=0.0):
+    is_causal = int(causal == "top-left")
+    return run("Attention", [q, k, v, mask], 4, version=23, scale=scale, is_causal=is_causal, **capped(softcap, q.dtype.name))
+
+
+def attention_24(q, k, v, mask=None, scale=1.0, causal="none", kv_lengths=None, softcap=0.0):
+    arrays, is_causal = with_lengths([q, k, v, mask], causal, kv_lengths), int(causal != "none")
+    return run("Attention", arrays, 4, version=24, scale=scale, is_causal=is_causal, **capped(softcap, q.dtype.name))
+
+
+def windowed_attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None,
+                       softcap=0.0):  # fmt: skip
     # ONNX docs/Operators.md, Attention-25: both ends inclusive, -1 for none; positions from the length of the past, which is 0.
     window = {"left_window_size": window_left, "right_window_size": window_right} if alignment else {}
-    is_causal = int(causal == "top-left")
-    return run("Attention", [q, k, v, mask], 4, version=25, scale=scale, is_causal=is_causal, **window)
+    given = {"scale": scale, "is_causal": int(causal == "top-left"), **window, **capped(softcap, q.dtype.name)}
+    return run("Attention", [q, k, v, mask], 4, version=25, **given)
 
 
 def multihead(q, k, v, mask=None, scale=1.0, causal="none"):
@@ -106,7 +121,7 @@ def multihead(q, k, v, mask=None, scale=1.0, causal="none"):
     return head_major(out, q.shape[1])
 
 
-def group_query(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, alignment=None):
+def group_query(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, alignment=None, softcap=0.0):
     (batch, heads, queries, _), keys = q.shape, k.shape[2]
     sees = causal == "bottom-right" or queries == 1 and causal == "none" or queries == keys and causal == "top-left"
     require(sees, "is causal, aligned at the bottom right")
@@ -119,38 +134,49 @@ def group_query(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, al
     # ONNX Runtime's docs/ContribOperators.md: a window counts the query itself and ends at it, -1 for none.
     window = {} if alignment is None else {"local_window_size": min(window_left, keys) + 1}
     out = run("GroupQueryAttention", inputs, 3, domain="com.microsoft", outputs=3, num_heads=heads,
-              kv_num_heads=k.shape[1], scale=scale, **window)
+              kv_num_heads=k.shape[1], scale=scale, **window, **capped(softcap, "float32"))
     return head_major(out, heads)
 
 
 # As in ort_kernels.js, where each entry has its reason.
 F32 = {"base2": False, "split_merge": False, "prescaled_q": None, "division_roundings": 2}
-WHOLE_ROWS = {**F32, "block": 0}
+# Scores are capped by the C library's tanh of f32. Those in f16 are written to memory before and after.
+LIBRARY_TANH = {"tanh": {"ulp": 2.5}}
+WHOLE_ROWS = {**F32, **LIBRARY_TANH, "block": 0}
 SUMS = {"score_sums": "f32", "accumulate": "f32"}
 COMMON = {"version": onnxruntime.__version__, "claims": ["deterministic"], "mask_conventions": ["post-scale"]}
+# Until 1.26 the mask was added before the cap, as ONNX 1.21 has it, and a key that it hides had the score -softcap.
+SOFTCAP = {"softcap": {}} if tuple(map(int, onnxruntime.__version__.split(".")[:2])) >= (1, 27) else {}
 ATTENTION = {
     **COMMON, "dtypes": ["f32", "f16"], "masks": ["additive", "bool"], "causal": ["top-left"], "grouped_query": True,
     "fully_masked_row": "zero", "limits": {"min_queries": 1, "min_keys": 1},
-    "arithmetic": {"f32": WHOLE_ROWS, "f16": {**WHOLE_ROWS, **SUMS, "stored": {"biased": "f16"}, "weights": "f16"}},
+    "arithmetic": {"f32": WHOLE_ROWS,
+                   "f16": {**WHOLE_ROWS, **SUMS, "stored": {"capped": "f16", "biased": "f16"}, "weights": "f16"}},
+    "variants": SOFTCAP,
 }  # fmt: skip
+# Opset 25 is computed by other operators. Tanh is a rational function, of f32 5.5 ulp off at the most.
+OF_OPERATORS = {dtype: {**arithmetic, "tanh": {"ulp": 6}} for dtype, arithmetic in ATTENTION["arithmetic"].items()}
 GROUP_QUERY = {
     **COMMON, "name": "com.microsoft.GroupQueryAttention", "masks": ["additive"], "causal": ["top-left", "bottom-right"],
-    "variants": {"window": {"right": False, "requires": ["causal"]}}, "grouped_query": True,
+    "variants": {"window": {"right": False, "requires": ["causal"]}, "softcap": {}}, "grouped_query": True,
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "min_queries": 1, "min_keys": 1},
 }  # fmt: skip
 KERNELS = {
     "attention": (attention_24, {
         **ATTENTION, "name": "ONNX Attention", "causal": ["top-left", "bottom-right"],
-        "variants": {"lengths": {"queries": False, "excludes": ["top-left"]}}}),
+        "variants": {"lengths": {"queries": False, "excludes": ["top-left"]}, **SOFTCAP}}),
     "attention-25": (windowed_attention, {
-        **ATTENTION, "name": "ONNX Attention, opset 25", "variants": {"window": {"alignment": ["top-left"]}}}),
+        **ATTENTION, "name": "ONNX Attention, opset 25", "arithmetic": OF_OPERATORS,
+        "variants": {"window": {"alignment": ["top-left"]}, **SOFTCAP}}),
     "attention-23": (attention_23, {**ATTENTION, "name": "ONNX Attention, opset 23"}),
     "multihead": (multihead, {
         **COMMON, "name": "com.microsoft.MultiHeadAttention", "dtypes": ["f32"], "masks": ["additive"],
         "causal": ["top-left"], "fully_masked_row": "nan", "arithmetic": F32, "limits": {"min_keys": 1}}),
-    "group-query": (group_query, {**GROUP_QUERY, "dtypes": ["f32"], "fully_masked_row": "zero", "arithmetic": F32}),
+    "group-query": (group_query, {
+        **GROUP_QUERY, "dtypes": ["f32"], "fully_masked_row": "zero", "arithmetic": {**F32, **LIBRARY_TANH}}),
     "group-query-f16": (group_query, {
-        **GROUP_QUERY, "dtypes": ["f16"], "fully_masked_row": "nan", "arithmetic": {**F32, **SUMS, "weights": "f32"}}),
+        **GROUP_QUERY, "dtypes": ["f16"], "fully_masked_row": "nan",
+        "arithmetic": {**F32, **LIBRARY_TANH, **SUMS, "weights": "f32"}}),
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -39,8 +39,10 @@ leave alignment out where the manifest lists one alone: "variants": {"window": {
                      cannot be written to, it returns (out, lse, k, v)
     sink             None, or [heads], float32: e**sink joins the sum of the weights of each row of the head, and the
                      sum in its lse, with no value; -inf: none. A row that sees no key is 0 then, its lse the sink
-A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache, and
-for sinks, likewise.
+    softcap          0.0 (None where that is the parameter's default), or a number c > 0: scale*qk becomes
+                     c*tanh(scale*qk/c) before the mask is added to it
+A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache, for
+sinks and for capped scores, likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -107,6 +109,7 @@ _VARIANTS = {
     "append": {"k_new": None, "v_new": None},
     "cache_index": {"cache_index": None},
     "sink": {"sink": None},
+    "softcap": {"softcap": 0.0},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
@@ -425,11 +428,11 @@ class _Torch:
 
 
 def _parameters(function):
-    """Names the function can be given, or None when it takes any."""
+    """Names the function can be given, with their defaults, or None when it takes any."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY}
+    return {p.name: p.default for p in parameters if p.kind is not p.POSITIONAL_ONLY}
 
 
 def _completed(manifest, attention, multihead):
@@ -452,12 +455,12 @@ def _completed(manifest, attention, multihead):
         served = {"window": ends} if any(ends.values()) else {}
         if any(lengths.values()):
             served["lengths"] = lengths
-        if {"q_starts", "kv_starts"} <= known:
+        if {"q_starts", "kv_starts"} <= known.keys():
             served["packed"] = {}
-        served.update({name: {} for name in ("left_pad", "cache_index") if name in known})
+        served.update({name: {} for name in ("left_pad", "cache_index", "sink", "softcap") if name in known})
         if "page_table" in known and lengths["keys"]:
             served["paged"] = {"two_tables": "page_table_v" in known}
-        if {"k_new", "v_new"} <= known and lengths["keys"]:
+        if {"k_new", "v_new"} <= known.keys() and lengths["keys"]:
             served["append"] = {}
         if served:
             manifest.setdefault("variants", served)
@@ -497,7 +500,8 @@ class Server:
                 values[name] = tensors.get(name)
         for name in self.listed:
             if name in metadata:
-                values[name] = _number_or_word(metadata[name])
+                value = _number_or_word(metadata[name])
+                values[name] = float(value) if isinstance(_NEUTRAL.get(name), float) else value
             elif name in tensors:
                 values[name] = tensors[name]
             elif name in _NEUTRAL:
@@ -515,10 +519,12 @@ class Server:
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:
-                plain = value is None or isinstance(value, (str, bool, int))
+                plain = value is None or isinstance(value, (str, bool, int, float))
                 served = plain and name in _ABSENT and value == _ABSENT[name]
             if not served:
                 raise Unsupported(f"the function has no parameter {name}")
+        if values.get("softcap") == 0.0 and known["softcap"] is None:
+            values["softcap"] = None  # many a function divides by whatever else it is given
         return values
 
     def answer(self, metadata, header, body, start):

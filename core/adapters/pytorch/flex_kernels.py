@@ -71,12 +71,14 @@ NESTED = {"f64": {}, "f32": {}, **{
 # The instruction of AVX-512 that multiplies bf16 reads subnormal numbers as zero, and writes zero for them.
 NESTED["bf16"].update(flushes_inputs=True, flushes_subnormals=True)
 
+# Scores are f32 and f64, and tanh of these errs by at most 1 ulp, whether it is SLEEF's or MKL's: of f32 0.52 in all.
 COMMON = {"version": torch.__version__, "mask_conventions": ["post-scale"]}
 KERNELS = {
     "flex": (lambda: flexible(flex.flex_attention), {
         **COMMON, "name": "flex_attention", "dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"],
         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
-                     "sink": {}},
+                     "sink": {}, "softcap": {}},
+        "arithmetic": {"tanh": {"ulp": 1}},
         "grouped_query": True,
         "fully_masked_row": "zero", "strides": True,
         "limits": {"min_queries": 1, "min_keys": 1}}),

@@ -28,6 +28,16 @@ struct KeyConstants {
   double u_a = 0;
 };
 
+/// What makes the error of a score of that of its scaled product, in a row whose products are capped: error-bounds.md
+/// 1.10, whose symbols these are.
+struct CapConstants {
+  double cap = 0;                     ///< C
+  double argument = 0, lam_z = 0;     ///< th_z, and what z errs by absolutely
+  double relative = 0, absolute = 0;  ///< of tanh
+  double th_cap = 0, th_tau = 0;      ///< of the product with C, and of the constant C
+  double th_bias = 0, on_b = 0, constant = 0;
+};
+
 /// Largest values; at least 0 where nothing negative can be meant.
 struct ScoreRange {
   double M = 0, top = 0, bottom = 0, s_top = 0;
@@ -56,6 +66,11 @@ struct KeyLoops {
   /// t[j] = tau x[j], s[j] = t[j] + b[j] (b may be nullptr). t may be x.
   RowScores (*scores)(const double* x, const double* size, const double* b, double tau, std::int64_t n, double* t,
                       double* s);
+  /// c[j] = cap tanh(t[j]/cap), to a relative 2^-50, and s[j] = c[j] + b[j] (b may be nullptr). Returns the largest s.
+  /// All arrays are padded.
+  double (*cap)(const double* t, const double* b, double cap, std::int64_t n, double* c, double* s);
+  /// a[j], the error of t[j], becomes that of the score; kap[j] is the most that tanh grows by. All arrays are padded.
+  void (*cap_errors)(const KeyArrays& x, std::int64_t n, const CapConstants& c, double* kap);
   /// la[j] = (s[j] - m) - log_sum and alpha[j] *= inverse.
   void (*normalise)(const double* s, std::int64_t n, double m, double log_sum, double inverse, double* la,
                     double* alpha);

@@ -27,6 +27,13 @@ void check_values(const Matrix<T>& k, const Matrix<T>& v) {
                    ": there must be one value row for each key row (N)");
 }
 
+/// What a cap makes of the scaled product, and then a mask.
+template <Scalar T>
+T capped_score(const T& scaled, const Mask<T>& mask, Index i, Index j, bool covered) {
+  const T t = *mask.softcap * tanh_of(T(scaled / *mask.softcap));
+  return mask.additive && covered ? T(t + (*mask.additive)(i, j)) : t;
+}
+
 /// Scores of row i against the keys first <= j < last.
 template <Scalar T>
 Vector<T> score_row(const Matrix<T>& q, const Matrix<T>& k, const T& scale, const Mask<T>& mask, Index i, Index first,
@@ -41,6 +48,10 @@ Vector<T> score_row(const Matrix<T>& q, const Matrix<T>& k, const T& scale, cons
       continue;
     }
     const T x = dot(q_i, row_of(k, j));
+    if (mask.softcap) {
+      s_j = capped_score<T>(T(scale * x), mask, i, j, j < covered);
+      continue;
+    }
     s_j = !mask.additive || j >= covered ? T(scale * x) : score<T>(x, (*mask.additive)(i, j), scale, mask.convention);
   }
   return s;

@@ -25,6 +25,7 @@ enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 }; /* scale*qk + b 
 enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_RIGHT = 2 };
 enum { /* attest_problem.variants */
        ATTEST_WINDOW = 1,
+       ATTEST_SOFTCAP = 2,
        ATTEST_SINK = 8,
        ATTEST_LENGTHS = 32,
        ATTEST_PACKED = 64,
@@ -80,6 +81,8 @@ typedef struct attest_problem {
       sink; /* SINK: ATTEST_F32, or another format that the manifest lists, [heads], finite or -inf (none): e^sink joins
                the sum of a row's weights, and the sum in its lse, and no value goes with it. In natural units, neither
                scaled nor masked; a row that sees no key has 0 for its output and the sink for its lse */
+  double softcap; /* SOFTCAP: c > 0: scale*qk becomes c * tanh(scale*qk / c), before a mask is added; masks are then
+                     post-scale */
 } attest_problem;
 
 typedef struct attest_result {

@@ -65,6 +65,7 @@ inline Arithmetic core_arithmetic(DType dtype, DType inner) {
   a.input = a.output = dtype;
   a.score_sums = a.accumulate = a.weights = inner;
   a.exp_ulp = 1.0;
+  a.tanh = {TanhMeasure::ulp, 2.5};
   a.base2 = false;
   a.folded_exp2 = false;
   a.split_merge = false;

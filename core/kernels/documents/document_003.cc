@@ -137,7 +137,9 @@ std::vector<Matrix<T>> views(const attest_multihead_problem& p) {
   if (p.bias_k.data != nullptr) throw NoPlace("has bias_k and bias_v; the module has no such rows");
   const MultiheadWeights<T> w = weights_of<T>(p);
   const Causal causal = causal_of_buffer(static_cast<Causal>(p.causal), context, p.q.shape[1]);
-  const MaskStack<T> masks = masks_of<T>(p.mask, p.mask_convention, {.causal = causal});
+  Mask<T> common = common_mask<T>(p);
+  common.positions = {.causal = causal};
+  const MaskStack<T> masks = masks_of<T>(p.mask, common);
   const T scale = ScalarTraits<T>::from_double(p.scale);
   std::vector<Matrix<T>> outputs;
   Index b = 0;

@@ -51,7 +51,7 @@ template <class KeyAt, class ValueAt>
 void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at, long bits) {
   precision = bits;
   const std::int64_t n = problem.n, dk = problem.dk, dv = problem.dv, stride = problem.stride;
-  for (auto* array : {&s, &t, &la, &alpha}) array->assign(static_cast<std::size_t>((n + 15) / 16 * 16), 0.0);
+  for (auto* array : {&s, &t, &capped, &la, &alpha}) array->assign(static_cast<std::size_t>((n + 15) / 16 * 16), 0.0);
   value.assign(static_cast<std::size_t>(stride), 0.0);
   radius.assign(static_cast<std::size_t>(stride), 0.0);
   apart.assign(static_cast<std::size_t>(n * stride), 0.0);
@@ -62,13 +62,20 @@ void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at
     score = Balls(n);
     weight = Balls(n);
   }
-  Ball term, x, tau, bias, reference, sum, log_sum;
+  Ball term, x, tau, cap, bias, reference, sum, log_sum;
   arb_set_d(tau, problem.scale);
+  arb_set_d(cap, problem.softcap);
   for (std::int64_t j = 0; j < n; ++j) {
     arb_zero(x);
     for (std::int64_t c = 0; c < dk; ++c) arb_addmul(x, problem.q + c, key_at(j, c), bits);
     arb_mul(term, x, tau, bits);
     t[static_cast<std::size_t>(j)] = middle(term);
+    if (problem.softcap > 0) {
+      arb_div(term, term, cap, bits);
+      arb_tanh(term, term, bits);
+      arb_mul(term, term, cap, bits);
+      capped[static_cast<std::size_t>(j)] = middle(term);
+    }
     if (problem.bias) {
       arb_set_d(bias, problem.bias[j]);
       if (problem.convention == MaskConvention::pre_scale) arb_mul(bias, bias, tau, bits);
@@ -128,7 +135,8 @@ void BallRow::evaluate(const Head& head, const Row& row, long bits) {
                             head.convention,
                             q[0],
                             head.mask ? bias.data() : nullptr,
-                            row.has_sink ? &head.sink : nullptr};
+                            row.has_sink ? &head.sink : nullptr,
+                            head.softcap};
   Ball k, v;
   run(
       problem,
@@ -150,7 +158,8 @@ void BallRow::evaluate(const BallProblem& problem, const arb_srcptr* keys, const
 }
 
 void BallRow::attach(RowKeys& keys, RowValues& values) const {
-  keys.s = s.data(), keys.t = t.data(), keys.la = la.data(), keys.alpha = alpha.data();
+  keys.s = s.data(), keys.t = t.data(), keys.capped = keys.capped ? capped.data() : nullptr;
+  keys.la = la.data(), keys.alpha = alpha.data();
   keys.lse = middle(lse[0]);
   keys.unit = 0;
   values.apart = apart.data();

@@ -66,6 +66,7 @@ struct BallProblem {
   arb_srcptr q = nullptr;
   const double* bias = nullptr;
   const double* sink = nullptr;  ///< its score: the last one is it, and no key
+  double softcap = 0;
 };
 
 /// Everything a row's bound and verdict need, from balls. Arrays as in RowKeys.
@@ -76,7 +77,7 @@ struct BallRow {
   std::int64_t largest = 0;  ///< that key
   long precision = 0;
   bool settled = false;  ///< weights are known to 2^-30; else more bits are needed
-  std::vector<double> s, t, la, alpha, value, radius, apart;
+  std::vector<double> s, t, capped, la, alpha, value, radius, apart;
 
   /// Evaluates the visible keys of `row` (see visible_keys; row.b is not read) with `bits` of precision.
   void evaluate(const Head& head, const Row& row, long bits);

@@ -9,6 +9,9 @@
 //   q.k          (dk+4)^2/2 u^2 X_j by inner_loops.h, times tau, at most (dk+4) 2^-90 tau X_j while dk <= 10^5;
 //   s_j          scale and bias each a few u^2 of tau X_j and |b_j|, s_j - m a few u^2 of |s_j| + |m|, of which
 //                |m| <= |s_j| + (m - s_j): below 2^-100 (tau X_j + |b_j| + (m - s_j));
+//   tanh         of z = t/C by w = e^(-2z): (1 - w)/(1 + w) takes at most half of w's 2^-86, and z's few u^2 times
+//                2z w, below 1; so C tanh(z) is below 2^-85 C off beside what t is, which a slope of at most 1 passes
+//                on: 16 2^-89 C, which key_terms adds.
 //   exp          2^-86, and underflow of products, tau dk 2^-1070 <= 2^-100: below 16 2^-89. These three are what
 //                key_terms takes a unit to mean.
 //   sums         (n+4)^2/2 u^2 of numerator and denominator each, the quotient a few u^2: below (2n+8) 2^-89 of
@@ -28,6 +31,7 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   if (n > most_terms || head.dk > most_terms || !(std::fabs(tau) <= 0x1p900)) return false;
   const std::int64_t room = padded(head.places());
   for (auto* array : {&x_, &x_low_, &s, &s_low_, &t, &w_, &w_low_}) fit(*array, room);
+  if (head.softcap > 0) fit(capped, room);
   for (auto* array : {&o, &o_low}) fit(*array, head.stride);
 
   const InnerLoops& loops = inner_loops();
@@ -45,9 +49,15 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   for (std::int64_t j = 0; j < n; ++j) {
     const auto to = static_cast<std::size_t>(j);
     const auto from = static_cast<std::size_t>(index ? index[j] : j);
-    const DoubleDouble p = two_product(tau, x_[from]);
-    DoubleDouble score = two_sum(p.high, p.low + tau * x_low_[from]);
-    t[to] = score.high;
+    const DoubleDouble p = two_product(tau, x_[from]), score = two_sum(p.high, p.low + tau * x_low_[from]);
+    s[to] = t[to] = score.high;
+    s_low_[to] = score.low;
+  }
+  if (head.softcap > 0) cap_scores(head.softcap, n);
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto to = static_cast<std::size_t>(j);
+    const auto from = static_cast<std::size_t>(index ? index[j] : j);
+    DoubleDouble score{s[to], s_low_[to]};
     if (row.keys.b) {
       const double value = row.mask[from];
       // A mask of the largest double overflows Dekker's halves.
@@ -107,6 +117,35 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   return finite && std::isfinite(lse.high) && std::isfinite(lse.low);
 }
 
+void DoubleDoubleRow::cap_scores(double cap, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    const double quotient = s[at] / cap;
+    const DoubleDouble back = two_product(quotient, cap);
+    const double remainder = ((s[at] - back.high) - back.low) + s_low_[at];
+    const DoubleDouble z = two_sum(quotient, remainder / cap);
+    const double sign = z.high < 0 ? 2 : -2;
+    w_[at] = sign * z.high;
+    w_low_[at] = sign * z.low;
+  }
+  for (std::int64_t j = n; j < padded(n); ++j)
+    w_[static_cast<std::size_t>(j)] = w_low_[static_cast<std::size_t>(j)] = 0;
+  inner_loops().exp_dd(w_.data(), w_low_.data(), n);
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    const DoubleDouble over = two_sum(1, -w_[at]), under = two_sum(1, w_[at]);
+    const double over_low = over.low - w_low_[at], under_low = under.low + w_low_[at];
+    const double quotient = over.high / under.high;
+    const DoubleDouble back = two_product(quotient, under.high);
+    const double remainder = ((over.high - back.high) - back.low) + (over_low - quotient * under_low);
+    const DoubleDouble y = two_sum(quotient, remainder / under.high), c = two_product(cap, y.high);
+    const DoubleDouble size = two_sum(c.high, c.low + cap * y.low);
+    const double sign = s[at] < 0 ? -1 : 1;
+    capped[at] = s[at] = sign * size.high;
+    s_low_[at] = sign * size.low;
+  }
+}
+
 void DoubleDoubleRow::attach(RowKeys& keys, RowValues& values) {
   const auto n = static_cast<std::size_t>(keys.n);
   for (auto* array : {&la, &alpha}) fit(*array, padded(keys.n));
@@ -116,7 +155,8 @@ void DoubleDoubleRow::attach(RowKeys& keys, RowValues& values) {
     la[j] = std::min(exponent - log_sum, 0.0);
     alpha[j] = w_[j] / sum_.high;
   }
-  keys.s = s.data(), keys.t = t.data(), keys.la = la.data(), keys.alpha = alpha.data();
+  keys.s = s.data(), keys.t = t.data(), keys.capped = keys.capped ? capped.data() : nullptr;
+  keys.la = la.data(), keys.alpha = alpha.data();
   keys.lse = lse.high;
   keys.unit = double_double_unit;
   values.o_low = o_low.data();

@@ -37,7 +37,7 @@ struct DoubleDouble {
 
 /// A row in double-double. Arrays as in RowKeys, and high and low parts of the values.
 struct DoubleDoubleRow {
-  std::vector<double> s, t, la, alpha;
+  std::vector<double> s, t, capped, la, alpha;
   std::vector<double> o, o_low;
   DoubleDouble reference, lse;
 
@@ -48,6 +48,9 @@ struct DoubleDoubleRow {
   void attach(RowKeys& keys, RowValues& values);
 
  private:
+  /// Scaled products s, s_low_ of n keys, on which nothing has been added yet, as the cap makes them.
+  void cap_scores(double cap, std::int64_t n);
+
   DoubleDouble sum_;
   std::vector<double> x_, x_low_, s_low_, w_, w_low_;
 };

@@ -81,7 +81,7 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
   singles = keys >= keys_worth_singles;
   for (const Tensor* input : {&c.q(), &c.k(), &c.v()}) singles = singles && input->dtype() != DType::f64;
   stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
-  scale = c.scale, convention = c.mask_convention, sight_rule = attest::sight_rule(c);
+  scale = c.scale, convention = c.mask_convention, softcap = c.softcap, sight_rule = attest::sight_rule(c);
   const std::int64_t heads = qs[1], kv_heads = ks[1];
   const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
   sinks = c[Slot::sink].present();
@@ -233,9 +233,7 @@ void visible_keys(const Head& head, const Profile& p, Row& row) {
 }
 
 double largest_hidden_size(const Profile& p, std::int64_t dk) {
-  const double tau = std::fabs(p.of.scale);
-  const double kap = std::max({1.0, tau, p.base2 ? tau * 1.4426950408889634 : 0.0});
-  return p.H_s / ((1 + pw(p.u_range, static_cast<double>(dk) + 4)) * (1 + 0x1p-40) * kap);
+  return p.H_s / ((1 + pw(p.u_range, static_cast<double>(dk) + 4)) * (1 + 0x1p-40) * most_factor(p));
 }
 
 /// Only kernels that compute its score and add -inf, or multiply its value by 0, do: an overflowed score or a value
@@ -444,7 +442,13 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   const double* const x = compact_products(seen, room, row);
   if (!take_bias(head, seen, p, room, row)) return Excuse::overflow;
   // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
-  RowScores found = key_loops().scores(x, keys.size, keys.b, head.scale, seen.n, row.t.data(), row.s.data());
+  RowScores found = key_loops().scores(x, keys.size, head.softcap > 0 ? nullptr : keys.b, head.scale, seen.n,
+                                       row.t.data(), row.s.data());
+  if (head.softcap > 0) {
+    fit(row.capped, room);
+    keys.capped = row.capped.data();
+    found.most = key_loops().cap(row.t.data(), keys.b, head.softcap, seen.n, row.capped.data(), row.s.data());
+  }
   take_sink(head, found, row);
   keys.s = row.s.data(), keys.t = row.t.data();
   take_values(head, seen, row);

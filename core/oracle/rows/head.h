@@ -23,6 +23,7 @@ struct Head {
   std::int64_t queries = 0, keys = 0, dk = 0, dv = 0;  ///< those of its sequence
   std::int64_t stride = 0;  ///< of a row of v, dv rounded up to a multiple of 4 (8 with singles); padding is 0
   double scale = 1;
+  double softcap = 0;
   MaskConvention convention = MaskConvention::post_scale;
   SightRule sight_rule;
   std::vector<double> q, k, v;                 ///< [queries][dk], [keys][dk], [keys][stride]
@@ -83,7 +84,7 @@ struct Row {
   ScoreBlock block;
   const double* x = nullptr;     ///< q.k_j per key of the head
   const double* size = nullptr;  ///< X_j per key of the head
-  std::vector<double> s, t, size_of, b, k1, la, alpha;
+  std::vector<double> s, t, capped, size_of, b, k1, la, alpha;
   std::vector<double> o, low, high, abs_sum;
   std::vector<double> mask;
   double m = 0, lse = 0;

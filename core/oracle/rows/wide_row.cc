@@ -46,6 +46,7 @@ WideUnits::WideUnits(const WideRounding& rounding)
       conversions(rounding.exact_inputs ? 0 : 1),
       exp_units(rounding.exp_units),
       exp_growth(rounding.exp_growth),
+      tanh_units(rounding.tanh_units),
       log_lambda(rounding.least * 0.6931471805599454),
       encloses(rounding.unit == 0) {}
 
@@ -89,6 +90,14 @@ void WideRow::sizes_of_products(const WideProblem& p) {
   }
 }
 
+Mag WideRow::capped_error(const Mag& error, const Mag& size, const WideUnits& units, double cap) {
+  // z = t/C with C converted: a slope of at most 1 passes on what it errs by, and tanh adds to it. Then the product.
+  const Mag c(cap), roundings = units.chain(1 + units.conversions);
+  const Mag argument = error + roundings * (size + error) + c * units.lambda;
+  const Mag after = argument + c * (Mag(units.tanh_units) * units.u + units.lambda);
+  return after + roundings * (c + after) + units.lambda;
+}
+
 void WideRow::score_errors(const WideProblem& p, const WideUnits& units) {
   const auto dk = static_cast<double>(p.dk);
   const Mag tau(p.scale), product = units.chain(dk), scaling = units.chain(1 + units.conversions);
@@ -102,8 +111,9 @@ void WideRow::score_errors(const WideProblem& p, const WideUnits& units) {
       x = x + db + units.u * (y + x + db) + units.lambda;
     }
     Mag s = tau * (x + scaling * (y + x)) + units.lambda;
+    if (p.softcap > 0) s = capped_error(s, tau * y, units, p.softcap);
     if (!p.bias.empty() && p.convention == MaskConvention::post_scale)
-      s = s + db + units.u * (tau * y + b + s + db) + units.lambda;
+      s = s + db + units.u * ((p.softcap > 0 ? Mag(p.softcap) : tau * y) + b + s + db) + units.lambda;
     a_.push_back(std::move(s));
   }
   if (p.sink != -infinity) a_.back() = units.converted(std::fabs(p.sink));
@@ -189,6 +199,8 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   for (std::size_t j = 0; j < p.visible.size(); ++j)
     most = std::max(most, tau * (size_[j] + Mag(p.bias.empty() ? 0.0 : std::fabs(p.bias[j]))));
   if (p.sink != -infinity) most = std::max(most, Mag(std::fabs(p.sink)));
+  // The products over the cap, and the cap itself.
+  if (p.softcap > 0) most = std::max({most, most * Mag(1 / p.softcap), Mag(p.softcap)});
   if (!(Mag(4.0) * most <= units.range)) return Excuse::overflow;
   std::vector<arb_srcptr> keys, values;
   for (const std::int64_t j : p.visible) {
@@ -199,7 +211,7 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   const double score_bits = std::max(0.0, mag_get_d_log2_approx(most.data()));
   balls_.evaluate({n, p.dk, p.dv, (p.dv + 3) / 4 * 4, p.scale, p.convention,
                    p.q->exact[static_cast<std::int64_t>(p.q->at(p.i, p.of_q))],
-                   p.bias.empty() ? nullptr : p.bias.data(), p.sink == -infinity ? nullptr : &p.sink},
+                   p.bias.empty() ? nullptr : p.bias.data(), p.sink == -infinity ? nullptr : &p.sink, p.softcap},
                   keys.data(), values.data(), bits + static_cast<long>(score_bits));
   if (units.encloses) {
     allowed.assign(columns, Mag());

@@ -22,7 +22,7 @@ struct WideUnits {
 
   Mag u, lambda, range;    ///< range: a quarter of what no number may exceed
   double conversions = 0;  ///< roundings of a double on its way into the scalar
-  double exp_units = 0, exp_growth = 0;
+  double exp_units = 0, exp_growth = 0, tanh_units = 0;
   double log_lambda = 0;  ///< log of lambda, rounded down
   bool encloses = false;  ///< intervals: they have no error
 };
@@ -54,6 +54,7 @@ struct WideProblem {
   std::vector<double> bias{};  ///< of these; empty: no mask adds anything
   /// The score of the last one of them, which is no key but the sink; its row of k and v is 0. -inf: there is none.
   double sink = -std::numeric_limits<double>::infinity();
+  double softcap = 0;
 };
 
 class WideRow {
@@ -71,6 +72,8 @@ class WideRow {
   void sizes_of_products(const WideProblem& p);
   /// a_j, the error of each score.
   void score_errors(const WideProblem& p, const WideUnits& units);
+  /// What a capped product errs by, where the product, of this size, does by `error`.
+  [[nodiscard]] static Mag capped_error(const Mag& error, const Mag& size, const WideUnits& units, double cap);
   /// E_j and what follows from it for all columns; false: there is no bound.
   bool weight_errors(const WideProblem& p, const WideUnits& units);
   void column(const WideProblem& p, const WideUnits& units, std::int64_t k);

@@ -76,6 +76,7 @@ class Specification {
         {"attention.weights-and-scores", scores_and_weights},
         {"mask.additive-post-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::post_scale); }},
         {"mask.additive-pre-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::pre_scale); }},
+        {"mask.softcap", capped},
         {"mask.boolean", boolean},
         {"mask.boolean-as-additive", boolean_as_additive},
         {"mask.causal-top-left", [](Scope& s, Comparison& c) { causal(s, c, Causal::top_left); }},
@@ -221,6 +222,20 @@ class Specification {
     const M b = bias(scope, 2, 3);
     const written::Attention<T> formula = p.formula(score(p.scale, b, convention), sees_all_but_0_1);
     const Mask<T> mask = additive_mask(b, convention);
+    c.same(mattn(p.q, p.k, p.v, p.scale, mask), formula.out, "mattn");
+    c.same(attention_weights(p.q, p.k, p.scale, mask), formula.weights, "weights");
+  }
+  static void capped(Scope& scope, Comparison& c) {
+    const Problem p(scope, 2, 3);
+    const M b = bias(scope, 2, 3);
+    const T cap = scope.positive("C");
+    const written::Table<T> added = written::table(b);
+    const written::Score<T> after = [&](const T& qk, At i, At j) {
+      return added[i][j] + tanh_of(T(qk * p.scale / cap)) * cap;
+    };
+    const written::Attention<T> formula = p.formula(after, sees_all_but_0_1);
+    Mask<T> mask = additive_mask(b, MaskConvention::post_scale);
+    mask.softcap = cap;
     c.same(mattn(p.q, p.k, p.v, p.scale, mask), formula.out, "mattn");
     c.same(attention_weights(p.q, p.k, p.scale, mask), formula.weights, "weights");
   }

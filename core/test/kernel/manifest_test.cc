@@ -37,6 +37,10 @@ std::string with(std::string_view keys) {
   return R"({"name": "x", "dtypes": ["f32", "bf16"], )" + std::string(keys) + "}";
 }
 /// One with these keys in "arithmetic", read for f32.
+/// With caps of scores, whose tanh is so.
+std::string capped(std::string_view tanh) {
+  return with(R"("variants": {"softcap": {}}, "arithmetic": {"tanh": )" + std::string(tanh) + "}");
+}
 Arithmetic arithmetic_with(std::string_view keys) {
   return parse(with(R"("arithmetic": {)" + std::string(keys) + "}")).arithmetic.usual_for(DType::f32);
 }
@@ -148,6 +152,11 @@ TEST(ParseManifest, ReadsEveryKeyOfArithmetic) {
   EXPECT_EQ(arithmetic_with(R"("rounding": "toward-zero")").rounding, Rounding::toward_zero);
   EXPECT_EQ(arithmetic_with(R"("rounding": "nearest")").rounding, Rounding::nearest);
   EXPECT_EQ(arithmetic_with(R"("exp_ulp": 1.5)").exp_ulp, 1.5);
+  const auto tanh_of = [](std::string_view tanh) { return parse(capped(tanh)).arithmetic.usual_for(DType::f32).tanh; };
+  EXPECT_EQ(tanh_of(R"({"ulp": 2.5})"), (TanhError{TanhMeasure::ulp, 2.5}));
+  EXPECT_EQ(tanh_of(R"({"relative": 5e-4})"), (TanhError{TanhMeasure::relative, 5e-4}));
+  EXPECT_EQ(tanh_of(R"({"absolute": 1e-6})"), (TanhError{TanhMeasure::absolute, 1e-6}));
+  EXPECT_EQ(arithmetic_with("").tanh.measure, TanhMeasure::unstated);
   EXPECT_EQ(arithmetic_with(R"("max": "none")").max, MaxPolicy::none);
   EXPECT_EQ(arithmetic_with(R"("max": "running")").max, MaxPolicy::running);
   EXPECT_EQ(arithmetic_with(R"("max": "lazy", "lazy_nats": 8)").max, MaxPolicy::lazy);
@@ -338,6 +347,23 @@ TEST(ParseManifest, NamesWhatIsWrong) {
        "\"f8_e4m3\", \"f8_e5m2\""},
       {with(R"("arithmetic": {"exp_ulp": 0})"),
        "\"arithmetic\".\"exp_ulp\" is 0; it must be a finite number greater than 0"},
+      {capped(R"({"ulp": 2, "relative": 1e-4})"),
+       "\"arithmetic\".\"tanh\" is {\"relative\":0.0001,\"ulp\":2}; it states one error, as {\"ulp\": 2.5}, {\"relative\": "
+       "5e-4} or {\"absolute\": 1e-6}"},
+      {capped(R"({})"),
+       "\"arithmetic\".\"tanh\" is {}; it states one error, as {\"ulp\": 2.5}, {\"relative\": 5e-4} or {\"absolute\": "
+       "1e-6}"},
+      {capped(R"({"relative": 0})"),
+       "\"arithmetic\".\"tanh\".\"relative\" is 0; it must be a finite number greater than 0"},
+      {capped(R"({"absolute": 2})"),
+       "\"arithmetic\".\"tanh\".\"absolute\" is 2; it must be at most 1, where tanh is wrong by as much as it is"},
+      {capped("2"), "\"arithmetic\".\"tanh\" is 2; it must be an object"},
+      {with(R"("arithmetic": {"tanh": {"ulp": 2}})"),
+       "\"arithmetic\" is {\"tanh\":{\"ulp\":2}}; it states \"tanh\" or \"stored\".\"capped\", and \"variants\" lists no "
+       "\"softcap\""},
+      {with(R"("arithmetic": {"stored": {"capped": "bf16"}})"),
+       "\"arithmetic\" is {\"stored\":{\"capped\":\"bf16\"}}; it states \"tanh\" or \"stored\".\"capped\", and \"variants\" "
+       "lists no \"softcap\""},
       {with(R"("arithmetic": {"max": "lazy"})"),
        "\"arithmetic\".\"max\" is \"lazy\"; a lazy maximum states by how much it may lag, as \"lazy_nats\": 8"},
       {with(R"("arithmetic": {"max": "none", "lazy_nats": 8})"),

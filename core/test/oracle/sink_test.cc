@@ -3,52 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numbers>
-#include <random>
 #include <vector>
 
 #include "core/kernels/core_problem.h"
 #include "core/oracle/oracle.h"
-#include "core/oracle/rows/row_oracle.h"
-#include "core/oracle/workspace.h"
 #include "core/problem/fields.h"
-#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/scalars/mpfr.h"
 #include "core/support/infinity.h"
+#include "core/test/oracle/variant_bounds.h"
 
 namespace attest {
 namespace {
-
-Arithmetic plain(DType dtype) {
-  const DType real = dtype == DType::f64 ? DType::f64 : DType::f32;
-  Arithmetic a;
-  a.input = a.output = dtype;
-  a.score_sums = a.accumulate = a.weights = real;
-  a.exp_ulp = 1;
-  a.base2 = a.folded_exp2 = a.split_merge = a.normalise_first = a.bias_in_sum = false;
-  a.block = 0;
-  a.division_roundings = 1;
-  return a;
-}
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(n)); }
-  double normal(double size) { return size * normal_(engine_); }
-  Tensor tensor(DType dtype, const Shape& shape, double size) {
-    Tensor t(dtype, shape);
-    for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, normal(size));
-    return t;
-  }
-
- private:
-  std::mt19937_64 engine_;
-  std::normal_distribution<double> normal_;
-};
 
 /// Grouped heads, a mask or none, a causal form, a window or none, and a sink of each kind.
 Case random_case(Random& random, DType dtype, std::int64_t most_keys = 9) {
@@ -76,10 +44,6 @@ Case random_case(Random& random, DType dtype, std::int64_t most_keys = 9) {
   c[Slot::sink] = std::move(sinks);
   validate(c);
   return c;
-}
-
-double distance(const Mpfr& exact, double x) {
-  return ScalarTraits<Mpfr>::to_double(exact > Mpfr(x) ? Mpfr(exact - Mpfr(x)) : Mpfr(Mpfr(x) - exact));
 }
 
 TEST(SinkOracle, EnclosesTheDefinition) {
@@ -120,27 +84,7 @@ TEST(SinkOracle, EnclosesTheDefinition) {
 
 TEST(SinkOracle, AgreesAtEveryLevel) {
   Random random(2);
-  for (int n = 0; n < 60; ++n) {
-    const Case c = random_case(random, DType::f32, n % 10 == 0 ? 90 : 9);
-    const AttentionBounds bounds = attention_bounds(c, plain(DType::f32), true);
-    Tensor out(DType::f32, c.out_shape()), lse(DType::f64, {batch_of(c), heads_of(c), queries_of(c)});
-    for (std::int64_t e = 0; e < out.elements(); ++e) {
-      const double value = bounds.elements[static_cast<std::size_t>(e)].value;
-      out.set(e, std::isnan(value) ? 0 : value);
-    }
-    for (std::int64_t row = 0; row < lse.elements(); ++row)
-      lse.set(row, bounds.rows[static_cast<std::size_t>(row)].lse);
-    Tensor beyond = out;
-    for (std::int64_t e = 0; e < out.elements(); ++e) beyond.set(e, out[e] + 0.01);
-    for (const int level : {0, 1, 2, 3}) {
-      OracleOptions options;
-      options.first_level = level, options.ignores_dead_values = true;
-      const Verdict right = judge_attention(c, out, lse, plain(DType::f32), options);
-      EXPECT_NE(right.outcome, Outcome::violated) << level << " " << right.reason;
-      const Verdict wrong = judge_attention(c, beyond, lse, plain(DType::f32), options);
-      if (right.outcome == Outcome::held) EXPECT_EQ(wrong.outcome, Outcome::violated) << level;
-    }
-  }
+  for (int n = 0; n < 60; ++n) expect_same_at_every_level(random_case(random, DType::f32, n % 10 == 0 ? 90 : 9));
 }
 
 /// One query of one head: the scores of the keys are their first columns, as q is 1 and the scale, too.
@@ -167,26 +111,6 @@ double attend(const Case& c, float reference, float of_sink) {
     sum += weight, out += weight * static_cast<float>(c.v()[j]);
   }
   return static_cast<double>(out / sum);
-}
-
-/// Error of `found` over what is allowed, as the bound is, and with a change of its profile.
-struct Used {
-  double as_it_is = 0, changed = 0;
-};
-Used used(const Case& c, const Arithmetic& arithmetic, double found, const std::function<void(Profile&)>& change) {
-  detail::Head head;
-  head.load(c, sequence_of(c, 0), 0, false);
-  const auto utilisation = [&](const Profile& p) {
-    detail::RowOracle oracle;
-    EXPECT_EQ(oracle.start(head, 0, p, true, true, 4096), Excuse::none);
-    double lower = 0, upper = 0;
-    oracle.distance(0, found, lower, upper);
-    return lower / oracle.element(0).allowed;
-  };
-  const Profile p = detail::profile_for(c, head, arithmetic);
-  Profile other = p;
-  change(other);
-  return {utilisation(p), utilisation(other)};
 }
 
 // A sink of a finer format than the scores' is rounded to it.
@@ -219,7 +143,7 @@ TEST(SinkBound, NeedsItsRoundingsInBaseTwo) {
     const float x = static_cast<float>(c.k()[0]) * lower, of_sink = sink * log2e, top = std::max(x, of_sink);
     const float weight = std::exp2(x - top), rest = std::exp2(of_sink - top);
     const auto found = static_cast<double>(weight / (weight + rest));
-    const Used u = used(c, base2, found, [](Profile& p) { p.u_sink = 0, p.th_l2e = 0, p.th_tau = 0; });
+    const Used u = used(c, base2, found, [](Profile& p) { p.u_sink = 0, p.th_l2e = 0, p.th_tau = p.th_of_scale = 0; });
     most = std::max(most, u.as_it_is), most_changed = std::max(most_changed, u.changed);
   }
   EXPECT_LE(most, 1);

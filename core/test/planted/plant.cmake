@@ -45,6 +45,11 @@ plant(${definitions}/attention.h [[ : ]] [[score<T>(x, (*mask.additive)(i, j), s
   mask-not-added [[T(scale * x)]]
   mask-of-another-row [[score<T>(x, (*mask.additive)(0, j), scale, mask.convention)]]
   conventions-exchanged [[score<T>(x, (*mask.additive)(i, j), scale, MaskConvention::post_scale)]])
+plant(${definitions}/attention.h [[const T t = ]] [[*mask.softcap * tanh_of(T(scaled / *mask.softcap))]] [[;]]
+  cap-dropped [[scaled]]
+  cap-without-its-factor [[tanh_of(T(scaled / *mask.softcap))]])
+plant(${definitions}/attention.h [[covered ? ]] [[T(t + (*mask.additive)(i, j))]] [[ : t;]]
+  cap-after-the-mask [[T(*mask.softcap * tanh_of(T((scaled + (*mask.additive)(i, j)) / *mask.softcap)))]])
 plant(${definitions}/attention.h [[const T x = ]] [[dot(q_i, row_of(k, j))]] [[;]]
   key-of-the-next-position [[dot(q_i, row_of(k, j + 1 < k.rows() ? j + 1 : j))]])
 # Softmax.

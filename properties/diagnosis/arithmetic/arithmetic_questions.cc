@@ -27,10 +27,6 @@ double nan() {
 long double sum_of(const std::vector<double>& pieces) {
   return std::accumulate(pieces.begin(), pieces.end(), 0.0L);
 }
-/// exp of what the target lies below the largest score.
-long double expected_of(const WeightQuestion& asked) {
-  return std::exp(sum_of(asked.pieces) - sum_of(asked.top));
-}
 
 /// The same of so many bits, cut toward zero.
 long double cut(long double x, int bits) {
@@ -43,7 +39,7 @@ long double cut(long double x, int bits) {
 Weights exact_weights(const std::vector<WeightQuestion>& questions) {
   Weights all;
   all.reserve(questions.size());
-  for (const WeightQuestion& one : questions) all.push_back(expected_of(one));
+  for (const WeightQuestion& one : questions) all.push_back(std::exp(sum_of(one.pieces) - sum_of(one.top)));
   return all;
 }
 
@@ -144,7 +140,7 @@ Case ArithmeticQuestions::blank(std::int64_t batch, std::int64_t keys, std::int6
   const std::int64_t kv_heads = m.group_sizes.empty() ? heads : heads / m.group_sizes.front();
 
   Case c;
-  c.scale = scale(dk);
+  c.scale = scale(dk), c.softcap = softcap_;
   c[Slot::q] = Tensor(dtype_, {batch, heads, rows(keys), dk});
   c[Slot::k] = Tensor(formats_.k, {batch, kv_heads, keys, dk});
   c[Slot::v] = Tensor(formats_.v, {batch, kv_heads, keys, dv});
@@ -249,6 +245,15 @@ std::optional<double> ArithmeticQuestions::denominator(std::int64_t top, double 
   return out ? std::optional((*out)[0]) : std::nullopt;
 }
 
+long double ArithmeticQuestions::score_of(const std::vector<double>& pieces) const {
+  const long double product = sum_of(pieces), cap = softcap_;
+  return cap > 0 ? cap * std::tanh(product / cap) : product;
+}
+
+long double ArithmeticQuestions::expected_of(const WeightQuestion& asked) const {
+  return std::exp(score_of(asked.pieces) - score_of(asked.top));
+}
+
 std::optional<Weights> ArithmeticQuestions::weights(const std::vector<WeightQuestion>& questions, std::int64_t keys) {
   auto once = weights_once(questions, keys);
   if (!once) return once;
@@ -284,14 +289,17 @@ std::optional<Weights> ArithmeticQuestions::weights_once(const std::vector<Weigh
       };
       for (std::int64_t d = 0; d < score_dims; ++d) set(c, Slot::q, b, 0, d, 1);
       for (std::int64_t j = 0; j < keys; ++j) place(j, {far_below});
-      const long double top = sum_of(asked.top);
+      const long double top = score_of(asked.top);
       // No more bits than are read, so that no order of the pieces rounds their sum.
       const long double expected = cut(asked.near.value_or(expected_of(asked)), bits_);
       long double sum = static_cast<long double>(tops) + expected;
       for (const ScoredKey& other : asked.others) {
         place(other.at, other.pieces);
-        sum += std::exp(sum_of(other.pieces) - top);
+        sum += std::exp(score_of(other.pieces) - top);
       }
+      // A cap brings the keys that are not named as near as this.
+      const std::int64_t unnamed = keys - tops - 1 - std::ssize(asked.others);
+      if (softcap_ > 0) sum += static_cast<long double>(unnamed) * std::exp(score_of({far_below}) - top);
       place(asked.target, asked.pieces);
       // Pieces of the expected weight, each cut toward zero: any order of the sum is exact that holds the weight.
       const int exponent = std::min(most_exponent, 10 - std::ilogb(static_cast<double>(expected)));

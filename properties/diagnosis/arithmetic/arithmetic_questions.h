@@ -38,7 +38,7 @@ struct WeightQuestion {
 };
 
 using Weights = std::vector<long double>;
-/// What the weights of the questions are exactly.
+/// What the weights of the questions are exactly, without a softcap.
 [[nodiscard]] Weights exact_weights(const std::vector<WeightQuestion>& questions);
 /// The largest relative error; infinite where an answer is no number.
 [[nodiscard]] long double largest_error(const Weights& found, const Weights& right);
@@ -89,6 +89,8 @@ class ArithmeticQuestions {
   /// Keys of the largest score in a question for weights: each takes a piece of the expected weight away.
   [[nodiscard]] std::int64_t top_keys() const { return top_keys_; }
   void read_bits(int bits);
+  /// Problems have a softcap from now on; 0: none. Scores of weights are what becomes of their pieces then.
+  void cap(double softcap) { softcap_ = softcap; }
   /// Any problem: the answer by batch entry and column, of the first head and the last row, which sees every key.
   [[nodiscard]] std::optional<std::vector<double>> ask(const Case& c, DType output);
   /// An empty problem: one scale, q and k and v of 0.
@@ -102,6 +104,9 @@ class ArithmeticQuestions {
 
  private:
   [[nodiscard]] std::optional<Weights> weights_once(const std::vector<WeightQuestion>& questions, std::int64_t keys);
+  [[nodiscard]] long double score_of(const std::vector<double>& pieces) const;
+  /// exp of what the target lies below the largest score.
+  [[nodiscard]] long double expected_of(const WeightQuestion& asked) const;
 
   Kernel& kernel_;
   DType dtype_, output_;
@@ -109,6 +114,7 @@ class ArithmeticQuestions {
   std::string why_not_, failure_;
   std::int64_t top_keys_ = 1, rows_ = 1;
   int bits_ = 24;  ///< of a weight that are read
+  double softcap_ = 0;
 };
 
 }  // namespace attest

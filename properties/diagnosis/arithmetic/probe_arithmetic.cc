@@ -6,6 +6,7 @@
 #include "properties/diagnosis/arithmetic/probe_ends.h"
 #include "properties/diagnosis/arithmetic/probe_maximum.h"
 #include "properties/diagnosis/arithmetic/probe_sums.h"
+#include "properties/diagnosis/arithmetic/probe_tanh.h"
 #include "properties/diagnosis/arithmetic/probe_weights.h"
 
 namespace attest {
@@ -22,6 +23,7 @@ ProbedArithmetic probe_arithmetic(Kernel& kernel, DType dtype) {
   ask_sums(ask, probed);
   const SeenWeights seen = ask_weights(ask, probed);
   if (seen.answered) ask_maximum(ask, probed, seen);
+  if (seen.answered) ask_tanh(ask, probed, seen);
   ask_ends(ask, probed);
   return probed;
 }

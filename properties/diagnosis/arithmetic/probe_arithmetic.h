@@ -1,5 +1,5 @@
-// Which arithmetic a kernel computes in, found by asking: formats and order of its sums, its scores and weights, exp,
-// blocks, and what becomes of the smallest numbers.
+// Which arithmetic a kernel computes in, found by asking: formats and order of its sums, its scores and weights, exp
+// and tanh, blocks, and what becomes of the smallest numbers.
 #pragma once
 
 #include <span>

@@ -24,6 +24,8 @@
 #include "properties/catalogue/property.h"
 #include "properties/families/split_laws.h"
 #include "properties/families/variants/not_judged.h"
+#include "properties/families/variants/row_lse.h"
+#include "properties/families/variants/scaled_queries.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
@@ -108,20 +110,6 @@ Verdict minus_infinity(Kernel& kernel, const Case& c) {
   const double none = lowest ? -format_of(c[Slot::sink].dtype()).largest : -infinity;
   const Case nothing = with_sinks(c, [&](std::int64_t, double) { return none; });
   return same(run_with_lse(kernel, nothing), run_with_lse(kernel, without_sinks(c)), Match::bound);
-}
-
-/// The log-sum-exp of a row and how far it may be off: the kernel's, or the exact one where it returns none.
-struct Lse {
-  double value = 0, error = 0;
-  bool known = true;
-  bool empty = false;  ///< the row has neither a key nor a sink: its policy says what it is
-};
-Lse lse_of(const Result& result, std::int64_t row) {
-  const RowBound& bound = result.run().row_bound(row);
-  if (bound.excuse == Excuse::fully_masked) return {.value = -infinity, .empty = true};
-  if (bound.excuse != Excuse::none || !(bound.lse_allowed < infinity)) return {.known = false};
-  if (!result.run().lse().present()) return {bound.lse, bound.lse_certificate};
-  return {result.run().lse()[row], bound.lse_allowed};
 }
 
 /// The share 1/(1 + e^-x) of what lies x above the rest, and how far it moves where x does by `error` to either side.
@@ -339,20 +327,10 @@ Verdict empty_row(Kernel& kernel, const Case& c) {
 // (scale, Q, sink) is (1, scale Q, sink): the scale does not touch the sink. A power of two, by which numbers are
 // multiplied exactly.
 Verdict unscaled(Kernel& kernel, const Case& c) {
-  Case before = c, after = c;
-  after.scale = 1;
-  if (!in_a_proof()) {
-    int exponent = 0;
-    const bool power = std::frexp(c.scale, &exponent) == 0.5 && c.scale != 1;
-    const double powers[] = {0.25, 0.5, 2, 4};
-    if (!power) before.scale = powers[argument(c, "power", 4)];
-  }
-  after[Slot::q] = mapped(c.q(), [&](std::int64_t, double q) { return product_of(before.scale, q); });
-  for (std::int64_t e = 0; e < c.q().elements() && !in_a_proof(); ++e)
-    if (!std::isfinite(after.q()[e]) || after.q()[e] / before.scale != c.q()[e])
-      return excused("scale q is no number of its format");
-  return same(run_with_lse(kernel, within_reach(kernel, before)), run_with_lse(kernel, within_reach(kernel, after)),
-              Match::bound);
+  const std::optional<ScaledQueries> both = with_scale_in_queries(c);
+  if (!both) return excused("scale q is no number of its format");
+  return same(run_with_lse(kernel, within_reach(kernel, both->apart)),
+              run_with_lse(kernel, within_reach(kernel, both->together)), Match::bound);
 }
 
 // Heads permuted with their sinks: their outputs are.
@@ -468,7 +446,7 @@ const Property family[] = {
      .needs = "attention, sink, additive masks",
      .floating_point = "bound",
      .variant = "sink",
-     .under = "window",
+     .under = "window softcap",
      .hypotheses = sunk_and_masked,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_sinks().where([](Recipe& r) {
@@ -482,7 +460,7 @@ const Property family[] = {
      .needs = "attention, sink",
      .floating_point = "bound",
      .variant = "sink",
-     .under = "window lengths packed left_pad",
+     .under = "window lengths packed left_pad softcap",
      .hypotheses = sunk,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_later_arguments().with_sinks();
@@ -494,7 +472,7 @@ const Property family[] = {
      .needs = "attention, sink, lse",
      .floating_point = "bound",
      .variant = "sink",
-     .under = "window",
+     .under = "window softcap",
      .hypotheses = sunk,
      .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).with_sinks(); },
      .check = lse},
@@ -504,7 +482,7 @@ const Property family[] = {
      .needs = "attention, sink",
      .floating_point = "bound",
      .variant = "sink",
-     .under = "window",
+     .under = "window softcap",
      .hypotheses = sunk,
      .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).with_sinks(); },
      .check = rescaled},
@@ -514,7 +492,7 @@ const Property family[] = {
      .needs = "attention, sink",
      .floating_point = "bound",
      .variant = "sink",
-     .under = "window",
+     .under = "window softcap",
      .hypotheses = sunk,
      .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).with_sinks(); },
      .check = rows_sum},
@@ -533,7 +511,7 @@ const Property family[] = {
      .needs = "attention, sink, any scale",
      .floating_point = "bound",
      .variant = "sink",
-     .under = "window",
+     .under = "window softcap",
      .hypotheses = sunk_after_scale,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_sinks().where([](Recipe& r) {
@@ -548,7 +526,7 @@ const Property family[] = {
      .needs = "attention, sink",
      .floating_point = "bitwise if batch-invariant",
      .variant = "sink",
-     .under = "window lengths packed left_pad",
+     .under = "window lengths packed left_pad softcap",
      .hypotheses = sunk_heads,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_later_arguments().where(two_heads).with_sinks();

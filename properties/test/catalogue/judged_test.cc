@@ -55,7 +55,7 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
         "masked.suppression-limit", "masked.boolean-is-additive", "masked.conventions-agree",
         "masked.conventions-differ", "masked.row-shift", "masked.multihead-boolean-is-additive",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ", "sink.equals-key",
-        "sink.joint-shift", "sink.breaks-row-shift"}},
+        "sink.joint-shift", "sink.breaks-row-shift", "softcap.equals-mask", "softcap.bias-after"}},
       // The notebook's X has five columns and three.
       {"head dimension a multiple of 8", {"self.parameter-free"}},
       {"post-scale only",
@@ -70,7 +70,7 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
         "cache.speculative", "masked.conventions-agree", "masked.conventions-differ",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ",
         // Two scales.
-        "self.parameter-free", "self.unscaled-vs-scaled", "sink.unscaled"}}};
+        "self.parameter-free", "self.unscaled-vs-scaled", "sink.unscaled", "softcap.scale-before"}}};
   return all;
 }
 

@@ -42,7 +42,7 @@ std::vector<WrongKernel> with_wrong_lse() {
 std::vector<WrongKernel> made() {
   std::vector<WrongKernel> all = noisy_kernels();
   for (const auto& group : {with_wrong_lse(), mistaken_kernels(), mistaken_windows(), mistaken_sinks(),
-                            mistaken_sequences(), mistaken_caches(), mistaken_pages()})
+                            mistaken_softcaps(), mistaken_sequences(), mistaken_caches(), mistaken_pages()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

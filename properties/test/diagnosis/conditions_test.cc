@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/test/cases.h"
 #include "properties/catalogue/property.h"
 
 namespace attest {
@@ -61,6 +62,28 @@ TEST(Conditions, OfWindows) {
                 return c.alignment == Causal::bottom_right && extents_of(c).queries != extents_of(c).keys;
               }),
               ElementsAre("a window aligned bottom-right and M != N"));
+}
+
+TEST(Conditions, OfSoftcaps) {
+  using testing::ElementsAre;
+  const auto capped = [](const Case& c) { return c.softcap > 0; };
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return capped(c); }), ElementsAre("a softcap"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return capped(c) && masked(c); }),
+              ElementsAre("a softcap beside a mask"));
+  Case c = test::one_query(DType::f32, {2}, {1, -3}, {0, 1});
+  c.scale = 0.5;
+  const auto traits_at = [&](double softcap) {
+    c.softcap = softcap;
+    return traits_of(c).words;
+  };
+  using testing::Contains, testing::Not;
+  EXPECT_THAT(traits_at(2.5), Contains("a softcap below the largest product"));
+  EXPECT_THAT(traits_at(3), Not(Contains("a softcap below the largest product")));
+  EXPECT_THAT(traits_at(3), Contains("a softcap below 8 times the largest product"));
+  EXPECT_THAT(traits_at(24), Not(Contains("a softcap below 8 times the largest product")));
+  // Of a hidden key it does not count.
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 2}, std::vector<double>{1, 0});
+  EXPECT_THAT(traits_at(2.5), Not(Contains("a softcap below the largest product")));
 }
 
 TEST(Conditions, OfNoKeysAreNoMultiple) {

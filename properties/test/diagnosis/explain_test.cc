@@ -9,6 +9,7 @@
 #include "core/test/cases.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
+#include "properties/test/diagnosis/other_scores.h"
 #include "properties/test/toy_kernels.h"
 
 namespace attest {
@@ -189,6 +190,25 @@ TEST(Explain, AsksBeforeItSpeaksOfTheDenominator) {
   EXPECT_FALSE(names(twice, summed)) << all_of_them(twice);
   const auto once = told_of_habits(manifest, DType::bf16, {.weight = rounding(DType::bf16), .sums_rounded = true});
   EXPECT_TRUE(names(once, summed)) << all_of_them(once);
+}
+
+TEST(Explain, NamesATanhOfFewBits) {
+  OtherScores coarse = of_another_cap(
+      [](double t, double cap) { return capped_at(t, cap) * (1 + 0x1p-11 * std::sin(12345 * t / cap)); });
+  const std::vector<BeyondBound> cases = violations(coarse, DType::f32, 4, /*cases=*/20'000);
+  ASSERT_GE(cases.size(), 3U);
+  const std::vector<Explanation> found = explain(coarse, cases);
+  const auto tanh = std::ranges::find_if(
+      found, [](const Explanation& one) { return nlohmann::json::parse(one.declaration).contains("tanh"); });
+  ASSERT_NE(tanh, found.end()) << all_of_them(found);
+  EXPECT_TRUE(tanh->words.starts_with("a tanh that errs by 2^-")) << all_of_them(found);
+  EXPECT_LE(nlohmann::json::parse(tanh->declaration)["tanh"]["relative"], 0x1p-10);
+  EXPECT_GT(tanh->coarser, 100);
+  EXPECT_TRUE(tanh->one_place);
+  EXPECT_EQ(tanh->stage, Stage::scores);
+  EXPECT_TRUE(
+      names(found, {{"stored", {{"raw", nullptr}, {"scaled", nullptr}, {"capped", "f16"}, {"biased", nullptr}}}}))
+      << "which looks the same: " << all_of_them(found);
 }
 
 TEST(Explain, DoesNotExcuseAMistake) {

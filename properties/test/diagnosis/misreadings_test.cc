@@ -24,7 +24,7 @@ std::vector<std::string> misread(std::string_view name, DType dtype = DType::f32
   const auto kernel = registered(name);
   const Property& property = property_named(drawn_for);
   std::vector<Case> cases;
-  for (std::int64_t k = 0; k < 6000 && cases.size() < most; ++k) {
+  for (std::int64_t k = 0; k < 9000 && cases.size() < most; ++k) {
     Case c = project(generate(property, dtype, 1, k), kernel->manifest());
     if (check_case(property, *kernel, c).outcome == Outcome::violated) cases.push_back(std::move(c));
   }

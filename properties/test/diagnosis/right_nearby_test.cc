@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/test/cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/test/catalogue/tampered.h"
 
@@ -47,6 +48,13 @@ TEST(RightNearby, IsWithoutAMask) {
 
 TEST(RightNearby, IsTheUsualScale) {
   EXPECT_THAT(right_beside("fault:scale-ignored"), Contains("the scale 1/sqrt(dk)"));
+}
+
+TEST(RightNearby, IsWithoutASoftcap) {
+  Tampered halved = asked_otherwise([](Case& c) { c.softcap /= 2; });
+  Case c = test::one_query(DType::f32, {1}, {0, 3}, {1, 2});
+  c.softcap = 2;
+  EXPECT_THAT(right_nearby(halved, c), Contains("no softcap"));
 }
 
 TEST(RightNearby, IsOfTheLogSumExpToo) {

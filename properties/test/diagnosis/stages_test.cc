@@ -7,7 +7,7 @@
 #include <map>
 
 #include "properties/catalogue/property.h"
-#include "properties/test/catalogue/tampered.h"
+#include "properties/test/diagnosis/other_scores.h"
 
 namespace attest {
 namespace {
@@ -91,6 +91,22 @@ TEST(Stages, OfAScaleThatIsTooLarge) {
     }
     EXPECT_GT(found, 20);
   }
+}
+
+TEST(Stages, OfACapThatIsAnother) {
+  OtherScores wrong = of_another_cap([](double t, double cap) { return std::clamp(t, -cap, cap); });
+  const Property& property = *properties_matching("attention.oracle").at(0);
+  int found = 0;
+  for (std::int64_t k = 0; k < 4000 && found < 5; ++k) {
+    const Case c = project(generate(property, DType::f32, 1, k), wrong.manifest());
+    if (c.softcap == 0 || check_case(property, wrong, c).violation != Violation::bound) continue;
+    const StageFound one = stage_of(wrong, c);
+    if (!one.stage) continue;
+    ++found;
+    EXPECT_EQ(*one.stage, Stage::scores) << k << ": " << one.evidence;
+    EXPECT_TRUE(one.evidence.ends_with("the cap is at fault")) << k << ": " << one.evidence;
+  }
+  EXPECT_EQ(found, 5);
 }
 
 /// What a row sees is none of the four.

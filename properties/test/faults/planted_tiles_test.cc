@@ -51,6 +51,7 @@ struct Shown {
   bool packed = false;                            ///< they stand one after another
   std::int64_t page = 0, append = 0;              ///< keys to a page, and keys that the call appends
   std::vector<double> sinks{};                    ///< of the heads; none: there are none
+  double softcap = 0;                             ///< 0: none
 };
 
 /// How GoogleTest prints a parameter.
@@ -337,6 +338,11 @@ const Shown shown[] = {
     {.fault = "first-tile-overwrites-the-sink", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .sinks = {0}},
     {.fault = "sink-in-whole-query-tiles", .sizes = {.queries = 1, .keys = 8, .dk = 4, .dv = 2}, .sinks = {0}},
     {.fault = "sink-in-every-part-of-tiles", .sizes = {.queries = 1, .keys = 600, .dk = 4, .dv = 2}, .sinks = {4}},
+    // softcap tiles
+    {.fault = "softcap-skips-the-last-tile", .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2}, .softcap = 1},
+    {.fault = "softcap-skips-unmasked-tiles", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .softcap = 1},
+    {.fault = "softcap-shows-padded-keys", .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2}, .softcap = 1},
+    {.fault = "softcap-dropped-in-parts", .sizes = {.queries = 1, .keys = 600, .dk = 4, .dv = 2}, .softcap = 1},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -362,7 +368,7 @@ Case case_of(const Shown& one, DType dtype) {
     if (!one.kv_lengths.empty()) c[Slot::kv_lengths] = whole(one.kv_lengths);
     if (!one.left_pad.empty()) c[Slot::left_pad] = whole(one.left_pad);
   }
-  c.append = one.append;
+  c.append = one.append, c.softcap = one.softcap;
   if (!one.sinks.empty()) c[Slot::sink] = Tensor(DType::f32, {std::ssize(one.sinks)}, one.sinks);
   if (one.above != nullptr) {
     // Every query's first number meets what lifts the scores, and no other.
@@ -473,21 +479,21 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfThirteenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfFourteenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
     const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
                          fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences ||
-                         fault.kind == FaultKind::sinks;
+                         fault.kind == FaultKind::sinks || fault.kind == FaultKind::softcaps;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 13U);
+  EXPECT_EQ(kinds.size(), 14U);
 }
 
 }  // namespace

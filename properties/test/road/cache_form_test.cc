@@ -97,7 +97,7 @@ TEST(CacheForm, IsNotThatOfLawsThatDoNotSpeakOfIt) {
 TEST(CacheForm, OfNoKernelThatListsNone) {
   bool sent = false;
   Tampered kernel = asked_otherwise([&](Case& c) { sent = sent || is_in_cache(c); });
-  kernel.manifest().variants.erase("paged"), kernel.manifest().variants.erase("cache_index");
+  for (const char* const name : {"paged", "cache_index", "append"}) kernel.manifest().variants.erase(name);
   WatchedKernel watched(kernel);
   for (std::int64_t k = 0; k < 100; ++k)
     static_cast<void>(walk({}, property_named("attention.oracle"), watched,

@@ -35,6 +35,7 @@ struct Asked {
   Shape mask_shape{1, 1, 3, 5};
   DType dtype = DType::f32;
   std::int64_t keys = 5;
+  double softcap = 0;
 };
 
 Case problem_of(const Asked& asked) {
@@ -43,7 +44,7 @@ Case problem_of(const Asked& asked) {
                          [&](Slot slot, const Shape& shape) {
                            return numbers(asked.dtype, shape, slot == Slot::q ? 37 : slot == Slot::k ? 53 : 71);
                          });
-  c.scale = 0.75;
+  c.scale = 0.75, c.softcap = asked.softcap;
   c.causal = asked.causal;
   if (asked.pre_scale) c.mask_convention = MaskConvention::pre_scale;
   if (asked.mask == 'a') {
@@ -111,7 +112,9 @@ INSTANTIATE_TEST_SUITE_P(
         Asked{.name = "additive_before_the_scale", .mask = 'a', .pre_scale = true},
         Asked{.name = "additive_and_causal_in_f64", .causal = Causal::top_left, .mask = 'a', .dtype = DType::f64},
         Asked{.name = "additive_in_bf16", .mask = 'a', .dtype = DType::bf16},
-        Asked{.name = "bool_in_f16", .mask = 'b', .dtype = DType::f16}),
+        Asked{.name = "bool_in_f16", .mask = 'b', .dtype = DType::f16}, Asked{.name = "capped", .softcap = 0.875},
+        Asked{.name = "capped_with_a_mask", .mask = 'a', .softcap = 2.5},
+        Asked{.name = "capped_beyond_all_scores", .mask = 'b', .dtype = DType::bf16, .softcap = 0x1p80}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

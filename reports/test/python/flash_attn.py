@@ -1,4 +1,4 @@
-"""Stands in for the package flash_attn: its functions' signatures, layouts, causal form and windows, computed by torch."""
+"""Stands in for the package flash_attn: its functions' signatures, layouts, causal form, windows and caps, computed by torch."""
 
 import torch
 
@@ -10,6 +10,8 @@ def flash_attn_func(
     q, k, v = (array.transpose(1, 2) for array in (q, k, v))
     k, v = (array.repeat_interleave(q.shape[1] // array.shape[1], 1) for array in (k, v))
     scores = q.float() @ k.float().transpose(2, 3) * (q.shape[-1] ** -0.5 if softmax_scale is None else softmax_scale)
+    if softcap > 0:
+        scores = softcap * torch.tanh(scores / softcap)
     corner = scores.shape[-1] - scores.shape[-2]
     left, right = window_size
     for hidden, seen in (
@@ -32,7 +34,8 @@ def flash_attn_varlen_func(
     for index in range(len(cu_seqlens_q) - 1):
         rows = slice(cu_seqlens_q[index], cu_seqlens_q[index + 1])
         keys = slice(cu_seqlens_k[index], cu_seqlens_k[index + 1])
-        out[rows] = flash_attn_func(q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal, window_size)[0]
+        one = flash_attn_func(q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal, window_size, softcap)
+        out[rows] = one[0]
     return out
 
 
@@ -58,5 +61,5 @@ def flash_attn_with_kvcache(
             out[b] = 0
             continue
         keys, values = (torch.stack([cache[at] for at in slots[first:length]])[None] for cache in (k_cache, v_cache))
-        out[b] = flash_attn_func(q[b : b + 1], keys, values, 0.0, softmax_scale, causal, window_size)[0]
+        out[b] = flash_attn_func(q[b : b + 1], keys, values, 0.0, softmax_scale, causal, window_size, softcap)[0]
     return out

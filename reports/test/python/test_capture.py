@@ -106,6 +106,7 @@ def test_a_known_function_brings_layout_and_alignment(tmp_path):
     def answer(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0):
         q, k, v = (x.swapaxes(1, 2).astype("float32") for x in (q, k, v))
         s = (q @ k.swapaxes(-1, -2)) * q.shape[-1] ** -0.5
+        s = softcap * numpy.tanh(s / softcap) if softcap else s
         s = numpy.where(numpy.tri(3, 7, 4, dtype=bool), s, -numpy.inf)
         w = numpy.exp(s - s.max(-1, keepdims=True))
         return (w @ v / w.sum(-1, keepdims=True)).swapaxes(1, 2).astype("float16")
@@ -115,10 +116,13 @@ def test_a_known_function_brings_layout_and_alignment(tmp_path):
     try:
         with attest.capture() as calls:
             flash_attn.flash_attn_func(q, k, v, causal=True)
-            flash_attn.flash_attn_func(q, k, v, causal=True, softcap=30.0)
-        assert all(calls.judge()) and len(calls.judge()) == 1 and "softcap" in next(iter(calls.left_out))
+            flash_attn.flash_attn_func(q, k, v, causal=True, softcap=0.5)
+            flash_attn.flash_attn_func(q, k, v, causal=True, dropout_p=0.5)
+        assert all(calls.judge()) and len(calls.judge()) == 2 and "dropout_p" in next(iter(calls.left_out))
         paths = calls.save(tmp_path / "calls")
-        assert attest.load(paths[0]).causal == "bottom-right" and attest.load(paths[0]).q.shape == (1, 2, 3, 8)
+        loaded = [attest.load(path) for path in paths]
+        assert all(case.causal == "bottom-right" and case.q.shape == (1, 2, 3, 8) for case in loaded)
+        assert [case.softcap for case in loaded] == [0, 0.5]
     finally:
         flash_attn.flash_attn_func = original
 

@@ -47,13 +47,16 @@ TEST(CauseWords, SayWhereAnotherInputIsWrong) {
   EXPECT_THAT(words_of(0.75, 1).found, HasSubstr("; attention.oracle makes another input of it for that call, which"));
 }
 
-TEST(CauseWords, StateAWindow) {
+TEST(CauseWords, StateAWindowAndASoftcap) {
   Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("window")));
   c.window_left = 3, c.alignment = Causal::bottom_right;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, alignment bottom-right  q=1"));
   c.window_right = 0, c.alignment = Causal::top_left;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, 0 right, alignment top-left  q=1"));
+  c.softcap = 12.5;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("alignment top-left softcap=12.5  q=1"));
+  c.softcap = 0;
   c.window_left = -1, c.causal = Causal::top_left;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal top-left window 0 right  q=1"));
 }

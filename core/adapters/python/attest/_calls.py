@@ -19,6 +19,7 @@ _NAMES = {
     "bias": ("bias", "attn_bias"),
     "causal": ("causal", "is_causal"),
     "gqa": ("enable_gqa",),
+    "softcap": ("softcap",),
 }
 _PACKED = ("cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k")
 
@@ -35,6 +36,7 @@ class Call:
     bias: Optional[str] = None
     causal: Optional[str] = None
     gqa: Optional[str] = None
+    softcap: Optional[str] = None
     alignment: str = "top-left"  # what the causal form means where M and N differ
     window: Optional[Window] = None
     lengths: tuple = ()  # what lengths of queries and of keys are called
@@ -192,8 +194,8 @@ def adapted(function, call):
         return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
-               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None):  # fmt: skip
-        given = {}
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0):  # fmt: skip
+        given = {call.softcap: softcap} if softcap else {}
         for name, lengths in zip(call.lengths, (q_lengths, kv_lengths)):
             if lengths is not None:
                 given[name] = arrays.there(lengths)
@@ -219,7 +221,7 @@ def adapted(function, call):
         out = function(*inputs, **given)
         return back(out[0] if isinstance(out, (tuple, list)) else out, q)
 
-    offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal}
+    offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal, "softcap": call.softcap}
     names = [name for name, has in offered.items() if has]
     names += WINDOW if call.window else []
     names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if packed else []
@@ -290,7 +292,8 @@ def flexible(function):
     """FlexAttention, whose masks are functions of a score and its place."""
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
-               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None, sink=None):  # fmt: skip
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None, sink=None,
+               softcap=0.0):  # fmt: skip
         import torch
 
         if sink is not None and q.dtype in (torch.float16, torch.bfloat16):
@@ -299,12 +302,14 @@ def flexible(function):
         sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts, left_pad))
 
         def score_mod(score, b, h, i, j):
+            if softcap:
+                score = softcap * torch.tanh(score / softcap)
             if mask is not None:
                 at = mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, i, j]
                 score = torch.where(at, score, -torch.inf) if mask.dtype == torch.bool else score + at
             return torch.where(j <= i, score, -torch.inf) if causal == "top-left" and not sequences else score
 
-        plain = mask is None and (causal == "none" or sequences)
+        plain = mask is None and not softcap and (causal == "none" or sequences)
         given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
         if sequences:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment, causal, (q_lengths, kv_lengths),
@@ -318,4 +323,4 @@ def flexible(function):
         above = lse - sink.to(lse.dtype)[None, :, None]
         return out * torch.where(torch.isneginf(sink)[None, :, None], 1, torch.sigmoid(above))[..., None].to(out.dtype)
 
-    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW, *SEQUENCES, "sink"])
+    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW, *SEQUENCES, "sink", "softcap"])

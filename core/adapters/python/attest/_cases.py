@@ -13,7 +13,9 @@ from attest._errors import AttestError
 from attest._problem import Problem, manifest_for
 
 # The metadata of a case file that says what is asked; everything else there is about where the case comes from.
-_SCALARS = ("scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "alignment")
+_SCALARS = (
+    "scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "alignment", "softcap",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,6 +28,7 @@ class Case:
     scale, causal, mask_convention  as in attest.exact
     operation  "attention" or "multihead"; heads is of the latter
     window_left, window_right, alignment  as in attest.exact, of a case that has a window
+    softcap    as in attest.exact; 0 of a case without one
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
 
     Source: kernel-interface.md, "Case files".
@@ -41,6 +44,7 @@ class Case:
     window_left: int
     window_right: int
     alignment: Optional[str]
+    softcap: float
     about: Mapping[str, str]
     _text: str
     _bits: Dict[str, tuple]  # as a case file has the tensors, by name
@@ -76,6 +80,8 @@ class Case:
             named["mask_convention"] = self.mask_convention
         if self.alignment is not None:
             named.update(window_left=self.window_left, window_right=self.window_right, alignment=self.alignment)
+        if self.softcap:
+            named["softcap"] = self.softcap
         return named
 
     def torch(self, device=None) -> "Case":
@@ -143,6 +149,7 @@ def _case_of(request, metadata, tensors):
         window_left=int(said.get("window_left", -1)),
         window_right=int(said.get("window_right", -1)),
         alignment=said.get("alignment"),
+        softcap=float(said.get("softcap", 0)),
         about={key: value for key, value in said.items() if key not in ("attest", "op", *_SCALARS)},
         _text=answer["text"],
         _bits=bits,
@@ -209,7 +216,7 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it. Windows, lengths and packed sequences are drawn where its variants list them
+              for whoever calls it. Windows, caps, lengths and other variants are drawn where it lists them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

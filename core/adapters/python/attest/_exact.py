@@ -147,6 +147,7 @@ def exact(
     k_new=None,
     v_new=None,
     sink=None,
+    softcap: float = 0.0,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -182,6 +183,8 @@ def exact(
                hold; positions and N are those of kv_lengths + L. Their formats are those of k and v
     sink       [heads], numbers or -inf (none): a score without a key, which has its share of the weights of each of the head's
                rows and adds no value
+    softcap    c > 0: scale·qk becomes c·tanh(scale·qk / c) before the mask is added to it, which is post-scale (default 0: as
+               it is); a sink is not capped
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -194,7 +197,7 @@ def exact(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink)  # fmt: skip
+                      k_new, v_new, sink, softcap)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -271,6 +274,7 @@ def allclose(
     k_new=None,
     v_new=None,
     sink=None,
+    softcap: float = 0.0,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -288,7 +292,7 @@ def allclose(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink)  # fmt: skip
+                      k_new, v_new, sink, softcap)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

@@ -151,6 +151,14 @@ def _merged(manifest, additions):
     return {**{key: value for key, value in additions.items() if key not in manifest}, **manifest}
 
 
+def _known_merged(manifest, row):
+    """The manifest, and what is known of the function. What rows say of arithmetic is how exact a cap's tanh is."""
+    additions = {"name": row.name, **row.manifest}
+    if "softcap" not in manifest.get("variants", additions.get("variants", {})):
+        additions.pop("arithmetic", None)
+    return _merged(manifest, additions)
+
+
 def find(function, multihead, manifest, framework=None, bf16="f32", device=None, layout=None, names=None):
     """What is to be served. AttestError, one line, for wrong arguments, and where the function takes nobody's arrays.
     `names`: by meaning the caller's names of parameters, False for none."""
@@ -166,7 +174,7 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
             import torch
 
             device = "cuda" if torch.cuda.is_available() else None
-        manifest = _merged(manifest, {"name": row.name, **row.manifest})
+        manifest = _known_merged(manifest, row)
         return _served(row.make(function), row.framework, multihead, manifest, bf16, device)
     parameters = _calls.parameters_of(function)
     named = _calls.names_in(parameters or {}, names)

@@ -31,12 +31,14 @@ def _called(call):
 
 
 _JAX_LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
-_FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal", window=FLASH)
+_FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal", softcap="softcap", window=FLASH)
 _FLASH_MANIFEST = {
     "dtypes": ["f16", "bf16"],
     "masks": [],
     "causal": ["bottom-right"],
-    "variants": {"window": {"alignment": ["bottom-right"]}},
+    "variants": {"window": {"alignment": ["bottom-right"]}, "softcap": {}},
+    # tanh is the instruction tanh.approx.f32, whose relative error PTX bounds by 2^-11.
+    "arithmetic": {"tanh": {"relative": 2.0**-11}},
     "grouped_query": True,
     "fully_masked_row": "zero",
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "max_head_dim": 256, "min_queries": 1, "min_keys": 1},
@@ -48,11 +50,11 @@ def _on_a_cache(function):
     """flash_attn_with_kvcache: k and v are the cache, in place, and what a call appends are its k and v."""
 
     def attention(q, k, v, scale=1.0, causal="none", window_left=-1, window_right=-1, kv_lengths=None, left_pad=None,
-                  page_table=None, cache_index=None, k_new=None, v_new=None):  # fmt: skip
+                  page_table=None, cache_index=None, k_new=None, v_new=None, softcap=0.0):  # fmt: skip
         q, k, v, k_new, v_new = (None if t is None else t.transpose(1, 2) for t in (q, k, v, k_new, v_new))
         out = function(q, k, v, k=k_new, v=v_new, cache_seqlens=kv_lengths, cache_batch_idx=cache_index,
                        cache_leftpad=left_pad, block_table=page_table, softmax_scale=scale, causal=causal != "none",
-                       window_size=(window_left, window_right))  # fmt: skip
+                       window_size=(window_left, window_right), softcap=softcap)  # fmt: skip
         return out.transpose(1, 2)
 
     return attention
@@ -75,7 +77,9 @@ _TABLE = (
         flexible,
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
          "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
-                      "sink": {}},
+                      "sink": {}, "softcap": {}},
+         # torch.tanh: 1 ulp on a CPU, 2 on a GPU, where it is CUDA's tanhf.
+         "arithmetic": {"tanh": {"ulp": 2.5}},
          "limits": {"min_queries": 1, "min_keys": 1}},
     ),
     Known(
@@ -99,7 +103,7 @@ _TABLE = (
         "flash_attn_varlen_func",
         "torch",
         "thd",
-        _called(Call("torch", "thd", scale="softmax_scale", causal="causal", window=FLASH)),
+        _called(Call("torch", "thd", scale="softmax_scale", causal="causal", softcap="softcap", window=FLASH)),
         {**_FLASH_MANIFEST, "variants": {**_FLASH_MANIFEST["variants"], "packed": {}}},
         gpu=True,
         window=FLASH,

@@ -42,6 +42,20 @@ def _window(left, right, alignment, causal):
     return {**given, "alignment": where}
 
 
+def cap_of(softcap):
+    """c as a number; 0 where there is no cap."""
+    if softcap is None:
+        return 0.0
+    try:
+        cap = math.nan if isinstance(softcap, (str, bytes, bool)) else float(softcap)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor of several numbers
+        cap = math.nan
+    if not 0 <= cap < math.inf:
+        given = " ".join(repr(softcap).split())
+        raise AttestError(f"softcap is {given}; it must be a finite number greater than 0, or 0 for none")
+    return cap
+
+
 _OF_TENSORS = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
               "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",),
               "append": ("k_new", "v_new"), "sink": ("sink",)}  # fmt: skip
@@ -53,7 +67,7 @@ class Problem:
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
                  kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
-                 v_new=None, sink=None):  # fmt: skip
+                 v_new=None, sink=None, softcap=0.0):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -88,10 +102,15 @@ class Problem:
                  "left_pad": left_pad, "page_table": page_table, "page_table_v": page_table_v,
                  "cache_index": cache_index}  # fmt: skip
         self.tensors.update({name: whole_numbers(of, name) for name, of in given.items() if of is not None})
-        variants = ["window"] * bool(window)
+        cap = cap_of(softcap)
+        adds = mask is not None and self.tensors["mask"][0] != "BOOL"
+        if cap and adds and mask_convention == "pre-scale":
+            raise AttestError(f"softcap is {cap:g} beside a pre-scale mask; a mask is added to a capped score, after the scale")
+        scalars = {**window, "softcap": repr(cap)} if cap else window
+        variants = ["window"] * bool(window) + ["softcap"] * bool(cap)
         variants += [name for name, of in _OF_TENSORS.items() if any(tensor in self.tensors for tensor in of)]
         if variants:
-            self.metadata.update(window, attest="2", variants=" ".join(variants))
+            self.metadata.update(scalars, attest="2", variants=" ".join(variants))
 
     @classmethod
     def of(cls, tensors, metadata):

@@ -37,7 +37,8 @@ void expect_held(Kernel& kernel, const ProbedArithmetic& probed) {
 /// What is printed is what a manifest may say.
 void expect_valid(const ProbedArithmetic& probed) {
   const std::string manifest = R"({"name": "k", "dtypes": [")" + std::string(name_of(probed.dtype)) +
-                               R"("], "arithmetic": )" + declaration_of({&probed, 1}) + "}";
+                               R"("], "variants": {"softcap": {}}, "arithmetic": )" + declaration_of({&probed, 1}) +
+                               "}";
   EXPECT_EQ(parse_manifest(manifest, "declared").arithmetic.usual_for(probed.dtype), probed.declare) << manifest;
 }
 
