@@ -170,7 +170,14 @@ KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
   for (auto* array : {&w.big_index, &w.small_index, &w.big_key, &w.small_key}) fit(*array, n + 16);
   if (p.of.softcap > 0) fit(w.kap, n + 16);
   kap = w.kap.data();
-  const double* const g = row.capped ? row.capped : p.of.convention == MaskConvention::pre_scale ? row.s : row.t;
+  const double* g = row.capped ? row.capped : p.of.convention == MaskConvention::pre_scale ? row.s : row.t;
+  // Neither the scale's error nor that of any other constant is a sink's, whose score is no part of g.
+  if (row.has_sink && g == row.s) {
+    fit(w.g, n + 16);
+    std::copy_n(row.s, n, w.g.begin());
+    w.g[static_cast<std::size_t>(n - 1)] = 0;
+    g = w.g.data();
+  }
   keys = {row.s,           row.t,      row.size,    g,          row.la,      row.alpha,  row.b,
           row.input_error, w.a.data(), w.tm.data(), w.E.data(), w.ph.data(), w.pp.data()};
   c.tau = std::fabs(p.of.scale);

@@ -83,6 +83,7 @@ struct Denominator {
 /// Reusable memory of one thread.
 struct BoundScratch {
   std::vector<double> a, tm, E, ph, pp, caps;
+  std::vector<double> g;      ///< the scores with 0 for that of a sink
   std::vector<double> kap;    ///< where products are capped: the most that tanh grows by
   std::vector<double> lse_E;  ///< errors of the exponents where nothing is centred: for the log-sum-exp
   std::vector<double> big_ph, big_pp, small_ph, small_pp;

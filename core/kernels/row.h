@@ -3,6 +3,7 @@
 
 #include <attest/kernel.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/kernels/formats.h"

@@ -77,7 +77,6 @@ struct NumberTraits {
   /// of exp's units, and of what grows with x at most x/cosh(x)^2, 0.45. Its own three operations err by a unit each:
   /// 4 + 5*0.45 + 3, below 10.
   [[nodiscard]] static T tanh(const T& x) {
-    if (!(x == x)) return x;
     if (x < T(0)) return -tanh(-x);
     const T w = exp(T(-2) * x);
     return (T(1) - w) / (T(1) + w);

@@ -72,7 +72,9 @@ TEST(SinkOracle, EnclosesTheDefinition) {
       for (std::int64_t k = 0; k < dv; ++k) {
         const ElementBound& element = bounds.elements[static_cast<std::size_t>(row * dv + k)];
         EXPECT_LE(distance(page.out(row % M, k), element.value), element.certificate);
-        if (!sees) EXPECT_EQ(element.value, 0);
+        if (!sees) {
+          EXPECT_EQ(element.value, 0);
+        }
       }
       empty += sees ? 0 : 1;
     }
@@ -148,6 +150,26 @@ TEST(SinkBound, NeedsItsRoundingsInBaseTwo) {
   }
   EXPECT_LE(most, 1);
   EXPECT_GT(most_changed, 1);
+}
+
+// The scale is rounded, and the sink is not scaled, whichever convention masks have.
+TEST(SinkBound, NeedsTheErrorOfTheScaleBesideTheSink) {
+  Random random(7);
+  constexpr double scale = 0.4082482904638631;
+  double most = 0;
+  for (const MaskConvention convention : {MaskConvention::post_scale, MaskConvention::pre_scale}) {
+    for (int n = 0; n < 2000; ++n) {
+      const auto x = static_cast<float>(1e6 * (1 + random.normal(0.2)));
+      const auto sink = static_cast<float>(scale * static_cast<double>(x) + random.normal(3));
+      Case c = scores_and_sink({static_cast<double>(x)}, static_cast<double>(sink));
+      c.scale = scale, c.mask_convention = convention;
+      const float s = static_cast<float>(scale) * x, top = std::max(s, sink);
+      const double weight = std::exp(static_cast<double>(s - top)), rest = std::exp(static_cast<double>(sink - top));
+      most = std::max(most, used(c, plain(DType::f32), weight / (weight + rest), [](Profile&) {}).as_it_is);
+    }
+    EXPECT_LE(most, 1);
+    EXPECT_GT(most, 0.1);
+  }
 }
 
 // Where the reference is the keys', the exponent of a sink far above it errs as the keys' may.

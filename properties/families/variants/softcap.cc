@@ -80,6 +80,8 @@ class KeyWeights {
     const Numbers& block = block_of(j);
     const Excuse excuse = block.excuse(element(row, j));
     if (excuse != Excuse::none && excuse != Excuse::vacuous) return infinity;
+    // An enclosure that reaches to infinity says nothing.
+    if (block.own().present() && !in_a_proof() && !std::isfinite(block.value(element(row, j)))) return infinity;
     return static_cast<double>(block.allowed(element(row, j)));
   }
   [[nodiscard]] double value(std::int64_t row, std::int64_t j) const { return block_of(j).value(element(row, j)); }
@@ -118,6 +120,13 @@ Weight weight_of(const KeyWeights& weights, std::int64_t row, std::int64_t j) {
   const double allowed = weights.allowed(row, j), value = weights.value(row, j);
   if (!(allowed < infinity) || !std::isfinite(value)) return {};
   return {std::max(value - allowed, 0.0), value + allowed};
+}
+
+/// What the product of two weights may stand for, underflow included.
+Weight product_of_weights(const Weight& a, const Weight& b) {
+  constexpr double lost = 0x1p-960;
+  const double least = a.least * b.least / (1 + 0x1p-40);
+  return {least > lost ? least : 0, a.most * b.most * (1 + 0x1p-40) + lost};
 }
 
 /// judge(row, its keys) of each row, which says nothing of one that it has nothing to hold against. Excused where that
@@ -190,9 +199,9 @@ DType widest_mask(const Kernel& kernel, const Case& c) {
   return in_a_proof() ? DType::f64 : widest;
 }
 
-/// By how much a mean of a row's values moves at the most, per column, where each score does by up to `delta`.
-double moved_mean(double range, double delta) {
-  return range * std::expm1(2 * delta) * std::exp(2 * delta);
+/// By how much a mean of values of this range moves at the most where each score does by up to `delta`.
+long double moved_mean(double range, double delta) {
+  return static_cast<long double>(range) * static_cast<long double>(std::expm1(2 * delta) * std::exp(2 * delta));
 }
 
 /// The largest difference of two values that a row sees, per column.
@@ -350,7 +359,7 @@ Verdict odd(Kernel& kernel, const Case& c) {
     for (const SeenKey& key : keys) {
       const Weight a = weight_of(weights, row, key.j), b = weight_of(opposite, row, key.j);
       if (!(a.most < infinity && b.most < infinity)) continue;
-      const Weight product{a.least * b.least / rounded, a.most * b.most * rounded};
+      const Weight product = product_of_weights(a, b);
       judged = true;
       if (product.most < all.least / rounded || product.least > all.most * rounded)
         return weights_apart(
@@ -411,7 +420,8 @@ Verdict contraction(Kernel& kernel, const Case& c) {
       if (!(less.most < infinity && more.most < infinity && less_plain.most < infinity && more_plain.most < infinity))
         continue;
       judged = true;
-      const double found = more.least * less_plain.least, bound = more_plain.most * less.most * rounded;
+      const double found = product_of_weights(more, less_plain).least,
+                   bound = product_of_weights(more_plain, less).most;
       if (found <= bound) continue;
       return weights_apart(
           found - bound,
@@ -465,7 +475,7 @@ Verdict masks_after(Kernel& kernel, const Case& c) {
     // The others' scores are at least -c above what is added to them.
     const double exponent = lowest + 2 * c.softcap - most_added, allowed = beside.allowed(row, s);
     if (!(allowed < infinity) || !(exponent < -700)) continue;
-    if (std::fabs(beside.value(row, s)) <= allowed) continue;
+    if (std::fabs(beside.value(row, s)) <= allowed + std::exp(exponent)) continue;
     return violated(Violation::bound,
                     fmt::format("{:.3g} is added to the score of key {} in row {}, which has a weight "
                                 "of {:.6g}",
@@ -535,7 +545,8 @@ Verdict saturates(Kernel& kernel, const Case& c) {
   const Result out = run(kernel, low);
   const std::int64_t dv = c.v().shape()[3];
   Indices judged;
-  std::vector<double> expected, errors;
+  std::vector<double> expected;
+  std::vector<long double> errors;
   for (std::int64_t row = 0; row < rows_of(c); ++row) {
     const auto [b, h, i] = place_of(c, row);
     const std::vector<SeenKey> keys = seen_keys(low, row);
@@ -546,16 +557,18 @@ Verdict saturates(Kernel& kernel, const Case& c) {
     };
     double most = -infinity;
     for (const SeenKey& key : keys) most = std::max(most, score(key));
+    double sum = 0;
+    for (const SeenKey& key : keys) sum += std::exp(score(key) - most);
     for (std::int64_t k = 0; k < dv; ++k) {
-      double sum = 0, weighted = 0, size = 0;
+      double mean = 0, size = 0;
       for (const SeenKey& key : keys) {
-        const double weight = std::exp(score(key) - most), v = c.v().at(b, kv_head_of(c, h), key.j, k);
-        sum += weight, weighted += weight * v, size += weight * std::fabs(v);
+        const double weight = std::exp(score(key) - most) / sum, v = c.v().at(b, kv_head_of(c, h), key.j, k);
+        mean += weight * v, size += weight * std::fabs(v);
       }
       judged.push_back(row * dv + k);
-      expected.push_back(weighted / sum);
+      expected.push_back(mean);
       errors.push_back(moved_mean(ranges[static_cast<std::size_t>(k)], 2 * *cap * std::exp(-39)) +
-                       static_cast<double>(keys.size() + 8) * 0x1p-50 * size / sum);
+                       static_cast<long double>(static_cast<double>(keys.size() + 8) * 0x1p-50 * size));
     }
   }
   if (judged.empty() && rows_of(c) > 0) return excused(std::string(name_of(Excuse::fully_masked)));

@@ -116,10 +116,13 @@ std::vector<WrongKernel> mistaken_softcaps() {
                c, [scale](double t, double added, double cap) { return scale * capped(t / scale, cap) + added; });
        })},
       {"keeps the last cap",
-       [last = 0.0](Kernel& kernel, Case c, DType output, bool want_lse) mutable {
-         if (c.softcap > 0) last = c.softcap;
-         const bool pre = c.mask_convention == MaskConvention::pre_scale;
-         if (c.operation == Operation::attention && !pre) c.softcap = last;
+       // Of a problem with the same queries.
+       [last = Case()](Kernel& kernel, Case c, DType output, bool want_lse) mutable {
+         if (c.softcap > 0)
+           last = c;
+         else if (c.operation == Operation::attention && c.mask_convention == MaskConvention::post_scale &&
+                  last[Slot::q] == c.q())
+           c.softcap = last.softcap;
          return kernel.run(c, output, want_lse);
        }},
       {"is NaN far above the cap",
