@@ -522,7 +522,8 @@ Verdict bias_after(Kernel& kernel, const Case& c) {
   });
 }
 
-/// A cap so low that each product of a visible key that is not 0 is at least 20 times as large; nothing where none is.
+/// A cap so low that each product of a visible key that is not 0 is at least 20 times as large; nothing where none is,
+/// or it is no size that a law can tell anything by.
 std::optional<double> saturating_cap(const Case& c) {
   double least = infinity;
   for (std::int64_t row = 0; row < rows_of(c); ++row) {
@@ -533,14 +534,16 @@ std::optional<double> saturating_cap(const Case& c) {
     }
   }
   const double times = 20 * std::exp2(static_cast<double>(argument(c, "times", 8)));
-  if (!(least < infinity) || !(least / times > 0x1p-40)) return std::nullopt;
-  return least / times;
+  // Between what is small beside every other rounding and where 2c e^-40 would be a difference of scores.
+  const double cap = least / times;
+  if (!(cap > 0x1p-40 && cap < 0x1p40)) return std::nullopt;
+  return cap;
 }
 
 // All |t| >= 20c: each score is +-c to within 2c e^(-2|t|/c), and the output the mean over the two groups of keys.
 Verdict saturates(Kernel& kernel, const Case& c) {
   const std::optional<double> cap = saturating_cap(c);
-  if (!cap) return excused("a product is 0 or its sign is not known");
+  if (!cap) return excused("no cap lies so far below the products");
   const Case low = with_softcap(c, *cap);
   const Result out = run(kernel, low);
   const std::int64_t dv = c.v().shape()[3];
