@@ -510,6 +510,9 @@ class Misreadings {
 /// How an answer fares as one to that problem.
 Outcome outcome_as(const Case& problem, const Tensor& out, const Arithmetic& arithmetic) {
   if (out.shape() != problem.out_shape()) return Outcome::violated;
+  // Axes that are read as others may leave more heads than there are sinks.
+  const Tensor& sinks = problem[Slot::sink];
+  if (sinks.present() && sinks.elements() != heads_of(problem)) return Outcome::violated;
   return judge_attention(problem, out, Tensor(), arithmetic).outcome;
 }
 
