@@ -72,7 +72,7 @@ std::vector<SeenKey> seen_keys(const Case& c, std::int64_t row) {
 /// The weights of a kernel by row and key.
 class KeyWeights {
  public:
-  KeyWeights(Kernel& kernel, const Case& c) : c_(c), read_(read_weights(kernel, c)) {
+  KeyWeights(Kernel& kernel, const Case& c) : read_(read_weights(kernel, c)) {
     for (const Result& block : read_.blocks) blocks_.emplace_back(block);
   }
   /// How far the weight may be off; infinite where nothing says.
@@ -107,7 +107,6 @@ class KeyWeights {
   [[nodiscard]] std::int64_t element(std::int64_t row, std::int64_t j) const {
     return row * read_.width + j % read_.width;
   }
-  Case c_;
   WeightBlocks read_;
   std::vector<Numbers> blocks_;
 };
@@ -163,6 +162,7 @@ Verdict weights_bounded(Kernel& kernel, const Case& c) {
   return each_row(c, [&](std::int64_t row, const std::vector<SeenKey>& keys) -> std::optional<Verdict> {
     if (auto verdict = weights.not_finite(row, keys)) return verdict;
     const RowBound& bound = out.run().row_bound(row);
+    std::optional<Verdict> judged;
     if (out.run().lse().present() && bound.excuse == Excuse::none && bound.lse_allowed < infinity) {
       const double lse = out.run().lse()[row], even = std::log(static_cast<double>(keys.size()));
       if (!(std::fabs(lse - even) <= (c.softcap + bound.lse_allowed) * rounded + 0x1p-50))
@@ -170,8 +170,9 @@ Verdict weights_bounded(Kernel& kernel, const Case& c) {
                         fmt::format("lse {} is {:.9g}; of {} keys whose scores are within {:.6g} of 0 it is {:.9g} to "
                                     "within that",
                                     row, printed(lse), keys.size(), c.softcap, even));
+      judged = Verdict{};
     }
-    if (2 * c.softcap > 600) return std::nullopt;
+    if (2 * c.softcap > 600) return judged;
     const SeenKey *low = nullptr, *high = nullptr;
     Weight least, most;
     for (const SeenKey& key : keys) {
@@ -180,8 +181,10 @@ Verdict weights_bounded(Kernel& kernel, const Case& c) {
       if (!low || weight.most < least.most) low = &key, least = weight;
       if (!high || weight.least > most.least) high = &key, most = weight;
     }
-    if (!low) return std::nullopt;
+    if (!low) return judged;
     const double bound_of_weight = std::exp(2 * c.softcap) * least.most * rounded;
+    // No weight is above 1, and so none could be above that.
+    if (bound_of_weight >= 1) return judged;
     if (most.least <= bound_of_weight) return Verdict{};
     return weights_apart(
         most.least - bound_of_weight,
@@ -452,6 +455,7 @@ Verdict masks_after(Kernel& kernel, const Case& c) {
   const Case masked = hide_and_spare(c, i, s, spared);
   const KeyWeights weights(kernel, masked);
   GenericInputs* const inputs = in_a_proof() ? &GenericInputs::current() : nullptr;
+  bool judged = false;
   for (std::int64_t row = i; row < rows_of(c); row += M) {
     if (inputs != nullptr) {
       if (!inputs->identical(weights.formal(row, s), ScalarTraits<Expression>::from_double(0)))
@@ -459,11 +463,15 @@ Verdict masks_after(Kernel& kernel, const Case& c) {
       continue;
     }
     const auto [b, h, at] = place_of(c, row);
-    if (!hidden(masked, b, h, at, s) || !(weights.allowed(row, s) < infinity) || weights.value(row, s) == 0) continue;
+    if (!hidden(masked, b, h, at, s) || !(weights.allowed(row, s) < infinity)) continue;
+    judged = true;
+    if (weights.value(row, s) == 0) continue;
     return violated(Violation::bound, fmt::format("key {} is hidden from row {} and has a weight of {:.6g}", s, row,
                                                   printed(weights.value(row, s))));
   }
-  if (inputs != nullptr || !kernel.manifest().additive_masks) return {};
+  if (inputs != nullptr) return {};
+  if (!judged) return excused("no row that the key is hidden from has a bound");
+  if (!kernel.manifest().additive_masks) return {};
   // So low that no product brings it back: half the lowest number, but where that leaves the domain.
   const double lowest = std::max(-1e9, -format_of(c.dtype()).largest / 4);
   if (!(-lowest > 4 * (2 * c.softcap + 100))) return {};
