@@ -25,6 +25,7 @@ struct BinFloatTraits : NumberTraits<T> {
   [[nodiscard]] static WideRounding rounding() {
     WideRounding rounding = NumberTraits<T>::rounding();
     rounding.exp_units = std::numeric_limits<T>::digits / 2.0 + 6;
+    rounding.tanh_units = rounding.exp_units / 2 + 6;  // as NumberTraits::tanh has it
     return rounding;
   }
 };

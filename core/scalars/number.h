@@ -1,4 +1,4 @@
-// ScalarTraits of a number class with std::numeric_limits and functions exp and log, such as those of
+// ScalarTraits of a number class with std::numeric_limits and functions exp, log and tanh, such as those of
 // Boost.Multiprecision: all but its name.
 #pragma once
 
@@ -73,11 +73,16 @@ struct NumberTraits {
     using std::log;
     return T(log(x));
   }
-  /// By exp alone. Of w = e^(-2x) and 2x, which err by `rounding` and by a unit, the quotient takes 2w/(1 + w)^2: half
-  /// of exp's units, and of what grows with x at most x/cosh(x)^2, 0.45. Its own three operations err by a unit each:
-  /// 4 + 5*0.45 + 3, below 10.
+  /// Below 1/2 the class's own, which overflows where exp does; above it by exp. Of w = e^(-2x) and 2x, which err by
+  /// `rounding` and by a unit, the quotient takes 2w/(1 + w)^2: half of exp's units, and of what grows with x at most
+  /// x/cosh(x)^2, 0.45. Its own three operations err by a unit each: 4 + 5*0.45 + 3, below 10 units of 1, and below 24
+  /// of itself.
   [[nodiscard]] static T tanh(const T& x) {
     if (x < T(0)) return -tanh(-x);
+    if (x < T(0.5)) {
+      using std::tanh;
+      return T(tanh(x));
+    }
     const T w = exp(T(-2) * x);
     return (T(1) - w) / (T(1) + w);
   }

@@ -18,6 +18,7 @@ Arithmetic scaled_from(Arithmetic a) {
   a.rounding = Rounding::toward_zero;
   a.input = a.output = DType::f64;
   a.exp_ulp = 8;  // Boost states no more of its own exp than that it is good to a few units in the last place.
+  a.tanh = {TanhMeasure::ulp, 12};  // number.h
   return a;
 }
 
