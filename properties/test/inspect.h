@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/problem/case.h"
+#include "core/problem/fields.h"
 #include "core/support/fnv1a.h"
 #include "core/test/reference_attention.h"
 
@@ -32,10 +33,13 @@ inline std::uint64_t hash_of(const Case& c) {
     for (const std::byte byte : tensor.bytes()) add(std::to_integer<std::uint64_t>(byte));
   }
   add_integer(static_cast<std::int64_t>(c.operation));
-  add_integer(static_cast<std::int64_t>(c.mask_convention));
-  add_integer(static_cast<std::int64_t>(c.causal));
-  add_integer(c.heads);
-  add_number(std::bit_cast<std::uint64_t>(c.scale));
+  add_integer(c.pool), add_integer(c.append);
+  // By name, and without what is neutral: a new argument changes no hash of a case that does not have it.
+  for_each_scalar(c.operation, [&](const auto& field) {
+    if (c.*field.member == field.neutral) return;
+    for (const char letter : field.name) add(static_cast<unsigned char>(letter));
+    add_number(std::bit_cast<std::uint64_t>(static_cast<double>(c.*field.member)));
+  });
   return hash;
 }
 

@@ -125,6 +125,16 @@ std::vector<WrongKernel> mistaken_softcaps() {
            c.softcap = last.softcap;
          return kernel.run(c, output, want_lse);
        }},
+      {"keeps the last cap in its log-sum-exps",
+       [last = Case()](Kernel& kernel, const Case& c, DType output, bool want_lse) mutable {
+         Reply reply = kernel.run(c, output, want_lse);
+         if (c.softcap > 0) {
+           last = c;
+         } else if (reply.status == CallStatus::ok && reply.lse.present() && last[Slot::q] == c.q()) {
+           reply.lse = mapped(reply.lse, [](std::int64_t, double old) { return old + 1; });
+         }
+         return reply;
+       }},
       {"is NaN far above the cap",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
          Reply reply = kernel.run(c, output, want_lse);

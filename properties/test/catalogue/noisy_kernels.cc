@@ -1,9 +1,15 @@
+#include <fmt/format.h>
+
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "core/problem/fields.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/multihead_cases.h"
@@ -64,10 +70,11 @@ WrongKernel looks_at(Slot slot) {
                                                         },
                                                         everywhere)};
 }
-WrongKernel looks_at(const char* what, std::function<std::int64_t(const Case&)> number) {
-  return {std::string("looks-at ") + what,
-          noisy([number = std::move(number)](const Case& c) { return static_cast<std::uint64_t>(number(c)) * 77 + 5; },
-                everywhere)};
+WrongKernel looks_at(std::string_view what, std::function<double(const Case&)> number) {
+  return {
+      fmt::format("looks-at {}", what),
+      noisy([number = std::move(number)](const Case& c) { return std::bit_cast<std::uint64_t>(number(c)) * 77 + 5; },
+            everywhere)};
 }
 WrongKernel wrong_at(const char* where, Where here) {
   return {std::string("wrong-at ") + where, noisy(hash_of_call, std::move(here))};
@@ -79,15 +86,18 @@ std::vector<WrongKernel> noisy_kernels() {
   std::vector<WrongKernel> all;
   all.reserve(32);
   for (int s = 0; s < slot_count; ++s) all.push_back(looks_at(static_cast<Slot>(s)));
-  all.push_back(looks_at("scale", [](const Case& c) { return static_cast<std::int64_t>(c.scale * 4096); }));
-  all.push_back(looks_at("convention", [](const Case& c) { return static_cast<std::int64_t>(c.mask_convention); }));
-  all.push_back(looks_at("causal", [](const Case& c) { return static_cast<std::int64_t>(c.causal); }));
-  all.push_back(looks_at("M", [](const Case& c) { return queries_of(c); }));
-  all.push_back(looks_at("N", [](const Case& c) { return keys_of(c); }));
-  all.push_back(looks_at("batch", [](const Case& c) { return batch_of(c); }));
-  all.push_back(looks_at("heads", [](const Case& c) { return extents_of(c).heads; }));
-  all.push_back(looks_at("kv-heads", [](const Case& c) { return extents_of(c).kv_heads; }));
-  all.push_back(looks_at("strides", [](const Case& c) { return std::int64_t{c.provenance.strides.has_value()}; }));
+  const auto argument = [&](const auto& field) {
+    if (!field.is_extent)
+      all.push_back(looks_at(field.name, [&field](const Case& c) { return static_cast<double>(c.*field.member); }));
+  };
+  std::apply([&](const auto&... field) { (argument(field), ...); }, scalar_fields);
+  all.push_back(looks_at("M", [](const Case& c) { return static_cast<double>(queries_of(c)); }));
+  all.push_back(looks_at("N", [](const Case& c) { return static_cast<double>(keys_of(c)); }));
+  all.push_back(looks_at("batch", [](const Case& c) { return static_cast<double>(batch_of(c)); }));
+  all.push_back(looks_at("heads", [](const Case& c) { return static_cast<double>(extents_of(c).heads); }));
+  all.push_back(looks_at("kv-heads", [](const Case& c) { return static_cast<double>(extents_of(c).kv_heads); }));
+  all.push_back(
+      looks_at("strides", [](const Case& c) { return static_cast<double>(c.provenance.strides.has_value()); }));
   all.push_back(wrong_at("row-0", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == 0; }));
   all.push_back(wrong_at("row-1", [](const Shape& o, std::int64_t e) { return at_axis(o, e, 2) == 1; }));
   all.push_back(

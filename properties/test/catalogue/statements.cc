@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/support/names.h"
 #include "core/test/places.h"
@@ -159,13 +160,11 @@ std::string difference(const Case& drawn, const Case& call) {
   const auto add = [&](bool differs, std::string_view what) {
     if (differs) text += fmt::format("{}{}", text.empty() ? "" : ",", what);
   };
-  add(drawn.scale != call.scale, "scale");
-  add(drawn.mask_convention != call.mask_convention, "convention");
-  add(drawn.causal != call.causal, "causal");
-  add(drawn.window_left != call.window_left, call.window_left < 0 ? "-left" : "left");
-  add(drawn.window_right != call.window_right, call.window_right < 0 ? "-right" : "right");
-  add(drawn.alignment != call.alignment, call.alignment == Causal::none ? "-alignment" : "alignment");
-  add(drawn.heads != call.heads, "heads");
+  // "-" where it is neutral now.
+  for_each_scalar(call.operation, [&](const auto& field) {
+    const bool gone = field.neutral == call.*field.member && !field.is_original();
+    add(drawn.*field.member != call.*field.member, fmt::format("{}{}", gone ? "-" : "", field.name));
+  });
   add(drawn.pool != call.pool, "pool");
   add(drawn.append != call.append, call.append == 0 ? "-append" : "append");
   add(drawn.provenance.unused != call.provenance.unused, "unused:" + call.provenance.unused.value_or("as-drawn"));
